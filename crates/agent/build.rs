@@ -4,6 +4,6 @@
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
-    // A symbol that is nowhere must fail this build and not the loading in somebody's program.
+    // An undefined symbol must fail this build and not the loading into a user's program.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,defs");
 }

@@ -1,13 +1,13 @@
 //! Builds the agent and hands it to the tool as bytes, so that one installed file works alone.
 //!
-//! The agent is a library of its own (a `cdylib`), which Cargo can't give to another crate's build as
-//! a file; so it is built here, in release, into a target directory of its own: sharing the outer
-//! one would wait for ever on its lock. Builds of the tool for tests, for lints and for use share that
-//! directory where they share theirs.
+//! The agent is a library of its own (a `cdylib`), which Cargo can't give to another crate's build
+//! as a file; so it is built here, in release, into a target directory of its own: sharing the
+//! outer one would wait for ever on its lock. Builds of the tool for tests, for lints and for use
+//! share that directory where they share theirs.
 //!
-//! `CLRSCOPE_PREBUILT_AGENT=FILE` gives the tool an agent that was built before, with another linker
-//! for instance (`cargo xtask dist`): the inner build would not get the outer one's. A file that is no
-//! agent of this version and processor fails the build.
+//! `CLRSCOPE_PREBUILT_AGENT=FILE` gives the tool an agent that was built before, with another
+//! linker for instance (`cargo xtask dist`): the inner build would not get the outer one's. A file
+//! that is no agent of this version and processor fails the build.
 
 use std::env;
 use std::ffi::OsString;
@@ -78,7 +78,8 @@ fn read_prebuilt(file: &Path) -> Result<Vec<u8>, String> {
 }
 
 /// The directory for builds of the agent: the one that the variable names, or `agent-target` in the
-/// outer target directory, which lies above the folders of the profile and of `build` with `OUT_DIR`.
+/// outer target directory, which lies above the folders of the profile and of `build` with
+/// `OUT_DIR`.
 fn agent_target(out: &Path) -> PathBuf {
     println!("cargo::rerun-if-env-changed={AGENT_TARGET}");
     if let Some(named) = env::var_os(AGENT_TARGET) {
@@ -109,8 +110,8 @@ fn build(manifest: &Path, target_dir: &Path) -> PathBuf {
     folder.join("release").join(LIBRARY)
 }
 
-/// Whether a variable must not reach the inner build: flags that the outer build has for the tool (coverage,
-/// sanitizers, clippy as the compiler) would make another agent of it.
+/// Whether a variable must not reach the inner build: flags that the outer build has for the tool
+/// (coverage, sanitizers, clippy as the compiler) would make another agent of it.
 fn disturbs(name: &OsString) -> bool {
     let Some(name) = name.to_str() else { return false };
     let kept = ["CARGO_HOME", "CARGO_NET_", "CARGO_HTTP_", "CARGO_REGISTR", "CARGO_SOURCE_"];

@@ -1,6 +1,6 @@
-//! `cargo xtask soak async`: programs that build and tear down chains of awaits as fast as they can,
-//! sampled at the highest rate while memory is collected and compacted, and while classes unload.
-//! Their own methods say which root each sample is of: none may be below another one.
+//! `cargo xtask soak async`: programs that build and tear down chains of awaits as fast as they
+//! can, sampled at the highest rate while memory is collected and compacted, and while classes
+//! unload. Their own methods say which root each sample is of: none may be below another one.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -68,7 +68,7 @@ fn command_of(runtime: &Runtime, load: &Load) -> Command {
     command
 }
 
-/// Runs a load anew until it ran for so long; its samples, and words about them.
+/// Repeats a load until it ran for so long; its samples, and words about them.
 fn repeated(runtime: &Runtime, engine: &str, load: &Load, time: Duration) -> Result<(u64, String), String> {
     let (mut right, mut all, mut rounds) = (0, 0, 0);
     let began = Instant::now();

@@ -13,7 +13,8 @@ use crate::verdict::{say, verdict};
 const FIRST: u32 = 20;
 /// Growth that is allowed, in kilobytes a round.
 const ALLOWED: f64 = 0.5;
-/// And with a probe: the runtime keeps each version of a method, as `docs/internals/attach.md` says.
+/// And with a probe: the runtime keeps each version of a method, as `docs/internals/attach.md`
+/// says.
 const ALLOWED_WITH_PROBE: f64 = 8.0;
 /// The agent's thread that stays after probes, by its name.
 const SLEEPS: &str = "clrscope-sleeps";

@@ -1,4 +1,5 @@
-//! Tests of the documents: their sizes, the width of their lines, their links, and the files and tests that they name.
+//! Tests of the documents: their sizes, the width of their lines, their links, and the files and
+//! tests that they name.
 
 use std::collections::BTreeSet;
 use std::fs;

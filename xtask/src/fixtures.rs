@@ -1,4 +1,5 @@
-//! `cargo xtask fixtures`: compiles the programs in `dotnet/` and writes down what was made from what.
+//! `cargo xtask fixtures`: compiles the programs in `dotnet/` and writes down what was made from
+//! what.
 
 use std::fs;
 

@@ -11,8 +11,9 @@ use clrscope_recording::testing::many_calls;
 const USAGE: &str =
     "usage: cargo xtask large FILE.clrs [--samples N] [--stacks N] [--threads N] [--nodes N] [--wall 1]";
 
-/// Writes the recording: 10 million samples with a million stacks on 500 threads, unless asked for others; with
-/// `--nodes` trees of calls instead, of so many nodes in all; with `--wall` samples by the clock.
+/// Writes the recording: 10 million samples with a million stacks on 500 threads, unless asked for
+/// others; with `--nodes` trees of calls instead, of so many nodes in all; with `--wall` samples by
+/// the clock.
 ///
 /// # Errors
 /// A sentence: the usage, or why the file can't be written.

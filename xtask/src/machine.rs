@@ -1,4 +1,5 @@
-//! The machine that figures come from: what matters to its figures, and nothing that shows whose it is.
+//! The machine that figures come from: what matters to its figures, and nothing that shows whose it
+//! is.
 
 use std::fs;
 use std::thread::available_parallelism;
@@ -22,7 +23,8 @@ fn kernel(release: &str) -> &str {
     release.split(|c: char| c != '.' && !c.is_ascii_digit()).next().unwrap_or_default()
 }
 
-/// Number of programs that want a core, on average over a minute: figures of a busy machine are worth less.
+/// Number of programs that want a core, on average over a minute: figures of a busy machine are
+/// worth less.
 pub(crate) fn load() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0.0)

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 /// One finished run.
 pub(crate) struct Measured {
-    /// CPU time in user mode, of the program and the children it waited for; where the program says what its work took
-    /// (a last line `work 17 ns`), that, and its output is without the line.
+    /// CPU time in user mode, of the program and the children it waited for; where the program says
+    /// what its work took (a last line `work 17 ns`), that, and its output is without the line.
     pub(crate) user: Duration,
     /// CPU time in the kernel.
     pub(crate) system: Duration,
@@ -16,7 +16,8 @@ pub(crate) struct Measured {
     pub(crate) stdout: String,
 }
 
-/// Runs the command. Nothing else may be run by this process meanwhile: its children's time is added up.
+/// Runs the command. Nothing else may be run by this process meanwhile: its children's time is
+/// added up.
 ///
 /// # Errors
 /// A sentence with what it wrote, when it does not start or fails.
@@ -51,9 +52,10 @@ fn check(status: ExitStatus, stdout: &[u8], stderr: &[u8]) -> Result<(), String>
 
 /// CPU time in user mode and in the kernel of the children that have ended and were waited for.
 fn children() -> Result<(Duration, Duration), String> {
-    // SAFETY: `rusage` is plain numbers, of which zeros are valid ones.
+    // SAFETY: `rusage` is plain numbers, and zeros are valid ones.
     let mut usage: libc::rusage = unsafe { mem::zeroed() };
-    // SAFETY: `usage` is a local value of the type that the call fills, borrowed for the call alone.
+    // SAFETY: `usage` is a local value of the type that the call fills, borrowed for the call
+    // alone.
     if unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage) } != 0 {
         return Err(format!("the children's usage: {}", io::Error::last_os_error()));
     }

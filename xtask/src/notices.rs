@@ -1,9 +1,9 @@
-//! `cargo xtask notices`: `THIRD-PARTY-NOTICES.txt`, the licences of everything that is linked into the tool and into the
-//! agent inside it.
+//! `cargo xtask notices`: `THIRD-PARTY-NOTICES.txt`, the licences of everything that is linked into
+//! the tool and into the agent inside it.
 //!
-//! Notices must be handed on with the program. Where a crate offers several licences, its text under MIT is
-//! the one that is taken. What is not linked (procedural macros, tools of the build, tests) is handed on to nobody, but
-//! its licence and where it comes from are looked at all the same.
+//! Notices must be handed on with the program. Where a crate offers several licences, its text
+//! under MIT is the one that is taken. What is not linked (procedural macros, tools of the build,
+//! tests) is not handed on, but its licence and where it comes from are looked at all the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -25,10 +25,12 @@ const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 /// Libraries within the page for browsers, with their licences, as the page's build leaves them.
 const OF_PAGES: &str = "crates/report/src/page/built/licences.json";
-/// Licences that ask for no more than to be handed on, the one that is taken first where there is a choice in front.
+/// Licences that ask for no more than to be handed on, the one that is taken first where there is a
+/// choice in front.
 const ALLOWED: [&str; 9] =
     ["MIT", "BSD-3-Clause", "BSD-2-Clause", "Zlib", "0BSD", "Unlicense", "Apache-2.0", "Unicode-3.0", "OFL-1.1"];
-/// Crates under a licence that asks for more, and that get it: their sources are named, and a feature leaves them out.
+/// Crates under a licence that asks for more, and that get it: their sources are named, and a
+/// feature leaves them out.
 const EXCEPTIONS: [(&str, &str); 1] = [("inferno", "CDDL-1.0")];
 
 const HEAD: &str = "\
@@ -57,7 +59,8 @@ struct Linked {
 /// Writes the file.
 ///
 /// # Errors
-/// A sentence, when cargo does not say what is linked, or a crate is under a licence nobody has agreed to.
+/// A sentence, when cargo does not say what is linked, or a crate is under a licence that was not
+/// agreed to.
 #[expect(clippy::print_stdout, reason = "a command line tool")]
 pub(crate) fn run() -> Result<(), String> {
     let metadata = metadata()?;
@@ -89,7 +92,8 @@ fn metadata() -> Result<Value, String> {
     serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())
 }
 
-/// Objections to crates of others, linked or not: a licence nobody has agreed to, another place than the registry.
+/// Objections to crates of others, linked or not: a licence that was not agreed to, another place
+/// than the registry.
 fn objections(metadata: &Value) -> Vec<String> {
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let of_others = packages.filter(|package| !package["source"].is_null());
@@ -188,7 +192,8 @@ impl Linked {
         })
     }
 
-    /// The texts that come with it under the licence that is taken, those of libraries within it included.
+    /// The texts that come with it under the licence that is taken, those of libraries within it
+    /// included.
     fn texts(&self) -> Result<Vec<String>, String> {
         let taken = self.taken()?;
         let mut files = licence_files(&self.folder);
@@ -198,7 +203,8 @@ impl Linked {
         if files.iter().any(named_so) {
             files.retain(|path| named_so(path) || file_name(path).starts_with("NOTICE"));
         }
-        // Of a library in another language that offers two, the one that is called so is the one that is taken.
+        // Of a library in another language that offers two, the one that is called so is the one
+        // that is taken.
         let within = fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|entry| entry.path());
         let of_library = within.filter(|path| path.is_dir()).flat_map(|folder| licence_files(&folder));
         files.extend(of_library.filter(|path| !file_name(path).starts_with("COPYING")));

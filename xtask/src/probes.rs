@@ -1,5 +1,6 @@
-//! `cargo xtask soak probes`: a web program under load, whose 5,000 methods are given probes while they run and their own code
-//! afterwards, over and over; no request may fail, and none may cost more afterwards than before.
+//! `cargo xtask soak probes`: a web program under load, whose 5,000 methods are given probes while
+//! they run and their own code afterwards, over and over; no request may fail, and none may cost
+//! more afterwards than before.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,7 +17,8 @@ use crate::bench::web::load;
 use crate::measured::Spread;
 use crate::verdict::{say, verdict};
 
-/// Types of the program, and methods of each that every request calls, besides one that calls these.
+/// Types of the program, and methods of each that every request calls, besides one that calls
+/// these.
 const TYPES: usize = 50;
 const METHODS: usize = 100;
 /// Load before anything is measured: the program compiles its code again for good.
@@ -26,7 +28,8 @@ const MEASURED: Duration = Duration::from_secs(3);
 /// Load that goes on while methods get probes and lose them, and how long they have some.
 const UNDER_WAY: Duration = Duration::from_secs(8);
 const PROBED: &str = "3s";
-/// Most that a request may cost afterwards, in costs at first: two runs of one program differ by a tenth.
+/// Most that a request may cost afterwards, in costs at first: two runs of one program differ by a
+/// tenth.
 const MOST: f64 = 1.15;
 
 /// Soaks on each runtime that has ASP.NET; an error names what went wrong.
@@ -50,7 +53,8 @@ fn compiled(sdk: &Sdk, place: &Path) -> Result<PathBuf, String> {
     compile_web(sdk, &source, &program).map(|()| program)
 }
 
-/// C# of a service whose answer takes a call of each of the methods, half of which the compiler may put into their callers.
+/// C# of a service whose answer takes a call of each of the methods; the compiler may put half of
+/// them into their callers.
 fn source_text() -> String {
     let mut text = String::from(
         "using System; using System.Linq; using System.Runtime.CompilerServices; using System.Threading.Tasks;
@@ -97,7 +101,8 @@ fn write_type(out: &mut String, number: usize) {
     line(" }".to_owned());
 }
 
-/// Rounds of probes and none; in words what they cost, beside the same program that nobody attaches to.
+/// Rounds of probes and none; in words what they cost, compared with the same program without a
+/// profiler attached.
 fn over_and_over(runtime: &Runtime, program: &Path, rounds: usize) -> Result<String, String> {
     let place = scratch();
     let services = [(); 2].map(|()| Service::start(runtime.command(program)));

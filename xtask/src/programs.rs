@@ -1,5 +1,5 @@
-//! `cargo xtask soak programs`: real programs with the values of all their calls read, on every runtime at hand where
-//! the program allows; each must say and do what it does bare.
+//! `cargo xtask soak programs`: real programs with the values of all their calls read, on every
+//! runtime at hand where the program allows; each must say and do what it does bare.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -183,8 +183,8 @@ fn unread(recording: &Path) -> Option<u64> {
     Some(losses.filter(|loss| loss.reason == LossReason::ValuesUnread).map(|loss| loss.count).sum())
 }
 
-/// The lines of a text that are the same each time: without how long something took, on which port, and without frames of the
-/// framework in stack traces, which precompiled code hides.
+/// The lines of a text that are the same each time: without how long something took, on which port,
+/// and without frames of the framework in stack traces, which precompiled code hides.
 fn steady(text: &str) -> Vec<String> {
     const CHANGING: [&str; 5] = ["uration", "lapsed", "Restored", "Determining", "listening on"];
     let cut = |line: &str| CHANGING.iter().filter_map(|word| line.find(word)).min();

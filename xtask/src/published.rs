@@ -2,8 +2,8 @@
 //!
 //! - The same bytes come out when packages are made twice, and their sums are right.
 //! - The `dotnet tool` package installs without a network, and its command is the tool.
-//! - In a root of Debian 11, which has an old C library, `run` and `attach` record what the programs
-//!   themselves count and clock.
+//! - In a root of Debian 11, which has an old C library, `run` and `attach` record what the
+//!   programs themselves count and clock.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +27,8 @@ use crate::verdict::{caught, say, verdict};
 const PATIENCE: Duration = Duration::from_secs(300);
 /// The old system: its name at Debian, and its C library.
 const OLD: (&str, GlibcVersion) = ("bullseye", GlibcVersion { major: 2, minor: 31 });
-/// How far sampled times may be from what the program's threads clock: all together, and of a method.
+/// How far sampled times may be from what the program's threads clock: all together, and of a
+/// method.
 const NEAR: (f64, f64) = (0.05, 0.15);
 
 /// Builds, packs and tries.
@@ -167,7 +168,8 @@ fn finish(command: Command) -> Result<String, String> {
     Err(format!("{what}: {}: {}{}", finished.status, finished.stdout_text(), finished.stderr_text()))
 }
 
-/// The root of an old system with what was unpacked of the tarball, in a mount namespace for each program.
+/// The root of an old system with what was unpacked of the tarball, in a mount namespace for each
+/// program.
 struct Root {
     folder: PathBuf,
     work: tempfile::TempDir,

@@ -1,7 +1,8 @@
-//! `cargo xtask soak rare`: faults that were seen once and not understood, each in a program of its kind, thousands of times.
+//! `cargo xtask soak rare`: faults that were seen once and not understood, each in a program of its
+//! kind, thousands of times.
 //!
-//! - "stack smashing detected" (.NET 9): a program closes its descriptors and uses their numbers again, under `alloc`, with code
-//!   pages that may be written to and run at once.
+//! - "stack smashing detected" (.NET 9): a program closes its descriptors and uses their numbers
+//!   again, under `alloc`, with code pages that may be written to and run at once.
 //! - SIGBUS at the start (.NET 8): `wall` where the system refuses timers.
 
 use std::path::Path;
@@ -21,8 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Numbers of `timer_create` and `timer_settime`.
 const TIMERS: [u32; 2] = [222, 223];
 
-/// The program that uses the numbers of closed descriptors again. Those without a path stay open: the runtime itself, bare, hangs
-/// or aborts now and then without its pipes and sockets.
+/// The program that uses the numbers of closed descriptors again. Those without a path stay open:
+/// the runtime itself, bare, hangs or aborts now and then without its pipes and sockets.
 const REUSES: &str = r#"
 using System; using System.Globalization; using System.IO; using System.Linq; using System.Runtime.InteropServices; using System.Threading;
 internal static class Program {

@@ -1,4 +1,5 @@
-//! `cargo xtask reference`: `docs/reference.md`, tables of everything that has a registry in the code.
+//! `cargo xtask reference`: `docs/reference.md`, tables of everything that has a registry in the
+//! code.
 
 use std::fs;
 use std::path::PathBuf;
@@ -111,7 +112,8 @@ fn allowed(limit: Limit) -> String {
     }
 }
 
-/// Options of an instrument as a section of their own; below them what the runtime does not allow everywhere.
+/// Options of an instrument as a section of their own; below them what the runtime does not allow
+/// everywhere.
 fn options(spec: &Spec) -> String {
     let rows = spec.option_lines().map(|(option, effect)| vec![code(&option), effect]);
     let limits = [("Not for `attach`", spec.attach), ("Not beside another profiler", spec.notification_only)];

@@ -1,5 +1,6 @@
-//! `cargo xtask soak sampling`: programs that are hard on signals and on whoever looks at stacks, sampled at the highest rate
-//! from their start and while they run; each must say and do what it does bare, and nothing may be left behind.
+//! `cargo xtask soak sampling`: programs that are hard on signals and on code that looks at stacks,
+//! sampled at the highest rate from their start and while they run; each must say and do what it
+//! does bare, and nothing may be left behind.
 
 use std::path::Path;
 use std::process::{Child, Command};
@@ -23,11 +24,12 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// Every so many rounds the launcher is killed while it is attached.
 const KILLED_EVERY: u32 = 3;
 
-/// Ways of the fixture `Sampled` that go on for so many milliseconds, and then say that they are done.
+/// Ways of the fixture `Sampled` that go on for so many milliseconds, and then say that they are
+/// done.
 const TIMED: [&str; 6] = ["nulls", "exceptions", "threads", "collections", "loads", STORAGE];
 /// The way that needs a native library, whose file is one more argument.
 const STORAGE: &str = "storage";
-/// Ways that do something so many times, begun anew until the time is over.
+/// Ways that do something so many times, repeated until the time is over.
 const COUNTED: [(&str, u64); 2] = [("processes", 600), ("signals", 30_000)];
 
 /// Soaks everything, each program for so long; an error names what went wrong.
@@ -94,7 +96,7 @@ fn samples(recording: &Recording) -> Result<u64, String> {
     }
 }
 
-/// Runs a program sampled from its start, anew until it ran for so long.
+/// Runs a program sampled from its start, again and again until it ran for so long.
 fn from_the_start(
     runtime: &Runtime,
     way: &str,

@@ -16,7 +16,8 @@ static ALLOCATOR: Counting = Counting;
 
 /// No input may take longer, even on a busy machine: they have some hundred KiB.
 const LONGEST: Duration = Duration::from_secs(20);
-/// Nor more memory than so many times its size and this; tests have narrower bounds for what only reads.
+/// Nor more memory than so many times its size and this; tests have narrower bounds for what only
+/// reads.
 const MEMORY: (usize, usize) = (200, 64 << 20);
 
 /// Usage: the command line.

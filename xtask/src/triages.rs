@@ -1,6 +1,6 @@
-//! `cargo xtask soak triage`: `clrscope triage` looks at the 36 programs of `dotnet/triage`, three of
-//! each of twelve kinds, some of which look alike from outside. Two may be named wrongly, none of
-//! these as certain.
+//! `cargo xtask soak triage`: `clrscope triage` looks at the 36 programs of `dotnet/triage`, three
+//! of each of twelve kinds. Some look alike from outside. Two programs may be named wrongly, none
+//! of these as certain.
 
 use std::path::Path;
 use std::time::Duration;

@@ -2,8 +2,8 @@
 
 use crate::os::memory::word_if_there;
 
-/// Offset in a class of the one that it is derived from, on .NET 8, 9 and 10. Whoever relies on it
-/// checks first that it says the right thing of classes of the framework.
+/// Offset in a class of the one that it is derived from, on .NET 8, 9 and 10. Code that relies on
+/// it first checks that it gives the right result for classes of the framework.
 pub const PARENT: usize = 16;
 
 /// The parent of a class, by the first word of its objects. `class` may be any number.

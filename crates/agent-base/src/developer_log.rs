@@ -1,10 +1,10 @@
-//! A log for developers of the agent, where `CLRSCOPE_LOG` asks for one: a line per event, in `agent-PID.log` of the
-//! recording directory.
+//! A log for developers of the agent, where `CLRSCOPE_LOG` asks for one: a line per event, in
+//! `agent-PID.log` of the recording directory.
 //!
-//! Lines are queued under a lock that is held for the length of a push, and written by start-up and by the helper thread
-//! with signals blocked. So logging is for start-up, for callbacks that may block, and for the helper thread; hooks
-//! and callbacks during a collection must not log. The file is opened for each write: programs close descriptors that are
-//! not theirs.
+//! Lines are queued under a lock that is held for the length of a push, and written by start-up and
+//! by the helper thread with signals blocked. So logging is for start-up, for callbacks that may
+//! block, and for the helper thread; hooks and callbacks during a collection must not log. The file
+//! is opened for each write: programs close descriptors that are not theirs.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -86,7 +86,8 @@ fn level_of(value: &str) -> u8 {
     found.map_or(Level::Info as u8, |at| at as u8 + 1)
 }
 
-/// Starts the log if the environment asks for it. Lines wait until [`write_into`] has said where to.
+/// Starts the log if the environment asks for it. Lines wait until [`write_into`] has said where
+/// to.
 pub fn begin() {
     if let Some(value) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         begin_with(&value.to_string_lossy());
@@ -119,8 +120,8 @@ pub fn log(level: Level, text: impl FnOnce() -> String) {
     queue().push(&line);
 }
 
-/// Makes the log's file in `folder` where there is none yet, and writes what waits. Waits for the disk. Without such a
-/// folder nothing is written.
+/// Makes the log's file in `folder` where there is none yet, and writes what waits. Waits for the
+/// disk. Without such a folder nothing is written.
 pub fn write_into(folder: &Path) {
     if WANTED.load(Ordering::Relaxed) == 0 {
         return;
@@ -144,8 +145,8 @@ fn create(folder: &Path) -> io::Result<PathBuf> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Writes what waits. Waits for the disk, and must run with signals blocked: a file size limit is a signal. What can't be
-/// written is lost: a log is no recording.
+/// Writes what waits. Waits for the disk, and must run with signals blocked: a file size limit is a
+/// signal. What can't be written is lost: a log is no recording.
 pub fn flush() {
     if WANTED.load(Ordering::Relaxed) == 0 {
         return;
@@ -161,7 +162,8 @@ pub fn flush() {
     }
 }
 
-/// Ends the log of an attached agent that leaves; the next one may be asked for another, in another folder. With signals blocked.
+/// Ends the log of an attached agent that leaves; the next one may be asked for another, in another
+/// folder. With signals blocked.
 pub fn let_go() {
     flush();
     WANTED.store(0, Ordering::Relaxed);

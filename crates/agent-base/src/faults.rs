@@ -1,8 +1,8 @@
-//! Reports of faults of the agent and the runtime: caught panics, and callbacks in an order that no runtime
-//! should use.
+//! Reports of faults of the agent and the runtime: caught panics, and callbacks in an order that no
+//! runtime should use.
 //!
-//! Where they happen they are only counted, without memory or lock. The helper thread puts counts and words into the
-//! recording.
+//! Where they happen they are only counted, without memory or lock. The helper thread puts counts
+//! and words into the recording.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +13,8 @@ use super::developer_log::{Level, log};
 
 macro_rules! odd_callbacks {
     ($($(#[doc = $doc:literal])* $name:ident = $sentence:literal,)*) => {
-        /// A callback that came where the runtime should not send it, or that the runtime does not explain.
+        /// A callback that came where the runtime should not send it, or that the runtime does not
+        /// explain.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum OddCallback {
             $($(#[doc = $doc])* $name,)*

@@ -109,7 +109,7 @@ impl Functions {
         self.insert(function, &name, module, KnownFunction { index: 0, wanted, named, passes })
     }
 
-    /// The function, with its names in the recording even when nobody wants hooks in it.
+    /// The function, with its names in the recording even when no hooks are wanted in it.
     pub fn noted(&self, function: FunctionId) -> KnownFunction {
         let known = self.get(function);
         let first = self
@@ -238,9 +238,9 @@ impl Functions {
         self.info.il_function_body(name.module_id, name.token).is_ok_and(|body| il::is_trivial(&body))
     }
 
-    /// Whether the function calls itself last, so that the compiler may make a loop of it: by its own
-    /// token, as an instantiation, or as a method of an instantiation of its type. Never where it is
-    /// marked `NoInlining` or `NoOptimization`: the runtime allows no such calls there
+    /// Whether the function calls itself last, so that the compiler may make a loop of it: by its
+    /// own token, as an instantiation, or as a method of an instantiation of its type. Never where
+    /// it is marked `NoInlining` or `NoOptimization`: the runtime allows no such calls there
     /// (`CEEInfo::canTailCall` in its `jitinterface.cpp`).
     fn is_tail_recursive(&self, name: &FunctionName) -> bool {
         /// `miNoInlining` and `miNoOptimization` (ECMA-335, II.23.1.11).
@@ -302,7 +302,8 @@ impl Functions {
         module
     }
 
-    /// The index of a module, noted in the recording; 0 where the runtime does not say which it is. Where the runtime may be asked.
+    /// The index of a module, noted in the recording; 0 where the runtime does not say which it is.
+    /// Where the runtime may be asked.
     pub fn module_index(&self, id: ModuleId) -> u32 {
         if let Some(found) = self.tables().modules.get(&id) {
             return found.index;
@@ -315,8 +316,8 @@ impl Functions {
         self.names.assembly(&self.info, id).is_ok_and(|name| is_framework(path, &name))
     }
 
-    /// Whether a method passes the filters that choose functions, compiled or not; one that the runtime does not name does not.
-    /// Where the runtime may be asked.
+    /// Whether a method passes the filters that choose functions, compiled or not; one that the
+    /// runtime does not name does not. Where the runtime may be asked.
     pub fn passes_method(&self, module: ModuleId, method: Token) -> bool {
         if self.choice.filter.is_empty() {
             return true;
@@ -382,7 +383,7 @@ impl Functions {
             let gone =
                 tables.by_id.values().filter(|entry| entry.module == module).map(|entry| entry.known.index).collect();
             tables.by_id.retain(|_, entry| entry.module != module);
-            // Of which modules these are is not known, and their identifiers may be used again.
+            // Which modules these belong to is not known, and their identifiers may be used again.
             tables.inlined.clear();
             gone
         };
@@ -398,10 +399,11 @@ impl Functions {
     }
 }
 
-/// Names are forgotten when the runtime is about to use their identifiers again, calls of named functions stay calls, and
-/// other functions that are inlined are marked.
+/// Names are forgotten when the runtime is about to use their identifiers again, calls of named
+/// functions stay calls, and other functions that are inlined are marked.
 impl Callbacks for Functions {
-    /// Modules that were loaded before the agent was attached are noted; functions are when they are met.
+    /// Modules that were loaded before the agent was attached are noted; functions are when they
+    /// are met.
     fn profiler_attach_complete(&self) {
         for module in self.info.modules().unwrap_or_default() {
             if let Ok(name) = self.names.assembly(&self.info, module) {
@@ -426,7 +428,8 @@ impl Callbacks for Functions {
         self.forget_function(function);
     }
 
-    /// The library stays in the process, and this with it; metadata that it holds open is memory of the runtime's.
+    /// The library stays in the process, and this with it; metadata that it holds open is memory of
+    /// the runtime's.
     fn profiler_detach_succeeded(&self) {
         self.names.forget_all();
         let mut tables = self.tables();
@@ -448,7 +451,8 @@ fn source_kind(name: &FunctionName) -> SourceKind {
 }
 
 /// Functions of CoreLib that compiled code calls by itself: casts, statics, exception handling,
-/// dispatch of tail calls, stubs. Not the user's calls, and on .NET 10 they are 7 % of a compiler's.
+/// dispatch of tail calls, stubs. Not the user's calls, and on .NET 10 they are 7 % of a
+/// compiler's.
 pub fn is_runtime_helper(name: &FunctionName) -> bool {
     const TYPES: [&str; 14] = [
         "System.Runtime.CompilerServices.CastHelpers",
@@ -474,8 +478,8 @@ pub fn is_runtime_helper(name: &FunctionName) -> bool {
         || (type_name == "System.Runtime.CompilerServices.RuntimeHelpers" && method.contains("TailCall"))
 }
 
-/// Path of an assembly. One that lies in a single-file program has a name without a folder from the runtime: its path is where it would
-/// lie were it a file beside the program.
+/// Path of an assembly. One that lies in a single-file program has a name without a folder from the
+/// runtime: its path is where it would lie as a file next to the program.
 pub fn beside_program(path: String) -> String {
     let has_folder = Path::new(&path).parent().is_none_or(|folder| folder != Path::new(""));
     match process::executable().parent() {

@@ -1,4 +1,5 @@
-//! Inspection of a method's IL: whether it is a tiny leaf, or even less, and which clauses its exception handlers are of.
+//! Inspection of a method's IL: whether it is a tiny leaf, or even less, and which clauses its
+//! exception handlers are of.
 
 use clr_profiler::il::{Body, ClauseKind, Flow, Label, Opcode, raw_instructions};
 use clr_profiler::{FunctionId, ProfilerInfo, Result, Token};
@@ -15,8 +16,8 @@ pub fn body_of(info: &ProfilerInfo, function: FunctionId) -> Result<Vec<u8>> {
     info.il_function_body(about.module, about.token)
 }
 
-/// Whether a method body, header and all, is a leaf of at most 16 bytes without calls. A body that can't be understood is
-/// not trivial.
+/// Whether a method body, header and all, is a leaf of at most 16 bytes without calls. A body that
+/// can't be understood is not trivial.
 pub(crate) fn is_trivial(body: &[u8]) -> bool {
     let is_quiet = |opcode: Opcode| opcode.flow() != Flow::Call && !matches!(opcode, Opcode::Jmp | Opcode::Switch);
     raw_instructions(body).is_ok_and(|mut code| {
@@ -24,7 +25,8 @@ pub(crate) fn is_trivial(body: &[u8]) -> bool {
     })
 }
 
-/// Whether the body of an instance method does nothing but get or set a field of its object, as automatic properties do.
+/// Whether the body of an instance method does nothing but get or set a field of its object, as
+/// automatic properties do.
 pub fn is_accessor(body: &[u8]) -> bool {
     const GET: [Opcode; 3] = [Opcode::Ldarg0, Opcode::Ldfld, Opcode::Ret];
     const SET: [Opcode; 4] = [Opcode::Ldarg0, Opcode::Ldarg1, Opcode::Stfld, Opcode::Ret];
@@ -35,8 +37,8 @@ pub fn is_accessor(body: &[u8]) -> bool {
     is_made_of(&GET) || is_made_of(&SET)
 }
 
-/// Whether a method body, header and all, calls a method that `is_itself` as the last thing it does:
-/// the compiler may make a loop of that. False where the body can't be understood.
+/// Whether a method body, header and all, calls a method that `is_itself` as the last thing it
+/// does: the compiler may make a loop of that. False where the body can't be understood.
 pub(crate) fn calls_itself_last(body: &[u8], mut is_itself: impl FnMut(Token) -> bool) -> bool {
     let Ok(code) = raw_instructions(body) else { return false };
     let mut called = None;
@@ -54,14 +56,16 @@ pub(crate) fn calls_itself_last(body: &[u8], mut is_itself: impl FnMut(Token) ->
     false
 }
 
-/// Whether a method body, header and all, has clauses: blocks that run when an exception comes, or on the way out.
+/// Whether a method body, header and all, has clauses: blocks that run when an exception comes, or
+/// on the way out.
 pub fn has_blocks(body: &[u8]) -> bool {
     /// Of the first byte of a body: a large header, and sections behind the code.
     const LARGE_WITH_SECTIONS: u8 = 0xB;
     body.first().is_some_and(|flags| flags & LARGE_WITH_SECTIONS == LARGE_WITH_SECTIONS)
 }
 
-/// Whether this offset of a method's code lies in a filter, which says whether a clause catches an exception; false where the body can't be understood.
+/// Whether this offset of a method's code lies in a filter, which says whether a clause catches an
+/// exception; false where the body can't be understood.
 pub fn is_in_filter(body: &[u8], il_offset: u32) -> bool {
     let Ok(body) = Body::read(body) else { return false };
     body.clauses().iter().any(|clause| {
@@ -73,8 +77,8 @@ pub fn is_in_filter(body: &[u8], il_offset: u32) -> bool {
     })
 }
 
-/// Whether the innermost catch block around this offset of a method's code belongs to a clause with a filter; nothing where
-/// there is no such block, or the body can't be understood.
+/// Whether the innermost catch block around this offset of a method's code belongs to a clause with
+/// a filter; nothing where there is no such block, or the body can't be understood.
 pub fn handler_has_filter(body: &[u8], il_offset: u32) -> Option<bool> {
     let body = Body::read(body).ok()?;
     let end = body.instructions().last().map_or(0, |last| last.size() as u32 + last.label().offset().unwrap_or(0));
@@ -152,7 +156,8 @@ mod tests {
 
     #[test]
     fn the_clause_of_a_catch_block_is_found_in_small_and_fat_tables() {
-        // A header of 12 bytes, 8 bytes of code, a table: a filtered clause with its block at 2 to 5, a plain one at 5 to 8.
+        // A header of 12 bytes, 8 bytes of code, a table: a filtered clause with its block at 2 to
+        // 5, a plain one at 5 to 8.
         let body = |table: &[u8]| [&[0x0B, 0x30, 8, 0, 8, 0, 0, 0, 0, 0, 0, 0][..], &[0; 8], table].concat();
         let small: Vec<u8> =
             [[1, 28, 0, 0].as_slice(), &[1, 0, 0, 0, 2, 2, 0, 3, 0, 0, 0, 0], &[0, 0, 0, 0, 2, 5, 0, 3, 1, 0, 0, 1]]

@@ -13,7 +13,8 @@
 //! - [`record_room`]: room for records to which the program's own code adds; [`own_memory`]: what
 //!   an instrument takes for tables of its own, as the recording gets it
 //! - [`threads`]: begin and end of each thread of the program, its record and its names
-//! - [`functions`]: index, names and filters of each function; [`patterns`] and [`il`] help to decide
+//! - [`functions`]: index, names and filters of each function; [`patterns`] and [`il`] help to
+//!   decide
 //! - [`class_parents`]: what a class is derived from
 //! - [`code_owner`]: the function that code belongs to
 //! - [`event_pipe`]: the runtime's own events, from a session that all instruments share

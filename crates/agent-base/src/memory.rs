@@ -1,6 +1,8 @@
-//! Memory that hooks and callbacks use without asking the heap for it, and without waiting for the disk.
+//! Memory that hooks and callbacks use without asking the heap for it, and without waiting for the
+//! disk.
 //!
-//! - [`Patience`]: segments are backed ahead of need by the helper thread; this is the wait of a thread that is faster
+//! - [`Patience`]: segments are backed ahead of need by the helper thread; this is the wait of a
+//!   thread that is faster
 //! - [`FixedVec`]: a thread's own list of fixed capacity
 //! - [`PublishedState`]: shared state that hooks find without a lock
 
@@ -17,10 +19,12 @@ use crate::os::memory as pages;
 use crate::os::threads::nap;
 use crate::recording_lifetime::keep;
 
-/// Longest wait for memory that the helper thread is about to back. A disk that others keep busy takes its time: with
-/// 200 ms, and six busy loops and three builds beside a program, 4 of 25 runs lost their first events.
+/// Longest wait for memory that the helper thread is about to back. A disk that others keep busy
+/// takes its time: with 200 ms, and six busy loops and three builds running alongside a program, 4
+/// of 25 runs lost their first events.
 pub const PATIENCE: Duration = Duration::from_secs(2);
-/// Between two attempts to get memory. A sleep and not a yield: the helper thread may need this processor.
+/// Between two attempts to get memory. A sleep and not a yield: the helper thread may need this
+/// processor.
 const NAP: Duration = Duration::from_micros(50);
 /// Naps until the helper thread is woken again: others may have taken what it backed last.
 const NAPS_PER_WAKE: u32 = 16;
@@ -30,7 +34,8 @@ pub trait GrowingMemory {
     /// Amount backed so far, in any unit.
     fn backed(&self) -> usize;
 
-    /// Whether waiting for so many more bytes makes sense: the limit is not reached and the disk refused nothing.
+    /// Whether waiting for so many more bytes makes sense: the limit is not reached and the disk
+    /// refused nothing.
     fn may_give(&self, bytes: usize) -> bool;
 }
 
@@ -74,16 +79,17 @@ impl GrowingMemory for StackTable {
     }
 }
 
-/// The wait for one piece of [`GrowingMemory`]: at most [`PATIENCE`] long, and where it was in vain nobody waits again
-/// until more is backed. So a disk that hangs stops a program for one such time, not for one at every call.
+/// The wait for one piece of [`GrowingMemory`]: at most [`PATIENCE`] long, and where it was in vain
+/// no thread waits again until more is backed. So a disk that hangs stops a program for one such
+/// time, not for one at every call.
 pub struct Patience {
     helper: HelperHandle,
-    /// Amount that was backed when somebody last waited in vain.
+    /// Amount that was backed when a thread last waited in vain.
     in_vain: AtomicUsize,
 }
 
 impl Patience {
-    /// Creates the wait, in which nobody has waited yet.
+    /// Creates the wait, in which no thread has waited yet.
     pub fn new(helper: HelperHandle) -> Self {
         Self { helper, in_vain: AtomicUsize::new(usize::MAX) }
     }
@@ -98,8 +104,9 @@ impl Patience {
         !was_in_vain && memory.may_give(bytes) && !self.helper.is_gone() && !hooks::is_stopped()
     }
 
-    /// Sleeps until `take` gets something from `memory`, of which it needs `bytes`. `None` where nothing can come any
-    /// more, where recording has ended, and when the time is over. Safe in a hook: neither allocates nor takes a lock.
+    /// Sleeps until `take` gets something from `memory`; it needs `bytes` of it. `None` where
+    /// nothing can come any more, where recording has ended, and when the time is over. Safe in a
+    /// hook: neither allocates nor takes a lock.
     #[cold]
     pub fn wait<T>(&self, memory: &impl GrowingMemory, bytes: usize, mut take: impl FnMut() -> Option<T>) -> Option<T> {
         self.wait_at_most(PATIENCE, memory, bytes, &mut take)
@@ -132,8 +139,8 @@ impl Patience {
     }
 }
 
-/// A list of fixed capacity in pages of its own: mapped when it is made, backed by the system as it fills, given back
-/// when it is dropped. Pushing never allocates.
+/// A list of fixed capacity in pages of its own: mapped when it is made, backed by the system as it
+/// fills, given back when it is dropped. Pushing never allocates.
 pub struct FixedVec<T: Copy> {
     start: NonNull<T>,
     length: usize,
@@ -186,7 +193,8 @@ impl<T: Copy> Deref for FixedVec<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: the first `length` items lie within the mapping and were written, or are bytes of fresh pages.
+        // SAFETY: the first `length` items lie within the mapping and were written, or are bytes of
+        // fresh pages.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 }
@@ -201,7 +209,8 @@ impl<T: Copy> DerefMut for FixedVec<T> {
 
 impl<T: Copy> Drop for FixedVec<T> {
     fn drop(&mut self) {
-        // SAFETY: the whole mapping that `new` made, to which no reference is left. Items need no drop: they are `Copy`.
+        // SAFETY: the whole mapping that `new` made, to which no reference is left. Items need no
+        // drop: they are `Copy`.
         unsafe { pages::unmap(self.start.cast(), self.capacity * size_of::<T>()) };
     }
 }
@@ -215,7 +224,8 @@ impl<T> PublishedState<T> {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// Makes `state` known for as long as the recording lives: who publishes it makes it [unknown](Self::withdraw) at the end.
+    /// Makes `state` known for as long as the recording lives: who publishes it makes it
+    /// [unknown](Self::withdraw) at the end.
     pub fn publish(&self, state: T) -> &'static T
     where
         T: Send + Sync,
@@ -236,11 +246,13 @@ impl<T> PublishedState<T> {
     /// The state, once it is published. Safe in a hook.
     #[inline]
     pub fn get(&self) -> Option<&'static T> {
-        // SAFETY: null, or what was published: nobody has a `&mut` to it, and it is freed when nobody uses it any more, if ever.
+        // SAFETY: null, or what was published: no `&mut` to it exists, and it is freed once it is
+        // no longer used, if ever.
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Makes the state unknown again: for a forked child, whose hooks must do nothing. Async-signal-safe.
+    /// Makes the state unknown again: for a forked child, whose hooks must do nothing.
+    /// Async-signal-safe.
     pub fn withdraw(&self) {
         self.0.store(ptr::null_mut(), Ordering::Release);
     }

@@ -1,4 +1,5 @@
-//! Memory that an instrument takes for tables of its own, beside the recording: what it is, the recording says.
+//! Memory that an instrument takes for tables of its own, in addition to the recording. The
+//! recording says how much it is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,8 +37,8 @@ impl OwnMemory {
         Box::new(Tell(Arc::clone(own)))
     }
 
-    /// Notes the most that was taken, where that is much more than was noted, or at the end. Blocks as the log does; not for threads of the
-    /// program.
+    /// Notes the most that was taken, where that is much more than was noted, or at the end. Blocks
+    /// as the log does; not for threads of the program.
     pub fn tell(&self, is_end: bool) {
         let (most, told) = (self.most.load(Ordering::Relaxed), self.told.load(Ordering::Relaxed));
         if most > told && (is_end || is_much_more(most, told)) {

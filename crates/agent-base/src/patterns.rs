@@ -114,7 +114,8 @@ impl WatchedFilter {
     }
 }
 
-/// Methods that are to be probed, watched. Those of the framework are meant by patterns that name their assembly alone.
+/// Methods that are to be probed, watched. Those of the framework are meant by patterns that name
+/// their assembly alone.
 #[derive(Clone)]
 pub struct ProbePatterns {
     /// In the order in which they were given: the last that matches a method counts.
@@ -133,7 +134,8 @@ struct ProbeRule {
 }
 
 impl ProbeRule {
-    /// Whether it can be about methods of the framework, or of other assemblies. What is not wanted need not be named.
+    /// Whether it can be about methods of the framework, or of other assemblies. What is not wanted
+    /// need not be named.
     fn may_be_about(&self, is_framework: bool) -> bool {
         !is_framework || !self.is_wanted || self.pattern.names_assembly()
     }
@@ -153,7 +155,8 @@ impl ProbePatterns {
         Self { rules, wanted: wanted.into(), watched, writer }
     }
 
-    /// Patterns as they are, and a last word about the methods that a pattern matches: whether they are wanted.
+    /// Patterns as they are, and a last word about the methods that a pattern matches: whether they
+    /// are wanted.
     pub fn and(&self, pattern: &Pattern, is_wanted: bool) -> Self {
         let mut rules = self.rules.clone();
         rules.retain(|rule| rule.pattern != *pattern);
@@ -198,8 +201,8 @@ impl ProbePatterns {
     }
 }
 
-/// Names whose values are never read, watched. Upper and lower case are the same: a property and its parameter differ by
-/// nothing else.
+/// Names whose values are never read, watched. Upper and lower case are the same: a property and
+/// its parameter differ by nothing else.
 pub struct Redaction {
     /// In lower case.
     globs: Vec<Glob>,

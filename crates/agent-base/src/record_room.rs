@@ -10,7 +10,7 @@ use crate::os::signals;
 /// A store of such records. Room is asked for when a module comes, never in a hook.
 pub struct RecordRoom {
     store: EventStore,
-    /// Held while room is asked for and taken, so that nobody takes what another has asked for.
+    /// Held while room is asked for and taken, so that no thread takes what another has asked for.
     asking: Mutex<()>,
 }
 
@@ -20,7 +20,8 @@ impl RecordRoom {
         Self { store, asking: Mutex::default() }
     }
 
-    /// A chunk with room for records of so many bytes; `None` where there is none. Waits for the disk.
+    /// A chunk with room for records of so many bytes; `None` where there is none. Waits for the
+    /// disk.
     pub fn chunk(&self, bytes: usize) -> Option<Chunk> {
         let bytes = bytes + chunk::HEAD;
         let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);

@@ -104,7 +104,7 @@ pub(crate) mod tests {
         let _alone = alone();
         let (ended, never) = (Arc::new(()), Arc::new(()));
         keep(Arc::clone(&ended));
-        // SAFETY: nobody keeps the reference.
+        // SAFETY: nothing keeps the reference.
         unsafe { recording_is_over() };
         assert_eq!(Arc::strong_count(&ended), 2, "a thread may be about to leave it");
         free_ended();

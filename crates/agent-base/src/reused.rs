@@ -1,4 +1,5 @@
-//! Data per thread that outlives a recording: a process that is attached to again and again would run out of thread keys.
+//! Data per thread that outlives a recording: a process that is attached to again and again would
+//! run out of thread keys.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -38,7 +39,7 @@ impl<T: Default + Send + Sync + 'static> PerThreadPool<T> {
         Ok(lent.made[lent.in_use - 1])
     }
 
-    /// The recording is over, and nobody uses any of it any more.
+    /// The recording is over, and none of it is used any more.
     pub fn give_back_all(&self) {
         self.lent.lock().unwrap_or_else(PoisonError::into_inner).in_use = 0;
     }

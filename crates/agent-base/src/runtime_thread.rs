@@ -12,7 +12,8 @@ use crate::developer_log::{Level, log};
 pub struct RuntimeThread(Arc<Mutex<Option<Answer>>>);
 
 impl RuntimeThread {
-    /// Begins the work on a thread of this name. Where there is no thread, or the work panics, it has failed.
+    /// Begins the work on a thread of this name. Where there is no thread, or the work panics, it
+    /// has failed.
     pub fn begin(info: &ProfilerInfo, name: &str, work: impl FnOnce() -> Answer + Send + 'static) -> Self {
         let thread = Self(Arc::default());
         let over = FinishOnDrop(thread.clone());

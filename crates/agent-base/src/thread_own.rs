@@ -10,14 +10,15 @@ use super::reused::PerThreadPool;
 /// All values of one kind, of all threads and recordings.
 pub struct ThreadOwnPool<T: Default + 'static>(PerThreadPool<Own<T>>);
 
-/// Own values of one recording: each thread finds its own, which is from an earlier recording at first.
+/// Own values of one recording: each thread finds its own, which is from an earlier recording at
+/// first.
 pub struct ThreadOwn<T: Default + 'static>(&'static PerThread<Own<T>>);
 
 #[derive(Default)]
 struct Own<T>(RefCell<T>);
 
-// SAFETY: `ThreadOwn::with` is the only way to a value and uses that of the calling thread; nothing visits those of all threads. A
-// value is made by its thread and dropped by the thread's end.
+// SAFETY: `ThreadOwn::with` is the only way to a value and uses that of the calling thread; nothing
+// visits those of all threads. A value is made by its thread and dropped by the thread's end.
 unsafe impl<T> Sync for Own<T> {}
 // SAFETY: as above.
 unsafe impl<T> Send for Own<T> {}

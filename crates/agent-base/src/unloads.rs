@@ -30,8 +30,8 @@ pub struct Unloads {
 pub enum Seen {
     /// When there had been so many unloads.
     After(u64),
-    /// Alive at the end of a full collection, from where on unloads of modules [wait](Unloads::keep);
-    /// when there had been so many unloads of dynamic methods.
+    /// Alive at the end of a full collection, from where on unloads of modules
+    /// [wait](Unloads::keep); when there had been so many unloads of dynamic methods.
     Kept {
         /// Number of unloads of dynamic methods.
         methods: u64,
@@ -44,14 +44,16 @@ impl Unloads {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Asks about something that was there when there had been `count` unloads; `None` where it may be gone.
+    /// Asks about something that was there when there had been `count` unloads; `None` where it may
+    /// be gone.
     pub fn ask<R>(&self, count: u64, question: impl FnOnce() -> R) -> Option<R> {
         self.hold(count).map(|_held| question())
     }
 
-    /// Keeps unloads waiting until the answer is dropped, for several questions about what was there
-    /// when there had been `count` of them; `None` where it may be gone, or is going. Not for threads
-    /// of the program: the runtime may stop one for a collection that the question waits for.
+    /// Keeps unloads waiting until the answer is dropped, for several questions about what was
+    /// there when there had been `count` of them; `None` where it may be gone, or is going. Not for
+    /// threads of the program: the runtime may stop one for a collection that the question waits
+    /// for.
     pub fn hold(&self, count: u64) -> Option<UnloadsHeld<'_>> {
         let asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let is_there = self.count() == count && self.under_way.load(Ordering::Acquire) == 0;
@@ -135,7 +137,8 @@ impl Unloads {
         let _ = self.under_way.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
     }
 
-    /// Unloading is about to begin: a question that is under way ends first, and others about what was there before don't begin.
+    /// Unloading is about to begin: a question that is under way ends first, and others about what
+    /// was there before don't begin.
     pub fn unloads(&self) {
         self.count.fetch_add(1, Ordering::AcqRel);
         drop(self.asking.lock().unwrap_or_else(PoisonError::into_inner));

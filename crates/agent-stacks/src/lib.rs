@@ -1,4 +1,5 @@
-//! Stacks of the program: the map of its code, the step from a method to its caller, samples of threads.
+//! Stacks of the program: the map of its code, the step from a method to its caller, samples of
+//! threads.
 //!
 //! - `awaiters`: who awaits the async method that a thread has resumed
 //! - `code`: the map of code, from addresses to methods, libraries and stubs

@@ -27,10 +27,12 @@ pub fn open_objects(depth: u32) {
 }
 
 impl ArgumentRegisters {
-    /// Writes the arguments of a function that was just entered, as far as there is room; how many bytes.
+    /// Writes the arguments of a function that was just entered, as far as there is room; how many
+    /// bytes.
     ///
     /// # Safety
-    /// The plan must be that of the function whose registers these are, `sp` its caller's stack pointer.
+    /// The plan must be that of the function whose registers these are, `sp` its caller's stack
+    /// pointer.
     pub unsafe fn write(&self, plan: &Plan, sp: usize, buffer: &mut [u8], types_only: bool) -> usize {
         if !plan.evidence.is_refuted() {
             let mut writer = Writer::new(buffer, types_only);
@@ -141,6 +143,7 @@ unsafe fn found(
             Verdict::Open | Verdict::Wrong => return Ok(slot),
         }
     }
-    // SAFETY: an object was seen in this place, so the plan is right: the runtime keeps alive what is there.
+    // SAFETY: an object was seen in this place, so the plan is right: the runtime keeps alive what
+    // is there.
     Ok(unsafe { At::on(Ground::Alive, std::ptr::with_exposed_provenance(slot.address())) })
 }

@@ -10,7 +10,7 @@ pub(super) const REFERENCE_TYPES: u32 = 4;
 
 /// Class of a method, and the type arguments of both.
 pub(super) struct Bindings {
-    /// `None` where nobody says which, or the code is that of several.
+    /// `None` where nothing says which, or the code is that of several.
     pub(super) class: Option<ClassId>,
     /// Whether the code is shared by classes that differ in their type arguments.
     pub(super) is_class_shared: bool,
@@ -43,8 +43,8 @@ impl Bindings {
         Self { class, is_class_shared, method_arguments, type_arguments, type_parameters, method_parameters }
     }
 
-    /// Bindings of a method's IL, which is that of all its instantiations: of a type argument nothing is known but that some are
-    /// classes. `id` is any of the method's functions.
+    /// Bindings of a method's IL, which is that of all its instantiations: of a type argument
+    /// nothing is known but that some are classes. `id` is any of the method's functions.
     pub(super) fn of_il(
         types: &Types,
         id: FunctionId,

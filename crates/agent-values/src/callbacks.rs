@@ -1,4 +1,5 @@
-//! Callbacks that the types follow: modules, classes, collections, and when the runtime may be asked what hooks have met.
+//! Callbacks that the types follow: modules, classes, collections, and when the runtime may be
+//! asked what hooks have met.
 
 use clr_profiler::callback_args::{DynamicIl, GcReason, Generations};
 use clr_profiler::{AssemblyId, Callbacks, ClassId, FunctionId, ModuleFlags, ModuleId, ProfilerInfo, Result};
@@ -88,8 +89,8 @@ fn look_at_heap(info: &ProfilerInfo) {
     }
 }
 
-/// Learns where the heap lies if hooks have met what may be a new part of it. Not in a collection, as others may hold the lock of
-/// the objects that are never collected.
+/// Learns where the heap lies if hooks have met what may be a new part of it. Not in a collection,
+/// as others may hold the lock of the objects that are never collected.
 fn look_at_grown_heap(info: &ProfilerInfo) {
     if known_pages::is_behind() {
         look_at_heap(info);

@@ -1,8 +1,9 @@
-//! Plans compared with what the runtime itself says of a call: where each argument and the result lie.
+//! Plans compared with what the runtime itself says of a call: where each argument and the result
+//! lie.
 //!
-//! Only hooks of the slow kind may ask, and where they are registered all hooks of the process are slow, with three
-//! hundred bytes of stack each. So this is for tests: `flow:args=check` records no calls, but how many functions were
-//! compared and which of them disagree.
+//! Only hooks of the slow kind may ask, and where they are registered all hooks of the process are
+//! slow, with three hundred bytes of stack each. So this is for tests: `flow:args=check` records no
+//! calls, but how many functions were compared and which of them disagree.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -43,7 +44,7 @@ pub struct Check {
     left: Met,
     functions: AtomicU64,
     results: AtomicU64,
-    /// Places of which the plan says that nobody knows where they are.
+    /// Places that are unknown according to the plan.
     unknown: AtomicU64,
     wrong: AtomicU64,
 }
@@ -135,12 +136,12 @@ impl InfoHooks for Check {
 /// The registers of a call, where the runtime's handle leads to them.
 fn registers<'h>(call: &HookedCall<'h>) -> Option<&'h StubRegisters> {
     let handle = std::ptr::with_exposed_provenance::<*const StubRegisters>(call.handle());
-    // SAFETY: the handle is the address of a structure that begins with the address of the registers, as in the
-    // runtime's sources of 8 to 10, both on the stack while the hook runs.
+    // SAFETY: the handle is the address of a structure that begins with the address of the
+    // registers, as in the runtime's sources of 8 to 10, both on the stack while the hook runs.
     unsafe { handle.read().as_ref() }
 }
 
-/// Whether the range is that place; `None` where the plan says that nobody knows.
+/// Whether the range is that place; `None` where the place is unknown according to the plan.
 fn is_at(registers: &StubRegisters, location: ArgumentLocation, bytes: usize, range: &[u8]) -> Option<bool> {
     let start = range.as_ptr().addr();
     let register = |words: &[u64], at: u8| {

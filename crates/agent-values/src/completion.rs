@@ -1,7 +1,7 @@
-//! Completion of an `async` method: its code gives the result to the builder that stands behind the task, by a call of
-//! `SetResult` or `SetException`. That call is read, because afterwards it may be too late: the code may be replaced by
-//! it (a tail call), a pooled task may have served its purpose and been given to the next, and a collection may have
-//! moved all of it.
+//! Completion of an `async` method: its code gives the result to the builder that stands behind the
+//! task, by a call of `SetResult` or `SetException`. That call is read, because afterwards it may
+//! be too late: the code may be replaced by it (a tail call), a pooled task may have served its
+//! purpose and been given to the next, and a collection may have moved all of it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,8 +1,9 @@
 //! Methods that delegates call.
 //!
-//! A delegate holds an address: of the method's code, or of a stub that leads there and holds the method's identifier. Hooks note
-//! the addresses they meet; where queries are allowed the methods are described in the recording under these addresses. A
-//! method is known once it was compiled, so an address may have to wait.
+//! A delegate holds an address: of the method's code, or of a stub that leads there and holds the
+//! method's identifier. Hooks note the addresses they meet; where queries are allowed the methods
+//! are described in the recording under these addresses. A method is known once it was compiled, so
+//! an address may have to wait.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -52,7 +53,8 @@ pub(super) fn met(address: usize) {
     }
 }
 
-/// Whether it is time to look for methods, at a compilation: addresses are new, or others may be of what was compiled meanwhile.
+/// Whether it is time to look for methods, at a compilation: addresses are new, or others may be of
+/// what was compiled meanwhile.
 pub(super) fn is_time() -> bool {
     let is_new = IS_NEW.swap(false, Ordering::Relaxed);
     COMPILATIONS.fetch_add(1, Ordering::Relaxed).is_multiple_of(COMPILATIONS_PER_LOOK) || is_new
@@ -78,13 +80,15 @@ fn lock() -> MutexGuard<'static, Vec<usize>> {
     PENDING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The word that a stub hands on as its method's identifier; `None` where there is other code. What it says may be none.
+/// The word that a stub hands on as its method's identifier; `None` where there is other code. What
+/// it says may be none.
 pub(super) fn method_of_stub(address: usize) -> Option<usize> {
     let mut code = [0; STUB];
     if !copy_if_there(address, &mut code) {
         return None;
     }
-    // .NET 8 to 10 have two kinds: one that jumps first, and loads where the method is not compiled yet, and one that loads.
+    // .NET 8 to 10 have two kinds: one that jumps first, and loads where the method is not compiled
+    // yet, and one that loads.
     let load = if code.starts_with(&JUMP) { JUMP.len() + 4 } else { 0 };
     let displacement = code.get(load..)?.strip_prefix(&LOAD)?.first_chunk::<4>()?;
     let behind = address.checked_add(load + LOAD.len() + 4)?;

@@ -1,8 +1,9 @@
 //! Evidence for a plan: the places in it that have turned out to be right.
 //!
-//! A plan follows from rules. What they say is believed where the runtime's own facts confirm it: until the object in
-//! a place was seen to begin with a class that the runtime told of, nothing in that place is followed but by reads
-//! that may fail, and where there can't be an object at all the whole plan is wrong, and used no more.
+//! A plan follows from rules. What they say is believed where the runtime's own facts confirm it:
+//! until the object in a place was seen to begin with a class that the runtime told of, nothing in
+//! that place is followed but by reads that may fail, and where there can't be an object at all the
+//! whole plan is wrong, and used no more.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -30,8 +31,8 @@ pub struct Evidence {
 pub const RESULT: usize = 63;
 
 impl Evidence {
-    /// Whether objects in the place of the argument with this number were seen. Beyond the first ones nobody keeps
-    /// account.
+    /// Whether objects in the place of the argument with this number were seen. Beyond the first
+    /// ones no account is kept.
     pub(crate) fn holds(&self, place: usize) -> bool {
         place <= RESULT && self.places.load(Ordering::Relaxed) >> place & 1 == 1
     }

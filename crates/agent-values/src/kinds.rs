@@ -25,8 +25,9 @@ pub enum Kind {
     Reference(Option<&'static Class>),
     /// A value type: its fields lie right here.
     Struct(&'static Class),
-    /// An argument or result that is not to be read, because its name is one of those that hide secrets. A field has its
-    /// own kind all the same, which says how the value around it is passed (`Shown`).
+    /// An argument or result that is not to be read, because its name is one of those that hide
+    /// secrets. A field has its own kind all the same, which says how the value around it is passed
+    /// (`Shown`).
     Redacted,
     /// A value that can't be read yet; its size is known.
     Opaque(u32),
@@ -73,7 +74,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Number of times that a single field is there: fixed buffers and inline arrays declare it once.
+    /// Number of times that a single field is there: fixed buffers and inline arrays declare it
+    /// once.
     pub fn repeats(&self) -> u32 {
         match self.fields.as_slice() {
             [Field { offset: 0, kind, .. }]
@@ -110,7 +112,8 @@ pub(crate) enum Form {
     },
     /// A boxed value of a primitive type.
     Primitive(Kind),
-    /// `Task`, `Task<T>` and what is derived from them: its state, and its result once there is one.
+    /// `Task`, `Task<T>` and what is derived from them: its state, and its result once there is
+    /// one.
     Task(Task),
     /// `ValueTask` and `ValueTask<T>`: a result, or the task that will have one.
     ValueTask {
@@ -130,7 +133,8 @@ pub(crate) enum Form {
     Delegate {
         /// Offset of the address that the delegate calls.
         pointer: u32,
-        /// Offset of the method's address, for delegates that take no object along; 0 there for all others.
+        /// Offset of the method's address, for delegates that take no object along; 0 there for all
+        /// others.
         method: u32,
     },
     /// `Nullable<T>`: two fields, has a value and the value.
@@ -207,7 +211,7 @@ impl Field {
 }
 
 impl Class {
-    /// Bytes of an object of the class with its header; 0 where nobody knows.
+    /// Bytes of an object of the class with its header; 0 where that is not known.
     pub(crate) fn object_bytes(&self) -> u32 {
         match self.shape.get() {
             Some(shape) if !shape.is_value && !matches!(shape.form, Form::Array { .. }) => shape.size,
@@ -215,7 +219,7 @@ impl Class {
         }
     }
 
-    /// Whether its values lie where they are used; a class of which nothing is known yet has none.
+    /// Whether its values lie where they are used; a class that is still unknown has none.
     pub(crate) fn is_of_values(&self) -> bool {
         let shape = self.shape();
         shape.is_value || matches!(shape.form, Form::Primitive(_) | Form::Enum { .. })

@@ -1,12 +1,15 @@
-//! Pages that can be read without asking the system, because it has copied from them before and they can't go.
+//! Pages that can be read without asking the system, because it has copied from them before and
+//! they can't go.
 //!
-//! What spans and references lead to on unknown ground is copied by the system, a microsecond each time. But most of it
-//! lies in a few hundred pages of the heap, and of those the runtime gives none back but in a collection: which never
-//! begins while a hook runs, and of one that sweeps beside the program [`collections`](super::collections) tell. So a
-//! page that the system has copied from is noted with the number of collections until then, and read directly until
-//! there is another. The server's collector has threads that give back, at any time, what a region reserves behind its
-//! objects; there only what was in use at the end of the last collection is noted. Images of modules that are never unloaded, and objects that are never collected, are noted for good.
-//! Nothing is noted of any other memory, which may go at any time.
+//! What spans and references lead to on unknown ground is copied by the system, a microsecond each
+//! time. But most of it lies in a few hundred pages of the heap, and the runtime gives those back
+//! only in a collection. A collection never begins while a hook runs, and
+//! [`collections`](super::collections) tell of one that sweeps alongside the program. So a page
+//! that the system has copied from is noted with the number of collections until then, and read
+//! directly until there is another. The server's collector has threads that give back, at any time,
+//! what a region reserves behind its objects; there only what was in use at the end of the last
+//! collection is noted. Images of modules that are never unloaded, and objects that are never
+//! collected, are noted for good. Nothing is noted of any other memory, which may go at any time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{OnceLock, PoisonError, RwLock};
@@ -23,8 +26,8 @@ const ADDRESSES: usize = 1 << 47;
 const TAG_BITS: u32 = 28;
 /// Tag of pages that stay for good. None is 0, which a place without a note holds.
 const FOR_GOOD: u64 = 1;
-/// Pieces of the heap reserve no more than this where the heap consists of regions; the rest of a larger one may be given back at
-/// any time.
+/// Pieces of the heap reserve no more than this where the heap consists of regions; the rest of a
+/// larger one may be given back at any time.
 const REGION: usize = 32 << 20;
 /// Beginning of the names of the threads that collect for servers, as .NET 8 to 10 name them.
 const SERVER_THREADS: &str = ".NET Server GC";
@@ -41,8 +44,8 @@ struct Piece {
 }
 
 impl Piece {
-    /// A piece of the heap that uses some of the bytes reserved for it. `keeps_reserved` says that the rest of a region is
-    /// given back in collections only.
+    /// A piece of the heap that uses some of the bytes reserved for it. `keeps_reserved` says that
+    /// the rest of a region is given back in collections only.
     fn of_heap(start: usize, used: usize, reserved: usize, keeps_reserved: bool) -> Self {
         let bytes = if keeps_reserved && reserved <= REGION { reserved } else { used };
         Self { start, end: start.saturating_add(bytes) }
@@ -66,7 +69,8 @@ struct KnownPages {
     is_behind: AtomicBool,
 }
 
-/// Whether so many bytes lie in pages that are known to be there. `epoch` is that of the moment. For hooks.
+/// Whether so many bytes lie in pages that are known to be there. `epoch` is that of the moment.
+/// For hooks.
 #[inline]
 pub(super) fn are_there(address: usize, bytes: usize, epoch: Option<u32>) -> bool {
     KNOWN.hold(address, bytes, epoch)
@@ -77,7 +81,7 @@ pub(super) fn found(address: usize, bytes: usize, epoch: Option<u32>) {
     KNOWN.note(address, bytes, epoch);
 }
 
-/// Whether a page was met that may belong to a part of the heap nobody has told of.
+/// Whether a page was met that may belong to a part of the heap that we were not told of.
 pub(super) fn is_behind() -> bool {
     KNOWN.is_behind.load(Ordering::Relaxed)
 }
@@ -89,7 +93,8 @@ pub(super) fn heap_is(ranges: &[HeapRange], epoch: u32) {
     KNOWN.heap_is(ranges.iter().map(piece).collect(), epoch);
 }
 
-/// Whether the process has the server's collector, by its threads, which are there before the heap is. Found out once.
+/// Whether the process has the server's collector, by its threads, which are there before the heap
+/// is. Found out once.
 fn has_server_collector() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER
@@ -144,7 +149,7 @@ impl KnownPages {
 
     fn note(&self, address: usize, bytes: usize, epoch: Option<u32>) {
         let Some(pages) = pages(address, bytes) else { return };
-        // Somebody may be changing the lists: another time, then.
+        // Another thread may be changing the lists: another time, then.
         let Ok(pieces) = self.pieces.try_read() else { return };
         for page in pages {
             let tag = if holds(&pieces.for_good, page) {

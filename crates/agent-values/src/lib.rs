@@ -27,8 +27,8 @@
 //! | [`unread`] | reports of values that were left unread |
 //!
 //! Queries of the runtime are made when a function is compiled or a class loaded. Hooks follow
-//! plans that are ready: they read memory of objects that are alive, within bounds; whatever else they read may not be
-//! there, and is copied by the system, which says so.
+//! plans that are ready: they read memory of objects that are alive, within bounds; whatever else
+//! they read may not be there, and is copied by the system, which says so.
 
 pub mod arch;
 pub mod arguments;

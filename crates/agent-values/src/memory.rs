@@ -1,7 +1,7 @@
 //! Memory that values are read from, and what is known of it beforehand.
 //!
-//! A program may hand over what nobody may follow: a `ref` one past the end of an array, a span
-//! over memory that was freed, a variable that nobody has set. So each address comes with its
+//! A program may hand over what must not be followed: a `ref` one past the end of an array, a span
+//! over memory that was freed, a variable that was never set. So each address comes with its
 //! [`Ground`], and what is not known to be there is copied by the system, which refuses where
 //! nothing is; `known_pages` are those it need not be asked for again. Nothing else in this crate
 //! follows addresses of the program.
@@ -16,9 +16,11 @@ use super::{collections, known_pages};
 /// Guarantee about the memory at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ground {
-    /// Part of something that the runtime keeps alive, as are the objects that references in it lead to.
+    /// Part of something that the runtime keeps alive, as are the objects that references in it
+    /// lead to.
     Alive,
-    /// Mapped (our own, or the thread's stack), with any contents: what looks like a reference may be none.
+    /// Mapped (our own, or the thread's stack), with any contents: what looks like a reference may
+    /// be none.
     Held,
     /// Nothing: perhaps there is no memory.
     Unknown,
@@ -41,13 +43,14 @@ impl At {
         Self { address: address.expose_provenance(), ground }
     }
 
-    /// An address of which nothing is known, unless it lies on the calling thread's stack with `bytes` behind it.
+    /// An address on unknown ground, unless it lies on the calling thread's stack with `bytes`
+    /// behind it.
     pub fn somewhere(address: usize, bytes: usize) -> Self {
         let ground = if is_on_stack(address, bytes) { Ground::Held } else { Ground::Unknown };
         Self { address, ground }
     }
 
-    /// An address of which nothing is known.
+    /// An address on unknown ground.
     #[inline]
     pub fn unknown(address: usize) -> Self {
         Self { address, ground: Ground::Unknown }
@@ -120,7 +123,8 @@ impl MemoryReader {
             return is_there;
         }
         let from = std::ptr::with_exposed_provenance::<u8>(at.address);
-        // SAFETY: whoever gave the ground has promised it for what is read, and `into` is our own.
+        // SAFETY: the code that gave the ground has promised it for what is read, and `into` is our
+        // own.
         unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
         true
     }
@@ -135,8 +139,9 @@ impl MemoryReader {
         let epoch = collections::epoch();
         if known_pages::are_there(address, into.len(), epoch) {
             let from = std::ptr::with_exposed_provenance::<u8>(address);
-            // SAFETY: the system has read these pages before, and they stay until the next collection, or for good; hooks
-            // read here, and while a hook runs no collection begins. `into` is our own.
+            // SAFETY: the system has read these pages before, and they stay until the next
+            // collection, or for good; hooks read here, and while a hook runs no collection begins.
+            // `into` is our own.
             unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
             return true;
         }
@@ -163,7 +168,8 @@ impl MemoryReader {
     }
 }
 
-/// Whether the system copies memory for us at all: some containers forbid it. Found out once, before any hook.
+/// Whether the system copies memory for us at all: some containers forbid it. Found out once,
+/// before any hook.
 pub fn can_copy() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| {
@@ -179,7 +185,7 @@ pub(crate) fn is_on_stack(address: usize, bytes: usize) -> bool {
     address >= here && address.checked_add(bytes).is_some_and(|end| end <= stack_end())
 }
 
-/// End of the calling thread's stack; 0 where nobody knows.
+/// End of the calling thread's stack; 0 where that is not known.
 fn stack_end() -> usize {
     thread_local! {
         static END: Cell<usize> = const { Cell::new(0) };
@@ -197,9 +203,9 @@ fn stack_end() -> usize {
 mod tests {
     use super::*;
 
-    /// Two pages, the second of which is gone.
+    /// Two pages; the second one is gone.
     fn half() -> usize {
-        // SAFETY: new memory, of which the second half is given back.
+        // SAFETY: new memory, whose second half is given back.
         unsafe {
             let all = libc::mmap(std::ptr::null_mut(), 2 * PAGE, 3, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
             assert_ne!(all, libc::MAP_FAILED);

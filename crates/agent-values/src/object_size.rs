@@ -1,10 +1,12 @@
-//! Sizes of objects, read from the objects themselves: the runtime takes longer to say them than a callback about an allocation may.
+//! Sizes of objects, read from the objects themselves: the runtime takes longer to say them than a
+//! callback about an allocation may.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clr_profiler::{ClassId, ObjectId, ProfilerInfo};
 
-/// Bit of a class's first word: the size of its objects depends on a number of elements, of which each takes the lower half's bytes.
+/// Bit of a class's first word: the size of its objects depends on a number of elements; each takes
+/// the lower half's bytes.
 const HAS_ELEMENTS: u32 = 1 << 31;
 /// Place of the number of elements in an object.
 const ELEMENTS: usize = 8;
@@ -44,9 +46,10 @@ impl SizeRule {
         if address == 0 || !address.is_multiple_of(8) {
             return Self { base: 0, element: ASK };
         }
-        // SAFETY: the runtime has just said that an object is of this class, so the class is there. Classes of objects begin with two words
-        // of four bytes on .NET 8, 9 and 10: flags with the size of an element, and the size of an object without elements. Of whatever a
-        // later runtime has there the caller compares the meaning.
+        // SAFETY: the runtime has just said that an object is of this class, so the class is there.
+        // Classes of objects begin with two words of four bytes on .NET 8, 9 and 10: flags with the
+        // size of an element, and the size of an object without elements. Of whatever a later
+        // runtime has there the caller compares the meaning.
         let [flags, base] = unsafe { (address as *const [u32; 2]).read_volatile() };
         Self { base, element: if flags & HAS_ELEMENTS != 0 { flags & 0xFFFF } else { 0 } }
     }
@@ -77,8 +80,8 @@ fn asked(info: &ProfilerInfo, object: ObjectId<'_>) -> u64 {
 /// Number of elements of an array, or of characters of a string.
 #[inline]
 fn elements(object: ObjectId<'_>) -> u32 {
-    // SAFETY: the object's lifetime says that the object is alive, and its class that it has elements, whose number stands behind the
-    // reference to the class.
+    // SAFETY: the object's lifetime says that the object is alive, and its class that it has
+    // elements, whose number stands behind the reference to the class.
     unsafe { ((object.address() + ELEMENTS) as *const u32).read_volatile() }
 }
 

@@ -1,8 +1,9 @@
-//! Types with type parameters of which values are handed over together with their type.
+//! Types with type parameters whose values are handed over together with their type.
 //!
-//! A method's IL is that of all its instantiations, and a value of type `T` alone says nothing about what it is, nor does one of
-//! type `(T, int)` about how it lies in memory. A typed reference (`mkrefany`) has the address and the type that is meant in this
-//! call, which shared code looks up as for any instruction that names `T`.
+//! A method's IL is that of all its instantiations, and a value of type `T` alone says nothing
+//! about what it is, nor does one of type `(T, int)` about how it lies in memory. A typed reference
+//! (`mkrefany`) has the address and the type that is meant in this call, which shared code looks up
+//! as for any instruction that names `T`.
 
 use clr_profiler::Token;
 use clr_profiler::metadata::MetadataImport;
@@ -24,7 +25,8 @@ struct Parameters<'m> {
     of_method: Vec<u32>,
 }
 
-/// Types of a method's parameters and result of which a value alone does not say what it is; first that of `this`.
+/// Types of a method's parameters and result whose values alone do not say what they are; that of
+/// `this` first.
 pub fn open_types(metadata: &MetadataImport, method: Token) -> Vec<Type> {
     let Ok(about) = metadata.method(method) else { return Vec::new() };
     let Ok(signature) = signature::method(&about.signature) else { return Vec::new() };
@@ -56,7 +58,8 @@ pub(super) fn declaring(metadata: &MetadataImport, class: Token) -> Option<Type>
 }
 
 impl Parameters<'_> {
-    /// Whether values of a type are handed over with what it stands for. What is a class for certain says what it is by itself.
+    /// Whether values of a type are handed over with what it stands for. What is a class for
+    /// certain says what it is by itself.
     fn are_in(&self, ty: &Type) -> bool {
         let is_any = |attributes: Option<&u32>| {
             attributes.is_some_and(|attributes| attributes & (REFERENCE_TYPES | BY_REF_LIKE) == 0)

@@ -1,5 +1,5 @@
-//! Overhead advice: where reading values slows a program down, a remark in the recording names the methods and the `--exclude`
-//! that spares them.
+//! Overhead advice: where reading values slows a program down, a remark in the recording names the
+//! methods and the `--exclude` that spares them.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,5 @@
-//! Texts that objects make of themselves: they have the values of fields, also of those that are hidden.
+//! Texts that objects make of themselves: they have the values of fields, also of those that are
+//! hidden.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -12,8 +13,9 @@ use super::types::Types;
 /// Types in types that are looked into.
 const MOST_DEPTH: u32 = 64;
 
-/// Whether a method gives a text that may have hidden values: `ToString` of a type of which a field is hidden, or may hold an object of which
-/// one is. By metadata alone; what that does not say may have some.
+/// Whether a method gives a text that may have hidden values: `ToString` of a type that has a
+/// hidden field, or a field that may hold an object with one. By metadata alone; what that does not
+/// say may have some.
 pub(super) fn may_have_hidden(types: &Types, metadata: &MetadataImport, method: &str, class: Token) -> bool {
     let is_text = method == "ToString" || method.ends_with(".ToString");
     is_text && types.hides_something() && Search { types, metadata, visited: RefCell::default() }.in_type(class, 0)

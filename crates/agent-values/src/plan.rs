@@ -1,5 +1,5 @@
-//! Plans of functions' arguments and results: `this`, the address for a large result, the hidden argument of shared
-//! code, then the arguments, by the [convention](super::arch) of the machine.
+//! Plans of functions' arguments and results: `this`, the address for a large result, the hidden
+//! argument of shared code, then the arguments, by the [convention](super::arch) of the machine.
 
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::{self, Type};
@@ -75,9 +75,11 @@ pub struct Plan {
     pub(crate) arguments: Vec<Argument>,
     /// Place of the result.
     pub returned: ResultPlan,
-    /// Whether an argument is passed by `ref` or `out`, or holds the result, and is read again at the end.
+    /// Whether an argument is passed by `ref` or `out`, or holds the result, and is read again at
+    /// the end.
     pub by_reference: bool,
-    /// Numbers of pairs of general and of vector registers, where all arguments are plain numbers in registers.
+    /// Numbers of pairs of general and of vector registers, where all arguments are plain numbers
+    /// in registers.
     pub registers: Option<(u8, u8)>,
     /// The code is shown as the method it was made of: the arguments are not those of the code.
     pub(crate) is_of_machine: bool,
@@ -184,9 +186,10 @@ pub(super) fn make(types: &Types, id: FunctionId, of: PlannedCode) -> Option<Pla
     Some(making.plan(returned, by_exception))
 }
 
-/// Whether code gets its instantiation by a hidden argument: code of a generic method that is shared for whatever
-/// reason, and shared code of a type whose `this` does not show it. Objects know their class; static methods have no
-/// `this`, values no class, and a class that implements an interface twice does not say for which.
+/// Whether code gets its instantiation by a hidden argument: code of a generic method that is
+/// shared for whatever reason, and shared code of a type whose `this` does not show it. Objects
+/// know their class; static methods have no `this`, values no class, and a class that implements an
+/// interface twice does not say for which.
 fn has_hidden_argument(is_generic: bool, is_shared: bool, this_tells: bool) -> bool {
     is_shared && (is_generic || !this_tells)
 }
@@ -212,7 +215,8 @@ impl<'m> Making<'m> {
         Self { types, scope, of, walk: Walk::new(types.convention()), arguments: Vec::new(), described }
     }
 
-    /// `this`, which of a value type is the value's address; there is no value before its constructor has ended.
+    /// `this`, which of a value type is the value's address; there is no value before its
+    /// constructor has ended.
     fn this(&mut self, class: Option<ClassId>, text: &str, is_value: bool, is_constructor: bool) {
         let kind = match class {
             _ if self.types.hides("this") => Kind::Redacted,

@@ -34,12 +34,12 @@ pub fn plan_of(function: u32) -> Option<&'static Plan> {
     planned(function).map(|planned| &planned.plan)
 }
 
-/// The pattern that names a function and its overloads; empty where nobody chose it.
+/// The pattern that names a function and its overloads; empty where no pattern chose it.
 pub(super) fn pattern_of(function: u32) -> &'static str {
     planned(function).map_or("", |planned| &planned.pattern)
 }
 
-/// Notes that this function's values were being read when somebody looked. For hooks.
+/// Notes that this function's values were being read when a sample was taken. For hooks.
 #[inline]
 pub fn sample(function: u32) {
     if let Some(planned) = planned(function) {

@@ -1,8 +1,8 @@
 //! Values of calls of probed methods, whose IL hands arguments and results over by address.
 //!
-//! Nothing follows from a calling convention here: each address is that of a variable which the compiler itself has laid out, so
-//! what lies there by value is what the signature says, and alive while the call lasts. What is passed by reference may lie
-//! anywhere, and is looked at as such.
+//! Nothing follows from a calling convention here: each address is that of a variable which the
+//! compiler itself has laid out, so what lies there by value is what the signature says, and alive
+//! while the call lasts. What is passed by reference may lie anywhere, and is looked at as such.
 
 use clr_profiler::il::{Body, Opcode, Operand};
 use clr_profiler::metadata::MetadataImport;
@@ -18,9 +18,10 @@ use super::plan::{Argument, ArgumentLocation, Passing, Plan, PlannedCode, Result
 use super::read::Writer;
 use super::types::Types;
 
-/// Addresses that are handed over when a call begins: those of the first parameters, `this` among them.
+/// Addresses that are handed over when a call begins: those of the first parameters, `this` among
+/// them.
 pub const MOST_PARAMETERS: usize = 16;
-/// Addresses that are handed over when a call ends, beside that of the result.
+/// Addresses that are handed over when a call ends, in addition to that of the result.
 pub const MOST_AGAIN: usize = 8;
 
 /// Way in which a method hands a parameter over.
@@ -56,7 +57,8 @@ pub enum ResultWay {
 pub struct Handing {
     /// The parameters, `this` first where there is one.
     pub parameters: Vec<Way>,
-    /// Numbers of the parameters that are handed over when a call ends, too: what they refer to may have changed.
+    /// Numbers of the parameters that are handed over when a call ends, too: what they refer to may
+    /// have changed.
     pub again: Vec<usize>,
     /// The result.
     pub result: ResultWay,
@@ -115,7 +117,8 @@ fn is_assigned(body: &Body, number: usize) -> bool {
     body.instructions().iter().any(|one| assigns.contains(&one.opcode()) && names(one.operand()))
 }
 
-/// The plan of a probed method, described in the recording under its number. `id` is any of its functions.
+/// The plan of a probed method, described in the recording under its number. `id` is any of its
+/// functions.
 pub fn prepare(types: &Types, id: FunctionId, number: u32) -> Option<Plan> {
     make(types, id, PlannedCode::Probed(number))
 }
@@ -124,7 +127,8 @@ pub fn prepare(types: &Types, id: FunctionId, number: u32) -> Option<Plan> {
 pub struct HandedOver<'h> {
     /// How the method's code hands them over.
     pub handing: &'h Handing,
-    /// Addresses of the first parameters when the call begins; when it ends, of those that are handed over again.
+    /// Addresses of the first parameters when the call begins; when it ends, of those that are
+    /// handed over again.
     pub addresses: &'h [usize],
 }
 
@@ -132,7 +136,8 @@ impl HandedOver<'_> {
     /// Writes the arguments of a call that begins, as far as there is room; how many bytes.
     ///
     /// # Safety
-    /// The addresses must be those that code with this `handing`, of the method that the plan is of, has just handed over.
+    /// The addresses must be those that code with this `handing`, of the method that the plan is
+    /// of, has just handed over.
     pub unsafe fn write_arguments(&self, plan: &Plan, buffer: &mut [u8], types_only: bool) -> usize {
         let mut writer = Writer::new(buffer, types_only);
         let given = plan.arguments.iter().enumerate().filter(|(_, argument)| argument.passing != Passing::Out);
@@ -143,7 +148,8 @@ impl HandedOver<'_> {
         finish(plan, &writer)
     }
 
-    /// Writes what a call leaves: what it was given by `ref` or `out`, and the result at this address.
+    /// Writes what a call leaves: what it was given by `ref` or `out`, and the result at this
+    /// address.
     ///
     /// # Safety
     /// As for [`write_arguments`](Self::write_arguments).
@@ -249,7 +255,8 @@ fn by_reference(writer: &mut Writer<'_>, kind: Kind, address: Option<usize>) {
     }
 }
 
-/// Writes the target of the typed reference at an address; `is_alive`: it refers to a variable of the method, otherwise to anything.
+/// Writes the target of the typed reference at an address; `is_alive`: it refers to a variable of
+/// the method, otherwise to anything.
 ///
 /// # Safety
 /// There must be a typed reference of the method's own code.
@@ -263,7 +270,8 @@ unsafe fn typed(writer: &mut Writer<'_>, kind: Kind, reference: Option<usize>, i
     }
 }
 
-/// Bytes that were written; counts a call whose values could not be read because the system copies none for us.
+/// Bytes that were written; counts a call whose values could not be read because the system copies
+/// none for us.
 fn finish(plan: &Plan, writer: &Writer<'_>) -> usize {
     if writer.memory.was_refused() {
         plan.evidence.leave_unread();

@@ -20,12 +20,13 @@ const NESTED: u32 = 4;
 /// Alignment of objects.
 const ALIGNED: usize = 8;
 
-/// Writes values one after another into a buffer of fixed size. What does not fit is left out, and the
-/// last value then says so.
+/// Writes values one after another into a buffer of fixed size. What does not fit is left out, and
+/// the last value then says so.
 pub struct Writer<'b> {
     buffer: &'b mut [u8],
     used: usize,
-    /// Whether a value did not fit: nothing more is written, so that what is there stays in its place.
+    /// Whether a value did not fit: nothing more is written, so that what is there stays in its
+    /// place.
     full: bool,
     /// Only types, no values.
     types_only: bool,
@@ -40,7 +41,8 @@ impl<'b> Writer<'b> {
         Self { buffer, used: 0, full: false, types_only, tasks: 0, memory: MemoryReader::new() }
     }
 
-    /// Whether the value in a place of a plan is known to be what the plan says, at the latest by a look at it.
+    /// Whether the value in a place of a plan is known to be what the plan says, at the latest by a
+    /// look at it.
     pub fn proves(&mut self, evidence: &Evidence, place: usize, kind: Kind, at: At) -> bool {
         if !evidence.holds(place) && judge(&mut self.memory, kind, at) == Verdict::Right {
             evidence.found(place);
@@ -88,7 +90,8 @@ impl<'b> Writer<'b> {
         self.buffer.len() - self.used
     }
 
-    /// Reads the value at `at`; objects are opened down to `depth`. What turns out not to be there is unknown.
+    /// Reads the value at `at`; objects are opened down to `depth`. What turns out not to be there
+    /// is unknown.
     pub fn value(&mut self, kind: Kind, at: At, depth: u32) {
         match kind {
             Kind::Redacted => self.word(value::REDACTED),
@@ -109,8 +112,9 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// Reads the target of the typed reference at `at`: its address, then its class, which is that of a value type or what a
-    /// reference is declared as. `is_alive`: the target is as alive as the typed reference, otherwise it may be anything.
+    /// Reads the target of the typed reference at `at`: its address, then its class, which is that
+    /// of a value type or what a reference is declared as. `is_alive`: the target is as alive as
+    /// the typed reference, otherwise it may be anything.
     pub fn typed(&mut self, at: At, is_alive: bool, depth: u32) {
         let (Some(address), Some(id)) = (self.memory.word(at), self.memory.word(at.behind(8))) else {
             return self.word(value::UNKNOWN);
@@ -140,7 +144,7 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// Reads bytes and has them written; or writes that nobody knows.
+    /// Reads bytes and has them written; writes an unknown value where they can't be read.
     #[inline]
     fn read<const N: usize>(&mut self, at: At, write: impl FnOnce(&mut Self, [u8; N])) {
         match self.memory.read(at) {
@@ -166,7 +170,8 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// Target of the reference at `at`, with the guarantee that follows from the reference. `None`: null, or unreadable, and written as such.
+    /// Target of the reference at `at`, with the guarantee that follows from the reference. `None`:
+    /// null, or unreadable, and written as such.
     fn followed(&mut self, at: At) -> Option<At> {
         match self.memory.word(at) {
             Some(0) => self.word(value::NULL),
@@ -189,12 +194,13 @@ impl<'b> Writer<'b> {
             None if object.ground() == Ground::Alive || is_told(id) => {
                 let index = number_of(id);
                 match declared {
-                    // What it inherits from that class comes first in its own, and it may be of another by whatever trick.
+                    // What it inherits from that class comes first in its own, and it may be of
+                    // another by whatever trick.
                     Some(class) => self.object_of(ReadClass { class, index }, At::unknown(object.address()), depth),
                     None => self.object_head(index, object, 0, 0),
                 }
             }
-            // Nobody has told of such a class: this may be anything.
+            // The runtime has not announced such a class: this may be anything.
             None => self.word(value::UNKNOWN),
         }
     }
@@ -331,7 +337,8 @@ impl<'b> Writer<'b> {
     fn task_behind(&mut self, reference: At) -> Option<(At, Task, i64)> {
         let address = self.memory.word(reference)?;
         let object = match reference.ground() {
-            // SAFETY: a reference in what is alive leads to a live object; it is not null, the caller has looked.
+            // SAFETY: a reference in what is alive leads to a live object; it is not null, the
+            // caller has looked.
             Ground::Alive => unsafe { At::on(Ground::Alive, std::ptr::with_exposed_provenance(address)) },
             Ground::Held | Ground::Unknown => At::unknown(address),
         };
@@ -443,8 +450,8 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// An array: its class, its length, for other arrays than vectors sizes and lower bounds of each dimension, and its
-    /// elements.
+    /// An array: its class, its length, for other arrays than vectors sizes and lower bounds of
+    /// each dimension, and its elements.
     fn array(&mut self, seen: ReadClass, object: At, element: Kind, rank: u32, depth: u32) {
         if self.types_only {
             return self.of_class(seen.index);

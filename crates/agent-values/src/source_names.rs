@@ -1,9 +1,10 @@
 //! Names as the source has them, of what compilers name after something in the source.
 //!
-//! Names of tuples' elements are not among them: values don't have them, `(string user, string password)` has the fields
-//! `Item1` and `Item2`.
+//! Names of tuples' elements are not among them: values don't have them, `(string user, string
+//! password)` has the fields `Item1` and `Item2`.
 
-/// Name under which a field is shown: fields of auto-properties and of anonymous types go by the property's.
+/// Name under which a field is shown: fields of auto-properties and of anonymous types go by the
+/// property's.
 pub(super) fn shown(field: &str) -> &str {
     let inside = field.strip_prefix('<').and_then(|rest| rest.split_once('>'));
     match inside {
@@ -14,9 +15,10 @@ pub(super) fn shown(field: &str) -> &str {
 
 /// All names that a field or a parameter may have in the source: by any of them it may be meant.
 pub(super) fn all(name: &str) -> impl Iterator<Item = &str> {
-    // `<Password>k__BackingField`, `<Password>i__Field`, `<password>5__2` (a local), `<password>P` (of a constructor).
+    // `<Password>k__BackingField`, `<Password>i__Field`, `<password>5__2` (a local), `<password>P`
+    // (of a constructor).
     let inside = name.strip_prefix('<').and_then(|rest| rest.split_once('>')).map(|(inside, _)| inside);
-    // `<>3__password`, the copy that an iterator begins anew with; `<>8__1` has no name.
+    // `<>3__password`, the copy that an iterator starts again from; `<>8__1` has no name.
     let copy = name.strip_prefix("<>").and_then(|rest| rest.split_once("__")).map(|(_, copy)| copy);
     let basic = ["$VB$Local_", "$VB$ResumableLocal_", "$STATIC$", "$"];
     let basic =

@@ -1,5 +1,5 @@
-//! Async methods and iterators. The compiler makes a type of each, whose fields hold the arguments and
-//! whose method `MoveNext` holds the code: it is shown as the method that was written.
+//! Async methods and iterators. The compiler makes a type of each, whose fields hold the arguments
+//! and whose method `MoveNext` holds the code: it is shown as the method that was written.
 
 use clr_profiler::metadata::{MetadataImport, MethodDef};
 use clr_profiler::{ClassId, Token};
@@ -74,7 +74,8 @@ fn source_order(metadata: &MetadataImport, machine: Token, name: &str, arguments
     parameters.into_iter().find(has_all).unwrap_or_default()
 }
 
-/// Fields with names that the source gave are arguments; locals and what the compiler needs have others.
+/// Fields with names that the source gave are arguments; locals and what the compiler needs have
+/// others.
 fn argument(member: Member) -> Option<Member> {
     let name = match &*member.name {
         "<>4__this" | "$VB$Me" => "this",
@@ -84,8 +85,8 @@ fn argument(member: Member) -> Option<Member> {
     Some(Member { name: name.to_owned(), ..member })
 }
 
-/// Field in which the builder of an `async` method that returns a task keeps the task. Builders of value tasks don't
-/// always have one.
+/// Field in which the builder of an `async` method that returns a task keeps the task. Builders of
+/// value tasks don't always have one.
 fn task_of(types: &Types, builder: &Member) -> Option<Member> {
     let Kind::Struct(class) = builder.kind else { return None };
     // SAFETY: the type system has met the class, and forgets it when its module goes.

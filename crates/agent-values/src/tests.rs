@@ -1,5 +1,5 @@
-//! Reading values from memory that looks as the runtime's does: tables of what lies there and what is read, without a
-//! runtime.
+//! Reading values from memory that looks as the runtime's does: tables of what lies there and what
+//! is read, without a runtime.
 
 use std::sync::Once;
 
@@ -16,11 +16,12 @@ const ROOM: usize = 2048;
 /// Leaks a value, so that its bytes stay where they are, and returns its place on this ground.
 fn leaked_place<T: 'static>(ground: Ground, content: T) -> At {
     let content: &'static T = Box::leak(Box::new(content));
-    // SAFETY: leaked, so it is there for ever; references in what is called alive are made of such places by each test.
+    // SAFETY: leaked, so it is there for ever; references in what is called alive are made of such
+    // places by each test.
     unsafe { At::on(ground, std::ptr::from_ref(content).cast()) }
 }
 
-/// The first word of the objects of a class that nobody knows.
+/// The first word of the objects of an unknown class.
 fn new_id() -> usize {
     leaked_place(Ground::Held, [0_u64; 8]).address()
 }
@@ -50,7 +51,7 @@ fn string_class() -> &'static Class {
     class(Shape { form: Form::String, size: 22, ..Shape::default() })
 }
 
-/// The words of an object, of which the first is its class.
+/// The words of an object; the first is its class.
 fn object<const N: usize>(class: &Class, content: [u64; N]) -> u64 {
     let mut words = vec![class.id as u64];
     words.extend(content);
@@ -276,7 +277,8 @@ fn what_nobody_told_of_is_unknown() {
         let found = read(Kind::Reference(None), leaked_place(Ground::Held, object), 1, &[known]);
         assert_eq!(found, expected, "row {row}");
     }
-    // A live object is an object, whoever told of its class; what is declared comes first in it.
+    // A live object is read as an object even if its class is unknown; what is declared comes first
+    // in it.
     assert_eq!(read(Kind::Reference(None), reference(stranger), 1, &[known]), "unknown class of 0 ()");
     let by_declaration = read(Kind::Reference(Some(known)), reference(stranger), 1, &[known]);
     assert_eq!(by_declaration, "unknown class of 0 (1)");

@@ -1,4 +1,4 @@
-//! Reports of values that were left unread: of which methods, and why.
+//! Reports of values that were left unread: the methods that they belong to, and why.
 
 use std::collections::HashSet;
 

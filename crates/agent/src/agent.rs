@@ -1,4 +1,5 @@
-//! The profiler that the runtime sees: starts the recording and dispatches callbacks to the instruments.
+//! The profiler that the runtime sees: starts the recording and dispatches callbacks to the
+//! instruments.
 
 use clr_profiler::{Error, HResult, Profiler, ProfilerInfo, Result, Setup};
 use clrscope_agent_base::developer_log::{Level, log};
@@ -15,7 +16,7 @@ use crate::startup::Running;
 /// The agent.
 pub struct Agent {
     resident: &'static Resident,
-    /// The framework drops a profiler that was detached when nobody calls it any more.
+    /// The framework drops a detached profiler once it is no longer called.
     _owner: OwnedObject<Resident>,
     beginning: Beginning,
 }
@@ -40,14 +41,16 @@ impl Agent {
         Ok((Self { resident, _owner: owner, beginning }, setup(running, beginning)))
     }
 
-    /// Stops recording; whether nothing is recorded any more when this returns, within ten seconds. Callbacks are
-    /// still followed, so that names and identifiers stay right, and hooks stay where they are.
+    /// Stops recording; whether nothing is recorded any more when this returns, within ten seconds.
+    /// Callbacks are still followed, so that names and identifiers stay right, and hooks stay where
+    /// they are.
     pub fn stop(&self) -> bool {
         self.resident.running.get().is_some_and(|running| running.helper.stop_recording())
     }
 
-    /// Starts recording again after [`stop`](Self::stop); whether that came into effect, within ten seconds. Calls that were
-    /// entered meanwhile are not known: what they call stands at the root of their threads.
+    /// Starts recording again after [`stop`](Self::stop); whether that came into effect, within ten
+    /// seconds. Calls that were entered meanwhile are not known: what they call stands at the root
+    /// of their threads.
     pub fn start_again(&self) -> bool {
         self.resident.running.get().is_some_and(|running| running.helper.start_again())
     }
@@ -67,8 +70,8 @@ impl Profiler for Agent {
         Self::start(info, &given, Beginning::Launch)
     }
 
-    /// The client data is the request, as the environment variable has it otherwise. Instruments with hooks are refused: the
-    /// runtime takes hooks at its start only.
+    /// The client data is the request, as the environment variable has it otherwise. Instruments
+    /// with hooks are refused: the runtime takes hooks at its start only.
     fn initialize_for_attach(info: &ProfilerInfo, client_data: &[u8]) -> Result<(Self, Setup)> {
         let given = std::str::from_utf8(client_data).map_err(|error| {
             Error::refused("clrscope", format!("the request is not UTF-8: {error}"))

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-/// Parts of the work at enter, leave and tail call, each of which an instrument may need.
+/// Parts of the work at enter, leave and tail call; an instrument may need any of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HookParts(u8);
 

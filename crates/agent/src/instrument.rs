@@ -1,12 +1,12 @@
 //! Interface of instruments: callbacks with a specification, a start, and needs.
 //!
-//! An instrument receives all callbacks of the runtime, as [`Callbacks`]. Callbacks run on the program's threads behind the
-//! framework's panic boundary. None may write to the program's streams, and none is called before the instrument's
-//! [`start`](Instrument::start) has returned.
+//! An instrument receives all callbacks of the runtime, as [`Callbacks`]. Callbacks run on the
+//! program's threads behind the framework's panic boundary. None may write to the program's
+//! streams, and none is called before the instrument's [`start`](Instrument::start) has returned.
 //!
-//! Recording can stop and start again while the process lives ([`HelperHandle`]): the work is that of the
-//! instrument's [tasks](Instrument::tasks), on the helper thread. Hooks can be had at the start of the runtime only, so they
-//! stay; they do nothing while recording is stopped.
+//! Recording can stop and start again while the process lives ([`HelperHandle`]): the work is that
+//! of the instrument's [tasks](Instrument::tasks), on the helper thread. Hooks can be had at the
+//! start of the runtime only, so they stay; they do nothing while recording is stopped.
 //!
 //! [`HelperHandle`]: clrscope_agent_base::helper::HelperHandle
 
@@ -72,35 +72,38 @@ pub(crate) trait Instrument: Callbacks {
     /// The events that the instrument wants from the runtime.
     fn events(&self) -> Events;
 
-    /// Notification that the agent runs: the last step of the runtime's `Initialize` or `InitializeForAttach`, on the thread that calls it.
+    /// Notification that the agent runs: the last step of the runtime's `Initialize` or
+    /// `InitializeForAttach`, on the thread that calls it.
     fn begins(&self, beginning: Beginning) {}
 
-    /// Whether the helper thread must look after the instrument in each of the request's intervals: it takes samples itself, or
-    /// the program's threads wait for the memory that it backs ahead of them. Without such an instrument the thread wakes
-    /// rarely.
+    /// Whether the helper thread must look after the instrument in each of the request's intervals:
+    /// it takes samples itself, or the program's threads wait for the memory that it backs ahead of
+    /// them. Without such an instrument the thread wakes rarely.
     fn needs_frequent_help(&self) -> bool {
         true
     }
 
-    /// Tasks of the instrument on the helper thread: regular work, and work where recording stops and starts again. Called once.
+    /// Tasks of the instrument on the helper thread: regular work, and work where recording stops
+    /// and starts again. Called once.
     fn tasks(&self) -> Vec<Box<dyn Task>> {
         Vec::new()
     }
 
-    /// An attached agent leaves: handles of the runtime are given back. No callback is under way, and
-    /// the runtime can still be asked.
+    /// An attached agent leaves: handles of the runtime are given back. No callback is under way,
+    /// and the runtime can still be asked.
     fn release_handles(&self) {}
 
     /// In a forked child: lets go of everything that is mapped. Async-signal-safe.
     fn detach_in_child(&self) {}
 
-    /// The recording of an attached agent is over, which the runtime does not let go: what code of the program that was changed may still store to is
-    /// made memory of the process's own. No callback comes any more, and then all other mappings of the recording go, and
-    /// its [parts](clrscope_agent_base::recording_lifetime).
+    /// The recording of an attached agent is over, which the runtime does not let go: what code of
+    /// the program that was changed may still store to is made memory of the process's own. No
+    /// callback comes any more, and then all other mappings of the recording go, and its
+    /// [parts](clrscope_agent_base::recording_lifetime).
     fn outlive_recording(&self) {}
 
-    /// Prepares the record of the calling thread, which is new. Runs in a hook, so it neither blocks nor waits;
-    /// false when there is no room, and then the thread is not recorded at all.
+    /// Prepares the record of the calling thread, which is new. Runs in a hook, so it neither
+    /// blocks nor waits; false when there is no room, and then the thread is not recorded at all.
     fn thread_begins(&self, record: ThreadRecord) -> bool {
         true
     }
@@ -108,20 +111,22 @@ pub(crate) trait Instrument: Callbacks {
     /// The calling thread ends. Runs after its last hook, or between two.
     fn thread_ends(&self, record: ThreadRecord) {}
 
-    /// Hooks that ask the runtime about each call, in the place of the parts of [`hook_parts`](Self::hook_parts): where these
-    /// are registered, all hooks of the process are of the slow kind.
+    /// Hooks that ask the runtime about each call, in the place of the parts of
+    /// [`hook_parts`](Self::hook_parts): where these are registered, all hooks of the process are
+    /// of the slow kind.
     fn slow_hooks(&self) -> Option<Arc<dyn InfoHooks>> {
         None
     }
 
-    /// Client identifier for the hooks of a function that is about to be compiled, from the one that the hooks would
-    /// get without this instrument; 0 for no hooks. The answer must be the same each time.
+    /// Client identifier for the hooks of a function that is about to be compiled, from the one
+    /// that the hooks would get without this instrument; 0 for no hooks. The answer must be the
+    /// same each time.
     fn mapped(&self, function: FunctionId, index: u32, client: usize) -> usize {
         client
     }
 
-    /// Client identifier for the hooks of a function that the filters left out, where this instrument needs hooks in it.
-    /// The answer must be the same each time.
+    /// Client identifier for the hooks of a function that the filters left out, where this
+    /// instrument needs hooks in it. The answer must be the same each time.
     fn needs(&self, function: FunctionId, index: u32) -> Option<usize> {
         None
     }

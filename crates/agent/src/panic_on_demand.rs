@@ -1,5 +1,5 @@
-//! Panics where a test asks for one, which shows that a panic of the agent stays in the agent. Compiled with the feature
-//! `panic-on-demand` only, which no agent that is handed out has.
+//! Panics where a test asks for one, which shows that a panic of the agent stays in the agent.
+//! Compiled with the feature `panic-on-demand` only, which no agent that is handed out has.
 
 use std::sync::OnceLock;
 

@@ -11,14 +11,16 @@ use clrscope_recording::writer::monotonic_ns;
 use crate::services::context::Beginning;
 use crate::startup::Running;
 
-/// Events that the runtime does not report to an attached profiler, and of which an instrument can do without.
+/// Events that the runtime does not report to an attached profiler, and that an instrument can do
+/// without.
 const NOT_AFTER_ATTACH: [(Events, &str); 3] = [
     (Events::CLR_EXCEPTIONS, "which exceptions it catches itself"),
     (Events::CACHE_SEARCHES, "searches for precompiled code"),
     (Events::PINNED_OBJECT_ALLOCATED, "allocations of pinned objects"),
 ];
 
-/// The events without those that the runtime does not report to an attached profiler, which the recording says.
+/// The events without those that the runtime does not report to an attached profiler, which the
+/// recording says.
 fn allowed_after_attach(running: &Running, events: Events) -> Events {
     NOT_AFTER_ATTACH.iter().filter(|(event, _)| events.contains(*event)).fold(events, |events, (event, what)| {
         let text =
@@ -28,7 +30,7 @@ fn allowed_after_attach(running: &Running, events: Events) -> Events {
     })
 }
 
-/// Events that the runtime reports to the main profiler alone, and of which an instrument can do
+/// Events that the runtime reports to the main profiler alone, and that an instrument can do
 /// without.
 const OF_MAIN_PROFILER: [(Events, &str); 1] = [(Events::PINNED_OBJECT_ALLOCATED, "allocations of pinned objects")];
 
@@ -75,8 +77,8 @@ pub(crate) fn setup(running: &'static Running, beginning: Beginning) -> Setup {
         (Some(slow), _) => Hooks::with_info(slow, mapper),
         (None, Some(hooks)) => {
             let points = (hooks.entry_points)();
-            // SAFETY: the entry points follow the runtime's convention (see `hooks`), and the library is
-            // linked so that it is never unloaded.
+            // SAFETY: the entry points follow the runtime's convention (see `hooks`), and the
+            // library is linked so that it is never unloaded.
             Hooks::raw(unsafe { RawHooks::new(points.enter, points.leave, points.tailcall) }, mapper)
         }
         (None, None) => return setup,

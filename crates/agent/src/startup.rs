@@ -49,8 +49,8 @@ use crate::services::triggers::Triggers;
 /// Time that the end of the program may wait for the helper thread's last sample.
 const LAST_ROUND: Duration = Duration::from_millis(100);
 
-/// Pause of the helper thread where no instrument needs it more often: it shows that the process lives, and looks whether the
-/// recording is over.
+/// Pause of the helper thread where no instrument needs it more often: it shows that the process
+/// lives, and looks whether the recording is over.
 const RARELY: Duration = Duration::from_millis(20);
 
 /// A running agent.
@@ -77,7 +77,8 @@ pub(crate) struct Running {
     end: End,
 }
 
-// In this order: what holds exceptions is told of them first, `code` and the instruments need the names that `functions` forgets, and the end is last.
+// In this order: what holds exceptions is told of them first, `code` and the instruments need the
+// names that `functions` forgets, and the end is last.
 clr_profiler::compose_callbacks! { Running { held_exceptions, types, debug_events, code, sampler, instruments, object_types, functions, thread_names, entry_assembly, code_marks, end } }
 
 impl Running {
@@ -149,7 +150,8 @@ impl Callbacks for End {
     }
 }
 
-/// Starts everything that the request `given` asks for; the error is a sentence for the recording directory.
+/// Starts everything that the request `given` asks for; the error is a sentence for the recording
+/// directory.
 ///
 /// `go_dormant` is called where the recording of an attached agent is over and the runtime does not
 /// detach it.
@@ -171,8 +173,8 @@ pub(crate) fn start(
         request.instruments.push(InstrumentRequest::named(DEFAULT.name));
     }
     let folder = recording_folder(&request)?;
-    // Everything that touches the disk, with signals blocked: a file size limit must be an error here,
-    // not the end of the program.
+    // Everything that touches the disk, with signals blocked: a file size limit must be an error
+    // here, not the end of the program.
     signals::with_all_blocked(|| {
         start_in(info, given, &request, &folder, (beginning, go_dormant)).map_err(|aside| {
             if let Aside::Forced(why) = &aside {
@@ -201,7 +203,7 @@ fn refuse_malformed(given: &str, why: String) -> String {
     why
 }
 
-/// Leaves the reason in the folder; where even this can't be written, nobody can be notified.
+/// Leaves the reason in the folder; where even this can't be written, there is no way to report it.
 fn leave_word(folder: &Path, join: bool, why: &str) {
     if !join {
         let _ = std::fs::DirBuilder::new().mode(0o700).create(folder);
@@ -256,7 +258,8 @@ fn start_in(
     }
     checked(info, request, beginning)?;
     if threads::is_prepared() {
-        // The runtime takes a main profiler and notification-only ones, and the library is there once.
+        // The runtime takes a main profiler and notification-only ones, and the library is there
+        // once.
         return Err(Aside::Forced("another agent of clrscope records this process".to_owned()));
     }
     let is_over = || request.join && is_over(folder);
@@ -278,7 +281,7 @@ fn start_in(
     let make = if request.join { ProcessWriter::join } else { ProcessWriter::create };
     let made = make(folder, &process).map_err(|error| format!("{}: {error}", folder.display()));
     if is_over() {
-        // The run ended meanwhile: its packer may not have seen us, and nobody would ever stop us.
+        // The run ended meanwhile: its packer may not have seen us, and nothing would ever stop us.
         made.iter().for_each(ProcessWriter::discard);
         return Err(Aside::Asked(OVER));
     }

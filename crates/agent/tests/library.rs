@@ -21,7 +21,8 @@ fn number(bytes: &[u8], at: usize, length: usize) -> u64 {
     bytes[at..at + length].iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
 }
 
-/// The program headers of a 64-bit little-endian ELF file: type, file offset, size in the file, size in memory.
+/// The program headers of a 64-bit little-endian ELF file: type, file offset, size in the file,
+/// size in memory.
 fn segments(elf: &[u8]) -> Vec<(u32, usize, usize, usize)> {
     assert!(elf.starts_with(b"\x7fELF\x02\x01"), "not a 64-bit little-endian ELF file");
     let (table, size, count) = (number(elf, 32, 8), number(elf, 54, 2), number(elf, 56, 2));
@@ -52,12 +53,13 @@ fn the_library_is_never_unloaded() {
     assert_ne!(flags & DF_1_NODELETE, 0, "hooks run on after Shutdown");
 }
 
-/// Functions that each program had in itself until glibc 2.32, and the library has since 2.33 (its `NEWS`).
+/// Functions that each program had in itself until glibc 2.32, and the library has since 2.33 (its
+/// `NEWS`).
 const ONCE_IN_PROGRAMS: [&str; 4] = ["stat64", "fstat64", "lstat64", "fstatat64"];
 
-/// A build against this machine's C library takes the newest version of each symbol. A build against
-/// an old one takes the version that was there then, so there must be one: `gettid` has none before
-/// 2.30, and kept the agent out of Debian 11.
+/// A build against this machine's C library takes the newest version of each symbol. A build
+/// against an old one takes the version that was there then, so there must be one: `gettid` has
+/// none before 2.30, and kept the agent out of Debian 11.
 #[test]
 fn everything_that_the_agent_takes_from_the_c_library_was_in_glibc_2_17() {
     let maps = fs::read_to_string("/proc/self/maps").expect("own maps");

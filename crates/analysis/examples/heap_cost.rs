@@ -1,5 +1,5 @@
-//! Time and memory that the view `heap` takes: `heap_cost MILLIONS` of made-up objects with three references each, or
-//! `heap_cost RECORDING`.
+//! Time and memory that the view `heap` takes: `heap_cost MILLIONS` of made-up objects with three
+//! references each, or `heap_cost RECORDING`.
 
 use std::path::Path;
 use std::time::Instant;

@@ -1,7 +1,8 @@
-//! Allocations beside calls: what `alloc` recorded, joined with the trees of `calls` by the paths of both.
+//! Allocations alongside calls: what `alloc` recorded, joined with the trees of `calls` by the
+//! paths of both.
 //!
-//! Stacks of allocations may hold functions that trees of `calls` do not, because they have no hooks. What such a function allocated is
-//! its caller's, as its time is.
+//! Stacks of allocations may hold functions that trees of `calls` do not, because they have no
+//! hooks. What such a function allocated is its caller's, as its time is.
 
 use clrscope_recording::model::{Recording, Thread};
 use rustc_hash::FxHashMap;
@@ -12,7 +13,7 @@ use crate::metric::Metric;
 use crate::paths::{self, Paths};
 use crate::query::{Query, QueryProblem};
 
-/// Objects that the code of a row allocated, where `alloc` recorded beside `calls`.
+/// Objects that the code of a row allocated, where `alloc` recorded alongside `calls`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallAllocations {
     /// Bytes of the row's own.
@@ -31,8 +32,8 @@ pub(crate) struct AllocationPaths<'a> {
     objects: Paths<'a>,
 }
 
-/// Allocations of the processes that a query means, in the recording's order, for a view by a metric of `calls`; none where there are
-/// none beside calls.
+/// Allocations of the processes that a query means, in the recording's order, for a view by a
+/// metric of `calls`; none where none were recorded alongside calls.
 pub(crate) fn select<'a>(
     recording: &'a Recording,
     query: &Query,
@@ -129,7 +130,8 @@ impl AllocationTree {
         self.join(&[Self::ROOT], is_wanted).callees
     }
 
-    /// Joins paths with a node whose callees are those that `is_callee` accepts: what others allocated that were called is the node's own.
+    /// Joins paths with a node whose callees are those that `is_callee` accepts: what others
+    /// allocated that were called is the node's own.
     pub(crate) fn join(&self, paths: &[u32], is_callee: impl Fn(Slot) -> bool) -> PathAllocations {
         let (mut own, mut total, mut callees) = (Sum::default(), Sum::default(), Vec::new());
         paths.iter().for_each(|&path| total.add(self.nodes[path as usize].total));
@@ -151,7 +153,8 @@ impl AllocationTree {
     /// Amounts by function, of those that `is_called`.
     pub(crate) fn by_function(&self, is_called: impl Fn(Slot) -> bool) -> FxHashMap<Slot, CallAllocations> {
         let mut sums: FxHashMap<Slot, (Sum, Sum)> = FxHashMap::default();
-        // Functions that were called, on the path to the node at hand, outermost first; and what is left to do.
+        // Functions that were called, on the path to the node at hand, outermost first; and what is
+        // left to do.
         let mut path: Vec<Slot> = Vec::new();
         let mut open = vec![(Self::ROOT, 0_usize)];
         while let Some((at, depth)) = open.pop() {

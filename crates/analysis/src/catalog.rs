@@ -137,7 +137,8 @@ impl<'a> Catalog<'a> {
         self.functions.get(slot as usize).copied().unwrap_or(self.functions[UNKNOWN as usize])
     }
 
-    /// Whether the function in `slot` was put into another one somewhere, so that not all calls of it are counted.
+    /// Whether the function in `slot` was put into another one somewhere, so that not all calls of
+    /// it are counted.
     pub(crate) fn is_inlined(&self, slot: Slot) -> bool {
         self.inlined.get(slot as usize).copied().unwrap_or_default()
     }

@@ -1,9 +1,9 @@
-//! Closures in words: the code of its source method that a function is, and marks that keep the closures of one method
-//! apart.
+//! Closures in words: the code of its source method that a function is, and marks that keep the
+//! closures of one method apart.
 //!
-//! A lambda has no name: the compiler numbers it, and the recording names the method that it was written in, with `(lambda)`
-//! at the end of the signature. Several lambdas of one method would be one name; lines of the source keep them apart, or
-//! their numbers where no line is known.
+//! A lambda has no name: the compiler numbers it, and the recording names the method that it was
+//! written in, with `(lambda)` at the end of the signature. Several lambdas of one method would be
+//! one name; lines of the source keep them apart, or their numbers where no line is known.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,8 +14,8 @@ use clrscope_recording::model::{Function, Process, Recording, SourceKind};
 /// Looks a source line up: path of the module and metadata token to path of the file and line.
 pub type FindLine<'l> = dyn FnMut(&str, u32) -> Option<(String, u32)> + 'l;
 
-/// The signature without the marker at its end, and the marker without its parentheses: `async lambda`. No marker where the
-/// function is the source method itself.
+/// The signature without the marker at its end, and the marker without its parentheses: `async
+/// lambda`. No marker where the function is the source method itself.
 pub(crate) fn split(function: &Function) -> (&str, Option<&str>) {
     let word = match function.source {
         SourceKind::Plain => return (&function.signature, None),
@@ -28,9 +28,10 @@ pub(crate) fn split(function: &Function) -> (&str, Option<&str>) {
     (plain, marker.or(Some(word)))
 }
 
-/// Puts into the signatures of lambdas and local functions a line or number that keeps them from others of their method, where there are others
-/// in the process: `(lambda)` becomes `(lambda, Program.cs:17)` in modules that are not of the framework, where the line is
-/// known; those that are still equal are numbered, `(lambda 2)`, by their place in the method.
+/// Puts into the signatures of lambdas and local functions a line or number that keeps them from
+/// others of their method, where there are others in the process: `(lambda)` becomes `(lambda,
+/// Program.cs:17)` in modules that are not of the framework, where the line is known; those that
+/// are still equal are numbered, `(lambda 2)`, by their place in the method.
 pub fn tell_closures_apart(recording: &mut Recording, line: &mut FindLine<'_>) {
     for process in &mut recording.processes {
         let closures: Vec<usize> =
@@ -42,7 +43,8 @@ pub fn tell_closures_apart(recording: &mut Recording, line: &mut FindLine<'_>) {
     }
 }
 
-/// A marker without the number and the line that keep a closure from others: `lambda` of `lambda 2, Program.cs:17`.
+/// A marker without the number and the line that keep a closure from others: `lambda` of `lambda 2,
+/// Program.cs:17`.
 pub(crate) fn unnumbered_marker(marker: &str) -> &str {
     let words = marker.split_once(", ").map_or(marker, |(words, _)| words);
     match words.rsplit_once(' ') {
@@ -114,8 +116,8 @@ fn number(process: &mut Process, group: &[usize]) {
     }
 }
 
-/// The place of a closure among those of its method, from 0, as the compiler put it into the name: 3 of `<Main>$>b__0_3`, of
-/// `<Main>g__Round|0_3` and of Visual Basic's `_Lambda$__0-3`.
+/// The place of a closure among those of its method, from 0, as the compiler put it into the name:
+/// 3 of `<Main>$>b__0_3`, of `<Main>g__Round|0_3` and of Visual Basic's `_Lambda$__0-3`.
 pub(crate) fn ordinal(raw_name: &str) -> Option<u64> {
     let behind = |mark: &str| raw_name.rfind(mark).map(|at| at + mark.len());
     let from = ["b__", "|", "_Lambda$__"].into_iter().filter_map(behind).max()?;

@@ -9,11 +9,13 @@ use crate::function::FunctionRef;
 pub struct CodePlace<'a> {
     /// Offset in the method's IL, if the runtime could say.
     pub il_offset: Option<u32>,
-    /// Bytes of IL from the offset on that are in question: 0 where it is exact, the largest number for all that are left.
+    /// Bytes of IL from the offset on that are in question: 0 where it is exact, the largest number
+    /// for all that are left.
     pub il_span: u16,
     /// The code was not optimised, so that the offset is right.
     pub is_unoptimised: bool,
-    /// Raw name of the method that the frame has called, where the stack says it: of state machines `MoveNext`, as the code names it.
+    /// Raw name of the method that the frame has called, where the stack says it: of state machines
+    /// `MoveNext`, as the code names it.
     pub callee: Option<&'a str>,
 }
 

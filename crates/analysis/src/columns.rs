@@ -38,8 +38,8 @@ impl Columns {
         }
     }
 
-    /// The row of one key in one thread, whose calls are those of the function in `slot`; see the crate's page
-    /// for the definitions.
+    /// The row of one key in one thread, whose calls are those of the function in `slot`; see the
+    /// crate's page for the definitions.
     pub(crate) fn times(&self, slot: u32, sums: &Sums) -> Times {
         let share = self.cost.share(slot, sums.hooks, sums.own.metric);
         let exclusive = sums.own.metric - share.likely;
@@ -73,8 +73,8 @@ impl Columns {
         }
     }
 
-    /// Bounds of own wall time. Hooks take processor time; where the thread waited for a processor, they made it wait too,
-    /// by as much more as the wall time is longer, at most.
+    /// Bounds of own wall time. Hooks take processor time; where the thread waited for a processor,
+    /// they made it wait too, by as much more as the wall time is longer, at most.
     pub(crate) fn wall_bounds(&self, own: NodeValues, share: Share) -> (u64, u64) {
         let waited = if self.cpu && own.cpu_ns > 0 { (own.metric as f64 / own.cpu_ns as f64).max(1.0) } else { 1.0 };
         let most = (share.high as f64 * waited) as u64;

@@ -50,7 +50,8 @@ pub(crate) struct Share {
     pub(crate) high: u64,
 }
 
-/// Cost of the hooks in one process: of each function, the enter hooks of its callees and its own leave hooks.
+/// Cost of the hooks in one process: of each function, the enter hooks of its callees and its own
+/// leave hooks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Cost {
     /// Estimate where nothing was measured in the program itself.
@@ -97,7 +98,7 @@ impl Estimate {
 }
 
 impl Cost {
-    /// `slot` gives the place of a function of the recording, of which there are `slots`.
+    /// `slot` gives the place of a function of the recording; there are `slots` places.
     pub(crate) fn new(calls: &CallsInfo, slots: usize, slot: impl Fn(u32) -> u32) -> Self {
         let usual = Estimate::new(&calls.hook_cost);
         let mut measured = Vec::new();

@@ -1,11 +1,14 @@
-//! Coverage: lines and branches that were run, and those that were not, over the processes of a recording.
+//! Coverage: lines and branches that were run, and those that were not, over the processes of a
+//! recording.
 //!
-//! A piece of source ([`PlannedPoint`]) counts for each line that it touches, but for lines within it that other pieces have to
-//! themselves, as the body of a lambda in the call it is handed to. So a line's hits are the sum of its pieces'. A line belongs
-//! to the method that it was written in, whatever the compiler made of that.
+//! A piece of source ([`PlannedPoint`]) counts for each line that it touches, but for lines within
+//! it that other pieces have to themselves, as the body of a lambda in the call it is handed to. So
+//! a line's hits are the sum of its pieces'. A line belongs to the method that it was written in,
+//! whatever the compiler made of that.
 //!
-//! What was recorded several times is added up: methods are the same by assembly, file, class, name and parameters, lines by
-//! number, and branches of a line by their order. So a program that was built again from the same source counts once.
+//! What was recorded several times is added up: methods are the same by assembly, file, class, name
+//! and parameters, lines by number, and branches of a line by their order. So a program that was
+//! built again from the same source counts once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -18,7 +21,8 @@ use clrscope_recording::model::{
 use crate::query::{Query, QueryProblem};
 use crate::select;
 
-/// Lines that a piece of source has at most, and what all pieces of an assembly have beyond their first on average.
+/// Lines that a piece of source has at most, and what all pieces of an assembly have beyond their
+/// first on average.
 const MOST_LINES: u32 = 10_000;
 const MOST_LINES_EACH: usize = 64;
 
@@ -103,7 +107,8 @@ pub struct FileCoverage {
 pub struct Coverage {
     /// Methods, by assembly, file, first line, class and name.
     pub methods: Vec<MethodCoverage>,
-    /// Methods that were recorded and whose plan is not known: their assembly was built again since, or is gone.
+    /// Methods that were recorded and whose plan is not known: their assembly was built again
+    /// since, or is gone.
     pub unknown_methods: u64,
     /// Whether hits were counted everywhere, and not only whether there was one.
     pub counted: bool,
@@ -183,7 +188,8 @@ impl Coverage {
         sums
     }
 
-    /// The files, by assembly and path; a line that several methods share has the hits and branches of all.
+    /// The files, by assembly and path; a line that several methods share has the hits and branches
+    /// of all.
     #[must_use]
     pub fn files(&self) -> Vec<FileCoverage> {
         let mut files: Vec<FileCoverage> = Vec::new();
@@ -272,8 +278,8 @@ fn never_run(method: &PlannedMethod) -> MethodHits {
     MethodHits { token: method.token, points, branches, hits, ..MethodHits::default() }
 }
 
-/// Lines of the methods of an assembly that were recorded, whose hits are taken out, or of all methods of one that was never
-/// loaded.
+/// Lines of the methods of an assembly that were recorded, whose hits are taken out, or of all
+/// methods of one that was never loaded.
 fn of_plan(plan: &CoveragePlan, module: &str, hits: &mut HashMap<(u32, u32), MethodHits>) -> BTreeMap<Identity, Lines> {
     let mut methods = Vec::new();
     for method in &plan.methods {
@@ -331,8 +337,8 @@ impl Spans {
         Self(spans.into_iter().map(|(file, spans)| (file, spans.into_iter().collect())).collect())
     }
 
-    /// The lines that a piece touches, without those that pieces within it have. `budget` are the lines that pieces may have
-    /// beyond their first; what is beyond that has its first alone.
+    /// The lines that a piece touches, without those that pieces within it have. `budget` are the
+    /// lines that pieces may have beyond their first; what is beyond that has its first alone.
     fn own_lines(&self, point: &PlannedPoint, budget: &mut usize) -> Vec<u32> {
         let PlannedPoint { file, start_line: first, end_line: last, .. } = *point;
         let more = last.saturating_sub(first).min(MOST_LINES) as usize;

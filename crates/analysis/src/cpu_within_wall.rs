@@ -1,9 +1,11 @@
 //! CPU time of one thread, which is never more than its wall time.
 //!
-//! A sample charges the CPU time since the sample before to the place where the thread stands now. On a busy machine that can be
-//! much more than the thread ever spent there by the clock of the hooks: 79 ms of CPU time in a call of 1.3 ms. The thread did
-//! use it, elsewhere. So no function keeps more than its wall time in the thread, nor any of its paths; what a path can't have had
-//! goes to the function's other paths, and what a function can't have had to the thread's other functions that were seen at work.
+//! A sample charges the CPU time since the sample before to the place where the thread stands now.
+//! On a busy machine that can be much more than the thread ever spent there by the clock of the
+//! hooks: 79 ms of CPU time in a call of 1.3 ms. The thread did use it, elsewhere. So no function
+//! keeps more than its wall time in the thread, nor any of its paths; what a path can't have had
+//! goes to the function's other paths, and what a function can't have had to the thread's other
+//! functions that were seen at work.
 
 use clrscope_recording::model::{CallTree, NodeValues, ROOT};
 use rustc_hash::FxHashMap;
@@ -23,8 +25,8 @@ struct Sum {
     room_ns: u64,
 }
 
-/// Puts the CPU time of the tree of one thread within its wall time; the sum stays the same as far as the functions that were seen
-/// at work have room for it.
+/// Puts the CPU time of the tree of one thread within its wall time; the sum stays the same as far
+/// as the functions that were seen at work have room for it.
 pub(crate) fn cpu_within_wall(tree: &mut CallTree) {
     if tree.values().iter().all(|(_, time)| time.cpu_ns <= time.metric) {
         return;
@@ -53,7 +55,8 @@ fn function_of(tree: &CallTree, node: u32) -> u32 {
     if node == ROOT { u32::MAX } else { tree.functions()[node as usize] }
 }
 
-/// Gives each function what it was charged, as far as its wall time goes, and the rest to the others in proportion.
+/// Gives each function what it was charged, as far as its wall time goes, and the rest to the
+/// others in proportion.
 fn share_among_functions(sums: &mut FxHashMap<u32, Sum>) {
     let mut excess = 0_u64;
     for sum in sums.values_mut() {
@@ -78,7 +81,8 @@ fn share_among_functions(sums: &mut FxHashMap<u32, Sum>) {
     }
 }
 
-/// Gives a path its part of what its function has left, in proportion to its room; the last one gets all of the rest.
+/// Gives a path its part of what its function has left, in proportion to its room; the last one
+/// gets all of the rest.
 fn share_among_paths(sum: &mut Sum, time: &mut NodeValues) {
     let kept = time.cpu_ns.min(time.metric);
     let room = time.metric - kept;
@@ -113,7 +117,8 @@ mod tests {
 
     #[test]
     fn no_function_of_a_thread_has_more_cpu_time_than_wall_time() {
-        // A static constructor of 1.33 ms that a sample charged with 78.8 ms, beside work of a second.
+        // A static constructor of 1.33 ms that a sample charged with 78.8 ms, alongside work of a
+        // second.
         assert_eq!(cpu_of(&[(1, 1_330_000, 78_800_000), (2, 1_000_000_000, 300_000_000)]), [1_330_000, 377_470_000]);
         assert_eq!(cpu_of(&[(1, 10, 9), (2, 5, 5)]), [9, 5], "nothing to change");
     }

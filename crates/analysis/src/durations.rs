@@ -31,8 +31,8 @@ impl Durations {
         self.0.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Time within which `percent` of the things were done, of which none took longer than
-    /// `max_ns`: that itself for all of them. `None` where there are none.
+    /// Time within which `percent` of the things were done. None of them took longer than `max_ns`,
+    /// which is the result for all of them. `None` where there are none.
     pub(crate) fn percentile_ns(&self, percent: u8, max_ns: u64) -> Option<u64> {
         let count = self.count();
         if count > 0 && percent >= 100 {

@@ -144,7 +144,8 @@ impl EdgeTable {
 
 impl<W: Fn(Edge) -> bool + Sync> StackVisitor for EdgeSums<'_, W> {
     type Acc = EdgeTable;
-    /// The frame's slot, and its edge among those that were met; [`NO_KEY`] where nobody asks for it.
+    /// The frame's slot, and its edge among those that were met; [`NO_KEY`] where it is not asked
+    /// for.
     type Inherited = (Slot, u32);
 
     fn begin(&self) -> EdgeTable {

@@ -21,8 +21,8 @@ static NO_MODULE: LazyLock<Module> = LazyLock::new(Module::default);
 /// Type that the runtime gives methods which are made while the program runs.
 const DYNAMIC: &str = "DynamicClass::";
 
-/// Whether a function is the program's own: managed code that is not of the framework, nor made while the program runs, as
-/// libraries do (routes, expressions, serializers).
+/// Whether a function is the program's own: managed code that is not of the framework, nor made
+/// while the program runs, as libraries do (routes, expressions, serializers).
 pub(crate) fn is_own(function: &FunctionRef<'_>) -> bool {
     function.kind() == FunctionKind::Managed
         && !function.module().is_empty()
@@ -30,7 +30,8 @@ pub(crate) fn is_own(function: &FunctionRef<'_>) -> bool {
         && !function.name().starts_with(DYNAMIC)
 }
 
-/// Whether a function is the agent's: what probes and hooks call, and what nobody but the profiler is to blame for.
+/// Whether a function is the agent's: what probes and hooks call, for which only the profiler is to
+/// blame.
 pub(crate) fn is_profilers(function: &FunctionRef<'_>) -> bool {
     function.kind() == FunctionKind::Native && function.module() == AGENT_LIBRARY
 }
@@ -73,8 +74,8 @@ impl<'a> FunctionRef<'a> {
         if plain.is_empty() { &self.function.name } else { plain }
     }
 
-    /// Part of its source method that the function's code is, where that is not the method's own body: `async`,
-    /// `lambda, Program.cs:17`.
+    /// Part of its source method that the function's code is, where that is not the method's own
+    /// body: `async`, `lambda, Program.cs:17`.
     #[must_use]
     pub fn marker(&self) -> Option<&'a str> {
         closures::split(self.function).1
@@ -95,8 +96,9 @@ impl<'a> FunctionRef<'a> {
         &self.module.name
     }
 
-    /// Whether it is native code of which only the place is known, `libcoreclr.so+0x1234`: such functions of a library that call
-    /// one another are folded into one frame, since nobody can tell them apart.
+    /// Whether it is native code that is known only by its place, `libcoreclr.so+0x1234`: such
+    /// functions of a library that call one another are folded into one frame, since they can't be
+    /// told apart.
     pub(crate) fn is_nameless(&self) -> bool {
         let place = || self.name().strip_prefix(library_of(Some(self.module)));
         self.kind() == FunctionKind::Native && place().is_some_and(|place| place.starts_with("+0x"))
@@ -107,8 +109,8 @@ impl<'a> FunctionRef<'a> {
         self.kind() == FunctionKind::Native && self.name() == library_frame(Some(self.module))
     }
 
-    /// Name of the frame that native code of which only the place is known is folded into, `[libcoreclr.so]`; `None` for functions
-    /// that have names.
+    /// Name of the frame that native code that is known only by its place is folded into,
+    /// `[libcoreclr.so]`; `None` for functions that have names.
     #[must_use]
     pub fn folded_into(&self) -> Option<String> {
         self.is_nameless().then(|| library_frame(Some(self.module)))

@@ -162,8 +162,9 @@ impl<'a> ThreadTimes<'a> {
         always.map(|((thread, .., reason), _)| (thread, reason.kind)).collect()
     }
 
-    /// Own functions that wait for a semaphore which serves as a lock: at nearly all times one of the
-    /// threads that wait below them works. Threads that take from a queue wait at the same time.
+    /// Own functions that wait for a semaphore which serves as a lock: at nearly all times one of
+    /// the threads that wait below them works. Threads that take from a queue wait at the same
+    /// time.
     pub(crate) fn semaphores_held(&self, watched_ns: u64) -> FxHashSet<&'a str> {
         let mut waiting: FxHashMap<&str, FxHashSet<u32>> = FxHashMap::default();
         for &(thread, stack, state) in self.blocked.keys() {

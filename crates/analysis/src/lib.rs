@@ -5,47 +5,51 @@
 //!
 //! # What the columns mean
 //!
-//! A recording holds, per thread, a calling-context tree: a node per distinct path of calls, with the
-//! number of calls along that path and the time in which the path's last function was on top. From
-//! these, for a function in a thread (and, added up over threads, in a process):
+//! A recording holds, per thread, a calling-context tree: a node per distinct path of calls, with
+//! the number of calls along that path and the time in which the path's last function was on top.
+//! From these, for a function in a thread (and, added up over threads, in a process):
 //!
 //! - **calls**: the sum over its nodes.
 //! - **measured exclusive** *X*: the sum of its nodes' own times.
-//! - **suspended** *S*: the time of `[suspended: …]` nodes right below its nodes. The runtime had stopped
-//!   the thread while the function was on top. The suspensions are also rows of their own (kind `runtime`),
-//!   so all rows' exclusive times together are all the time there is.
-//! - **measured inclusive** *I*: the whole subtrees of its outermost nodes: those that have no node of the
-//!   same function above them. A recursion is counted once.
-//! - **profiler** *P*: a call costs an enter hook, on the caller's time, and a leave hook, on the callee's.
-//!   A function's share is `calls × leave + calls it made × enter`, counting functions that have hooks, and
-//!   at most *X*. Time is compared with cost per function and thread, never per node: a sampled tree has
-//!   time on few of its nodes. Low and high take the bounds of the measured pair instead.
+//! - **suspended** *S*: the time of `[suspended: …]` nodes right below its nodes. The runtime had
+//!   stopped the thread while the function was on top. The suspensions are also rows of their own
+//!   (kind `runtime`), so all rows' exclusive times together are all the time there is.
+//! - **measured inclusive** *I*: the whole subtrees of its outermost nodes: those that have no node
+//!   of the same function above them. A recursion is counted once.
+//! - **profiler** *P*: a call costs an enter hook, on the caller's time, and a leave hook, on the
+//!   callee's. A function's share is `calls × leave + calls it made × enter`, counting functions
+//!   that have hooks, and at most *X*. Time is compared with cost per function and thread, never
+//!   per node: a sampled tree has time on few of its nodes. Low and high take the bounds of the
+//!   measured pair instead.
 //! - **exclusive**: *X − P*.
 //!
-//! In *raw* rows `inclusive = I`; in *compensated* ones, the default, the modelled cost of all hooks in the
-//! outermost subtrees is taken out of *I*, each function's cost scaled down to fit its *X*. Then
+//! In *raw* rows `inclusive = I`; in *compensated* ones, the default, the modelled cost of all
+//! hooks in the outermost subtrees is taken out of *I*, each function's cost scaled down to fit its
+//! *X*. Then
 //!
 //! ```text
 //! raw:          inclusive = exclusive + callee + suspended + profiler
 //! compensated:  inclusive = exclusive + callee + suspended              (profiler: what was taken out)
 //! ```
 //!
-//! hold exactly on every row, all terms at least 0. Callee is what remains: time in calls to *other*
-//! functions. In the recursion A-B-A the inner A's own time is in A's exclusive time, because it is A's, and
-//! not a second time in A's callee; what B does there is.
+//! hold exactly on every row, all terms at least 0. Callee is what remains: time in calls to
+//! *other* functions. In the recursion A-B-A the inner A's own time is in A's exclusive time,
+//! because it is A's, and not a second time in A's callee; what B does there is.
 //!
-//! CPU time has columns of its own, absent where not measured. In compensated rows the profiler's share is
-//! taken out of CPU time as well: hooks do not wait.
+//! CPU time has columns of its own, absent where not measured. In compensated rows the profiler's
+//! share is taken out of CPU time as well: hooks do not wait.
 //!
-//! Nodes of a [tree](Forest) have the same columns for their path alone, callee being all their children
-//! but suspensions. Compensated, a node's inclusive time is shared out among itself and its children in
-//! proportion to their measured time less their hooks' cost, so that every sum holds at every node.
+//! Nodes of a [tree](Forest) have the same columns for their path alone, callee being all their
+//! children but suspensions. Compensated, a node's inclusive time is shared out among itself and
+//! its children in proportion to their measured time less their hooks' cost, so that every sum
+//! holds at every node.
 
 //! # Metrics
 //!
-//! These are the numbers of `calls`. Other [metrics](Metric) are sums of events along their stacks, one number per row of its
-//! own (`self`) and one with all it called (`total`): a row's own are the events whose stack ends in the function, its total
-//! those whose stack has the function anywhere. The sums are the same as those above, of a tree made of the stacks.
+//! These are the numbers of `calls`. Other [metrics](Metric) are sums of events along their stacks,
+//! one number per row of its own (`self`) and one with all it called (`total`): a row's own are the
+//! events whose stack ends in the function, its total those whose stack has the function anywhere.
+//! The sums are the same as those above, of a tree made of the stacks.
 
 mod allocations;
 mod allocations_by_call;

@@ -8,7 +8,8 @@ const COUNTED_ON: u64 = 1_000_000;
 pub struct LeftOut {
     /// Number of rows that were counted.
     pub rows: u64,
-    /// Whether all were counted. A walk that has shown what it may does not go through the whole of a large recording.
+    /// Whether all were counted. A walk that has shown what it may does not go through the whole of
+    /// a large recording.
     pub is_whole: bool,
 }
 

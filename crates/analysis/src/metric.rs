@@ -1,8 +1,9 @@
 //! Metrics: what can be shown along the paths of a recording.
 //!
-//! A context is a path of frames, and instruments add metrics to contexts. Each metric is declared once, as a [`Metric`] in
-//! [`METRICS`](crate::METRICS); the views of paths (`functions`, `tree`, `callers`, `callees`, the call graph) and the exports made
-//! of them work on any of these. Every metric is a sum: values of threads, processes and paths add up.
+//! A context is a path of frames, and instruments add metrics to contexts. Each metric is declared
+//! once, as a [`Metric`] in [`METRICS`](crate::METRICS); the views of paths (`functions`, `tree`,
+//! `callers`, `callees`, the call graph) and the exports made of them work on any of these. Every
+//! metric is a sum: values of threads, processes and paths add up.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,9 +22,11 @@ pub struct Metric {
     pub unit: Unit,
     /// The instrument that records the metric.
     pub instrument: &'static str,
-    /// Rows count for themselves alone: what lies below them is not in their total, which is their own value again.
+    /// Rows count for themselves alone: what lies below them is not in their total, which is their
+    /// own value again.
     pub exclusive: bool,
-    /// JSON keys of what rows count beside the amount, their own and in all; `None` where they count nothing.
+    /// JSON keys of what rows count in addition to the amount, their own and in all; `None` where
+    /// they count nothing.
     pub second: Option<[&'static str; 2]>,
     /// Source of the values.
     pub source: Source,
@@ -45,7 +48,8 @@ pub enum Unit {
 /// Source of a metric's values.
 #[derive(Debug, Clone, Copy)]
 pub enum Source {
-    /// A column of the calling-context trees of `calls`. Rows have the columns of [`Times`](crate::Times), all of them.
+    /// A column of the calling-context trees of `calls`. Rows have the columns of
+    /// [`Times`](crate::Times), all of them.
     Calls(Column),
     /// Events with a stack each.
     Stacks {
@@ -84,9 +88,11 @@ pub struct StackEvent {
     pub thread: u32,
     /// Time, nanoseconds since the start of the run.
     pub time_ns: u64,
-    /// Number of the stack in the table; 0, and what is no stack's, stand for a stack that is not known.
+    /// Number of the stack in the table; 0, and what is no stack's, stand for a stack that is not
+    /// known.
     pub stack: u32,
-    /// Duration, nanoseconds; 0 for a moment. Of what lasts, the part within the time of a query counts.
+    /// Duration, nanoseconds; 0 for a moment. Of what lasts, the part within the time of a query
+    /// counts.
     pub lasted_ns: u64,
     /// Amount that the event adds to the metric.
     pub amount: u64,
@@ -94,7 +100,8 @@ pub struct StackEvent {
     pub samples: u64,
     /// [Flags](clrscope_recording::model::Sample::flags) of a sample, 0 where it is none.
     pub flags: u32,
-    /// The thread is one of those that wait for work, and had none: left out, unless threads are asked for by name.
+    /// The thread is one of those that wait for work, and had none: left out, unless threads are
+    /// asked for by name.
     pub idle: bool,
     /// Index into [`Process::types`] of the type that the event is about, 0 for none.
     pub object_type: u32,
@@ -186,19 +193,21 @@ impl Metric {
         matches!(self.source, Source::Calls(_))
     }
 
-    /// Whether the values are those of samples: rows have numbers of samples and bounds of their shares.
+    /// Whether the values are those of samples: rows have numbers of samples and bounds of their
+    /// shares.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         !self.is_of_calls() && [instrument::CPU, instrument::WALL].contains(&self.instrument)
     }
 
-    /// Whether rows have a number beside the amount: of samples, or of what [`second`](Self::second) names.
+    /// Whether rows have a number besides the amount: of samples, or of what
+    /// [`second`](Self::second) names.
     pub(crate) fn counts_beside(&self) -> bool {
         self.is_sampled() || self.second.is_some()
     }
 
-    /// Nanoseconds between two samples of a thread by which the values of a process came about, as asked for; `None`
-    /// where they are no samples.
+    /// Nanoseconds between two samples of a thread by which the values of a process came about, as
+    /// asked for; `None` where they are no samples.
     #[must_use]
     pub fn sampling_period_ns(&self, process: &Process) -> Option<u64> {
         let period = if self.is_of_calls() {
@@ -226,8 +235,8 @@ impl Metric {
         }
     }
 
-    /// The metric that says which paths are too small to be shown: the metric itself, but wall time where rows have no
-    /// totals.
+    /// The metric that says which paths are too small to be shown: the metric itself, but wall time
+    /// where rows have no totals.
     #[must_use]
     pub fn sizes(&'static self) -> &'static Self {
         if self.exclusive { &WALL } else { self }

@@ -12,7 +12,8 @@ use crate::samples::{SAMPLED_CPU, SAMPLED_WALL, SAMPLES, WALL_SAMPLES};
 /// Every metric that can be asked for, each name once.
 pub static METRICS: [&Metric; 8] = [&WALL, &CPU, &CALLS, &SAMPLES, &EXCEPTIONS, &BYTES, &OBJECTS, &AWAITED];
 
-/// Every metric with values of its own. Where none is asked for, views show the first of these that was recorded.
+/// Every metric with values of its own. Where none is asked for, views show the first of these that
+/// was recorded.
 static PREFERRED: [&Metric; 11] = [
     &WALL,
     &CPU,
@@ -34,7 +35,8 @@ impl Metric {
         METRICS.into_iter().find(|metric| metric.name == name)
     }
 
-    /// Every metric with values of its own, those first that views prefer; several have one name, each of another instrument.
+    /// Every metric with values of its own, those first that views prefer; several have one name,
+    /// each of another instrument.
     pub fn each() -> impl Iterator<Item = &'static Self> {
         PREFERRED.into_iter()
     }
@@ -87,8 +89,8 @@ impl Metric {
         Ok(metric)
     }
 
-    /// The metric that `view` shows, which knows those of `calls` and of samples: the first that was recorded, if its values
-    /// can follow the query.
+    /// The metric that `view` shows, which knows those of `calls` and of samples: the first that
+    /// was recorded, if its values can follow the query.
     pub(crate) fn of_samples_or_calls(
         recording: &Recording,
         query: &Query,

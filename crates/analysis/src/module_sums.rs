@@ -44,7 +44,8 @@ impl Keys for ByModule<'_> {
     }
 }
 
-/// Sums of the modules of the wanted functions, over the selected threads of a process, in the order of their functions.
+/// Sums of the modules of the wanted functions, over the selected threads of a process, in the
+/// order of their functions.
 pub(crate) fn module_sums<'a>(paths: &Paths<'a>, catalog: &Catalog<'a>, wanted: &[bool]) -> Vec<ModuleSums<'a>> {
     let (mut known, mut of, mut functions) = (FxHashMap::default(), Vec::new(), Vec::new());
     for slot in 0..catalog.len() as Slot {

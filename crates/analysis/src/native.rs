@@ -1,4 +1,5 @@
-//! Names of native code: frames at places in libraries and in the kernel become frames of functions.
+//! Names of native code: frames at places in libraries and in the kernel become frames of
+//! functions.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,10 +11,11 @@ use rustc_hash::FxHashMap;
 
 use crate::function::{FunctionRef, library_frame, library_of};
 
-/// Makes functions of the places in native code that call stacks lead through, and lets frames refer to those: each symbol
-/// is one function of its library. Where a library has no symbols, functions are named by where they begin,
-/// `libcoreclr.so+0x1234`, or, where that is not known either, by the place itself; the kernel is one function then. Interrupts
-/// of the kernel are the callees of nobody.
+/// Makes functions of the places in native code that call stacks lead through, and lets frames
+/// refer to those: each symbol is one function of its library. Where a library has no symbols,
+/// functions are named by where they begin, `libcoreclr.so+0x1234`, or, where that is not known
+/// either, by the place itself; the kernel is one function then. Interrupts of the kernel have no
+/// caller.
 pub fn name_native_code(recording: &mut Recording) {
     for process in &mut recording.processes {
         let Process { functions, modules, native_symbols, stacks, .. } = process;
@@ -49,7 +51,8 @@ pub fn leave_inlined_out(recording: &mut Recording) {
     }
 }
 
-/// Adds a function for each library with functions of which only places are known: the one that they are folded into.
+/// Adds a function for each library with functions that are known only by their places: the one
+/// that they are folded into.
 fn add_libraries(process: &mut Process) {
     let named = |function| FunctionRef::new(process, Some(function));
     let nameless = process.functions.iter().filter(|function| named(function).is_nameless());
@@ -72,8 +75,9 @@ fn add_libraries(process: &mut Process) {
 /// Name of the function of the C library that threads start in, which has no symbol.
 const THREAD_START: &str = "[thread start]";
 
-/// The function of the C library that threads start in, as module and offset: of its functions without a name the one that most
-/// stands on. Other stacks end in the library only where they were lost.
+/// The function of the C library that threads start in, as module and offset: of its functions
+/// without a name the one that most stands on. Other stacks end in the library only where they were
+/// lost.
 fn thread_start(modules: &[Module], symbols: &[NativeSymbol], stacks: &Stacks) -> Option<(u32, u32)> {
     let is_c_library = |module: u32| {
         let named = modules.get(module as usize).filter(|module| module.kind == ModuleKind::Native);
@@ -87,15 +91,17 @@ fn thread_start(modules: &[Module], symbols: &[NativeSymbol], stacks: &Stacks) -
     counts.into_iter().max_by_key(|(place, count)| (*count, *place)).map(|(place, _)| place)
 }
 
-/// Name of what stands between a handler of a signal and what the signal interrupted, and its symbol.
+/// Name of what stands between a handler of a signal and what the signal interrupted, and its
+/// symbol.
 const SIGNAL: &str = "[signal]";
 const SIGNAL_RETURN: &str = "__restore_rt";
 
 /// Name of the function that stands for all ways into interrupts of the kernel.
 const INTERRUPTS: &str = "[interrupts]";
 
-/// Whether a function of the kernel is where an interrupt enters it: of a device, of another processor, or of a timer. Page
-/// faults and the like are no interrupts: what they take is the code's that they happened in.
+/// Whether a function of the kernel is where an interrupt enters it: of a device, of another
+/// processor, or of a timer. Page faults and the like are no interrupts: what they take is the
+/// code's that they happened in.
 fn enters_interrupt(name: &str) -> bool {
     const OTHERS: [&str; 3] = ["asm_common_interrupt", "asm_spurious_interrupt", "asm_exc_nmi"];
     name.starts_with("asm_sysvec_") || OTHERS.contains(&name)
@@ -106,7 +112,7 @@ fn function_at(of: Option<&Module>, module: u32, symbol: Option<&NativeSymbol>, 
     let library = library_of(of);
     let kind = of.map_or(ModuleKind::Native, |module| module.kind);
     let name = match (symbol, kind) {
-        // Time whose place in the kernel nobody saw is charged to its first byte.
+        // Time whose place in the kernel was not seen is charged to its first byte.
         (_, ModuleKind::Kernel) if offset == 0 => library.to_owned(),
         (Some(symbol), ModuleKind::Kernel) if enters_interrupt(&symbol.name) => INTERRUPTS.to_owned(),
         (Some(symbol), ModuleKind::Native) if symbol.name == SIGNAL_RETURN => SIGNAL.to_owned(),

@@ -22,12 +22,13 @@ pub struct StackOverflow<'a> {
     pub thread: &'a Thread,
 }
 
-/// The threads by which the program, as it seems, ended: none where it ended otherwise than a stack overflow ends it.
+/// The threads by which the program, as it seems, ended: none where it ended otherwise than a stack
+/// overflow ends it.
 pub fn stack_overflows(recording: &Recording) -> Vec<StackOverflow<'_>> {
     let ends_alike = match recording.run.exit {
         Some(Exit::Signal(signal)) => matches!(signal, SIGABRT | SIGSEGV),
         Some(Exit::Code(code)) => matches!(code - BY_SIGNAL, SIGABRT | SIGSEGV),
-        // Nobody saw the end of a program that was not started by the launcher.
+        // The end of a program that the launcher did not start was not seen.
         None => true,
     };
     let broken = recording.processes.iter().filter(|process| ends_alike && !process.complete);

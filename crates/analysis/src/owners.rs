@@ -1,8 +1,8 @@
 //! To whom framework code belongs: the nearest own function above it on the path.
 //!
-//! Own is what is not of the framework. A function of the program that sorts a list works in the framework, and a time
-//! profile that names the sorting alone does not say who asked for it: here work and waits of the framework are charged to
-//! the own code that led to them.
+//! Own is what is not of the framework. A function of the program that sorts a list works in the
+//! framework, and a time profile that names the sorting alone does not say who asked for it: here
+//! work and waits of the framework are charged to the own code that led to them.
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{CallTree, FunctionKind, NodeValues, Process, Sample, StackFrame};
@@ -15,7 +15,8 @@ use crate::paths::Paths;
 use crate::stack_trees::{Frame, StackSum, StackVisitor};
 use crate::waits::{WaitKind, wait_kind};
 
-/// In the place of a function's slot: work that is not taken apart by functions, and of which the profiler has no share.
+/// In the place of a function's slot: work that is not taken apart by functions, and in which the
+/// profiler has no share.
 const WHOLE: Slot = Slot::MAX;
 
 /// Finds the innermost own function of each stack of a process.
@@ -29,7 +30,8 @@ impl<'a> OwnFrames<'a> {
         Self { process, by_stack: FxHashMap::default() }
     }
 
-    /// The function with its index; `None` where no frame of the stack is of the program's own code.
+    /// The function with its index; `None` where no frame of the stack is of the program's own
+    /// code.
     pub(crate) fn innermost(&mut self, stack: u32) -> Option<(u32, FunctionRef<'a>)> {
         let process = self.process;
         let function = |index: u32| FunctionRef::new(process, process.functions.get(index as usize));
@@ -44,10 +46,12 @@ impl<'a> OwnFrames<'a> {
     }
 }
 
-/// Times of one process as measured, by the own function above; [`Catalog::root`] where there is none.
+/// Times of one process as measured, by the own function above; [`Catalog::root`] where there is
+/// none.
 #[derive(Default)]
 pub(crate) struct Owners {
-    /// Work of a function below its owner, nanoseconds of CPU time where it was measured, else of wall time.
+    /// Work of a function below its owner, nanoseconds of CPU time where it was measured, else of
+    /// wall time.
     work: FxHashMap<(Slot, Slot), u64>,
     /// Waits below an owner.
     waits: FxHashMap<(Slot, WaitKind), u64>,
@@ -69,7 +73,7 @@ struct FunctionFacts {
 pub(crate) struct OwnerContext {
     owner: Slot,
     waits: Option<WaitKind>,
-    /// Whether the agent was called, whose work is nobody's here.
+    /// Whether the agent was called, whose work has no owner here.
     is_profilers: bool,
 }
 
@@ -108,7 +112,8 @@ impl FunctionFacts {
     }
 }
 
-/// Owners, found along the stacks of events. Nothing is called by their counts, so they make no exceptions.
+/// Owners, found along the stacks of events. Nothing is called by their counts, so they make no
+/// exceptions.
 pub(crate) struct OwnerSums<'c> {
     known: FunctionFacts,
     catalog: &'c Catalog<'c>,
@@ -161,7 +166,8 @@ impl Owners {
         all
     }
 
-    /// Adds a sample by the clock to what is below its owner: the state says whether the thread worked or what it waited for.
+    /// Adds a sample by the clock to what is below its owner: the state says whether the thread
+    /// worked or what it waited for.
     pub(crate) fn add_sample(&mut self, catalog: &Catalog<'_>, owner: Option<u32>, sample: &Sample) {
         let owner = owner.map_or(catalog.root(), |function| catalog.slot(function));
         match WaitKind::of_state(sample.state) {
@@ -220,8 +226,8 @@ impl Owners {
         }
     }
 
-    /// Work by owner, of which each function keeps a part: `keeps` gives it, from what was measured of the function in all, so
-    /// that the profiler's share is taken out.
+    /// Work by owner. Each function keeps a part of its work: `keeps` gives the part, from what was
+    /// measured of the function in all, so that the profiler's share is taken out.
     pub(crate) fn work_by_owner(&self, keeps: impl Fn(Slot, u64) -> f64) -> FxHashMap<Slot, u64> {
         let mut measured: FxHashMap<Slot, u64> = FxHashMap::default();
         self.work.iter().for_each(|(&(_, slot), &ns)| add(&mut measured, slot, ns));
@@ -246,7 +252,8 @@ impl Owners {
     }
 }
 
-/// Whether each call of a function makes an exception: the constructor that all their constructors call.
+/// Whether each call of a function makes an exception: the constructor that all their constructors
+/// call.
 fn makes_exceptions(function: &FunctionRef<'_>) -> bool {
     function.kind() == FunctionKind::Managed
         && function.module.framework

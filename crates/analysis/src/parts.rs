@@ -7,9 +7,10 @@ use clrscope_recording::model::{CallTree, Part, Process, Recording, TreeSource};
 use crate::query::{Query, QueryProblem};
 use crate::select::quoted_list;
 
-/// Takes everything out of a recording that lies in none of the parts with these names: trees become what they gained in the
-/// parts, and events are shown where they lie in one. Several parts of one name count together, and what lies in several parts
-/// counts once. Without names nothing changes.
+/// Takes everything out of a recording that lies in none of the parts with these names: trees
+/// become what they gained in the parts, and events are shown where they lie in one. Several parts
+/// of one name count together, and what lies in several parts counts once. Without names nothing
+/// changes.
 ///
 /// # Errors
 /// When no process has a part of one of the names.
@@ -89,8 +90,8 @@ pub(crate) fn watched_ns(process: &Process, query: &Query) -> u64 {
     times.iter().map(|(since, until)| until.saturating_sub(*since)).fold(0, u64::saturating_add)
 }
 
-/// Times of a process that were recorded and that the query shows, each from and to a nanosecond since the start of the run:
-/// of `whole`, where the recording was never switched.
+/// Times of a process that were recorded and that the query shows, each from and to a nanosecond
+/// since the start of the run: of `whole`, where the recording was never switched.
 pub(crate) fn watched_times(process: &Process, query: &Query, whole: (u64, u64)) -> Vec<(u64, u64)> {
     let parts: Vec<(u64, u64)> = process.parts.iter().map(|part| (part.since_ns, part.until_ns)).collect();
     // A recording that was switched off meanwhile has parts.

@@ -1,8 +1,9 @@
 //! Trees of paths, whatever they are made from: what views sum up and walk.
 //!
-//! `calls` records trees. Other instruments record stacks, and a tree is made of those: a node per distinct path, measured by
-//! the metric. The sums know one kind of tree: its nodes have a value of the metric, which in the trees of `calls` is wall
-//! time; CPU time and calls stand beside it there, and nowhere else.
+//! `calls` records trees. Other instruments record stacks, and a tree is made of those: a node per
+//! distinct path, measured by the metric. The sums know one kind of tree: its nodes have a value of
+//! the metric, which in the trees of `calls` is wall time; CPU time and calls stand next to it
+//! there, and nowhere else.
 
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -81,7 +82,8 @@ impl ThreadPaths<'_> {
 /// A process with the trees of the threads that a query means.
 pub(crate) struct Paths<'a> {
     pub(crate) process: &'a Process,
-    /// A tree for each thread. Where a metric is made of stacks, and threads are not asked for one by one, a single tree of all.
+    /// A tree for each thread. Where a metric is made of stacks, and threads are not asked for one
+    /// by one, a single tree of all.
     pub(crate) threads: Vec<ThreadPaths<'a>>,
     pub(crate) metric: &'static Metric,
 }
@@ -95,8 +97,8 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// The large paths alone, where the whole tree is still to be made of stacks: each that has the share of everything, with all
-    /// callees, of which smaller ones have nothing below.
+    /// The large paths alone, where the whole tree is still to be made of stacks: each that has the
+    /// share of everything, with all callees; smaller callees have nothing below them.
     pub(crate) fn peaks(&self, least_share: f64) -> Option<Paths<'a>> {
         let merged = self.merged().filter(|merged| !merged.is_made())?;
         let catalog = Catalog::new(self.process);
@@ -146,7 +148,8 @@ fn of_calls<'a>(selected: &SelectedProcess<'a>) -> Vec<ThreadPaths<'a>> {
     selected.threads.iter().map(paths).collect()
 }
 
-/// Trees of the events that a query means, for the selected threads and for events whose thread is not known.
+/// Trees of the events that a query means, for the selected threads and for events whose thread is
+/// not known.
 fn of_stacks<'a>(
     recording: &Recording,
     process: &'a Process,
@@ -189,8 +192,9 @@ impl StackPaths {
         Some(Self { measured, folded })
     }
 
-    /// Puts the functions of a stack of the events into `path`, the innermost first. A stack that is not known, and the missing
-    /// frames of one that was cut, are a frame of function 0, as are frames of no function.
+    /// Puts the functions of a stack of the events into `path`, the innermost first. A stack that
+    /// is not known, and the missing frames of one that was cut, are a frame of function 0, as are
+    /// frames of no function.
     pub(crate) fn path(&self, stack: u32, path: &mut Vec<u32>) {
         let (table, number) = (&self.measured.table, self.measured.number_in_table(stack));
         path.clear();

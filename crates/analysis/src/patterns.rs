@@ -25,8 +25,8 @@ pub struct UnmatchedPattern {
 }
 
 impl UnmatchedPattern {
-    /// Whether it chooses methods that are to be probed, which is known when an assembly is loaded; whatever else functions are chosen
-    /// for is known when they run.
+    /// Whether it chooses methods that are to be probed, which is known when an assembly is loaded;
+    /// whatever else functions are chosen for is known when they run.
     #[must_use]
     pub fn is_probe(&self) -> bool {
         self.option == PROBE || self.option == PROBE_AT
@@ -50,8 +50,8 @@ impl fmt::Display for UnmatchedPattern {
     }
 }
 
-/// The includes, excludes, probes and redactions that matched nothing in any process of the recording. Empty
-/// where no process was recorded.
+/// The includes, excludes, probes and redactions that matched nothing in any process of the
+/// recording. Empty where no process was recorded.
 #[must_use]
 pub fn unmatched_patterns(recording: &Recording) -> Vec<UnmatchedPattern> {
     let recorded: Vec<_> = recording.processes.iter().filter(|process| process.refusal().is_none()).collect();
@@ -78,13 +78,15 @@ pub fn unmatched_patterns(recording: &Recording) -> Vec<UnmatchedPattern> {
     all.filter(|one| !has_matched(one)).map(unmatched).collect()
 }
 
-/// The names of methods that are most like a pattern of probes that was given while the recording went on and matched nothing.
+/// The names of methods that are most like a pattern of probes that was given while the recording
+/// went on and matched nothing.
 #[must_use]
 pub fn methods_like(recording: &Recording, pattern: &str) -> Vec<String> {
     nearest(&recording.processes.iter().collect::<Vec<_>>(), PROBE, pattern)
 }
 
-/// A line that was given while the recording went on and has no code, with what could have been meant.
+/// A line that was given while the recording went on and has no code, with what could have been
+/// meant.
 #[must_use]
 pub fn missed_line(recording: &Recording, line: &str) -> MissedLine {
     missed(&recording.processes.iter().collect::<Vec<_>>(), line)

@@ -1,7 +1,7 @@
 //! Equal pieces of a run: what lasts is shared out among the pieces that it lasted in.
 
-/// Hands the part of `amount` that falls into each piece to `take`: all of it for a moment, which lasts 0. Pieces from `most` on
-/// are one.
+/// Hands the part of `amount` that falls into each piece to `take`: all of it for a moment, which
+/// lasts 0. Pieces from `most` on are one.
 pub(crate) fn share_out(
     first_ns: u64,
     lasted_ns: u64,

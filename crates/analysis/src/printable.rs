@@ -1,10 +1,11 @@
 //! Text of the program that was profiled, as it may be printed.
 //!
-//! A program names its threads, types and exceptions as it likes: line breaks would forge lines of a report, and escape
-//! sequences would command the terminal of whoever reads it.
+//! A program names its threads, types and exceptions as it likes: line breaks would forge lines of
+//! a report, and escape sequences would command the terminal of the reader.
 
-/// Whether a character may stand in a line that is printed: no control character (line breaks, escape sequences in one byte
-/// and in two), and none that changes the direction of what follows, which shows another text than there is.
+/// Whether a character may stand in a line that is printed: no control character (line breaks,
+/// escape sequences in one byte and in two), and none that changes the direction of what follows,
+/// which shows another text than there is.
 #[must_use]
 pub fn is_printable(c: char) -> bool {
     !c.is_control()

@@ -1,7 +1,8 @@
 //! Callers of probed methods: calls, failures and times by the ways that lead to each method.
 //!
-//! What a method has more than its callers, because these were not recorded, found no room, or were not looked up before the program was
-//! killed, is that of an unknown caller: the callers of a method add up to the method.
+//! What a method has more than its callers, because these were not recorded, found no room, or were
+//! not looked up before the program was killed, is that of an unknown caller: the callers of a
+//! method add up to the method.
 
 use std::cmp::{Ordering, Reverse};
 
@@ -23,7 +24,7 @@ const DEEPEST: u32 = 32;
 /// Nodes for each row of a limit, and of a method at least.
 const NODES_OF_ROW: usize = 4;
 const NODES_OF_METHOD: usize = 32;
-/// Name of callers that nobody knows.
+/// Name of unknown callers.
 const UNKNOWN_CALLER: &str = "(unknown caller)";
 
 /// Calls that are added up.
@@ -35,7 +36,8 @@ pub struct CallerSums {
     pub failed: u64,
     /// Calls that ended.
     pub ended: u64,
-    /// Wall time of the calls that ended and were within no other call of the method on their thread.
+    /// Wall time of the calls that ended and were within no other call of the method on their
+    /// thread.
     pub total_ns: u64,
     /// Wall time of all calls that ended.
     all_ns: u64,
@@ -49,7 +51,8 @@ impl CallerSums {
     }
 }
 
-/// Calls while they are added up: of a thousand callers with one short call each, a thousand fractions of nanoseconds would be missing.
+/// Calls while they are added up: of a thousand callers with one short call each, a thousand
+/// fractions of nanoseconds would be missing.
 #[derive(Debug, Clone, Copy, Default)]
 struct ExactSums {
     calls: u64,
@@ -89,7 +92,8 @@ impl ExactSums {
     }
 }
 
-/// A node of the trees of callers, in preorder: a probed method, below it those who call it, below these their callers.
+/// A node of the trees of callers, in preorder: a probed method, below it those who call it, below
+/// these their callers.
 #[derive(Debug, Clone, Copy)]
 pub struct CallerNode<'a> {
     /// 0 for a probed method, 1 for those who call it.
@@ -159,7 +163,8 @@ impl CallPath {
     }
 }
 
-/// Whether a method, by its module and token, is among the callers of a stack, as far as they were kept.
+/// Whether a method, by its module and token, is among the callers of a stack, as far as they were
+/// kept.
 fn is_called_within(process: &Process, method: (u32, u32), stack: u32) -> bool {
     let identity = |frame| match frame {
         StackFrame::Method { function, .. } => process.functions.get(function as usize),
@@ -188,7 +193,8 @@ impl<'a> ProbeCallers<'a> {
         Ok(Self { processes, methods, sort: query.sort, limit, most, left_out })
     }
 
-    /// Hands over every node but those with a smaller share of a method's calls and of its time. How many that leaves out, and a limit.
+    /// Hands over every node but those with a smaller share of a method's calls and of its time.
+    /// How many that leaves out, and a limit.
     ///
     /// # Errors
     /// Errors of `visit`.
@@ -213,7 +219,8 @@ impl<'a> ProbeCallers<'a> {
         Ok(left_out)
     }
 
-    /// Visits the callers of ways at a depth, each with its own callers. What they have less than `rest` is an unknown caller's.
+    /// Visits the callers of ways at a depth, each with its own callers. What they have less than
+    /// `rest` is an unknown caller's.
     fn level<E>(
         &self,
         ways: &mut [CallPath],
@@ -332,7 +339,7 @@ impl Names {
         }
     }
 
-    /// The caller that nobody knows.
+    /// The unknown caller.
     fn unknown(&mut self) -> u32 {
         let name = UNKNOWN_CALLER.to_owned();
         let function = Function { signature: name.clone(), name, kind: FunctionKind::Runtime, ..Function::default() };
@@ -363,7 +370,8 @@ mod tests {
 
     use super::*;
 
-    /// A method that was called so often, and these ways to it: callers, the innermost first, with calls.
+    /// A method that was called so often, and these ways to it: callers, the innermost first, with
+    /// calls.
     fn recording(calls: u8, ways: &[(&[u32], u64)]) -> Recording {
         let names = ["", "Shop.Cart::Add", "A", "B", "C"];
         let function = |name: &&str| Function { name: (*name).to_owned(), ..Function::default() };
@@ -405,7 +413,8 @@ mod tests {
         nodes
     }
 
-    /// Ways that were sorted once were looked for in the wrong place when those of a caller before had been sorted by theirs.
+    /// Ways that were sorted once were looked for in the wrong place when those of a caller before
+    /// had been sorted by theirs.
     #[test]
     fn ways_are_added_up_caller_by_caller_and_what_is_missing_is_nobodys() {
         let ways: &[(&[u32], u64)] =
@@ -435,7 +444,7 @@ mod tests {
                 Ok(())
             })
         });
-        // Nobody's calls are few, but took a third of the time.
+        // The calls of unknown callers are few, but took a third of the time.
         assert_eq!((callers, large), (Ok(Ok(3)), [0, 1, 2, 3, 5, 8].map(|at| wanted[at].clone()).to_vec()));
     }
 
@@ -456,7 +465,8 @@ mod tests {
         assert_eq!(times, [30, 15, 15]);
     }
 
-    /// A method that `A` calls, and that calls itself once: the time of the inner call is part of the outer one's.
+    /// A method that `A` calls, and that calls itself once: the time of the inner call is part of
+    /// the outer one's.
     #[test]
     fn time_of_a_way_through_the_method_itself_counts_in_the_mean_alone() {
         let mut recording = recording(2, &[(&[2], 1), (&[1, 2], 1)]);

@@ -29,16 +29,19 @@ pub struct ProbeCall<'a> {
     pub duration_ns: Option<u64>,
     /// Whether an exception ended it; `None` where it had not ended, or its end was not recorded.
     pub failed: Option<bool>,
-    /// The object and the arguments, as they were when the call began; `None` where they were not recorded.
+    /// The object and the arguments, as they were when the call began; `None` where they were not
+    /// recorded.
     pub arguments: Option<CapturedValues<'a>>,
-    /// Values that a call that returned left: result, and arguments by reference; `None` where that was not recorded.
+    /// Values that a call that returned left: result, and arguments by reference; `None` where that
+    /// was not recorded.
     pub results: Option<CapturedValues<'a>>,
 }
 
 /// Place of a record: a chunk, and where in its bytes.
 type RecordPlace = (u32, u32);
 
-/// A call, of which the records are read when it is shown. There may be as many as the recording has room for.
+/// A call. Its records are read when it is shown. There may be as many calls as the recording has
+/// room for.
 struct CallRecord {
     began: u64,
     ended: Option<u64>,
@@ -81,8 +84,8 @@ impl<'a> ProbeLog<'a> {
         Ok(Self { processes, query: query.clone() })
     }
 
-    /// Visits the calls, process after process in the order in which they began; gives how many the limit left out. Stops at the
-    /// first error of `visit`.
+    /// Visits the calls, process after process in the order in which they began; gives how many the
+    /// limit left out. Stops at the first error of `visit`.
     ///
     /// # Errors
     /// Errors of `visit`.
@@ -130,7 +133,8 @@ impl<'a> Calls<'a> {
         all
     }
 
-    /// The method of a call with its module, where a query wants the call: by its method, its thread, and when it began.
+    /// The method of a call with its module, where a query wants the call: by its method, its
+    /// thread, and when it began.
     fn wanted(&self, thread: u32, found: &CallRecord, query: &Query) -> Option<(&ProbedMethod, &str)> {
         let method = self.methods.get(&found.method)?;
         let module = self.process.modules.get(method.module as usize).map_or("", |module| &*module.name);
@@ -210,7 +214,8 @@ impl OpenCalls {
     }
 }
 
-/// Bytes of chunks that were read last: calls stand one behind the other, on some threads at a time.
+/// Bytes of chunks that were read last: calls stand one behind the other, on some threads at a
+/// time.
 #[derive(Default)]
 struct ChunkCache<'a>(Vec<(u32, Cow<'a, [u8]>)>);
 

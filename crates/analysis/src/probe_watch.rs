@@ -26,7 +26,8 @@ pub struct WatchedProbe {
 }
 
 impl ProbeWatch {
-    /// Looks at a recording that grows, or at a process of it alone: its probes, those with most time since the last look first.
+    /// Looks at a recording that grows, or at a process of it alone: its probes, those with most
+    /// time since the last look first.
     ///
     /// # Errors
     /// When no process is meant, or `probes` was not recorded.
@@ -64,8 +65,8 @@ impl ProbeWatch {
     }
 }
 
-/// The numbers of a method without those that were there before. Differences are made of ticks, since how long a tick is becomes known
-/// better from look to look.
+/// The numbers of a method without those that were there before. Differences are made of ticks,
+/// since how long a tick is becomes known better from look to look.
 fn since(mut method: ProbedMethod, before: Option<&ProbedMethod>) -> ProbedMethod {
     let Some(before) = before else { return method };
     method.calls = method.calls.saturating_sub(before.calls);
@@ -85,7 +86,8 @@ mod tests {
 
     use super::*;
 
-    /// Recording of a method of which so many calls took so many ticks each, all in all.
+    /// Recording of one method. Each of `calls` is a number of its calls and the ticks that each of
+    /// these took.
     fn recording(calls: &[(u8, u64)], ns_per_tick: f64) -> Recording {
         let method = ProbedMethod { token: 7, name: "Shop.Cart::Add".into(), ..ProbedMethod::default() };
         let mut bytes = method.to_empty_bytes(1);

@@ -1,4 +1,5 @@
-//! Probed methods and lines: calls, failures and times, and how often lines were reached, over the processes of a recording.
+//! Probed methods and lines: calls, failures and times, and how often lines were reached, over the
+//! processes of a recording.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -21,14 +22,15 @@ pub struct ProbeRow {
     pub module: String,
     /// Whether its probes were taken away while the recording went on, in all processes.
     pub is_removed: bool,
-    /// The line, where not the method's calls are counted; then nothing is known but how often it was reached.
+    /// The line, where not the method's calls are counted; then nothing is known but how often it
+    /// was reached.
     pub place: Option<ProbedPlace>,
     /// Calls that began, or how often the line was reached.
     pub calls: u64,
     /// Calls that an exception ended.
     pub failed: u64,
-    /// Wall time in the method, what it called included: that of the calls that ended and were within no other call of the method on
-    /// their thread.
+    /// Wall time in the method, what it called included: that of the calls that ended and were
+    /// within no other call of the method on their thread.
     pub total_ns: u64,
     /// Wall time of all calls that ended: calls of the method within itself count again.
     pub(crate) all_ns: u64,
@@ -69,14 +71,15 @@ impl ProbeRow {
         self.all_ns.checked_div(self.ended())
     }
 
-    /// Time within which `percent` of the calls that ended did, 3 % more or less, for all of them that of the longest; `None` where
-    /// none ended.
+    /// Time within which `percent` of the calls that ended did, 3 % more or less, for all of them
+    /// that of the longest; `None` where none ended.
     #[must_use]
     pub fn percentile_ns(&self, percent: u8) -> Option<u64> {
         self.durations.percentile_ns(percent, self.max_ns)
     }
 
-    /// The row of a method, to which nothing was added: its probes are there once those of one process are.
+    /// The row of a method, to which nothing was added: its probes are there once those of one
+    /// process are.
     pub(crate) fn of_method(name: &str, signature: &str, module: &str) -> Self {
         let [name, signature, module] = [name, signature, module].map(str::to_owned);
         Self { name, signature, module, ..unseen() }
@@ -123,7 +126,8 @@ impl ProbeRow {
     }
 }
 
-/// The probed methods and lines of the processes that a query selects, those with most time first, and how many rows the limit left out.
+/// The probed methods and lines of the processes that a query selects, those with most time first,
+/// and how many rows the limit left out.
 ///
 /// # Errors
 /// When no process is meant, or `probes` was not recorded.

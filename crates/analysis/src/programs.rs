@@ -10,7 +10,8 @@ pub struct Program<'a> {
     pub path: &'a str,
     /// Arguments of the program, without those of the host.
     pub arguments: &'a [String],
-    /// Whether the program belongs to the .NET SDK: the build, the compiler's server, the runner of tests.
+    /// Whether the program belongs to the .NET SDK: the build, the compiler's server, the runner of
+    /// tests.
     pub of_sdk: bool,
 }
 
@@ -43,7 +44,8 @@ impl<'a> Program<'a> {
 }
 
 /// The processes that run the user's own programs, where tools of the SDK were recorded, too: under
-/// `dotnet run` the program, under `dotnet test` the test host. Empty where there is nothing to tell apart.
+/// `dotnet run` the program, under `dotnet test` the test host. Empty where there is nothing to
+/// tell apart.
 #[must_use]
 pub fn own_programs(recording: &Recording) -> Vec<&Process> {
     let known = recording.processes.iter().filter(|process| !process.command.is_empty());

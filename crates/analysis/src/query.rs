@@ -9,8 +9,8 @@ use crate::metric::Metric;
 use crate::request_filter::RequestFilter;
 use crate::waits::TimeState;
 
-/// Selection of a part of a recording, and how a view shows it. The default is everything, compensated, in the view's
-/// own order.
+/// Selection of a part of a recording, and how a view shows it. The default is everything,
+/// compensated, in the view's own order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query {
     /// Only the process with this id.
@@ -25,7 +25,8 @@ pub struct Query {
     pub modules: Vec<Glob>,
     /// Only times in these states, of metrics whose states are known; none means all.
     pub states: Vec<TimeState>,
-    /// Only these parts of the recording; none means all. [`keep_parts`](crate::keep_parts) obeys it, before a view is asked.
+    /// Only these parts of the recording; none means all. [`keep_parts`](crate::keep_parts) obeys
+    /// it, before a view is asked.
     pub parts: Vec<String>,
     /// Only from this time on, nanoseconds since the start of the run.
     pub since_ns: Option<u64>,
@@ -47,7 +48,7 @@ pub struct Query {
     /// Kind of paths; `None` where the default holds.
     /// [`make_paths_logical`](crate::make_paths_logical) obeys it, before a view is asked.
     pub paths: Option<PathKind>,
-    /// Choice of how native code without names is shown; `None` where nobody says.
+    /// How native code without names is shown; `None` if not chosen.
     pub native_code: Option<NativeCode>,
     /// Only objects of types that match one of these; none means all.
     pub types: Vec<Glob>,
@@ -78,10 +79,12 @@ impl PathKind {
     ];
 }
 
-/// Choice of how native functions of which only places are known, `libcoreclr.so+0x1234`, are shown.
+/// How native functions without names, known only by their places (`libcoreclr.so+0x1234`), are
+/// shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum NativeCode {
-    /// Frames of libraries: `[libcoreclr.so]` stands for those functions of it that call one another.
+    /// Frames of libraries: `[libcoreclr.so]` stands for those functions of it that call one
+    /// another.
     #[default]
     Libraries,
     /// Functions each for itself.
@@ -208,7 +211,8 @@ impl Sort {
         Self::ALL.iter().find(|(_, sort)| *sort == self).map_or("", |(name, _)| name)
     }
 
-    /// The key with this name. Column names of the JSON (`exclusive_ns`) and of text (`cpu`, `cpu-total`) are understood too.
+    /// The key with this name. Column names of the JSON (`exclusive_ns`) and of text (`cpu`,
+    /// `cpu-total`) are understood too.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let dashed = text.trim().replace('_', "-");
@@ -276,7 +280,8 @@ pub enum QueryProblem {
         /// Metrics of all recordings after.
         after: Vec<&'static str>,
     },
-    /// Calls of methods that the compiler put into others were not all counted, so a limit of their number means nothing.
+    /// Calls of methods that the compiler put into others were not all counted, so a limit of their
+    /// number means nothing.
     CallsNotCounted {
         /// The pattern of the methods.
         wanted: String,
@@ -412,8 +417,8 @@ impl fmt::Display for QueryProblem {
 impl std::error::Error for QueryProblem {}
 
 impl Query {
-    /// Refuses what views of sums over the whole run can't do, and what can't be done to trees that were made while the
-    /// program ran.
+    /// Refuses what views of sums over the whole run can't do, and what can't be done to trees that
+    /// were made while the program ran.
     pub(crate) fn whole_run(&self, view: &'static str) -> Result<(), QueryProblem> {
         if self.just_my_code {
             let why = "what it shows was chosen when the program ran: give it to 'clrscope run', or record samples";
@@ -444,8 +449,9 @@ impl Query {
         }
     }
 
-    /// The order of rows of paths: `first` unless the query has one. Where rows have nothing but the metric, exclusive and
-    /// inclusive are what they have of that, and what they don't have is refused.
+    /// The order of rows of paths: `first` unless the query has one. Where rows have nothing but
+    /// the metric, exclusive and inclusive are what they have of that, and what they don't have is
+    /// refused.
     pub(crate) fn order(&self, metric: &Metric, view: &'static str, first: Sort) -> Result<Sort, QueryProblem> {
         let asked = self.sort.unwrap_or(first);
         if metric.is_of_calls() {
@@ -477,7 +483,8 @@ impl Query {
         if self.per_thread { Err(QueryProblem::NotAvailable { option: "--per-thread", view, why }) } else { Ok(()) }
     }
 
-    /// Choice of how native code without names is shown, where nobody says otherwise that of the views.
+    /// How native code without names is shown; the default of the views if the query doesn't
+    /// choose.
     pub(crate) fn native_code(&self) -> NativeCode {
         self.native_code.unwrap_or_default()
     }
@@ -494,8 +501,8 @@ impl Query {
         process.shows(time_ns) && self.wants_span(time_ns, time_ns)
     }
 
-    /// Time that something that lasted in `process` from `first_ns` to `last_ns` lay in the time that is wanted; `None` where it
-    /// does not touch it.
+    /// Time that something that lasted in `process` from `first_ns` to `last_ns` lay in the time
+    /// that is wanted; `None` where it does not touch it.
     pub(crate) fn wanted_ns(&self, process: &Process, first_ns: u64, last_ns: u64) -> Option<u64> {
         if !self.wants_span(first_ns, last_ns) {
             return None;
@@ -508,7 +515,8 @@ impl Query {
         touched.map(|&(since, until)| last.min(until) - first.max(since)).reduce(|sum, more| sum + more)
     }
 
-    /// Whether something that happened from `first_ns` to `last_ns` touches the time that is wanted.
+    /// Whether something that happened from `first_ns` to `last_ns` touches the time that is
+    /// wanted.
     pub(crate) fn wants_span(&self, first_ns: u64, last_ns: u64) -> bool {
         self.since_ns.is_none_or(|since| last_ns >= since) && self.until_ns.is_none_or(|until| first_ns <= until)
     }

@@ -62,8 +62,8 @@ impl AttributeValue<'_> {
 pub struct Resource<'a>(Vec<(&'a str, AttributeValue<'a>)>);
 
 impl<'a> Resource<'a> {
-    /// Returns the resource that a process of a recording is. What is not known has no attribute. A label wins over what
-    /// was found, unless its key is one of clrscope's own facts.
+    /// Returns the resource that a process of a recording is. What is not known has no attribute. A
+    /// label wins over what was found, unless its key is one of clrscope's own facts.
     #[must_use]
     pub fn from_process(recording: &'a Recording, process: &'a Process) -> Self {
         let mut all = Self::default();

@@ -1,9 +1,12 @@
-//! Trees in preorder whose paths hardly branch: nodes of which each calls only the next one are one run.
+//! Trees in preorder whose paths hardly branch: consecutive nodes that each call only the next one
+//! are one run.
 //!
-//! Where millions of deep stacks were met, most nodes lie on the way to the end of one of them. Whatever is known of runs instead of nodes
-//! takes a tenth of the memory, and whoever walks goes from branch to branch.
+//! Where millions of deep stacks were met, most nodes lie on the way to the end of one of them.
+//! Data kept for runs instead of nodes takes a tenth of the memory, and a walk goes from branch to
+//! branch.
 
-/// Nodes in depth-first preorder, in runs. The first run is that of the threads themselves, which has one node.
+/// Nodes in depth-first preorder, in runs. The first run is that of the threads themselves, which
+/// has one node.
 #[derive(Default, PartialEq)]
 pub(crate) struct Runs {
     /// Functions of the nodes.

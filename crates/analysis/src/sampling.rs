@@ -4,13 +4,15 @@ use clrscope_recording::model::{CallsInfo, Clock};
 
 /// Standard deviations that hold 95 % of what chance does.
 const DEVIATIONS: f64 = 1.96;
-/// Steps by which a time may be too short where hardly a sample fell: with none at all it is still below three in 95 %.
+/// Steps by which a time may be too short where hardly a sample fell: with none at all it is still
+/// below three in 95 %.
 const FEW: f64 = 3.0;
-/// Part of the interval that a step has where it is not known: intervals lie between half and one and a half.
+/// Part of the interval that a step has where it is not known: intervals lie between half and one
+/// and a half.
 const USUAL: f64 = 13.0 / 12.0;
-/// Part by which hooks may cost less or more than they were measured to: they are measured at some moments of the run, and on
-/// a busy machine a processor is faster and slower from one moment to the next. `cargo xtask accuracy` prints the part that
-/// single runs needed.
+/// Part by which hooks may cost less or more than they were measured to: they are measured at some
+/// moments of the run, and on a busy machine a processor is faster and slower from one moment to
+/// the next. `cargo xtask accuracy` prints the part that single runs needed.
 pub const HOOK_MARGIN: f64 = 0.25;
 
 /// Steps of the sampling clocks in one process, nanoseconds; 0 where a time is not sampled.
@@ -29,7 +31,8 @@ impl Steps {
     }
 }
 
-/// Bounds of a time that was measured in steps, and of which hooks took between `least` and `most`.
+/// Bounds of a time that was measured in steps, without the part that hooks took, which is between
+/// `least` and `most`.
 pub(crate) fn bounds(measured_ns: u64, step_ns: f64, (least, most): (u64, u64)) -> (u64, u64) {
     let (low, high) = sampled_bounds(measured_ns as f64, step_ns);
     let (least, most) = (least as f64 * (1.0 - HOOK_MARGIN), most as f64 * (1.0 + HOOK_MARGIN));
@@ -37,28 +40,31 @@ pub(crate) fn bounds(measured_ns: u64, step_ns: f64, (least, most): (u64, u64)) 
     ((low - most) as u64, (high - least) as u64)
 }
 
-/// Error of a time that was measured in steps, which is a sum of steps of any length. Those that fell on it are as many as chance has
-/// it: their sum varies by the sum of their squares, which is the time itself in steps of `step_ns`, the mean step weighed by its
-/// length.
+/// Error of a time that was measured in steps, which is a sum of steps of any length. Those that
+/// fell on it are as many as chance has it: their sum varies by the sum of their squares, which is
+/// the time itself in steps of `step_ns`, the mean step weighed by its length.
 fn chance_ns(measured_ns: f64, step_ns: f64) -> f64 {
     DEVIATIONS * (measured_ns * step_ns).sqrt()
 }
 
-/// Bounds of a time that was measured in steps, hooks included, between which it lies in 95 of 100 cases.
+/// Bounds of a time that was measured in steps, hooks included, between which it lies in 95 of 100
+/// cases.
 #[must_use]
 pub fn sampled_bounds(measured_ns: f64, step_ns: f64) -> (f64, f64) {
     let chance = chance_ns(measured_ns, step_ns);
     ((measured_ns - chance).max(0.0), measured_ns + chance + FEW * step_ns)
 }
 
-/// Bounds of how many events there are in the mean where so many came by chance (the score interval of a Poisson number).
+/// Bounds of how many events there are in the mean where so many came by chance (the score interval
+/// of a Poisson number).
 pub(crate) fn count_bounds(events: f64) -> (f64, f64) {
     let z2 = DEVIATIONS * DEVIATIONS;
     let spread = DEVIATIONS * (events + z2 / 4.0).sqrt();
     ((events + z2 / 2.0 - spread).max(0.0), events + z2 / 2.0 + spread)
 }
 
-/// Bounds of a share that was found with so many samples, between which it lies in 95 of 100 cases (Wilson's).
+/// Bounds of a share that was found with so many samples, between which it lies in 95 of 100 cases
+/// (Wilson's).
 #[must_use]
 pub fn share_bounds(share: f64, samples: u64) -> (f64, f64) {
     if samples == 0 {
@@ -102,7 +108,8 @@ mod tests {
         assert_eq!(bounds(10, 0.0, (10, u64::MAX)), (0, 2));
     }
 
-    /// A program whose groups of functions take turns, sampled by a thread that comes late now and then.
+    /// A program whose groups of functions take turns, sampled by a thread that comes late now and
+    /// then.
     struct Simulated {
         state: u64,
     }
@@ -120,7 +127,8 @@ mod tests {
             -mean * (1.0 - self.uniform()).ln()
         }
 
-        /// CPU time until the next sample, milliseconds: mostly the interval; then as long as others let the thread wait.
+        /// CPU time until the next sample, milliseconds: mostly the interval; then as long as
+        /// others let the thread wait.
         fn step(&mut self, late: f64) -> f64 {
             match self.uniform() {
                 sort if sort < late / 10.0 => self.exponential(100.0),
@@ -129,8 +137,8 @@ mod tests {
             }
         }
 
-        /// A run of 1.5 s in turns of a few milliseconds: for each group its time, the time that samples charge to it, and the mean
-        /// step.
+        /// A run of 1.5 s in turns of a few milliseconds: for each group its time, the time that
+        /// samples charge to it, and the mean step.
         fn run(&mut self, late: f64) -> [(f64, f64, f64); SHARES.len()] {
             let (mut taken, mut charged) = ([0.0; SHARES.len()], [0.0; SHARES.len()]);
             let (mut sum, mut squares) = (0.0, 0.0);

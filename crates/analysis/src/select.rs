@@ -42,19 +42,21 @@ pub(crate) fn processes<'a>(recording: &'a Recording, query: &Query) -> Result<V
     Ok(found)
 }
 
-/// The query with filters that name functions and assemblies which the recording has: a name that matches none as it is
-/// written is taken without regard to letter case.
+/// The query with filters that name functions and assemblies which the recording has: a name that
+/// matches none as it is written is taken without regard to letter case.
 ///
 /// # Errors
-/// When no function, or no assembly, of the recording matches in any case; with the names that are nearest. So a filter that
-/// names nothing is the same error in every view, and an empty view of a query that passed here is an answer.
+/// When no function, or no assembly, of the recording matches in any case; with the names that are
+/// nearest. So a filter that names nothing is the same error in every view, and an empty view of a
+/// query that passed here is an answer.
 pub fn resolve_names(recording: &Recording, query: &Query) -> Result<Query, QueryProblem> {
     let functions = if query.functions.is_empty() { Vec::new() } else { resolved_functions(recording, query)? };
     let modules = if query.modules.is_empty() { Vec::new() } else { resolved_modules(recording, query)? };
     Ok(Query { functions, modules, ..query.clone() })
 }
 
-/// Visits each function, and each method with probes, by its module, name and signature, until one is what is looked for.
+/// Visits each function, and each method with probes, by its module, name and signature, until one
+/// is what is looked for.
 fn any_function(recording: &Recording, mut is_it: impl FnMut(&str, &str, &str) -> bool) -> bool {
     recording.processes.iter().any(|process| {
         let module = |index: u32| process.modules.get(index as usize).map_or("", |module| &*module.name);
@@ -115,7 +117,7 @@ fn resolved_modules(recording: &Recording, query: &Query) -> Result<Vec<Glob>, Q
     }
     // Where no function of an assembly is known, the view of modules is empty.
     let lists = if names.iter().all(String::is_empty) && !covered.is_empty() { "coverage" } else { "modules" };
-    // Types on the heap are of assemblies of which no method may have been met.
+    // Types on the heap may belong to assemblies without any method that was met.
     let with_heap = recording.processes.iter().filter(|process| !process.snapshots.is_empty());
     names.extend(with_heap.flat_map(|process| &process.modules).map(|module| module.name.clone()));
     names.extend(covered);

@@ -1,4 +1,5 @@
-//! Events of a metric with their stacks, thread by thread in the order of time: what pictures with an axis of time are made of.
+//! Events of a metric with their stacks, thread by thread in the order of time: what pictures with
+//! an axis of time are made of.
 
 use std::sync::Arc;
 
@@ -66,13 +67,13 @@ pub struct StackMoment<'m, 'a> {
 }
 
 impl<'a> StackLog<'a> {
-    /// Selects events: those of the metric that the query asks for, or else of the first that was recorded and has stacks.
-    /// Where functions or modules are named, a path begins at the outermost function that matches, and stacks without one are
-    /// left out.
+    /// Selects events: those of the metric that the query asks for, or else of the first that was
+    /// recorded and has stacks. Where functions or modules are named, a path begins at the
+    /// outermost function that matches, and stacks without one are left out.
     ///
     /// # Errors
-    /// When no process or thread is meant, the metric was not recorded, or its values have no times, as those of `calls`;
-    /// `view` is who asks.
+    /// When no process or thread is meant, the metric was not recorded, or its values have no
+    /// times, as those of `calls`; `view` is who asks.
     pub fn open(recording: &'a Recording, query: &Query, view: &'static str) -> Result<Self, QueryProblem> {
         let metric = match query.metric {
             Some(_) => Metric::of_view(recording, query, view)?,
@@ -96,7 +97,8 @@ impl<'a> StackLog<'a> {
         Ok(Self { metric, processes })
     }
 
-    /// The metric whose events have stacks and times, and that views prefer; `None` where none was recorded.
+    /// The metric whose events have stacks and times, and that views prefer; `None` where none was
+    /// recorded.
     #[must_use]
     pub fn metric_of(recording: &Recording) -> Option<&'static Metric> {
         Metric::each().find(|metric| !metric.is_of_calls() && metric.is_in(recording))
@@ -114,7 +116,8 @@ impl<'a> StackLog<'a> {
         self.processes.len()
     }
 
-    /// The threads that have events, in the recording's order; those whose thread is not known last in their process.
+    /// The threads that have events, in the recording's order; those whose thread is not known last
+    /// in their process.
     pub fn threads(&self) -> impl Iterator<Item = ThreadStacks<'_, 'a>> {
         self.processes.iter().flat_map(|of| {
             of.events.chunk_by(|a, b| a.thread == b.thread).map(move |events| {
@@ -156,7 +159,8 @@ impl<'a> OfProcess<'a> {
         Self { process, table, events, folded, requests, named, limit: query.limit.unwrap_or(usize::MAX) }
     }
 
-    /// Puts the functions on a stack into `path`, outermost first; none where the stack is not wanted.
+    /// Puts the functions on a stack into `path`, outermost first; none where the stack is not
+    /// wanted.
     fn fill(&self, stack: u32, path: &mut Path<'a>) {
         let Path { frames, functions, inlined } = path;
         frames.clear();
@@ -165,7 +169,7 @@ impl<'a> OfProcess<'a> {
             _ => (0, false),
         }));
         if frames.is_empty() || self.table.is_cut(stack) {
-            // Of the outermost method that is known nobody knows the one that it was put into.
+            // It is unknown which method the outermost known one was inlined into.
             if let Some((_, is_inlined)) = frames.last_mut() {
                 *is_inlined = false;
             }
@@ -197,7 +201,8 @@ struct Path<'a> {
 }
 
 impl<'a> ThreadStacks<'_, 'a> {
-    /// Shows every event to `visit` in the order of time, until it fails; as many as the query's limit says.
+    /// Shows every event to `visit` in the order of time, until it fails; as many as the query's
+    /// limit says.
     ///
     /// # Errors
     /// Only those of `visit`.

@@ -30,9 +30,9 @@ pub struct ThreadStack<'a> {
     pub still_ns: Range<u64>,
 }
 
-/// Returns each thread as it stood while the last snapshot of the heap was taken, where it stood still
-/// then, else as the last sample of `wall` has it. Threads that wait for something come first, those
-/// that have nothing to do last.
+/// Returns each thread as it stood while the last snapshot of the heap was taken, where it stood
+/// still then, else as the last sample of `wall` has it. Threads that wait for something come
+/// first, those that have nothing to do last.
 ///
 /// # Errors
 /// When no process is meant, or `wall` was not recorded.
@@ -75,8 +75,8 @@ impl Stand {
         Self { sample: *sample, since_ns: sample.time_ns }
     }
 
-    /// Adds a sample of the same thread, unless the stand has lasted for all of `snapshot` already: a
-    /// thread is shown as the snapshot met it.
+    /// Adds a sample of the same thread, unless the stand has lasted for all of `snapshot` already:
+    /// a thread is shown as the snapshot met it.
     fn add(&mut self, next: &Sample, snapshot: Option<&Range<u64>>) {
         let is_same = next.stack == self.sample.stack;
         if end(next) < end(&self.sample) {

@@ -1,7 +1,8 @@
 //! Tiers: which of its compilations of a method the samples fell into.
 //!
-//! The runtime compiles a method several times, and each frame of a sample says which of these it is of. A row has the
-//! samples of its method by tier, so that a report answers whether a slow method was still waiting for its optimisation.
+//! The runtime compiles a method several times, and each frame of a sample says which of these it
+//! is of. A row has the samples of its method by tier, so that a report answers whether a slow
+//! method was still waiting for its optimisation.
 
 use std::sync::Arc;
 
@@ -14,7 +15,8 @@ use crate::query::Query;
 use crate::samples::{SAMPLED_CPU, SAMPLED_WALL};
 use crate::stack_trees::{Frame, StackSum, StackVisitor, SummedStacks};
 
-/// Samples of a row by the tier of its code. A stack that a method is on twice, in two tiers, counts for both.
+/// Samples of a row by the tier of its code. A stack that a method is on twice, in two tiers,
+/// counts for both.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tiers([SampleCount; Tier::ALL.len()]);
 
@@ -30,8 +32,9 @@ impl Tiers {
         Tier::ALL.iter().map(|&tier| (tier, self.samples(tier))).filter(|(_, samples)| samples.total > 0)
     }
 
-    /// The tier that the row ran in most, and the part of its samples there: of those of its own code, or, where it has
-    /// none, of those with the row anywhere on the stack. `None` without samples in compiled methods.
+    /// The tier that the row ran in most, and the part of its samples there: of those of its own
+    /// code, or, where it has none, of those with the row anywhere on the stack. `None` without
+    /// samples in compiled methods.
     #[must_use]
     pub fn most(&self) -> Option<(Tier, f64)> {
         let has_own = self.seen().any(|(_, samples)| samples.own > 0);
@@ -50,7 +53,8 @@ impl Tiers {
     }
 }
 
-/// The metric of samples that rows of a metric have: that one itself, or that of samples taken beside calls.
+/// The metric of samples that rows of a metric have: that one itself, or that of samples taken
+/// alongside calls.
 fn sampled(recording: &Recording, metric: &'static Metric) -> Option<&'static Metric> {
     let mut beside = [&SAMPLED_CPU, &SAMPLED_WALL].into_iter().filter(|sampled| sampled.is_in(recording));
     if metric.is_sampled() { Some(metric) } else { beside.next().filter(|_| metric.is_of_calls()) }
@@ -59,8 +63,8 @@ fn sampled(recording: &Recording, metric: &'static Metric) -> Option<&'static Me
 /// Samples of one method in one tier of its code.
 pub(crate) type OfTier = (u32, Tier, SampleCount);
 
-/// Samples by tier of each method that the samples of a metric, or those beside its calls, met in a process, by function
-/// index.
+/// Samples by tier of each method that the samples of a metric, or those alongside its calls, met
+/// in a process, by function index.
 pub(crate) fn tiers_of_functions(
     recording: &Recording,
     process: &Process,
@@ -75,7 +79,8 @@ pub(crate) fn tiers_of_functions(
     sums.of_functions(&stacks.visit_stacks(catalog, &sums))
 }
 
-/// Samples by tier, found along stacks. A method's frame counts where no other of the same method and tier lies above it.
+/// Samples by tier, found along stacks. A method's frame counts where no other of the same method
+/// and tier lies above it.
 pub(crate) struct TierSums {
     /// By function index; the rest of those without compiled code are left out.
     functions: Arc<Vec<TiersMet>>,

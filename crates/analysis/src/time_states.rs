@@ -37,7 +37,7 @@ impl TimeStates {
 
     fn find(process: &Process, measured: &MetricEvents) -> Self {
         let found = Waited::find(process, measured);
-        // Whoever asks for a part of the time is told the same of a thread.
+        // A query for a part of the time is told the same of a thread.
         let watched_ns = watched_ns(process, &Query::default()).max(1);
         let idle = idle_threads(process, measured, &found.threads, watched_ns);
         // Names are looked at once for each function, not for each stack.

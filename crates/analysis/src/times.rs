@@ -16,8 +16,8 @@ pub struct Times {
     pub callee_ns: u64,
     /// Time suspended by the runtime while on top.
     pub suspended_ns: u64,
-    /// The profiler's estimated share of the own time: part of `inclusive_ns` in raw reports, already
-    /// taken out in compensated ones.
+    /// The profiler's estimated share of the own time: part of `inclusive_ns` in raw reports,
+    /// already taken out in compensated ones.
     pub profiler_ns: u64,
     /// The share is believed to be at least this.
     pub profiler_low_ns: u64,
@@ -27,8 +27,8 @@ pub struct Times {
     pub inclusive_cpu_ns: Option<u64>,
     /// Own CPU time, where measured.
     pub exclusive_cpu_ns: Option<u64>,
-    /// Own wall time without the profiler, between which bounds it lies in 95 of 100 cases: what hooks may have cost and the
-    /// error of sampling are in them.
+    /// Own wall time without the profiler, between which bounds it lies in 95 of 100 cases: what
+    /// hooks may have cost and the error of sampling are in them.
     pub exclusive_bounds_ns: (u64, u64),
     /// Own CPU time without the profiler, between such bounds, where measured.
     pub exclusive_cpu_bounds_ns: Option<(u64, u64)>,
@@ -55,8 +55,8 @@ impl Times {
         };
     }
 
-    /// Amount of a metric, and the columns of `calls` that a row of that metric shows: empty where the metric is of
-    /// another instrument.
+    /// Amount of a metric, and the columns of `calls` that a row of that metric shows: empty where
+    /// the metric is of another instrument.
     pub(crate) fn by(self, metric: &Metric) -> (Self, Amount) {
         let amount = match metric.source {
             Source::Calls(Column::Cpu) => {
@@ -115,8 +115,8 @@ pub struct Totals {
     pub calls: u64,
     /// Calls of functions, compilations and suspensions together.
     pub entries: u64,
-    /// Wall time of all threads together inside recorded functions, the runtime's own time included;
-    /// what shares are shares of. Compensated unless the query is raw.
+    /// Wall time of all threads together inside recorded functions, the runtime's own time
+    /// included; what shares are shares of. Compensated unless the query is raw.
     pub functions_ns: u64,
     /// Wall time of threads outside every recorded function.
     pub outside_ns: u64,
@@ -145,7 +145,7 @@ impl Totals {
         if self.functions_ns == 0 { 0.0 } else { (ns as f64 / self.functions_ns as f64).min(1.0) }
     }
 
-    /// Returns the whole of which shares of a metric are given.
+    /// Returns the whole that shares of a metric refer to.
     pub(crate) fn total_of_metric(&self, metric: &Metric) -> u64 {
         match metric.source {
             Source::Calls(Column::Cpu) => self.cpu_ns.unwrap_or(0),

@@ -18,13 +18,15 @@ titled! {
         Signal "signal" "waiting for tasks, events",
         /// Nothing that is known: no free processor, unmanaged code, memory that is not there yet.
         Other "other" "no processor, or unknown",
-        /// Work or the end: threads of the pool, of timers, sockets and the like, which nobody waits for.
+        /// Work or the end: threads of the pool, of timers, sockets and the like, which nothing
+        /// waits for.
         Idle "idle" "idle threads",
     }
 }
 
 impl WaitKind {
-    /// Kind of wait that threads in a state are in, as samples by the clock tell it; `None` where they work or would if there was a processor.
+    /// Kind of wait that threads in a state are in, as samples by the clock tell it; `None` where
+    /// they work or would if there was a processor.
     pub(crate) fn of_state(state: ThreadState) -> Option<Self> {
         match state {
             ThreadState::Lock => Some(Self::Lock),

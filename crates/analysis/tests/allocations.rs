@@ -1,4 +1,5 @@
-//! Allocations that were written by hand: what was alive at which moment, and where in the source it was allocated.
+//! Allocations that were written by hand: what was alive at which moment, and where in the source
+//! it was allocated.
 
 use std::sync::Arc;
 
@@ -16,8 +17,8 @@ fn function(name: &str) -> Function {
     Function { name: name.to_owned(), signature: format!("{name}()"), module: 1, ..Function::default() }
 }
 
-/// `Main` calls `Fill` at offset 7 of its IL; `Fill` allocates 100 bytes at offset 1, twice 1,000 at offset 2. The first of these is
-/// gone at 30, after a collection, the last was allocated at 40.
+/// `Main` calls `Fill` at offset 7 of its IL; `Fill` allocates 100 bytes at offset 1, twice 1,000
+/// at offset 2. The first of these is gone at 30, after a collection, the last was allocated at 40.
 fn recording() -> Recording {
     let mut stacks = StacksBuilder::default();
     let stack = |stacks: &mut StacksBuilder, offset| {
@@ -62,7 +63,8 @@ fn recording() -> Recording {
     Recording { processes: vec![process], ..Recording::default() }
 }
 
-/// Objects and bytes that are alive, and collections that the oldest has outlived; what the summary says of it.
+/// Objects and bytes that are alive, and collections that the oldest has outlived; what the summary
+/// says of it.
 fn alive(recording: &Recording, query: &Query) -> ((u64, u64, u64), String) {
     let view = allocations(recording, query).expect("allocations");
     let live = view.rows[0].live.expect("objects are followed");

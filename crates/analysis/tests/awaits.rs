@@ -9,8 +9,8 @@ use clrscope_recording::model::{
 use clrscope_recording::testing::chunk::HandmadeChunk;
 use clrscope_recording::testing::samples::{HandSampled, STEP_NS};
 
-/// Numbers of stacks: of `Query` awaited by `Pay`, of `Pay` awaited by nobody yet, of `Query` and
-/// of `Pay` of which it is not known who awaits them, and of `Main`.
+/// Numbers of stacks: of `Query` awaited by `Pay`, of `Pay` not awaited yet, of `Query` and of
+/// `Pay` with unknown awaiters, and of `Main`.
 struct Stacks {
     query_below_pay: u64,
     pay: u64,
@@ -65,8 +65,8 @@ fn place(chunk: HandmadeChunk, stack: u64, awaits: &str) -> HandmadeChunk {
     chunk.put(Kind::AWAIT_PLACE, &[(Tag::STACK_NODE, stack.into()), (Tag::NAME, awaits.into())])
 }
 
-/// `Pay` awaits `Query` twice, for 30 and 40 microseconds, of which that waits 28 and 36; `Main`
-/// waits still.
+/// `Pay` awaits `Query` twice, for 30 and 40 microseconds; `Query` waits 28 and 36 of these. `Main`
+/// still waits.
 fn shop() -> Recording {
     recording(|stacks| {
         let chunk = place(HandmadeChunk::new(0, 1, 0), stacks.query_alone, "Shop.Bank::Send");
@@ -110,7 +110,7 @@ fn time_of_a_method_that_awaits_one_that_waits_counts_there_alone() {
     let metric = Metric::parse("awaited").expect("a metric");
     let view = functions(&recording, &Query { metric: Some(metric), ..Query::default() }).expect("functions");
     let own: Vec<(&str, u64)> = view.rows.iter().map(|row| (row.function.name(), row.amount.own)).collect();
-    // Of the last await of `Pay` nobody knows who awaits it, and at its place it awaits one that
+    // The awaiter of `Pay` in its last await is unknown, and at its place it awaits a method that
     // waits.
     assert_eq!(own.iter().filter(|(_, own)| *own > 0).collect::<Vec<_>>(), [&("Query", 64_000)]);
     assert_eq!(view.conditions.total, 64_000);
@@ -147,7 +147,7 @@ const DELAY: &str = "System.Threading.Tasks.Task::Delay";
 /// Who awaits what, from when until when.
 type Awaited<'a> = (u64, &'a str, &'a [(u64, u64)]);
 
-/// What is said of awaits (who awaits what, from when until when, in steps) beside threads that
+/// What is said of awaits (who awaits what, from when until when, in steps) alongside threads that
 /// work for so many of a thousand steps.
 fn said(worked: u64, awaited: &[Awaited<'_>]) -> Vec<Finding> {
     let mut taken = HandSampled::default();

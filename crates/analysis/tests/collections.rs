@@ -101,7 +101,8 @@ fn a_blocking_collection_has_its_pause_its_sizes_and_its_thread() {
         (row.number, row.generation, row.reason, row.kind),
         (Some(5), 1, Reason::Known(0), CollectionKind::Blocking)
     );
-    // Records are a microsecond apart: the callback comes second, and the 14th is that of the restart.
+    // Records are a microsecond apart: the callback comes second, and the 14th is that of the
+    // restart.
     assert_eq!(
         (row.start_ns, row.suspend_ns, row.pause_ns, row.runtime_pause_ns, row.runtime_suspend_ns),
         (11_000, 1_000, 13_000, Some(15_000), Some(3_000))
@@ -114,7 +115,8 @@ fn a_blocking_collection_has_its_pause_its_sizes_and_its_thread() {
 
 #[test]
 fn pauses_belong_to_one_collection_each() {
-    // One in the background and a blocking one begin in a pause; the former pauses the program once more, on its own thread.
+    // One in the background and a blocking one begin in a pause; the former pauses the program once
+    // more, on its own thread.
     let chunk = suspend(HandmadeChunk::new(0, 1, 10_000), 1);
     let chunk = started(started(chunk, 1, 2, 1), 2, 1, 2);
     let chunk = resume(ended(chunk, 2, 0, 100));
@@ -211,8 +213,8 @@ fn growth_is_said_by_the_minute_where_it_was_seen_for_one() {
     assert_eq!(told.as_deref(), Some(text));
 }
 
-/// A program that allocated 200 MB at its start and then slept for three seconds "allocated 20.3 GB per second": the bytes were
-/// divided by the time from the first collection to the last.
+/// A program that allocated 200 MB at its start and then slept for three seconds "allocated 20.3 GB
+/// per second": the bytes were divided by the time from the first collection to the last.
 #[test]
 fn what_is_allocated_in_a_burst_is_said_by_the_time_recorded() {
     let milliseconds = 1_000_000;
@@ -235,12 +237,12 @@ fn what_is_allocated_in_a_burst_is_said_by_the_time_recorded() {
     assert_eq!(facts.allocated_bytes, Some((facts.count - 1) * 20_000_000), "{facts:?}");
 }
 
-/// Sentences of the summary: the part of the time that the program stood still, the longest pause with its reason and the code that
-/// caused it, and how much was allocated per second.
+/// Sentences of the summary: the part of the time that the program stood still, the longest pause
+/// with its reason and the code that caused it, and how much was allocated per second.
 #[test]
 fn the_summary_says_how_long_the_program_stood_still_and_by_whom() {
     let milliseconds = 1_000_000;
-    // Two collections, one second apart, of which each stands still for so long.
+    // Two collections, one second apart. The program stands still for `pause_ns` in each.
     let one = |of: u64, generation: u64, pause_ns: u64| {
         let triggered = [(Tag::REASON_CODE, number(0)), (Tag::STACK_NODE, number(1))];
         let chunk = HandmadeChunk::new(0, of, of * 1_000 * milliseconds);

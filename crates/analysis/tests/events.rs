@@ -34,7 +34,8 @@ fn recording(chunks: Vec<HandmadeChunk>) -> Recording {
     Recording { processes: vec![process], ..Default::default() }
 }
 
-/// An assembly whose name comes after its load began, a compilation, a collection that ends elsewhere.
+/// An assembly whose name comes after its load began, a compilation, a collection that ends
+/// elsewhere.
 fn sample() -> Recording {
     let jit = [(Tag::FUNCTION, thing(0x70, 1))];
     let one = HandmadeChunk::new(0, 1, 5_000)
@@ -76,7 +77,7 @@ fn a_search_without_end_says_that_the_precompiled_code_was_rejected() {
         .put(Kind::JIT_CACHED_FUNCTION_SEARCH_STARTED, &pay)
         .put(Kind::JIT_CACHED_FUNCTION_SEARCH_FINISHED, &found)
         .put(Kind::JIT_COMPILATION_FINISHED, &pay)
-        // The last thing that was recorded before something else: nobody knows what came of it.
+        // The last thing that was recorded before something else: its outcome is unknown.
         .put(Kind::JIT_CACHED_FUNCTION_SEARCH_STARTED, &pay)
         .put(Kind::JIT_COMPILATION_STARTED, &other);
     let recording = recording(vec![chunk]);

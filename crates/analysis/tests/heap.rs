@@ -24,7 +24,8 @@ fn recording(make: impl FnOnce(&mut Process)) -> Recording {
     Recording { processes: vec![process], ..Recording::default() }
 }
 
-/// A cache in a static field with a list of orders, each with a name; a chain that a stack holds; orders without a holder.
+/// A cache in a static field with a list of orders, each with a name; a chain that a stack holds;
+/// orders without a holder.
 struct Shop {
     heap: HandmadeHeap,
     order: u32,
@@ -80,7 +81,7 @@ fn types_have_their_own_bytes_and_what_they_retain_together() {
     let (orders, names, array) = (10 * 32, 10 * 32, 24 + 160);
     assert_eq!(row("Shop.Cache"), (1, 24, 24 + 32 + array + orders + names));
     assert_eq!(row("Shop.Order[]"), (1, array, array + orders + names));
-    // The chain's four and the forgotten one are beside the cache; a chain counts once.
+    // The chain's four and the forgotten one are outside the cache; a chain counts once.
     assert_eq!(row("Shop.Order"), (15, 15 * 32, 15 * 32 + names));
     assert_eq!(row("string"), (10, names, names));
     let order = view.rows.iter().find(|row| &*row.type_name == "Shop.Order").unwrap();
@@ -321,7 +322,8 @@ fn several_views_read_a_snapshot_once() {
     let recording = recording(|process| _ = shop(3).heap.add_to(process));
     let heaps = Heaps::new(&recording);
     let first = heap(&heaps, &HeapQuery::default()).unwrap();
-    // All that follows is about objects that are in memory already: the recording's own are not read again.
+    // All that follows is about objects that are in memory already: the recording's own are not
+    // read again.
     let tree = dominator_tree(&heaps, &HeapQuery::default()).unwrap();
     assert_eq!(format!("{heaps:?}").matches("LoadedSnapshot {").count(), 1);
     heap_paths(&heaps, &query("Shop.Order")).unwrap();

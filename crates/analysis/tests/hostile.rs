@@ -1,4 +1,5 @@
-//! Hostile contents of recordings: the views of events neither panic nor hang, and give equal rows each time.
+//! Hostile contents of recordings: the views of events neither panic nor hang, and give equal rows
+//! each time.
 
 use std::sync::Arc;
 

@@ -66,7 +66,8 @@ fn thread(id: u32, steps: &[Step]) -> Thread {
     Thread { id, tree: TreeSource::ready(builder.finish()), ..Thread::default() }
 }
 
-/// Throws by thread, which may be one that is not known: the functions of each stack, innermost first, and whether it was cut.
+/// Throws by thread, which may be one that is not known: the functions of each stack, innermost
+/// first, and whether it was cut.
 type Throws = Vec<(u32, Vec<u32>, bool)>;
 
 fn throws() -> impl Strategy<Value = Throws> {
@@ -219,7 +220,8 @@ proptest! {
         }
     }
 
-    /// Without hooks' cost nothing is shared out, and every metric adds up exactly, in whatever view.
+    /// Without hooks' cost nothing is shared out, and every metric adds up exactly, in whatever
+    /// view.
     #[test]
     fn every_metric_adds_up(r in any_recording()) {
         let mut r = r;
@@ -256,7 +258,7 @@ proptest! {
             prop_assert_eq!(mine.len(), row.threads as usize);
             prop_assert_eq!(mine.iter().map(|p| p.times.inclusive_ns).sum::<u64>(), row.times.inclusive_ns);
             prop_assert_eq!(mine.iter().map(|p| p.times.calls).sum::<u64>(), row.times.calls);
-            // What samples met and nobody called has no row of a thread.
+            // What samples met without any call has no row of a thread.
             prop_assert_eq!(mine.iter().map(|p| p.max_recursion).max().unwrap_or(0), row.max_recursion);
         }
     }

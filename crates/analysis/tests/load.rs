@@ -76,7 +76,8 @@ fn the_knee_is_where_more_load_makes_requests_wait_whether_they_end_together_or_
             for (clients, took) in [(1, 20), (2, 20), (4, 20), (8, 40), (16, 80)] {
                 let level = curve.levels.iter().find(|level| level.load.first() == clients).expect("a level");
                 let requests = clients * 1_000 / took;
-                // Where clients come one by one, the first and the last tenth of a second have lower loads.
+                // Where clients come one by one, the first and the last tenth of a second have
+                // lower loads.
                 assert!(level.requests.abs_diff(requests) * 4 <= requests, "{level:?}");
                 assert!(level.mean_ns().abs_diff(took * MS) * 8 <= took * MS, "{level:?}");
                 assert!(level.percentile_ns(90).is_some_and(|ns| ns.abs_diff(took * MS) * 20 <= took * MS));
@@ -136,7 +137,8 @@ fn all_served_requests_count_as_load_whatever_the_filters_and_those_that_are_mad
 
 #[test]
 fn what_is_partly_in_the_recording_is_load_and_nothing_else() {
-    // One that had begun before, for 2 s, and one that has begun after 2 s and never ends, beside one at a time.
+    // One that had begun before, for 2 s, and one that has begun after 2 s and never ends,
+    // alongside one at a time.
     let partial = vec![(1, 2 * SECOND, None, true), (1, 4 * SECOND, Some(2 * SECOND), false)];
     let single = (0..4).flat_map(|second| clients(1, second * SECOND, 1, 20 * MS));
     let recording = recording(process(SLOTS, single.chain(partial).collect()));
@@ -162,7 +164,8 @@ fn times_choose_requests_that_begin_within_them_and_keep_what_is_under_way() {
     assert_eq!(shown(&process, &query), wanted);
     process.shown = Some(vec![(SECOND, 2 * SECOND - 1)]);
     assert_eq!(shown(&process, &Query::default()), wanted);
-    // Recorded in two stretches: what began in between was under way from the second one's beginning.
+    // Recorded in two stretches: what began in between was under way from the second one's
+    // beginning.
     process.shown = None;
     let part = |since_ns, until_ns| Part { since_ns, until_ns, ..Part::default() };
     process.parts = vec![part(0, SECOND / 2), part(SECOND, 2 * SECOND - 1)];

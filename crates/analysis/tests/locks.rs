@@ -217,7 +217,8 @@ fn what_has_not_unblocked_lasts_to_the_end_of_the_recording() {
     assert_eq!((rows[0].count, rows[0].pending, rows[0].total_ns), (1, 1, 98_000));
 }
 
-/// Two threads that wait for a semaphore in turns, by samples alone, beside one without own code.
+/// Two threads that wait for a semaphore in turns, by samples alone, alongside one without own
+/// code.
 fn sampled_waits() -> Recording {
     const WAITS: &str = "App.P::Take > System.Threading.SemaphoreSlim::Wait > System.Threading.Monitor::Wait";
     let mut taken = HandSampled::default();

@@ -15,8 +15,8 @@ use clrscope_recording::testing::chunk::HandmadeChunk;
 /// Index 0 is no function.
 const FUNCTIONS: [&str; 5] = ["", "Main", "Pay", "Check", "System.Runtime.EH::RhThrowEx"];
 
-/// Throws of one thread after another, a microsecond apart: each the functions of its stack, outermost first, the first of
-/// them missing where it is 0.
+/// Throws of one thread after another, a microsecond apart: each the functions of its stack,
+/// outermost first, the first of them missing where it is 0.
 fn recording(throws: &[&[&[u32]]]) -> Recording {
     let mut stacks = StacksBuilder::default();
     let mut chunks = Vec::new();

@@ -11,7 +11,8 @@ use clrscope_recording::model::{
 };
 use clrscope_recording::testing::samples::{HandSampled, STEP_NS};
 
-/// A program that sorts and hashes, compiles, collects and reads, on a main thread, one of the pool and an idle one.
+/// A program that sorts and hashes, compiles, collects and reads, on a main thread, one of the pool
+/// and an idle one.
 fn program() -> HandSampled {
     let mut taken = HandSampled::default();
     let main = taken.thread("", ThreadRole::Main);
@@ -252,8 +253,8 @@ fn native_code_without_names_is_one_frame_of_its_library() {
     assert_eq!(edges(callers(&recording, &of(places)).expect("callers")), ["libcoreclr.so+0x20 8"]);
 }
 
-/// The recording of a program that ran for so many steps alone, most of which it worked: what a
-/// program does that hardly works stands out by nothing.
+/// The recording of a program that ran for only so many steps and worked in most of them: in a
+/// program that hardly works, nothing stands out.
 fn lasting(taken: HandSampled, steps: u64) -> Recording {
     let mut recording = taken.recording();
     recording.run.duration_ns = steps * STEP_NS;
@@ -337,7 +338,8 @@ fn without_inlined_methods_their_time_is_that_of_the_methods_around_them() {
     assert_eq!(all, ["App.P::Main 2 3", "System.X::Y 1 1"]);
 }
 
-/// Under probes most of the time was the profiler's, and the probed method stood out with it: 98.1 %, where it had 4.5 %.
+/// Under probes most of the time was the profiler's, and the probed method stood out with it: 98.1
+/// %, where it had 4.5 %.
 #[test]
 fn time_in_the_profiler_is_not_the_work_of_who_calls_it() {
     let mut taken = HandSampled::default();
@@ -363,7 +365,8 @@ fn time_in_the_profiler_is_not_the_work_of_who_calls_it() {
     assert_eq!(said, expected);
 }
 
-/// Two instantiations of one generic method used 47 % of the CPU time each, and only the first was said.
+/// Two instantiations of one generic method used 47 % of the CPU time each, and only the first was
+/// said.
 #[test]
 fn instantiations_of_a_method_stand_out_together() {
     let mut taken = HandSampled::default();
@@ -386,7 +389,8 @@ fn instantiations_of_a_method_stand_out_together() {
     );
 }
 
-/// The compiler runs on threads that begin in a library: what stood out was that its own `Main` used 5.8 % of the CPU time.
+/// The compiler runs on threads that begin in a library: what stood out was that its own `Main`
+/// used 5.8 % of the CPU time.
 #[test]
 fn most_of_the_time_below_a_library_stands_out_where_own_code_has_less() {
     let mut taken = HandSampled::default();
@@ -435,7 +439,8 @@ fn time_in_the_collector_proposes_the_instrument_that_knows_why() {
     assert_eq!(said(0), None);
 }
 
-/// A service that waited in a lock and for its tasks looked idle: nothing led from `cpu` to what it waited for.
+/// A service that waited in a lock and for its tasks looked idle: nothing led from `cpu` to what it
+/// waited for.
 #[test]
 fn unused_processors_propose_the_instrument_that_shows_waits() {
     // A hundred samples in a run of a thousand steps.
@@ -473,7 +478,8 @@ fn unused_processors_propose_the_instrument_that_shows_waits() {
     assert_eq!(said(2, async_code, &all)[1].0, awaits);
 }
 
-/// A program whose one thread always worked was to look for waits, on a machine with many processors.
+/// A program whose one thread always worked was to look for waits, on a machine with many
+/// processors.
 #[test]
 fn a_thread_that_always_works_waits_for_nothing() {
     let mut taken = HandSampled::default();
@@ -601,7 +607,7 @@ fn lines_have_what_they_took_with_the_code_below_them_that_has_no_source() {
     assert!(matches!(found(&of_calls, &Query::default()), Err(QueryProblem::NotRecorded { view: "lines", .. })));
 }
 
-/// Samples in code of which the map leaves the line open had the line of the caller.
+/// Samples in code whose line the map leaves open had the line of the caller.
 #[test]
 fn code_of_unknown_lines_is_not_charged_to_its_callers_line() {
     let mut taken = HandSampled::default();
@@ -738,7 +744,7 @@ fn nodes_know_when_they_had_their_amounts() {
     let query = Query { per_thread: true, ..Query::default() };
     let forest = Forest::open(&recording, &query).expect("a forest");
     let options = TreeOptions::default();
-    // A piece of the run is 100 steps long, of which there are 1,000.
+    // A piece of the run is 100 of its 1,000 steps long.
     let of = |pieces: u32, options: &TreeOptions| {
         let found = forest.over_time(&recording, options, pieces);
         found.iter().map(|one| (one.node, one.piece, one.amount / STEP_NS)).collect::<Vec<_>>()
@@ -749,7 +755,8 @@ fn nodes_know_when_they_had_their_amounts() {
     assert_eq!(of(20, &TreeOptions { max_depth: Some(1), ..options }), [(0, 0, 50), (0, 1, 50)]);
 }
 
-/// One walk answers for the whole run; what asks for less, or for other code, must not get its answer.
+/// One walk answers for the whole run; what asks for less, or for other code, must not get its
+/// answer.
 #[test]
 fn sums_of_the_whole_run_are_kept_apart_from_those_of_threads_times_and_own_code() {
     let recording = program().recording();
@@ -859,7 +866,8 @@ fn locks_below_no_own_code_are_not_said_to_block_the_pool() {
     assert_eq!((found[0].text.as_str(), found[0].kind), (text, FindingKind::Wait));
 }
 
-/// Threads that wait for a lock, each on its own thread with a role for so many of a thousand steps.
+/// Threads that wait for a lock, each on its own thread with a role for so many of a thousand
+/// steps.
 fn add_lock_waits(taken: &mut HandSampled, role: ThreadRole, own: &str, steps: &[u64]) {
     for &count in steps {
         let thread = taken.thread("", role);
@@ -914,7 +922,7 @@ fn threads_that_stand_in_one_wait_while_others_work_are_idle() {
     assert_eq!(said("App.Shop::Price", 400), [""; 0]);
     let pay = "below App.Shop::Pay threads slept 400 ms in all";
     assert_eq!(said("App.Shop::Pay > System.Threading.Thread::Sleep > libc.so!poll", 400), [pay]);
-    // Where nobody does anything else their waits are all there is to say.
+    // Where no thread does anything else, their waits are all there is to say.
     let both = ["App.P::Main", "App.Timer::Loop"].map(|own| format!("below {own} threads slept 990 ms in all"));
     assert_eq!(said("App.Shop::Price", 20), both);
 }

@@ -9,8 +9,8 @@ fn sentences(recording: &Recording, query: &Query) -> Vec<(String, u64)> {
     findings.into_iter().map(|f| (f.text, (f.share * 1000.0).round() as u64)).collect()
 }
 
-/// The recording with clocks that are as fine as its times, which are nanoseconds: the bounds of those are as wide as of milliseconds
-/// by a clock that steps a thousand times a second.
+/// The recording with clocks that are as fine as its times, which are nanoseconds: the bounds of
+/// those are as wide as of milliseconds by a clock that steps a thousand times a second.
 fn finely(mut recording: Recording) -> Recording {
     recording.processes.iter_mut().filter_map(|process| process.calls.as_mut()).for_each(|calls| calls.interval_ns = 1);
     recording
@@ -55,8 +55,8 @@ fn with_framework(trees: &str) -> Recording {
     r
 }
 
-/// The summary of a program that loses its time in its own code, with the framework code it calls, and in its locks;
-/// not in the threads of the pool that wait for work, which once came first.
+/// The summary of a program that loses its time in its own code, with the framework code it calls,
+/// and in its locks; not in the threads of the pool that wait for work, which once came first.
 #[test]
 fn own_code_comes_first_and_idle_threads_are_no_finding() {
     let mut r = finely(with_framework(
@@ -83,8 +83,8 @@ fn own_code_comes_first_and_idle_threads_are_no_finding() {
     assert!(found.iter().all(|(text, _)| !text.contains("LowLevel")), "{found:?}");
 }
 
-/// A static constructor of 1.33 ms, charged with 78.8 ms of CPU time by one late sample, was the first line of a summary: "used 18.1 %
-/// of the CPU time". Its bounds went from 0 to 278 ms.
+/// A static constructor of 1.33 ms, charged with 78.8 ms of CPU time by one late sample, was the
+/// first line of a summary: "used 18.1 % of the CPU time". Its bounds went from 0 to 278 ms.
 #[test]
 fn a_call_that_one_late_sample_charged_is_no_finding() {
     let ms = 1_000_000;
@@ -104,7 +104,8 @@ fn a_call_that_one_late_sample_charged_is_no_finding() {
     assert_eq!(of_low.count(), 0, "{:?}", view.findings);
 }
 
-/// A thread works or waits: rows of each function of one thread, and all paths of its tree, have at most as much CPU time as wall time.
+/// A thread works or waits: rows of each function of one thread, and all paths of its tree, have at
+/// most as much CPU time as wall time.
 #[test]
 fn cpu_time_of_one_thread_is_never_more_than_its_wall_time() {
     let r = recording(
@@ -130,8 +131,8 @@ fn cpu_time_of_one_thread_is_never_more_than_its_wall_time() {
     assert_eq!(all, 1_590, "all that the thread used, of 1,590 ns");
 }
 
-/// A lock that holds a tenth of the run up is said however many idle threads there are: a share of all thread time was lost
-/// among theirs.
+/// A lock that holds a tenth of the run up is said however many idle threads there are: a share of
+/// all thread time was lost among theirs.
 #[test]
 fn waits_are_measured_by_the_run_and_not_by_its_threads() {
     let mut r = with_framework(
@@ -146,7 +147,8 @@ fn waits_are_measured_by_the_run_and_not_by_its_threads() {
     assert!(expected.iter().all(|(text, share)| found.contains(&((*text).to_owned(), *share))), "{found:?}");
 }
 
-/// A service whose requests waited 218 ms for a lock, in nine seconds of which it was asked for less than half, said nothing.
+/// A service whose requests waited 218 ms for a lock said nothing: it ran for nine seconds and was
+/// asked for less than half of them.
 #[test]
 fn waits_of_requests_are_said_where_a_service_is_idle_most_of_the_time() {
     let lasting = |ns: u64| {
@@ -157,7 +159,8 @@ fn waits_of_requests_are_said_where_a_service_is_idle_most_of_the_time() {
     assert_eq!((lasting(218_000_000), lasting(90_000_000)), (1, 0));
 }
 
-/// Threads of the pool spin before they sleep: 11.7 % of the CPU time of a small program was its only finding.
+/// Threads of the pool spin before they sleep: 11.7 % of the CPU time of a small program was its
+/// only finding.
 #[test]
 fn the_spinning_of_idle_threads_is_no_finding() {
     let r = with_framework(
@@ -190,7 +193,8 @@ fn a_count_that_is_a_lower_bound_is_said_to_be_one() {
     assert!(found.iter().any(|(found, _)| found == text), "{found:?}");
 }
 
-/// 1,200 exceptions of a service were not to be seen in a recording of calls, although their constructors had been called.
+/// 1,200 exceptions of a service were not to be seen in a recording of calls, although their
+/// constructors had been called.
 #[test]
 fn calls_of_constructors_show_exceptions() {
     let throwing = "  Parse 400 5 5\n    System.Number::Throw 150\n      System.FormatException::.ctor 150\n        \

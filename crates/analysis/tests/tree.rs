@@ -166,7 +166,8 @@ fn a_walk_ends_when_its_visitor_does() {
     assert_eq!(walked, Err("A".to_owned()));
 }
 
-/// A recording of one thread with the given parents; every node has 1 ns and one of three functions.
+/// A recording of one thread with the given parents; every node has 1 ns and one of three
+/// functions.
 fn large(parents: impl Iterator<Item = u32>) -> Recording {
     let mut r = recording("thread 1\n  A 1\n  B 1\n  C 1\n");
     let mut builder = CallTreeBuilder::new(NodeValues::default());

@@ -1,4 +1,5 @@
-//! Access of another user of the machine to files, judged by modes and owners, without being that user.
+//! Access of another user of the machine to files, judged by modes and owners, without being that
+//! user.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -23,7 +24,7 @@ pub(crate) struct User {
 pub(crate) enum Obstacle {
     /// A folder that the user can't enter, or a file that the user can't read.
     Closed(PathBuf),
-    /// A folder or file of somebody who is neither the user nor root: the agent takes none such.
+    /// A folder or file whose owner is neither the user nor root: the agent takes none such.
     Foreign(PathBuf),
 }
 
@@ -46,7 +47,8 @@ impl User {
             .map(|line| line.split(':').collect::<Vec<_>>())
             .find(|user| user.len() > 3 && (user[0] == name || user[2] == name));
         let Some(user) = user else {
-            // A container's user need not have a name, nor a group of its own: it has that of root then.
+            // A container's user need not have a name, nor a group of its own: it has that of root
+            // then.
             return name.parse().ok().map(|uid| Self { uid, ..Self::default() });
         };
         let is_member = |group: &&Vec<&str>| group.len() > 3 && group[3].split(',').any(|member| member == user[0]);
@@ -57,7 +59,7 @@ impl User {
         Some(Self { uid, gid, groups: std::iter::once(gid).chain(others).collect(), home })
     }
 
-    /// A user who is neither root nor whoever asks, in no group.
+    /// A user who is neither root nor the one that asks, in no group.
     pub(crate) fn stranger() -> Self {
         Self { uid: u32::MAX - 1, ..Self::default() }
     }
@@ -79,7 +81,8 @@ impl User {
         &self.home
     }
 
-    /// Reason why the user can't load the library at this absolute path; `None` where nothing is in the way.
+    /// Reason why the user can't load the library at this absolute path; `None` where nothing is in
+    /// the way.
     pub(crate) fn obstacle(&self, file: &Path) -> Option<Obstacle> {
         let places: Vec<&Path> = file.ancestors().collect();
         let closed = places.iter().rev().find(|place| {
@@ -94,7 +97,8 @@ impl User {
         places.iter().rev().find(is_foreign).map(|place| Obstacle::Foreign(place.to_path_buf()))
     }
 
-    /// Folder or file that keeps the user from making this folder, or from writing files into it; `None` where nothing is in the way.
+    /// Folder or file that keeps the user from making this folder, or from writing files into it;
+    /// `None` where nothing is in the way.
     pub(crate) fn obstacle_to_writing(&self, folder: &Path) -> Option<PathBuf> {
         let there: Vec<&Path> = folder.ancestors().filter(|place| place.exists()).collect();
         let last = there.first()?;
@@ -104,7 +108,8 @@ impl User {
         there.iter().rev().find(|place| !may(place)).map(|place| place.to_path_buf())
     }
 
-    /// Whether the user has all of these bits, as the kernel decides: as owner, else in the group, else as one of the others.
+    /// Whether the user has all of these bits, as the kernel decides: as owner, else in the group,
+    /// else as one of the others.
     fn may(&self, about: &fs::Metadata, needed: u32) -> bool {
         let mode = about.mode();
         let bits = match () {

@@ -1,8 +1,10 @@
-//! The folders of agents in the cache: each version of clrscope has its own, and those that were not used for long go.
+//! The folders of agents in the cache: each version of clrscope has its own, and those that were
+//! not used for long go.
 //!
-//! A folder that may still be needed stays: while a launcher lives it holds a lock on the folder of its agent, because
-//! its program may start others at any time; and `clrscope env` marks the folder whose path it prints, because nobody
-//! knows how long that is used. A library that a process has loaded stays mapped whatever becomes of its file.
+//! A folder that may still be needed stays: while a launcher lives it holds a lock on the folder of
+//! its agent, because its program may start others at any time; and `clrscope env` marks the folder
+//! whose path it prints, because it is unknown how long that is used. A library that a process has
+//! loaded stays mapped whatever becomes of its file.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -23,7 +25,8 @@ const ATTEMPTS: u32 = 5;
 /// Locks that last as long as this process.
 static HELD: Mutex<Vec<File>> = Mutex::new(Vec::new());
 
-/// Makes the folder of the agent with this hash, and keeps others from removing it for as long as this process lives.
+/// Makes the folder of the agent with this hash, and keeps others from removing it for as long as
+/// this process lives.
 ///
 /// # Errors
 /// When it can't be made.
@@ -32,11 +35,13 @@ pub(crate) fn folder_in_use(root: &Path, hash: &str) -> io::Result<PathBuf> {
     for _ in 0..ATTEMPTS {
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         let file = File::open(&folder)?;
-        // File systems without locks have none to wait for, either; then only the age protects the folder.
+        // File systems without locks have none to wait for, either; then only the age protects the
+        // folder.
         let _ = file.lock_shared();
         let inode = file.metadata()?.ino();
         if fs::metadata(&folder).is_ok_and(|now| now.ino() == inode) {
-            // Where the time can't be set the folder is another user's, which is refused soon after.
+            // Where the time can't be set the folder is another user's, which is refused soon
+            // after.
             let _ = file.set_modified(SystemTime::now());
             HELD.lock().unwrap_or_else(PoisonError::into_inner).push(file);
             break;
@@ -53,7 +58,8 @@ pub(crate) fn keep(folder: &Path) -> io::Result<()> {
     File::options().append(true).create(true).open(folder.join(KEEP)).map(drop)
 }
 
-/// Removes the folders of other agents that nobody has used for long and nobody holds. What can't be removed stays.
+/// Removes the folders of other agents that were not used for long and that no process holds. What
+/// can't be removed stays.
 pub(crate) fn remove_unused(root: &Path, library: &str) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         if entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
@@ -69,7 +75,7 @@ fn remove_if_unused(folder: &Path, library: &str) -> io::Result<()> {
         return Ok(());
     }
     let file = File::open(folder)?;
-    // A lock that can't be had means that somebody uses it, or that nobody can know.
+    // A lock that can't be had means that a process uses the folder, or that this can't be known.
     if file.try_lock().is_err() {
         return Ok(());
     }

@@ -1,8 +1,8 @@
 //! The agent as a file: written from inside the tool into a private cache folder, and checked.
 //!
-//! The runtime loads this file into the user's program, so nobody else may be able to change it: the
-//! folders above it must belong to the user or to root and be closed to others (a sticky one such as
-//! `/tmp` is fine), and its bytes are compared with ours at every use.
+//! The runtime loads this file into the user's program, so no other user may be able to change it:
+//! the folders above it must belong to the user or to root and be closed to others (a sticky one
+//! such as `/tmp` is fine), and its bytes are compared with ours at every use.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -23,7 +23,8 @@ pub(crate) const HASH: &str = env!("CLRSCOPE_AGENT_HASH");
 /// Name of the agent's file.
 pub(crate) const LIBRARY: &str = clrscope_contract::AGENT_LIBRARY;
 
-/// Puts the agent where the runtime can load it and returns its path. Fast when it is there already.
+/// Puts the agent where the runtime can load it and returns its path. Fast when it is there
+/// already.
 ///
 /// With `trust_writable` folders that others can write are taken as they are.
 ///
@@ -51,10 +52,12 @@ pub(crate) fn install_for_ever(trust_writable: bool) -> Result<PathBuf, Failure>
     })
 }
 
-/// Puts the agent into a folder of the caller's choice, where every user can read it and none but the owner change it.
+/// Puts the agent into a folder of the caller's choice, where every user can read it and none but
+/// the owner change it.
 ///
 /// # Errors
-/// When the folder can't be made or written, or others could change it, unless `trust_writable` says that this is fine.
+/// When the folder can't be made or written, or others could change it, unless `trust_writable`
+/// says that this is fine.
 pub(crate) fn install_for_all(folder: &Path, trust_writable: bool) -> Result<PathBuf, Failure> {
     let failed = |error: io::Error| {
         let what = format!("cannot put the agent into {}", shown(folder));
@@ -127,7 +130,8 @@ fn is_ours(file: &Path) -> bool {
     closed && fs::read(file).is_ok_and(|bytes| bytes == BYTES)
 }
 
-/// Writes the file so that a loader sees either nothing or all of it, also when two runs start at once.
+/// Writes the file so that a loader sees either nothing or all of it, also when two runs start at
+/// once.
 fn write_atomically(folder: &Path, file: &Path) -> io::Result<()> {
     let draft = folder.join(format!(".{LIBRARY}.{}", std::process::id()));
     let written = write_draft(&draft).and_then(|()| fs::rename(&draft, file));
@@ -148,7 +152,7 @@ fn owned(metadata: &fs::Metadata) -> bool {
     metadata.uid() == rustix::process::geteuid().as_raw()
 }
 
-/// Refuses a path of which others could change a part, by the same rule as the agent itself.
+/// Refuses a path if others could change a part of it, by the same rule as the agent itself.
 ///
 /// # Errors
 /// Names the folder, who can change it, and the command that cures it.

@@ -1,4 +1,4 @@
-//! Threads that do something beside the command until they are told to end.
+//! Threads that do something alongside the command until they are told to end.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

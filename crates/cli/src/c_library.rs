@@ -1,7 +1,8 @@
 //! The C library that the agent needs, and the one that a process has.
 //!
-//! Where a process's is older, its dynamic loader refuses the agent, and the runtime writes no message
-//! about it unless a log is asked for. So this checks before, and messages name both versions.
+//! Where a process's is older, its dynamic loader refuses the agent, and the runtime writes no
+//! message about it unless a log is asked for. So this checks before, and messages name both
+//! versions.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -43,14 +44,15 @@ fn provided_by(root: &Path, mapped: &Path) -> Option<GlibcVersion> {
     GlibcVersion::provided_by(&in_root).or_else(|| GlibcVersion::provided_by(mapped))
 }
 
-/// Whether a path is the library's: up to 2.33 its file was named after the version (glibc's NEWS for 2.34).
+/// Whether a path is the library's: up to 2.33 its file was named after the version (glibc's NEWS
+/// for 2.34).
 fn is_glibc(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name == "libc.so.6" || (name.starts_with("libc-2.") && name.ends_with(".so"))
 }
 
-/// Reason and hint where the version that a process has is too old for the agent; `None` where it is
-/// new enough.
+/// Reason and hint where the version that a process has is too old for the agent; `None` where it
+/// is new enough.
 pub(crate) fn obstacle(provided: GlibcVersion, needed: GlibcVersion) -> Option<(String, String)> {
     (provided < needed).then(|| {
         let why = format!("its C library is glibc {provided}, and this agent needs glibc {needed} or later");
@@ -58,8 +60,8 @@ pub(crate) fn obstacle(provided: GlibcVersion, needed: GlibcVersion) -> Option<(
     })
 }
 
-/// Returns a sentence on programs that run in an image or on another machine; `None` where the agent
-/// needs no version.
+/// Returns a sentence on programs that run in an image or on another machine; `None` where the
+/// agent needs no version.
 pub(crate) fn said_of_other_places() -> Option<String> {
     let needed = needed()?;
     Some(format!(

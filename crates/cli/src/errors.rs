@@ -1,4 +1,5 @@
-//! Failures: what went wrong, why, and what to do about it, in the three lines every failure prints.
+//! Failures: what went wrong, why, and what to do about it, in the three lines every failure
+//! prints.
 
 use std::fmt;
 use std::io;
@@ -46,8 +47,8 @@ impl Failure {
         self
     }
 
-    /// Under `run` whatever is our own fault or a wrong command line ends with 125, so that it can't
-    /// be mistaken for the program's exit code.
+    /// Under `run` whatever is our own fault or a wrong command line ends with 125, so that it
+    /// can't be mistaken for the program's exit code.
     #[must_use]
     pub(crate) fn under_run(mut self) -> Self {
         if matches!(self.code, EXIT_FAILED | EXIT_USAGE) {
@@ -106,8 +107,8 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", one_line(text))
 }
 
-/// A word as a POSIX shell takes it: in single quotes, where nothing is special but the quote itself, unless it is
-/// plain.
+/// A word as a POSIX shell takes it: in single quotes, where nothing is special but the quote
+/// itself, unless it is plain.
 pub(crate) fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {

@@ -1,4 +1,5 @@
-//! Parts of the `clrscope` binary, as a library: the binary is glue around it, and the tests use the same code.
+//! Parts of the `clrscope` binary, as a library: the binary is glue around it, and the tests use
+//! the same code.
 
 mod access;
 mod agent_cache;

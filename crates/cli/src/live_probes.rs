@@ -32,7 +32,8 @@ impl LiveProbes {
     }
 }
 
-/// Cells of a row, and the name. Times are those of the calls since the last look, and missing where none ended.
+/// Cells of a row, and the name. Times are those of the calls since the last look, and missing
+/// where none ended.
 fn row(watched: &WatchedProbe) -> ([String; 5], String) {
     let WatchedProbe { all, gained } = watched;
     let ended = |percent| gained.percentile_ns(percent).map_or_else(|| "-".to_owned(), time);

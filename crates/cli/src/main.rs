@@ -1,4 +1,5 @@
-//! A profiler for .NET programs: where time and memory go, by samples, exact call trees and snapshots.
+//! A profiler for .NET programs: where time and memory go, by samples, exact call trees and
+//! snapshots.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,5 @@
-//! Memory that is not to be had: three lines and an exit code, where the language's own answer is an abort.
+//! Memory that is not to be had: three lines and an exit code, where the language's own answer is
+//! an abort.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{Cursor, Write};
@@ -15,10 +16,12 @@ static ALLOCATOR: Allocator = Allocator;
 /// Exit code when memory is not to be had.
 static CODE: AtomicU8 = AtomicU8::new(EXIT_FAILED);
 
-/// Whether a thread says already that there is no more memory: several that work at one task find it out at the same time.
+/// Whether a thread says already that there is no more memory: several that work at one task find
+/// it out at the same time.
 static IS_SAID: AtomicBool = AtomicBool::new(false);
 
-/// Longer than the process takes to end; the threads that are not the first to find no memory wait so long.
+/// Longer than the process takes to end; the threads that are not the first to find no memory wait
+/// so long.
 const END: Duration = Duration::from_secs(1);
 
 /// From here on a program is run, and exit codes are its own.

@@ -142,7 +142,7 @@ fn make_free(place: &RecordingPath, force: bool) -> Result<(), Failure> {
         return Err(cannot_write(&place.file, "it is a folder", "name a file in it"));
     }
     if place.file.metadata().is_ok_and(|there| !there.is_file()) {
-        // A pipe or a device is somebody's, not a recording to be replaced.
+        // A pipe or a device belongs to other code; it is not a recording to be replaced.
         return Err(cannot_write(&place.file, "it is no regular file", "choose another name with -o"));
     }
     let taken = [&place.file, &place.folder].into_iter().find(|path| path.symlink_metadata().is_ok());
@@ -169,19 +169,20 @@ fn remove_folder(place: &RecordingPath) -> Result<(), Failure> {
     remove(&place.folder).map_err(|e| cannot_write(&place.file, &reason(&e), "choose another name with -o"))
 }
 
-/// Removes the directory of a recording. It loses its name first: who reads it in this moment finds all of its files, or no
-/// directory.
+/// Removes the directory of a recording. It loses its name first: who reads it in this moment finds
+/// all of its files, or no directory.
 ///
 /// # Errors
-/// Errors of the file system. What is left then has the name, or that of a hidden file beside it.
+/// Errors of the file system. What is left then has the name, or that of a hidden file next to it.
 pub(crate) fn remove(folder: &Path) -> io::Result<()> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let unnamed = folder.with_file_name(format!(".{name}.removed-{}", std::process::id()));
-    // In a sticky folder a directory of somebody else can't be renamed, but may be removed.
+    // In a sticky folder a directory of another user can't be renamed, but may be removed.
     let folder = if fs::rename(folder, &unnamed).is_ok() { &unnamed } else { folder };
     for _ in 0..50 {
         match fs::remove_dir_all(folder) {
-            // A process that starts in this moment makes its folder and takes it away again, which can be in our way.
+            // A process that starts in this moment makes its folder and takes it away again, which
+            // can be in our way.
             Err(error) if matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound) => {}
             other => return other,
         }

@@ -65,7 +65,7 @@ pub(crate) fn abandon(folder: &Path, file: &Path, code: u8) -> ! {
     process::exit(i32::from(code))
 }
 
-/// The unfinished file lies beside the finished one under a hidden name with our process id.
+/// The unfinished file lies next to the finished one under a hidden name with our process id.
 fn remove_drafts(file: &Path) {
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = file.file_name().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Lines for people at a terminal: about a recording that goes on, and its probes, rewritten each second, and about work that takes long.
+//! Lines for people at a terminal: about a recording that goes on, and its probes, rewritten each
+//! second, and about work that takes long.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,7 +14,8 @@ use crate::terminal::{Status, messages_on_terminal};
 
 /// Between two lines; work that takes no longer than this has none.
 pub(crate) const BETWEEN: Duration = Duration::from_secs(1);
-/// After a look at the recording that took so long, because it is large, the next one waits for so many times as long.
+/// After a look at the recording that took so long, because it is large, the next one waits for so
+/// many times as long.
 const LONG: (Duration, u32) = (Duration::from_millis(500), 20);
 
 /// The line about a recording, while it is shown.
@@ -65,8 +67,8 @@ impl Progress {
 pub(crate) struct Shown(#[expect(dead_code, reason = "it is there to go")] Option<Background>);
 
 impl Shown {
-    /// The line about the recording in a folder, while somebody else waits for the program's end; nothing unless `is_wanted`
-    /// and stderr is a terminal.
+    /// The line about the recording in a folder, while other code waits for the program's end;
+    /// nothing unless `is_wanted` and stderr is a terminal.
     pub(crate) fn recording(is_wanted: bool, folder: PathBuf) -> Self {
         Self::start(is_wanted, move |end| {
             let mut line = Progress::new(true, "the program's end ends the recording");

@@ -19,7 +19,8 @@ const AGENT: &str = "libclrscope_agent";
 /// Behind the path of a mapped file that was removed.
 const DELETED: &str = " (deleted)";
 
-/// The folder of process `pid` in the recording that its agent writes; `what` is what somebody wants of it, for messages.
+/// The folder of process `pid` in the recording that its agent writes; `what` is what the caller
+/// wants of it, for messages.
 ///
 /// # Errors
 /// When there is no such process, it is another user's, or no agent in it records.
@@ -47,10 +48,12 @@ pub(crate) fn process_folder(pid: u32, what: &str) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Time for which a process must be stopped before it is called that: debuggers and tracers stop programs for moments all the time.
+/// Time for which a process must be stopped before it is called that: debuggers and tracers stop
+/// programs for moments all the time.
 const STOPPED_FOR: Duration = Duration::from_secs(1);
 
-/// Whether a process has been stopped, by a signal or a debugger, for some time. Looked at again and again while something is expected of it.
+/// Whether a process has been stopped, by a signal or a debugger, for some time. Looked at again
+/// and again while something is expected of it.
 #[derive(Debug, Default)]
 pub(crate) struct StopWatch(Cell<Option<Instant>>);
 

@@ -110,7 +110,8 @@ pub(crate) fn open_together(paths: &[PathBuf]) -> Result<OpenRecording, Failure>
     Ok(all)
 }
 
-/// The newest recording in the current folder, by the time of its last change; says on stderr which one that is.
+/// The newest recording in the current folder, by the time of its last change; says on stderr which
+/// one that is.
 ///
 /// # Errors
 /// When there is none.
@@ -187,7 +188,8 @@ pub(crate) fn query_failure(problem: &QueryProblem) -> Failure {
         QueryProblem::NoProcess { .. } => nothing(why, "leave --pid and --process out, or name one of these"),
         QueryProblem::NoThread { .. } => nothing(why, "'clrscope report REC --view threads' lists the threads"),
         QueryProblem::NotRecorded { view, instrument } => {
-            // Methods must be named, and arguments of calls are an option beside that of calls.
+            // Methods must be named, and arguments of calls are an option in addition to that of
+            // calls.
             let hint = match *instrument {
                 "probes" => "record it: clrscope run --probe 'Shop.Cart::*' -- PROGRAM".to_owned(),
                 "probes:each" => "record each call: clrscope run --probe 'Shop.Cart::*' -i probes:each -- PROGRAM, or with arguments and results: \
@@ -245,7 +247,7 @@ pub(crate) fn query_failure(problem: &QueryProblem) -> Failure {
     }
 }
 
-/// The hint, behind what somebody who misspelt a name most likely meant.
+/// The hint, behind the names that a misspelt name most likely meant.
 fn with_nearest(nearest: &[String], hint: &str) -> String {
     let names: Vec<String> = nearest.iter().map(|name| quoted(name)).collect();
     if names.is_empty() { hint.to_owned() } else { format!("did you mean {}? {hint}", names.join(" or ")) }

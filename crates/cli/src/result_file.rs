@@ -7,7 +7,8 @@ use std::path::Path;
 
 use crate::errors::{Failure, shown};
 
-/// Refuses a file that must not be written: the recording itself, and without `force` one that is there.
+/// Refuses a file that must not be written: the recording itself, and without `force` one that is
+/// there.
 ///
 /// # Errors
 /// With what is there.
@@ -37,7 +38,8 @@ fn is_passed_through(file: &Path, found: &fs::Metadata) -> bool {
 /// Mode of any new file, before the user's mask.
 pub(crate) const PLAIN: u32 = 0o666;
 
-/// Mode for a file with what is in these recordings: who can't read one of them can't read the file.
+/// Mode for a file with what is in these recordings: who can't read one of them can't read the
+/// file.
 pub(crate) fn mode_of<'r>(recordings: impl IntoIterator<Item = &'r Path>) -> u32 {
     let modes = recordings.into_iter().filter_map(|recording| {
         let about = fs::metadata(recording).ok()?;
@@ -47,8 +49,8 @@ pub(crate) fn mode_of<'r>(recordings: impl IntoIterator<Item = &'r Path>) -> u32
     modes.fold(PLAIN, |all, mode| all & mode) | 0o600
 }
 
-/// Writes a file, which appears under its name when it is complete. What is no plain file, such as `/dev/stdout`, is written to
-/// as it is.
+/// Writes a file, which appears under its name when it is complete. What is no plain file, such as
+/// `/dev/stdout`, is written to as it is.
 ///
 /// # Errors
 /// Those of `write`, and of making the file.

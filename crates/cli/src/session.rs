@@ -59,7 +59,8 @@ pub(crate) struct Plan<'a> {
 pub(crate) struct FinishedRecording {
     /// End of the program.
     pub(crate) ended: ProgramEnd,
-    /// The packed file, or the directory when packing failed; `None` where no .NET program came to be recorded.
+    /// The packed file, or the directory when packing failed; `None` where no .NET program came to
+    /// be recorded.
     pub(crate) path: Option<PathBuf>,
     /// Whether only some programs were wanted.
     pub(crate) limited: bool,
@@ -68,7 +69,7 @@ pub(crate) struct FinishedRecording {
 }
 
 impl FinishedRecording {
-    /// Keeps the page, where one is served, until somebody interrupts.
+    /// Keeps the page, where one is served, until it is interrupted.
     pub(crate) fn keep_page(&self) {
         if let (Some(signals), Some(_)) = (&self.signals, &self.path) {
             viewer::stay(signals);
@@ -99,7 +100,8 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<FinishedRecording, Failure> {
     let triggers = watch_triggers(&request, &place);
     let limited = request.programs.are_limited();
     request.out = Some(place.folder_text());
-    // A program that outlives the recording may start others: these must not make its directory again.
+    // A program that outlives the recording may start others: these must not make its directory
+    // again.
     request.join = true;
     let running = plan
         .slot
@@ -141,7 +143,8 @@ fn begin(plan: &Plan<'_>) -> Result<(RecordingPath, RunWriter), Failure> {
     }
 }
 
-/// Moves the developer logs of agents out of the folder, which goes when it is packed, to beside the recording.
+/// Moves the developer logs of agents next to the recording, out of the folder, which goes when it
+/// is packed.
 pub(crate) fn keep_agent_logs(place: &RecordingPath) {
     let entries = fs::read_dir(&place.folder).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_str().is_some_and(developer_log::is_file_name)) {
@@ -157,7 +160,8 @@ pub(crate) fn keep_agent_logs(place: &RecordingPath) {
     }
 }
 
-/// Moves a log, also out of the file system of a process that was attached to; its owner may have put anything there.
+/// Moves a log, also out of the file system of a process that was attached to; its owner may have
+/// put anything there.
 fn move_log(from: &Path, to: &Path) -> io::Result<()> {
     if fs::rename(from, to).is_ok() {
         return Ok(());

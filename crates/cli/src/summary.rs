@@ -1,4 +1,5 @@
-//! The few lines at the end of a run: the first functions, where the recording is, what to type next.
+//! The few lines at the end of a run: the first functions, where the recording is, what to type
+//! next.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -85,13 +86,15 @@ pub(crate) fn say_unmatched(recording: &Recording) {
     unmatched_patterns(recording).iter().for_each(|unmatched| say(&one_line(format!("clrscope: {unmatched}"))));
 }
 
-/// Probes that match nothing so far, a line each: assemblies that are loaded later may have what they mean.
+/// Probes that match nothing so far, a line each: assemblies that are loaded later may have what
+/// they mean.
 pub(crate) fn say_unmatched_probes(recording: &Recording) {
     let unmatched = unmatched_patterns(recording).into_iter().filter(UnmatchedPattern::is_probe);
     unmatched.for_each(|one| say(&one_line(format!("clrscope: {one}"))));
 }
 
-/// Says why nothing has probes, where none of the methods and lines that were found could be given some.
+/// Says why nothing has probes, where none of the methods and lines that were found could be given
+/// some.
 fn say_not_probed(recording: &Recording) {
     let losses = recording.processes.iter().flat_map(|process| &process.losses);
     let refused: Vec<&Loss> = losses.filter(|loss| loss.reason == LossReason::NotProbed).collect();
@@ -104,7 +107,8 @@ fn say_not_probed(recording: &Recording) {
     say(&one_line(format!("clrscope: nothing has probes. {first}{of_others}")));
 }
 
-/// Says which bound kept the recording from growing: from then on it says less than the program did.
+/// Says which bound kept the recording from growing: from then on it says less than the program
+/// did.
 fn say_bounds(recording: &Recording) {
     for bound in [LossReason::SizeLimit, LossReason::DiskReserve] {
         let losses = recording.processes.iter().flat_map(|process| &process.losses);
@@ -126,7 +130,8 @@ fn say_advice(recording: &Recording) {
     advice.for_each(|remark| say(&one_line(format!("clrscope: {remark}"))));
 }
 
-/// Under `dotnet run` or `dotnet test` the program that the user wrote, if there is just one of them.
+/// Under `dotnet run` or `dotnet test` the program that the user wrote, if there is just one of
+/// them.
 fn own_name(recording: &Recording) -> Option<String> {
     let own: BTreeSet<&str> =
         own_programs(recording).into_iter().map(|process| Program::from_process(process).name()).collect();
@@ -134,7 +139,8 @@ fn own_name(recording: &Recording) -> Option<String> {
     names.next().filter(|_| names.next().is_none()).map(str::to_owned)
 }
 
-/// Says on stderr that there is no recording, in one line: the reason, if the environment shows it, and what to do.
+/// Says on stderr that there is no recording, in one line: the reason, if the environment shows it,
+/// and what to do.
 fn nothing(limited: bool) {
     say(&match disabled_by() {
         Some(name) => format!("clrscope: nothing was recorded, because {name}=0 disables every profiler; unset it"),

@@ -11,8 +11,8 @@ const DEFAULT_WIDTH: usize = 100;
 /// Narrower than this no table can be.
 const LEAST_WIDTH: usize = 40;
 
-/// Columns for results: `COLUMNS`, else those of the terminal at stdout; no limit where stdout is none, so that nothing is
-/// missing in files and for the next program.
+/// Columns for results: `COLUMNS`, else those of the terminal at stdout; no limit where stdout is
+/// none, so that nothing is missing in files and for the next program.
 pub(crate) fn width() -> usize {
     width_at(&io::stdout())
 }
@@ -45,7 +45,8 @@ pub(crate) fn messages_on_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// A message to the user, on stderr, with control characters written out. A failure to write it is ignored.
+/// A message to the user, on stderr, with control characters written out. A failure to write it is
+/// ignored.
 pub(crate) fn say(message: &str) {
     let _ = Guard::new(anstream::stderr()).write_all(format!("{message}\n").as_bytes());
 }
@@ -92,7 +93,7 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     enough(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
-/// Lets `write` write a result to stdout as it is; whether somebody read it to its end.
+/// Lets `write` write a result to stdout as it is; whether it was read to its end.
 ///
 /// # Errors
 /// As [`print`].
@@ -100,7 +101,8 @@ pub(crate) fn plain(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io:
     stream(io::stdout().lock(), write)
 }
 
-/// Lets `write` write a result to stdout, without styles where they are not wanted; whether somebody read it to its end.
+/// Lets `write` write a result to stdout, without styles where they are not wanted; whether it was
+/// read to its end.
 ///
 /// # Errors
 /// As [`print`].

@@ -78,7 +78,7 @@ fn reason_of(copy: &Path) -> Option<String> {
     last.map(|remark| remark.text.clone())
 }
 
-/// Packs the recording in `folder`, which goes on, under the next free name beside `file`.
+/// Packs the recording in `folder`, which goes on, next to `file` under the next free name.
 ///
 /// # Errors
 /// When it can't be read or written.

@@ -1,4 +1,5 @@
-//! Parts of a recording that the program's own code begins and ends, against what the program counted in each.
+//! Parts of a recording that the program's own code begins and ends, against what the program
+//! counted in each.
 
 mod common;
 

@@ -12,7 +12,8 @@ use common::counted::{COUNTED, said_hits};
 use serde_json::Value;
 use testkit::{Finished, Runtime, Sdk};
 
-/// Statements of the fixture that its `Main` never runs, each with the number of lines that have it.
+/// Statements of the fixture that its `Main` never runs, each with the number of lines that have
+/// it.
 const NEVER_RUN: &[(&str, usize)] = &[
     ("return \"one\";", 1),
     ("return \"three\";", 1),
@@ -90,7 +91,8 @@ fn lines_that_ran_and_lines_that_did_not_are_those_of_the_source_on_every_runtim
     }
 }
 
-/// Lines and calls of one run: the method that halves is called five times, and covered like all others.
+/// Lines and calls of one run: the method that halves is called five times, and covered like all
+/// others.
 #[test]
 fn calls_are_counted_in_the_run_that_is_covered() {
     for runtime in testkit::runtimes() {
@@ -137,7 +139,8 @@ fn too_little_coverage_is_an_exit_code_and_recordings_add_up() {
     assert!(xml.contains(&line), "{line} is not in {xml}");
 }
 
-/// Assembly and list of dependencies lie in the program, behind the code of the host; the PDB lies beside it.
+/// The assembly and the list of dependencies lie in the program, behind the code of the host; the
+/// PDB lies next to the program.
 #[test]
 fn lines_of_a_single_file_program_are_covered() {
     let Some(sdk) = Sdk::find() else { return testkit::not_run("no .NET SDK is at hand") };
@@ -159,7 +162,8 @@ fn lines_of_a_single_file_program_are_covered() {
     }
 }
 
-/// Two assemblies that a program uses, one that nobody loads, and the program: each with its lines.
+/// Two assemblies that a program uses, one that is never loaded, and the program: each with its
+/// lines.
 const LIBRARY: &str = "namespace Lib;
 public static class Calc
 {
@@ -189,7 +193,8 @@ const USER: &str = "public static class App
 }
 ";
 
-/// Compiles the four without optimisation, with their PDBs beside them; the program's path.
+/// Compiles the four without optimisation, with their PDBs next to them; returns the program's
+/// path.
 fn program_with_libraries(sdk: &Sdk, place: &TestFolder) -> PathBuf {
     let assembly = |name: &str| place.file(&format!("{name}.dll"));
     for (name, source, uses) in
@@ -228,8 +233,8 @@ fn assemblies(place: &TestFolder, options: &str) -> Vec<(String, u64, u64)> {
 /// An assembly, its lines, and those of them that were run.
 type AssemblyLines = (&'static str, u64, u64);
 
-/// Assemblies that filters leave out stood in tables, XML and `--fail-under` with all lines uncovered,
-/// though they ran.
+/// Assemblies that filters leave out stood in tables, XML and `--fail-under` with all lines
+/// uncovered, though they ran.
 #[test]
 fn cover_filter_counts_no_others_as_uncovered() {
     let Some(sdk) = Sdk::find() else { return testkit::not_run("no .NET SDK is at hand") };
@@ -284,7 +289,8 @@ fn cover_filter_counts_no_others_as_uncovered() {
     }
 }
 
-/// Of a recording of coverage alone no function was known, and so no assembly: a filter was refused, or left nothing.
+/// Of a recording of coverage alone no function was known, and so no assembly: a filter was
+/// refused, or left nothing.
 #[test]
 fn module_filter_of_coverage() {
     let Some(sdk) = Sdk::find() else { return testkit::not_run("no .NET SDK is at hand") };

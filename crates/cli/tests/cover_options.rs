@@ -1,4 +1,5 @@
-//! `cover` with options that leave out more: code behind methods that do not return, and properties that compilers implement.
+//! `cover` with options that leave out more: code behind methods that do not return, and properties
+//! that compilers implement.
 
 mod common;
 
@@ -19,7 +20,7 @@ const ENDS: &str = include_str!("cover_options/Ends.cs");
 /// Properties of all kinds, with such remarks.
 const PROPS: &str = include_str!("cover_options/Props.cs");
 
-/// Compiles a source without optimisation, with its PDB beside it; the assembly's path.
+/// Compiles a source without optimisation, with its PDB next to it; returns the assembly's path.
 fn compile(sdk: &Sdk, place: &TestFolder, name: &str, source: &str, uses: &[&Path]) -> PathBuf {
     let [file, assembly] = ["cs", "dll"].map(|end| place.file(&format!("{name}.{end}")));
     fs::write(&file, source).expect("a file");
@@ -95,7 +96,7 @@ fn code_behind_methods_that_do_not_return_is_left_out_on_every_runtime() {
         };
         let left_out: Vec<u64> = said(ENDS).iter().filter(|(_, said)| said.is_none()).map(|(line, _)| *line).collect();
         let without = cover(&[]);
-        // Nobody asked: all lines are there, and those of them that nothing reaches have no hit.
+        // Without the options all lines are there, and those that nothing reaches have no hits.
         assert!(left_out.iter().all(|line| without.get(line).is_some_and(|(hits, _)| *hits == 0)), "{without:?}");
         let with = cover(&["--does-not-return-attribute", "DoesNotReturn"]);
         assert_lines(&with, ENDS, &runtime.version.to_string());
@@ -132,7 +133,7 @@ fn properties_that_the_compiler_implements_are_left_out_on_every_runtime() {
     }
 }
 
-/// Sums, formats, merges and libraries that nobody loads are of the lines that are left.
+/// Sums, formats, merges and libraries that are never loaded have only the lines that are left.
 #[test]
 fn everything_made_of_a_recording_has_the_lines_that_are_left() {
     let Some(sdk) = Sdk::find() else { return testkit::not_run("no .NET SDK is at hand") };

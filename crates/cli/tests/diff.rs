@@ -1,4 +1,5 @@
-//! `diff`: real programs recorded with other arguments, whose counts, bytes and exceptions are known, and gates.
+//! `diff`: real programs recorded with other arguments, whose counts, bytes and exceptions are
+//! known, and gates.
 
 mod common;
 
@@ -9,7 +10,8 @@ use common::{TestFolder, sample, write_packed};
 use serde_json::Value;
 use testkit::{each_runtime, fixture};
 
-/// Records `Throws COUNT` on a runtime: three calls, an exception and a known object for each of COUNT.
+/// Records `Throws COUNT` on a runtime: three calls, an exception and a known object for each of
+/// COUNT.
 fn record(place: &TestFolder, runtime: &testkit::Runtime, file: &str, count: u64) {
     record_with(place, runtime, file, count, &["-i", "calls", "-i", "alloc:exact", "-i", "exceptions"]);
 }
@@ -119,7 +121,8 @@ fn probed_methods_of_two_runs_are_compared_by_calls_failures_and_times() {
     });
 }
 
-/// A folder with the sample before, and after a change: more calls, other own time, a function by another name.
+/// A folder with the sample before, and after a change: more calls, other own time, a function by
+/// another name.
 fn changed() -> TestFolder {
     let place = TestFolder::new().with_sample();
     let mut after = sample();

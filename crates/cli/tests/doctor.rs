@@ -129,8 +129,8 @@ fn low_limits_are_warnings() {
 
 const PERF_LEVEL: &str = "/proc/sys/kernel/perf_event_paranoid";
 
-/// The command without powers, where a file of the system holds something else; `None`, said aloud, where that is not
-/// allowed.
+/// The command without powers, where a file of the system holds something else; `None`, said aloud,
+/// where that is not allowed.
 fn seeing(command: &Command, file: &str, text: &str) -> Option<Command> {
     const SCRIPT: &str = r#"file=$1 text=$2; shift 2
         case $file in
@@ -185,7 +185,8 @@ fn containers_and_filtered_system_calls_get_a_hint() {
     assert_row(&rows, "perf events", "note", "but system calls are filtered here", "--cap-add PERFMON");
 }
 
-/// Becomes the program in its arguments, under a filter of system calls that lets all of them through.
+/// Becomes the program in its arguments, under a filter of system calls that lets all of them
+/// through.
 const FILTERED: &str = r#"
 import ctypes, os, struct, sys
 code = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0x7FFF0000))
@@ -249,7 +250,7 @@ fn damaged(place: &TestFolder, runtime: &Runtime) -> PathBuf {
     let root = place.file("damaged");
     let of_version = format!("shared/Microsoft.NETCore.App/{}", runtime.version);
     fs::create_dir_all(root.join(&of_version)).expect("a folder");
-    // The host looks beside itself, so that a link to it would lead back.
+    // The host looks next to its own file, so a link to it would lead back.
     fs::copy(runtime.root.join("dotnet"), root.join("dotnet")).expect("a copy");
     symlink(runtime.root.join("host"), root.join("host")).expect("a link");
     for entry in fs::read_dir(runtime.root.join(&of_version)).expect("a runtime").flatten() {

@@ -92,7 +92,8 @@ fn go_tool_pprof_reads_profiles_with_the_numbers_of_the_program() {
     assert!(profile.contains(&format!("\nTime: {year}")) && profile.contains("\nDuration: "), "{profile}");
 }
 
-/// Receives the file as the body of a request by HTTP and as the message of a call by gRPC, and prints what came.
+/// Receives the file as the body of a request by HTTP and as the message of a call by gRPC, and
+/// prints what came.
 const RECEIVE: &str = "
 import http.server, json, sys, threading, urllib.request
 from concurrent import futures

@@ -25,8 +25,8 @@ fn each_recording_of_a_folder_has_its_export_and_a_broken_one_is_named() {
     fs::create_dir(&runs).expect("a folder");
     write_packed(&sample(), &runs.join("a.clrs"));
     write_packed(&sample(), &runs.join("b.1.clrs"));
-    // A directory of which there is a packed file is the same recording; one alone, whose name begins as folders of
-    // processes do, is one.
+    // A directory that also exists as a packed file is the same recording. A directory alone, whose
+    // name begins as folders of processes do, is a recording of its own.
     write_directory(&runs.join("a.clrs.d"), &small()).expect("a recording");
     write_directory(&runs.join("p7.clrs.d"), &small()).expect("a recording");
     fs::write(runs.join("notes.txt"), "none").expect("a file");

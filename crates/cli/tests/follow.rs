@@ -1,4 +1,4 @@
-//! `report --follow` beside a program that goes on for as long as the test likes.
+//! `report --follow` next to a program that goes on for as long as the test likes.
 
 mod common;
 
@@ -174,7 +174,7 @@ fn who_reads_no_more_ends_the_following() {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the tool starts");
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
-        // The reader is gone now; whatever the program does next has nobody to be shown to.
+        // The reader is gone now: whatever the program does next, nothing reads the output.
         testkit::wait_until(&format!("{view}: the end without a reader"), || {
             writeln!(input, "gc").expect("the program reads");
             child.try_wait().expect("a child").is_some()

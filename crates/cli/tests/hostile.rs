@@ -1,5 +1,5 @@
-//! Reports and exports of recordings that were made to do harm, by the tool itself: an answer or three lines, in
-//! bounded time and memory, and never a panic.
+//! Reports and exports of recordings that were made to do harm, by the tool itself: an answer or
+//! three lines, in bounded time and memory, and never a panic.
 
 mod common;
 
@@ -18,8 +18,8 @@ use common::{TestFolder, sample, write_packed};
 
 const FORMATS: [&str; 3] = ["text", "json", "csv"];
 
-/// Far more than a file of some hundred KiB should need, and far less than a machine has. In KiB of address space,
-/// stacks of worker threads included.
+/// Far more than a file of some hundred KiB should need, and far less than a machine has. In KiB of
+/// address space, stacks of worker threads included.
 const MOST_MEMORY: u32 = 2 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -35,7 +35,8 @@ fn answers(place: &TestFolder, line: &str) -> bool {
         },
         PATIENCE,
     );
-    // Damage that shows only while a view or an export reads the data has no other place to be said.
+    // Damage that shows only while a view or an export reads the data has no other place to be
+    // said.
     let said = finished.stderr_text();
     let is_damage = |line: &&str| line.starts_with("clrscope: unreadable: ");
     let said: String = said.lines().filter(|line| !is_damage(line)).map(|line| format!("{line}\n")).collect();

@@ -1,4 +1,5 @@
-//! Recordings that are larger than the memory there is: views stream, and where memory is not to be had three lines say so.
+//! Recordings that are larger than the memory there is: views stream, and where memory is not to be
+//! had three lines say so.
 
 mod common;
 
@@ -17,7 +18,7 @@ const MEMORY: u32 = 200_000;
 const PATIENCE: Duration = Duration::from_secs(300);
 
 fn limited(place: &TestFolder, memory: u32, line: &str) -> Finished {
-    // Rows are counted by a program beside: what is tested is that none are held.
+    // Another program counts the rows: the test is that none are held.
     let script = format!("ulimit -v {memory}; exec \"$0\" \"$@\"");
     let mut shell = Command::new("bash");
     shell.args(["-c", &script, env!("CARGO_BIN_EXE_clrscope")]).args(line.split_whitespace());

@@ -57,8 +57,8 @@ fn a_method_that_only_waits_has_nothing_of_the_work_of_its_awaiter() {
     });
 }
 
-/// Whether the awaiter has the CPU time. On a busy machine the compilation of a method takes long, and
-/// `ReadConfig` is compiled, too.
+/// Whether the awaiter has the CPU time. On a busy machine the compilation of a method takes long,
+/// and `ReadConfig` is compiled, too.
 fn cpu_time_is_of_the_awaiter(place: &TestFolder, said: impl Fn(&str) -> u64) -> Result<(), String> {
     let cpu = rows(place, "--metric cpu");
     let of = |name| amount(&cpu, name, "total_cpu_ns");
@@ -83,7 +83,7 @@ fn counts_are_of_the_awaiter(place: &TestFolder, said: impl Fn(&str) -> u64) {
     let thrown = rows(place, "--metric exceptions");
     let of = |name| amount(&thrown, name, "total_exceptions");
     assert_eq!((of("Awaited.Shop::Checkout"), of("Awaited.Shop::ReadConfig")), (said("THROWN"), 0));
-    // Who awaits it is known, up to who awaits nobody.
+    // All awaiters are known, up to the outermost one.
     assert_eq!((of("Awaited.Program::Main"), of("[unknown awaiter]")), (said("THROWN"), 0), "{thrown:#?}");
 }
 
@@ -118,8 +118,9 @@ fn kinds_of_paths_are_refused_where_there_are_none() {
     }
 }
 
-/// Each await has the line that the runtime's own stack trace has of it, once the exception has come through: not that
-/// of the call whose task is awaited, and not that of another await of the method.
+/// Each await has the line that the runtime's own stack trace has of it, once the exception has
+/// come through: not that of the call whose task is awaited, and not that of another await of the
+/// method.
 #[test]
 fn awaiters_stand_at_the_lines_of_the_runtimes_own_stack_traces() {
     let built = TestFolder::new();

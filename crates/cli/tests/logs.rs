@@ -1,4 +1,5 @@
-//! The views `events` and `exceptions` of a recording made by hand: layout word for word, keys, refusals.
+//! The views `events` and `exceptions` of a recording made by hand: layout word for word, keys,
+//! refusals.
 
 mod common;
 
@@ -51,7 +52,7 @@ fn event_arena() -> EventArena {
     EventArena { instrument: "events".into(), chunks: vec![main.finish(), pool.finish()] }
 }
 
-/// One that is caught behind a filter and a finally block, and one within it that nobody catches.
+/// An exception that is caught behind a filter and a finally block, and an uncaught one within it.
 fn exception_arena(stacks: &mut StacksBuilder) -> EventArena {
     let frame = StackFrame::method;
     let whole = u64::from(stacks.stack(&[frame(4, Some(7)), frame(2, None), frame(1, None)], false));

@@ -1,4 +1,5 @@
-//! Native code without names in recordings of real programs: one frame of its library in whatever people read.
+//! Native code without names in recordings of real programs: one frame of its library in whatever
+//! people read.
 
 mod common;
 
@@ -41,7 +42,8 @@ fn functions(place: &TestFolder, options: &str) -> BTreeMap<(String, String), u6
     by_name
 }
 
-/// A report of a program that collected garbage had a row for each place in the runtime: only pages folded them.
+/// A report of a program that collected garbage had a row for each place in the runtime: only pages
+/// folded them.
 #[test]
 fn a_library_without_names_is_one_row_of_functions() {
     each_runtime(|runtime| {
@@ -77,7 +79,8 @@ fn a_library_without_names_is_one_row_of_functions() {
             let shown = printed(&place, &format!("report c.clrs --view {view} --json --native-code places"));
             assert!(shown.contains("libcoreclr.so+0x"), "{view}");
         }
-        // Of a fleet's own time half stood in two thousand functions without names, of which nobody could read a thing.
+        // Half of a fleet's own time stood in two thousand functions without names, which told the
+        // reader nothing.
         for (format, options, has_places) in [
             ("collapsed", "", false),
             ("collapsed", "--native-code places", true),

@@ -10,8 +10,8 @@ use std::process::Command;
 use clrscope_testkit as testkit;
 use common::TestFolder;
 
-/// Cargo in the new crate, with a target folder that outlives the test: only the new crate itself is compiled each
-/// time.
+/// Cargo in the new crate, with a target folder that outlives the test: only the new crate itself
+/// is compiled each time.
 fn cargo(folder: &Path, words: &[&str]) -> String {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(words).args(["--offline", "--target-dir"]).arg(testkit::target_folder().join("new"));
@@ -115,7 +115,8 @@ fn a_new_crate_passes_its_test_and_counts_the_calls_of_a_program() {
     });
 }
 
-/// A block of code in the first page of the framework's documentation, without the marks of a comment.
+/// A block of code in the first page of the framework's documentation, without the marks of a
+/// comment.
 fn documented(language: &str, which: usize) -> String {
     let source =
         fs::read_to_string(testkit::workspace_root().join("crates/clr-profiler/src/lib.rs")).expect("the source");

@@ -18,7 +18,8 @@ fn decompressed(name: &str) -> Vec<u8> {
     zstd::decode_all(&compressed[..]).expect("zstd")
 }
 
-/// Every view of the recording `name` in `place` equals what the stored `views` say, keys that were added since aside.
+/// Every view of the recording `name` in `place` equals what the stored `views` say, keys that were
+/// added since aside.
 fn compare(place: &TestFolder, name: &str, views: &str) {
     let text = decompressed(views);
     let Value::Object(then) = serde_json::from_slice(&text).expect("JSON") else { panic!("{views} is no object") };

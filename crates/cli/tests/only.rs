@@ -20,7 +20,8 @@ fn set_variables(place: &TestFolder, command: &mut Command, options: &[&str]) {
     }
 }
 
-/// A program that says how many methods were compiled for it: lines without that number, and the number.
+/// A program that says how many methods were compiled for it: lines without that number, and the
+/// number.
 fn compiled(finished: &Finished) -> (String, u64) {
     let text = finished.stdout_text();
     let (rest, number) = text.split_once("compiled ").expect("the program says it");

@@ -1,4 +1,5 @@
-//! Programs of another user than the one who types: root drops its powers, and the agent is loaded or it is said why not.
+//! Programs of another user than the one who types: root drops its powers, and the agent is loaded
+//! or it is said why not.
 
 mod common;
 
@@ -17,7 +18,8 @@ use testkit::{Runtime, fixture};
 /// The user of the service, without an entry anywhere.
 const SERVICE: u32 = 4_000_000_001;
 
-/// A folder that everybody can enter, with a folder `data` that belongs to the service, and a place for .NET.
+/// A folder that everybody can enter, with a folder `data` that belongs to the service, and a place
+/// for .NET.
 fn machine() -> TestFolder {
     let place = TestFolder::new();
     fs::set_permissions(place.path(), Permissions::from_mode(0o755)).expect("a mode");
@@ -127,7 +129,8 @@ fn root_is_told_that_units_and_images_do_not_reach_its_cache() {
     );
     let silent: [&[&str]; 2] = [&["--systemd", "--install", "lib"], &["--shell"]];
     silent.iter().for_each(|words| assert_eq!(said(env(words)), "", "{words:?}"));
-    // What runs elsewhere may have an older C library, in which a runtime can't load the agent and says nothing.
+    // What runs elsewhere may have an older C library, in which a runtime can't load the agent and
+    // says nothing.
     let elsewhere: [&[&str]; 3] = [
         &["--dockerfile", "--install", "lib"],
         &["--dockerfile", "--agent", "/opt/agent.so"],
@@ -140,7 +143,8 @@ fn root_is_told_that_units_and_images_do_not_reach_its_cache() {
     }
 }
 
-/// Does what an image builder does with the lines of a Dockerfile: copies as `COPY` says, and gives the variables of `ENV`.
+/// Does what an image builder does with the lines of a Dockerfile: copies as `COPY` says, and gives
+/// the variables of `ENV`.
 fn built(lines: &str, context: &Path, image: &Path) -> Vec<(String, String)> {
     let mut variables = Vec::new();
     for line in lines.lines() {

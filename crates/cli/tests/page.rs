@@ -1,4 +1,5 @@
-//! The page for browsers, written by the tool and looked at in headless Chromium: `ui/tests` has the clicks.
+//! The page for browsers, written by the tool and looked at in headless Chromium: `ui/tests` has
+//! the clicks.
 
 mod common;
 
@@ -24,7 +25,7 @@ use common::{TestFolder, sample, write_packed};
 /// Names under which distributions install Chromium.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Text that would be a program where somebody forgot that it is text.
+/// Text that would be a program wherever it is not treated as text.
 const EVIL: &str = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u{2028}\"'";
 
 /// A program on the path.
@@ -51,8 +52,9 @@ fn sampled() -> Recording {
     sampled.recording()
 }
 
-/// Sixty threads, and counters of four seconds, one value each: `ui/tests/counters.test.mjs` knows them. Beside those of the
-/// framework and of the program a hundred that are nothing.
+/// Sixty threads, and counters of four seconds, one value each: `ui/tests/counters.test.mjs` knows
+/// them. In addition to those of the framework and of the program, there are a hundred that stay at
+/// zero.
 fn measured() -> Recording {
     let mut sampled = HandSampled::default();
     for number in 0..60 {
@@ -106,7 +108,7 @@ fn measured_alone() -> Recording {
     recording
 }
 
-/// A function with 11,000 callees, each too small to be seen beside another function.
+/// A function with 11,000 callees, each too small to be seen next to another function.
 fn wide() -> Recording {
     let mut sampled = HandSampled::default();
     let main = sampled.thread("main", ThreadRole::Main);
@@ -121,7 +123,8 @@ fn wide() -> Recording {
     sampled.recording()
 }
 
-/// Methods that the runtime starts by ways that have no names, and that call it again; some of the ways are small.
+/// Methods that the runtime starts by ways that have no names, and that call it again; some of the
+/// ways are small.
 fn nameless() -> Recording {
     let place = |at: u64| format!("libcoreclr.so!libcoreclr.so+{at:#x}");
     let mut sampled = HandSampled::default();
@@ -150,8 +153,8 @@ fn resumed() -> Recording {
     sampled.recording()
 }
 
-/// A program that spends most of its time on 160,000 paths, each with less than a page has room for, and whose second thread has no
-/// others: `ui/tests/sums.test.mjs` knows its sums.
+/// A program that spends most of its time on 160,000 paths, each with less than a page has room
+/// for, and whose second thread has no others: `ui/tests/sums.test.mjs` knows its sums.
 fn cut() -> Recording {
     let mut sampled = HandSampled::default();
     let (main, odd) = (sampled.thread("main", ThreadRole::Main), sampled.thread("odd", ThreadRole::User));
@@ -205,7 +208,7 @@ fn memory() -> Recording {
     recording
 }
 
-/// Memory as in [`memory`], of a program of which nothing else was recorded.
+/// Memory as in [`memory`]; nothing else of the program was recorded.
 fn held() -> Recording {
     let mut recording = memory();
     recording.processes[0].samplers.clear();
@@ -260,7 +263,8 @@ fn requested() -> Recording {
     recording
 }
 
-/// Coverage of two files, of which one is there: of its lines one was not run, and one on one of its two branches.
+/// Coverage of two files; only one is there. One of its lines was not run, and another ran on only
+/// one of its two branches.
 fn covered(place: &TestFolder) -> Recording {
     let file = place.file("Cart.cs");
     std::fs::write(&file, format!("// {EVIL}\nclass Cart\n{{\n    if (any)\n        Pay();\n    Count();\n}}\n"))
@@ -285,7 +289,8 @@ fn covered(place: &TestFolder) -> Recording {
     recording
 }
 
-/// A run of the program after a change: cheaper totals, no copies, more mail, and a report that is new.
+/// A run of the program after a change: cheaper totals, no copies, more mail, and a report that is
+/// new.
 fn changed() -> Recording {
     let mut sampled = HandSampled::default();
     let (main, worker) = (sampled.thread("main", ThreadRole::Main), sampled.thread("mailer", ThreadRole::User));
@@ -314,7 +319,8 @@ fn thrown() -> EventArena {
     EventArena { instrument: "exceptions".into(), chunks: vec![chunk.finish()] }
 }
 
-/// Names that are programs, a path of 100,000 calls, and a quarter of a million callees of one function.
+/// Names that are programs, a path of 100,000 calls, and a quarter of a million callees of one
+/// function.
 fn hostile() -> Recording {
     let mut recording = sample();
     recording.run.command = vec![EVIL.to_owned()];
@@ -460,7 +466,7 @@ fn record_awaited(place: &TestFolder, runtime: &testkit::Runtime) {
     page_of(place, "awaited.clrs", "awaited");
 }
 
-/// Writes an export of a recording beside it.
+/// Writes an export of a recording next to it.
 fn export(place: &TestFolder, name: &str, format: &str, ending: &str) {
     let output = place.run(&format!("export {name}.clrs --to {format} -o {name}.{ending}"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -1,4 +1,5 @@
-//! The recording of a program that runs is stopped, started and marked, and reports select its parts.
+//! The recording of a program that runs is stopped, started and marked, and reports select its
+//! parts.
 
 mod common;
 
@@ -189,7 +190,7 @@ fn what_was_alive_at_a_mark_is_shown_though_it_has_gone_since() {
     });
 }
 
-/// Probes went on counting, where no other instrument with hooks ran beside them.
+/// Probes went on counting where no other instrument with hooks ran at the same time.
 #[test]
 fn probes_count_nothing_while_recording_is_stopped() {
     each_runtime(|runtime| {
@@ -244,7 +245,8 @@ fn a_program_that_is_killed_keeps_its_parts() {
     let parts =
         |recording: &str| ["1", "load", "end"].map(|part| batches(&place, recording, &format!("--part {part}")));
     assert_eq!(parts("c.clrs"), [1.0, 2.0, 3.0]);
-    // The trees of parts stand at the end of the file: what is cut off is said, and the rest is there.
+    // The trees of parts stand at the end of the file: what is cut off is said, and the rest is
+    // there.
     let bytes = fs::read(place.file("c.clrs")).expect("the recording");
     fs::write(place.file("cut.clrs"), &bytes[..bytes.len() * 3 / 4]).expect("a file");
     let document = place.json("report cut.clrs --view functions --part load");

@@ -1,4 +1,5 @@
-//! Patterns that match nothing are named at the end of the run and in every report, whatever the instrument.
+//! Patterns that match nothing are named at the end of the run and in every report, whatever the
+//! instrument.
 
 mod common;
 
@@ -6,7 +7,8 @@ use clrscope_testkit as testkit;
 use common::TestFolder;
 use serde_json::Value;
 
-/// Runs the fixture that throws (and so gives every instrument something to look at); what was said on stderr.
+/// Runs the fixture that throws (and so gives every instrument something to look at); what was said
+/// on stderr.
 fn run(place: &TestFolder, instruments: &str, options: &[&str]) -> String {
     let runtime = testkit::runtimes().last().expect("a runtime");
     let mut words: Vec<std::ffi::OsString> = ["run", "-i", instruments, "--force", "-o", "p.clrs"]

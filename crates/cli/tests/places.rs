@@ -1,5 +1,6 @@
-//! Containers, made of namespaces: a root of their own that is read-only, few capabilities, other users. The agent records in
-//! them, and the tool attaches to programs in them from a sidecar, from an ephemeral container and from the host.
+//! Containers, made of namespaces: a root of their own that is read-only, few capabilities, other
+//! users. The agent records in them, and the tool attaches to programs in them from a sidecar, from
+//! an ephemeral container and from the host.
 
 mod common;
 
@@ -20,8 +21,8 @@ const SERVICE: u32 = 4_000_000_001;
 /// What container engines leave to root.
 const DEFAULT: &str = "-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,\
                        +net_bind_service,+net_raw,+sys_chroot,+mknod,+audit_write,+setfcap";
-/// Goes into a root of its own, which becomes read-only: the system's programs and libraries, a folder for temporary files,
-/// and volumes, which are pairs of words until `--`.
+/// Goes into a root of its own, which becomes read-only: the system's programs and libraries, a
+/// folder for temporary files, and volumes, which are pairs of words until `--`.
 const ENTER: &str = r#"set -e
     PATH=$PATH:/usr/sbin:/sbin root=$1 tmp=$2 user=$3 group=$4 capabilities=$5; shift 5
     mount -t tmpfs -o mode=755 root "$root"
@@ -44,7 +45,8 @@ const ENTER: &str = r#"set -e
     umount -l old
     mount -o remount,bind,ro /
     exec setpriv --reuid="$user" --regid="$group" --clear-groups --inh-caps=-all --bounding-set="$capabilities" "$@""#;
-/// The first process of a pod whose containers see each other's processes: the program is another one.
+/// The first process of a pod whose containers see each other's processes: the program is another
+/// one.
 const POD: [&str; 4] = ["sh", "-c", r#"exec 3<&0; "$@" <&3 & exec 3<&-; wait $!"#, "pod"];
 
 /// User, group and capabilities of a container, and how its folder for temporary files is mounted.
@@ -185,7 +187,8 @@ impl Program {
         assert_eq!(answer, format!("count {}\n", self.count));
     }
 
-    /// Has the recorder, once it records, see so many collections, and ends its recording by Ctrl-C.
+    /// Has the recorder, once it records, see so many collections, and ends its recording by
+    /// Ctrl-C.
     fn recorded_by(&mut self, host: &Host, mut recorder: Command, collections: u64) -> Output {
         let mut recorder = recorder.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
         let mark = format!("record {} mark begun", self.pid);
@@ -247,7 +250,8 @@ fn collections(host: &Host, recording: &str) -> u64 {
     rows(host, recording, "gc").iter().filter(|row| row["generation"] == 2).count() as u64
 }
 
-/// Attaches from a container or from the host, which must work: collections are those that the program was asked for.
+/// Attaches from a container or from the host, which must work: collections are those that the
+/// program was asked for.
 fn assert_records(host: &Host, program: &mut Program, recorder: Command, name: &str) {
     let asked = 7;
     let output = program.recorded_by(host, recorder, asked);
@@ -295,7 +299,8 @@ fn a_read_only_container_records_exact_calls_as_root_and_as_another_user() {
     });
 }
 
-/// A volume that all may write is no place for a recording, unless there is a folder in it that belongs to the program's user.
+/// A volume that all may write is no place for a recording, unless there is a folder in it that
+/// belongs to the program's user.
 #[test]
 fn a_recording_at_the_top_of_a_shared_volume_is_refused_in_words() {
     let Some(host) = Host::new() else { return };

@@ -89,8 +89,9 @@ fn a_profiler_that_steps_aside_says_why() {
     assert!(said.contains("\nwhy: initialize: Not a directory"), "{said}");
 }
 
-/// A profiler made without the framework, which can't say anything: it asks for nothing and answers every callback.
-/// Its class is not looked at; `Initialize` is what `FOREIGN_INITIALIZE` says, and `FOREIGN_CLASS` refuses the class.
+/// A profiler made without the framework, which can't say anything: it asks for nothing and answers
+/// every callback. Its class is not looked at; `Initialize` is what `FOREIGN_INITIALIZE` says, and
+/// `FOREIGN_CLASS` refuses the class.
 const FOREIGN: &str = r#"
 #include <stdlib.h>
 static int query(void *self, void *id, void **out) { *out = self; return 0; }
@@ -119,7 +120,7 @@ fn foreign_library(place: &TestFolder) -> PathBuf {
     library
 }
 
-/// Overlays, of which containers are made, close a file although it is mapped.
+/// Overlays, which containers are made of, close a file although it is mapped.
 fn closes_at_once(place: &TestFolder) -> bool {
     const OVERLAY: u64 = 0x794c_7630;
     rustix::fs::statfs(place.path()).is_ok_and(|found| found.f_type as u64 == OVERLAY)
@@ -145,7 +146,8 @@ fn a_library_of_others_is_said_to_be_kept_or_let_go_also_in_the_shortest_program
             assert_eq!(said, kept, "on .NET {}", runtime.version);
         }
         for answer in [("FOREIGN_CLASS", "80040111"), ("FOREIGN_INITIALIZE", "80004005")] {
-            // The short one is seen at the moment of closing, the long one could also be looked at later.
+            // The short one is seen at the moment of closing, the long one could also be looked at
+            // later.
             let programs = [("Processes", &["linger", "1"][..]), ("Hello", &[])];
             for (fixture, arguments) in programs.into_iter().take(if closes_at_once(&place) { 1 } else { 2 }) {
                 let said = stderr_of(&[answer], fixture, arguments);

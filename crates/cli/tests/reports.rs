@@ -1,4 +1,5 @@
-//! Reports of a recording made by hand: layouts word for word, and the keys of the documented schemas.
+//! Reports of a recording made by hand: layouts word for word, and the keys of the documented
+//! schemas.
 
 mod common;
 

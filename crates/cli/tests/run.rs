@@ -44,7 +44,8 @@ fn calls(document: &Value, name: &str) -> u64 {
     rows.iter().filter(|row| row["name"] == name).filter_map(|row| row["calls"].as_u64()).sum()
 }
 
-/// Command lines may have secrets, and recordings are passed on; what is made of one was open to all users of the machine.
+/// Command lines may have secrets, and recordings are passed on; what is made of one was open to
+/// all users of the machine.
 #[test]
 fn command_lines_with_secrets_are_left_out_and_exports_are_as_private_as_the_recording() {
     let place = TestFolder::new();
@@ -442,7 +443,8 @@ fn little_address_space_is_told_before_the_program_starts() {
     assert!(said.contains("of address space: .NET and the agent reserve much more"), "{said}");
 }
 
-/// A method that calls itself last is made a loop: 2 calls were shown for 6,000,002, and nothing said that there were more.
+/// A method that calls itself last is made a loop: 2 calls were shown for 6,000,002, and nothing
+/// said that there were more.
 #[test]
 fn methods_that_call_themselves_last_have_at_least_so_many_calls() {
     testkit::each_runtime(|runtime| {
@@ -468,8 +470,8 @@ fn methods_that_call_themselves_last_have_at_least_so_many_calls() {
     });
 }
 
-/// The runtime was asked for the instantiation that a token is, and answered for tokens that are none, in assemblies without generic
-/// methods: there the mark was missing.
+/// The runtime was asked for the instantiation that a token is, and answered for tokens that are
+/// none, in assemblies without generic methods: there the mark was missing.
 #[test]
 fn a_method_that_calls_itself_last_is_marked_where_nothing_is_generic() {
     let Some(sdk) = testkit::Sdk::find() else { return testkit::not_run("no .NET SDK is at hand") };
@@ -527,7 +529,8 @@ fn inlined_exact_names_methods_and_is_refused_where_it_does_nothing() {
     }
 }
 
-/// The runtime's events about compilations are many while the agent listens to them: what the program hears of its own stays.
+/// The runtime's events about compilations are many while the agent listens to them: what the
+/// program hears of its own stays.
 #[test]
 fn with_inlined_exact_listeners_of_the_program_hear_what_they_hear_without() {
     testkit::each_runtime(|runtime| {

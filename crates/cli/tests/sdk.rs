@@ -1,5 +1,6 @@
-//! `dotnet build`, `dotnet run` and `dotnet test` under the launcher: results unchanged, and the report leads to the
-//! user's own process among those of the SDK; coverage of test projects that run at once is one.
+//! `dotnet build`, `dotnet run` and `dotnet test` under the launcher: results unchanged, and the
+//! report leads to the user's own process among those of the SDK; coverage of test projects that
+//! run at once is one.
 
 mod common;
 
@@ -77,7 +78,8 @@ public class Second
 }
 ";
 
-/// Hits and misses of the lines of `SHARED` by the tests of both projects, as the one that reads Cobertura's XML says it.
+/// Hits and misses of the lines of `SHARED` by the tests of both projects, as the one that reads
+/// Cobertura's XML says it.
 const STATUSES: &str =
     "[[4, \"hit\"], [5, \"hit\"], [6, \"hit\"], [7, \"hit\"], [9, \"hit\"], [10, \"hit\"], [12, \"miss\"]]";
 
@@ -233,7 +235,8 @@ fn totals(finished: &Finished) -> String {
     line.split(", Duration").next().unwrap_or_default().to_owned()
 }
 
-/// The command did what it does without us: the same exit code, the same words, and on stderr ours after its own.
+/// The command did what it does without us: the same exit code, the same words, and on stderr ours
+/// after its own.
 fn assert_as_bare(with: &Finished, bare: &Finished, words: fn(&Finished) -> String) {
     assert_eq!((with.code(), words(with)), (bare.code(), words(bare)));
     // xUnit says there what failed, and when.
@@ -307,7 +310,7 @@ fn each_test_is_a_part(projects: &Projects, recording: &Path) {
     let is_host = |command: &[String]| command.iter().any(|word| word.ends_with("testhost.dll"));
     let host = recording.processes.iter().find(|process| is_host(&process.command)).expect("the test host");
     let own: BTreeSet<&str> = host.modules.iter().filter(|module| is_own(module)).map(|module| &*module.name).collect();
-    // The test platform brings a library of somebody else's.
+    // The test platform brings a third-party library.
     assert_eq!(own.into_iter().filter(|name| *name != "Newtonsoft.Json").collect::<Vec<_>>(), ["tests"]);
 }
 

@@ -1,5 +1,5 @@
-//! Programs that serve: started by the variables alone, read while they run, ended by a signal, and those that outlive
-//! the program that started them.
+//! Programs that serve: started by the variables alone, read while they run, ended by a signal, and
+//! those that outlive the program that started them.
 
 mod common;
 
@@ -33,7 +33,8 @@ fn calls(document: &Value, name: &str) -> u64 {
     rows.filter_map(|row| row["calls"].as_u64()).sum()
 }
 
-/// `requests` answers of 200, by `ab` where it is installed: it keeps connections and sends more than we would.
+/// `requests` answers of 200, by `ab` where it is installed: it keeps connections and sends more
+/// than we would.
 fn under_load(address: &str, path: &str, requests: usize) {
     let url = format!("http://{address}{path}");
     let count = requests.to_string();

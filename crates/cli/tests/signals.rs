@@ -27,7 +27,8 @@ fn started(place: &TestFolder, script: &str) -> (Child, BufReader<impl Read + us
     (child, output)
 }
 
-/// Whether the launcher lived to its own end: these programs are not .NET, so it takes their empty recording away.
+/// Whether the launcher lived to its own end: these programs are not .NET, so it takes their empty
+/// recording away.
 fn went_on(place: &TestFolder) -> bool {
     !place.file("x.clrs.d").exists() && !place.file("x.clrs").exists()
 }
@@ -69,8 +70,8 @@ fn ignored_signals_stay_ignored() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "alive\n");
 }
 
-/// A program under the launcher at a terminal of its own, ended by Ctrl-C once it has said `ready`: how it ended, and
-/// what the terminal showed until the text `last`.
+/// A program under the launcher at a terminal of its own, ended by Ctrl-C once it has said `ready`:
+/// how it ended, and what the terminal showed until the text `last`.
 fn interrupted_at_a_terminal(
     place: &TestFolder,
     runtime: Option<&Runtime>,
@@ -81,8 +82,8 @@ fn interrupted_at_a_terminal(
     tool_at_a_terminal(place, runtime, tool.chain(words.iter().cloned()), ("ready", last))
 }
 
-/// The tool at a terminal of its own, interrupted by Ctrl-C once that shows the text `first`: how it ended, and what the
-/// terminal showed until the text `last`.
+/// The tool at a terminal of its own, interrupted by Ctrl-C once that shows the text `first`: how
+/// it ended, and what the terminal showed until the text `last`.
 fn tool_at_a_terminal(
     place: &TestFolder,
     runtime: Option<&Runtime>,
@@ -202,7 +203,8 @@ fn wait_for(master: &mut File, text: &str) -> String {
         // At the end of the other side reading fails; then all has been seen.
         let Ok(count) = master.read(&mut buffer) else { break };
         seen.push_str(&String::from_utf8_lossy(&buffer[..count]));
-        // A line ends with a line feed, or, where the next one takes its place, with what clears the rest of it.
+        // A line ends with a line feed, or, where the next one takes its place, with what clears
+        // the rest of it.
         if seen.contains(text) && seen.ends_with(['\n', 'K']) {
             break;
         }

@@ -1,4 +1,5 @@
-//! Lines of the source of throws, allocations and samples, against what the programs' compiler says.
+//! Lines of the source of throws, allocations and samples, against what the programs' compiler
+//! says.
 
 mod common;
 
@@ -39,7 +40,8 @@ fn rows(place: &TestFolder, options: &str) -> Vec<Value> {
     document["rows"].as_array().expect("rows").clone()
 }
 
-/// Lines of one kind of work, as the program says them: those under way in its methods, innermost first.
+/// Lines of one kind of work, as the program says them: those under way in its methods, innermost
+/// first.
 fn said<'a>(said: &'a str, kind: &'a str) -> impl Iterator<Item = Vec<u64>> + use<'a> {
     said.lines().filter_map(move |line| {
         let mut words = line.split(' ');
@@ -61,7 +63,8 @@ struct Compared {
 /// Compares the stack of each throw with what the program says.
 fn compared(place: &TestFolder, said_all: &str) -> Compared {
     let stories = rows(place, "--view exceptions --each");
-    // What the runtime makes of one that leaves a type initializer nobody has announced.
+    // When an exception leaves a type initializer, the runtime makes another one of it, which the
+    // program has not announced.
     let announced = stories.iter().filter(|story| story["type"] != "System.TypeInitializationException");
     let announced: Vec<&Value> = announced.collect();
     let expected: Vec<Vec<u64>> = said(said_all, "throw").collect();
@@ -73,7 +76,8 @@ fn compared(place: &TestFolder, said_all: &str) -> Compared {
             frame["module"] == "Blocks" && !frame["name"].as_str().is_some_and(|name| name.contains("IDisposable"))
         };
         let frames: Vec<&Value> = story["stack"].as_array().expect("a stack").iter().filter(is_own).collect();
-        // The last tier inlines the method that the compiler makes of an iterator's finally block into what it makes of Dispose.
+        // The last tier inlines the method that the compiler makes of an iterator's finally block
+        // into what it makes of Dispose.
         let is_inlined = frames.len() + 1 == expected.len() && story["stack"].to_string().contains("IDisposable");
         if is_inlined {
             continue;
@@ -94,7 +98,8 @@ fn compared(place: &TestFolder, said_all: &str) -> Compared {
     compared
 }
 
-/// A throw in a catch block had the line of the call in the `try`, and one in a finally block, or below a method that disposes, none.
+/// A throw in a catch block had the line of the call in the `try`, and one in a finally block, or
+/// below a method that disposes, none.
 #[test]
 fn throws_in_blocks_have_the_lines_that_the_program_says() {
     let built = TestFolder::new();
@@ -108,7 +113,8 @@ fn throws_in_blocks_have_the_lines_that_the_program_says() {
             let said = recorded(&place, runtime, "exceptions", program, (words, variables));
             let Compared { right, by_call, unknown, wrong } = compared(&place, &said);
             assert_eq!(wrong, [""; 0], "{version} {words:?} {variables:?}");
-            // Code that is not optimised has a place of its own for each statement; what optimised code maps to none may be told by its call.
+            // Code that is not optimised has a place of its own for each statement; what optimised
+            // code maps to none may be told by its call.
             let text = place.run("report c.clrs --view exceptions --each");
             let is_marked = String::from_utf8_lossy(&text.stdout).contains("(by the call)");
             assert_eq!(is_marked, by_call > 0, "{version} {words:?} {variables:?}");
@@ -118,7 +124,7 @@ fn throws_in_blocks_have_the_lines_that_the_program_says() {
                 // Which methods are optimised by then is a matter of time.
                 _ => {}
             }
-            // Checks of several statements share a piece of code of which the compiler maps nothing.
+            // Checks of several statements share a piece of code that the compiler maps to no line.
             let unknown: BTreeMap<_, _> =
                 unknown.into_iter().filter(|((name, _), _)| name != "Blocks.IndexTwice::Do").collect();
             let share = unknown.values().sum::<usize>() as f64 / right as f64;
@@ -131,20 +137,23 @@ fn throws_in_blocks_have_the_lines_that_the_program_says() {
         let program = fixture("Blocks");
         assert_eq!(check(&program, &[], &[], 0.0), Ok(()));
         assert_eq!(check(&program, &[], &[("DOTNET_TieredCompilation", "0")], 0.03), Ok(()));
-        // Which code the compiler makes where methods are compiled again while they run depends on when it gets a processor.
+        // Which code the compiler makes where methods are compiled again while they run depends on
+        // when it gets a processor.
         let variables = [("DOTNET_TC_CallCountThreshold", "5"), ("DOTNET_TC_BackgroundWorkerTimeoutMs", "0")];
         assert_eq!(testkit::attempted(|| check(&program, &["", "40"], &variables, 0.03)), Ok(()));
     });
 }
 
-/// Bytes of objects of 100,000 bytes by the lines of the fixture, each with all lines that led there.
+/// Bytes of objects of 100,000 bytes by the lines of the fixture, each with all lines that led
+/// there.
 fn bytes_by_line(place: &TestFolder) -> BTreeMap<u64, f64> {
     let rows = rows(place, "--view lines --metric bytes");
     let own = rows.iter().filter(|row| row["file"].as_str().is_some_and(|file| file.ends_with("Blocks.cs")));
     own.filter_map(|row| Some((row["line"].as_u64()?, row["total_bytes"].as_u64()? as f64 / 100_024.0))).collect()
 }
 
-/// Allocations in catch blocks had the line of the call in the `try`, those in finally blocks none, and lost their bytes in silence.
+/// Allocations in catch blocks had the line of the call in the `try`, those in finally blocks none,
+/// and lost their bytes in silence.
 #[test]
 fn allocations_in_blocks_have_the_lines_that_the_program_says() {
     each_runtime(|runtime| {
@@ -156,8 +165,8 @@ fn allocations_in_blocks_have_the_lines_that_the_program_says() {
                 BTreeSet::from_iter(lines).into_iter().for_each(|line| *expected.entry(line).or_default() += 1.0);
             }
             let found = bytes_by_line(&place);
-            // The rest of what is allocated there is small, or found by chance, a few times 100 KB; Main, what calls everything, and filters have
-            // what is not announced.
+            // The rest of what is allocated there is small, or found by chance, a few times 100 KB;
+            // Main, what calls everything, and filters have what is not announced.
             let is_exact = |line: &u64| expected[line] < 20.0;
             let differ: Vec<_> = expected
                 .keys()

@@ -1,4 +1,5 @@
-//! The launcher under bad conditions: killed at any moment, odd names, no space, no permission, every exit code.
+//! The launcher under bad conditions: killed at any moment, odd names, no space, no permission,
+//! every exit code.
 
 mod common;
 
@@ -155,7 +156,8 @@ fn killing_the_launcher_while_the_program_starts_takes_nothing_from_it() {
 #[test]
 fn killing_the_launcher_while_it_packs_leaves_a_whole_recording() {
     let runtime = newest();
-    // The first is killed before it sees the end of its program, the others so many milliseconds after it could.
+    // The first is killed before it sees the end of its program, the others so many milliseconds
+    // after it could.
     for wait_ms in [None, Some(0), Some(1), Some(2), Some(4), Some(7), Some(12)] {
         let place = TestFolder::new();
         let recorded = options(&["-q", "-i", "calls", "-o", "p.clrs"]);
@@ -214,7 +216,8 @@ fn every_exit_code_and_every_deadly_signal_is_handed_on() {
     for number in 0..=255 {
         assert_eq!(code(&format!("exit {number}")), Some(number));
     }
-    // Signals that end a program: all but CHLD, CONT, STOP, TSTP, TTIN, TTOU, URG, WINCH and what the C library keeps.
+    // Signals that end a program: all but CHLD, CONT, STOP, TSTP, TTIN, TTOU, URG, WINCH and what
+    // the C library keeps.
     let deadly = (1..=64).filter(|n| !matches!(n, 17..=23 | 28 | 32 | 33));
     for number in deadly {
         assert_eq!(code(&format!("ulimit -c 0; kill -{number} $$")), Some(128 + number), "signal {number}");
@@ -234,7 +237,8 @@ fn taken_as_it_is(runtime: &Runtime, name: &str) {
     for end in ["dll", "runtimeconfig.json"] {
         fs::copy(fixture("Echo").with_extension(end), folder.join(name).with_extension(end)).expect("a copy");
     }
-    // The program, the recording and the agent's cache all lie there; with a backslash .NET finds no program, bare or not.
+    // The program, the recording and the agent's cache all lie there; with a backslash .NET finds
+    // no program, bare or not.
     let library = folder.join(name).with_extension("dll");
     let recording = folder.join(format!("{name}\\.clrs"));
     let words = runtime.words(&library);
@@ -306,7 +310,8 @@ fn two_launchers_at_once(runtime: &Runtime) {
         let command = over(&place, runtime, options, "Recursion", &[]);
         std::thread::spawn(move || testkit::run(command))
     };
-    // Without names each finds one; of two that want the same name one is refused before its program starts.
+    // Without names each finds one; of two that want the same name one is refused before its
+    // program starts.
     let unnamed: Vec<_> = (0..2).map(|_| started(&options(&["-q", "-i", "calls"]))).collect();
     let named: Vec<_> = (0..2).map(|_| started(&options(&["-q", "-i", "calls", "-o", "same.clrs"]))).collect();
     let end = |one: std::thread::JoinHandle<Finished>| {
@@ -360,7 +365,8 @@ fn a_recording_that_was_removed_is_one_failure_and_the_programs_exit_code() {
     assert!(said.contains("there is no such file or directory"), "{said}");
 }
 
-/// Records on a disk of 4 MiB that is as full at the end as `fill` makes it: there is no packed file, and all else is kept.
+/// Records on a disk of 4 MiB that is as full at the end as `fill` makes it: there is no packed
+/// file, and all else is kept.
 fn assert_not_packed_beside(fill: &str) {
     let (place, runtime) = (TestFolder::new(), newest());
     let (disk, kept) = (place.file("disk"), place.file("kept"));

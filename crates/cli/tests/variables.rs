@@ -1,4 +1,5 @@
-//! Variables that `env` prints for Dockerfiles and systemd units are read back there as they were meant.
+//! Variables that `env` prints for Dockerfiles and systemd units are read back there as they were
+//! meant.
 
 mod common;
 
@@ -37,7 +38,8 @@ fn meant(place: &TestFolder) -> BTreeMap<String, String> {
     variables.iter().map(|(name, value)| (name.clone(), value.as_str().expect("a text").to_owned())).collect()
 }
 
-/// A double-quoted word and what follows it, `special` being what a backslash takes its meaning from.
+/// A double-quoted word and what follows it, `special` being what a backslash takes its meaning
+/// from.
 fn unquoted(word: &str, special: &str) -> String {
     let inner = word.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).expect("in double quotes");
     let (mut text, mut letters) = (String::new(), inner.chars());

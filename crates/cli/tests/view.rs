@@ -189,7 +189,7 @@ fn nobody_else_gets_anything() {
         assert_eq!(status(&format!("{page}{rest}"), &host), "404", "{rest}");
     }
     assert_eq!(status(&format!("{page}document?key=../../etc/passwd"), &host), "200", "which is no document");
-    // A name of somebody else's that leads here, as in DNS rebinding.
+    // A foreign name that leads here, as in DNS rebinding.
     for name in ["evil.example", "127.0.0.1", "127.0.0.1.evil.example", "[::1]"] {
         assert_eq!(status(&page, &format!("Host: {name}:{}\r\n", port ^ 1)), "403", "{name}");
         assert_eq!(status(&page, &format!("Host: {name}\r\n")), "403", "{name}");
@@ -283,7 +283,8 @@ fn the_command_line_of_the_browser_has_no_token() {
     testkit::wait_for("the end of the file", || (!file.exists()).then_some(()));
 }
 
-/// Connections that send nothing, or a byte now and then, held all places for as long as they liked.
+/// Connections that send nothing, or a byte now and then, held all places for as long as they
+/// liked.
 #[test]
 fn slow_strangers_do_not_keep_the_page_away() {
     let place = TestFolder::new().with_sample();

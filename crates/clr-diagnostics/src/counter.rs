@@ -14,7 +14,8 @@ pub enum CounterKind {
 
 /// One value of a counter.
 ///
-/// To get them, [collect](crate::Port::collect_events) from a provider with the argument `EventCounterIntervalSec=1`.
+/// To get them, [collect](crate::Port::collect_events) from a provider with the argument
+/// `EventCounterIntervalSec=1`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Counter {

@@ -5,7 +5,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Error of a conversation with a runtime, or of finding one. Displayed as one sentence without a full stop.
+/// Error of a conversation with a runtime, or of finding one. Displayed as one sentence without a
+/// full stop.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -19,8 +20,8 @@ pub enum Error {
         /// The process.
         pid: u32,
     },
-    /// The process runs .NET and has no diagnostics socket: it was started with `DOTNET_EnableDiagnostics=0` or
-    /// `DOTNET_EnableDiagnostics_IPC=0`, or somebody removed the socket.
+    /// The process runs .NET and has no diagnostics socket: it was started with
+    /// `DOTNET_EnableDiagnostics=0` or `DOTNET_EnableDiagnostics_IPC=0`, or its socket was removed.
     DiagnosticsOff {
         /// The process.
         pid: u32,
@@ -32,7 +33,7 @@ pub enum Error {
         /// Owner of the process.
         uid: u32,
     },
-    /// Nobody listens at the socket: the process has ended, or has closed it.
+    /// Nothing listens on the socket: the process has ended, or has closed it.
     NobodyListens {
         /// The socket.
         socket: PathBuf,

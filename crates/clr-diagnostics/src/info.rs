@@ -17,7 +17,8 @@ pub struct ProcessInfo {
     pub os: String,
     /// The architecture, such as `x64`.
     pub architecture: String,
-    /// Name of the assembly with the entry point; empty before .NET 6, and while the runtime starts.
+    /// Name of the assembly with the entry point; empty before .NET 6, and while the runtime
+    /// starts.
     pub entry_assembly: String,
     /// Version of the runtime, such as `8.0.33` with what else its build says; empty before .NET 6.
     pub runtime_version: String,

@@ -22,7 +22,7 @@ const ANSWER_OK: u8 = 0x00;
 const ANSWER_ERROR: u8 = 0xff;
 /// Paths of sockets may have so many bytes, the final zero not counted.
 const LONGEST_PATH: usize = 107;
-/// Between two attempts to connect to somebody who has no place in his queue.
+/// Pause between two attempts to connect to a listener whose queue is full.
 const RETRY: Duration = Duration::from_millis(5);
 
 /// A command of the protocol.
@@ -49,12 +49,12 @@ impl Connection {
         Ok(Self { stream: connected(path, limit, deadline)?, limit, deadline: Some(deadline) })
     }
 
-    /// A connection that somebody else opened.
+    /// A connection that the other side opened.
     pub(crate) fn accepted(stream: UnixStream, limit: Duration) -> Self {
         Self { stream, limit, deadline: Some(Instant::now() + limit) }
     }
 
-    /// Starts the time anew.
+    /// Restarts the time limit.
     pub(crate) fn renew(&mut self) {
         self.deadline = Some(Instant::now() + self.limit);
     }

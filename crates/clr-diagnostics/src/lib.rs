@@ -1,8 +1,10 @@
-//! The diagnostics protocol of the .NET runtime, as a client: find the processes of a machine that run .NET, ask them what
-//! they are, attach a profiler, hold them at their start, read the events they tell.
+//! The diagnostics protocol of the .NET runtime, as a client: find the processes of a machine that
+//! run .NET, ask them what they are, attach a profiler, hold them at their start, read the events
+//! they tell.
 //!
-//! Each runtime from .NET Core 3.0 on listens at a socket of its own, unless `DOTNET_EnableDiagnostics=0` switches that off.
-//! Whoever runs as the same user, or as root, may ask there.
+//! Each runtime from .NET Core 3.0 on listens at a socket of its own, unless
+//! `DOTNET_EnableDiagnostics=0` switches that off. Any process that runs as the same user, or as
+//! root, may ask there.
 //!
 //! ```no_run
 //! use clr_diagnostics::{Process, processes};
@@ -25,13 +27,13 @@
 //!
 //! # What answers may be
 //!
-//! A process is not trusted: it may answer nonsense, a byte a minute, or never. Every conversation ends within the
-//! [limit](Port::with_limit) of its port (30 s where nothing else is said), an answer takes no more memory than what has
-//! arrived of it, and lengths in answers are checked before they are believed. Each way in which this fails is an [`Error`] of its
-//! own.
+//! A process is not trusted: it may answer nonsense, a byte a minute, or never. Every conversation
+//! ends within the [limit](Port::with_limit) of its port (30 s where nothing else is said), an
+//! answer takes no more memory than what has arrived of it, and lengths in answers are checked
+//! before they are believed. Each way in which this fails is an [`Error`] of its own.
 //!
-//! Linux: processes are found in `/proc`. Where a process lives in other namespaces its socket is reached through
-//! `/proc/PID/root`, under the process id that it has there.
+//! Linux: processes are found in `/proc`. Where a process lives in other namespaces its socket is
+//! reached through `/proc/PID/root`, under the process id that it has there.
 
 // Answers of newer runtimes have more in them; each type that may not grow says why.
 #![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]

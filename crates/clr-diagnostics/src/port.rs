@@ -99,7 +99,7 @@ impl Provider {
 }
 
 impl Port {
-    /// The port at a path, whoever listens there.
+    /// The port at a path, whichever program listens there.
     #[must_use]
     pub fn at(socket: impl Into<PathBuf>) -> Self {
         Self { socket: socket.into(), limit: LIMIT }
@@ -121,8 +121,9 @@ impl Port {
         Connection::open(&self.socket, self.limit)
     }
 
-    /// Connects for a conversation of another kind, with somebody whose socket lies beside that of the runtime
-    /// ([`Process::socket`](crate::Process::socket)). Each read and write may take as long as the limit.
+    /// Connects for a conversation of another kind, with a program whose socket lies next to that
+    /// of the runtime ([`Process::socket`](crate::Process::socket)). Each read and write may take
+    /// as long as the limit.
     ///
     /// # Errors
     /// [`Error::NobodyListens`], [`Error::TimedOut`], [`Error::System`].
@@ -178,7 +179,8 @@ impl Port {
     /// # Errors
     /// Those of a conversation, see [`Error`].
     pub fn collect_events(&self, providers: &[Provider], buffer_mb: u32) -> Result<EventSession, Error> {
-        // The second number is the format: nettrace. Then whether all methods are to be named at the end.
+        // The second number is the format: nettrace. Then whether all methods are to be named at
+        // the end.
         let mut payload = Writer::default().u32(buffer_mb.max(1)).u32(1).u8(0);
         payload = payload.u32(u32::try_from(providers.len()).unwrap_or(u32::MAX));
         for provider in providers {
@@ -198,7 +200,8 @@ impl Port {
         set_variable(&mut self.open()?, name, value)
     }
 
-    /// Has a runtime that waits at its start load a profiler. One that runs already takes the command and loads nothing (seen on 8).
+    /// Has a runtime that waits at its start load a profiler. One that runs already takes the
+    /// command and loads nothing (seen on 8).
     ///
     /// # Errors
     /// Those of a conversation, see [`Error`].
@@ -262,11 +265,12 @@ pub struct EventSession {
 }
 
 impl EventSession {
-    /// Reader of the events. It waits for as long as nothing comes, or for `patience` where there is one: then it ends with
-    /// [`Error::TimedOut`].
+    /// Reader of the events. It waits for as long as nothing comes, or for `patience` where there
+    /// is one: then it ends with [`Error::TimedOut`].
     ///
     /// # Errors
-    /// [`Error::System`] where the socket can't be used twice, and the errors of [`nettrace::Reader::new`].
+    /// [`Error::System`] where the socket can't be used twice, and the errors of
+    /// [`nettrace::Reader::new`].
     pub fn reader(&self, patience: Option<Duration>) -> Result<nettrace::Reader<impl Read + use<>>, Error> {
         let stream = self.stream.try_clone().and_then(|stream| stream.set_read_timeout(patience).map(|()| stream));
         let stream = stream.map_err(|error| crate::ipc::system("reading events", error))?;

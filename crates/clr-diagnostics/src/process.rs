@@ -35,8 +35,9 @@ pub enum ProcessEnd {
     Signal(i32),
 }
 
-/// All processes that run .NET, as far as can be seen: those with a diagnostics socket, those that have the runtime's library mapped
-/// without one, and of other users those whose sockets lie where this user's do. Ordered by id.
+/// All processes that run .NET, as far as can be seen: those with a diagnostics socket, those that
+/// have the runtime's library mapped without one, and of other users those whose sockets lie where
+/// this user's do. Ordered by id.
 #[must_use]
 pub fn processes() -> Vec<Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -76,7 +77,8 @@ impl Process {
         self.pid
     }
 
-    /// Process id in the innermost namespace of the process: within a container another one than outside.
+    /// Process id in the innermost namespace of the process: within a container another one than
+    /// outside.
     #[must_use]
     pub fn inner_pid(&self) -> u32 {
         self.inner_pid
@@ -94,7 +96,8 @@ impl Process {
         self.gid
     }
 
-    /// Start of the process, in clock ticks since the machine did: with the id a unique name of the process.
+    /// Start of the process, in clock ticks since the machine did: with the id a unique name of the
+    /// process.
     #[must_use]
     pub fn started(&self) -> u64 {
         self.started
@@ -131,7 +134,8 @@ impl Process {
         stat(self.pid).is_some_and(|(state, started)| started == self.started && !"ZX".contains(state))
     }
 
-    /// End of the process. `None` while it lives, and again once its parent was told: then nobody else can know.
+    /// End of the process. `None` while it lives, and again once its parent was told: then no other
+    /// process can know.
     #[must_use]
     pub fn end(&self) -> Option<ProcessEnd> {
         let text = fs::read(format!("/proc/{}/stat", self.pid)).ok()?;
@@ -160,7 +164,8 @@ impl Process {
         self.proc_path("root")
     }
 
-    /// Folder of temporary files of the process, as the process sees it: `TMPDIR` of its environment, or `/tmp`.
+    /// Folder of temporary files of the process, as the process sees it: `TMPDIR` of its
+    /// environment, or `/tmp`.
     ///
     /// # Errors
     /// [`Error::NotPermitted`] and [`Error::NoProcess`].
@@ -200,7 +205,8 @@ impl Process {
     /// The diagnostics port.
     ///
     /// # Errors
-    /// [`Error::NotDotnet`], [`Error::DiagnosticsOff`], [`Error::NotPermitted`], [`Error::ForeignSocket`], [`Error::NoProcess`].
+    /// [`Error::NotDotnet`], [`Error::DiagnosticsOff`], [`Error::NotPermitted`],
+    /// [`Error::ForeignSocket`], [`Error::NoProcess`].
     pub fn port(&self) -> Result<Port, Error> {
         match self.socket(DIAGNOSTICS)? {
             Some(socket) => Ok(Port::at(socket)),
@@ -209,8 +215,9 @@ impl Process {
         }
     }
 
-    /// Socket `NAME-PID-START-socket` of the process in its folder for temporary files, as the runtime names that of its diagnostics; `None`
-    /// where there is none. Where another user has taken that name, `NAME-PID-START-WORD-socket`, whatever the word is.
+    /// Socket `NAME-PID-START-socket` of the process in its folder for temporary files, as the
+    /// runtime names that of its diagnostics; `None` where there is none. Where another user has
+    /// taken that name, `NAME-PID-START-WORD-socket`, whatever the word is.
     ///
     /// # Errors
     /// [`Error::NotPermitted`], [`Error::ForeignSocket`], [`Error::NoProcess`].
@@ -218,7 +225,8 @@ impl Process {
         let inside = self.temporary_folder()?;
         let folder = self.root().join(inside.strip_prefix("/").unwrap_or(&inside));
         let Some(socket) = self.socket_in(&folder, name) else { return Ok(None) };
-        // Whoever may write into the folder could have made it: then another user would answer, or ask us to wait.
+        // Any user that may write into the folder could have made the socket: then another user
+        // would answer, or ask us to wait.
         let owner = fs::symlink_metadata(&socket).map_err(|error| self.unreadable(&error))?.uid();
         if self.may_own(owner) {
             return Ok(Some(socket));
@@ -231,23 +239,24 @@ impl Process {
         owner == self.uid || owner == 0
     }
 
-    /// Socket of the process whose usual name somebody else has taken: `NAME-PID-START-WORD-socket`.
+    /// Socket of the process when another user has taken its usual name:
+    /// `NAME-PID-START-WORD-socket`.
     fn socket_beside(&self, folder: &Path, name: &str) -> Option<PathBuf> {
         let is_own = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|there| self.may_own(there.uid()));
         let prefix = format!("{name}-{}-{}-", self.inner_pid, self.started);
         sockets(folder, &prefix).map(|entry| entry.path()).find(is_own)
     }
 
-    /// Socket of the process in a folder. Its name ends with the time of the start, which in a namespace of times is another
-    /// one there than here.
+    /// Socket of the process in a folder. Its name ends with the time of the start, which in a
+    /// namespace of times is another one there than here.
     fn socket_in(&self, folder: &Path, name: &str) -> Option<PathBuf> {
         let prefix = format!("{name}-{}-", self.inner_pid);
         let exact = folder.join(format!("{prefix}{}-socket", self.started));
         if fs::symlink_metadata(&exact).is_ok() {
             return Some(exact);
         }
-        // With one clock, every other name is what an earlier process with this id left behind. Listing a folder of temporary
-        // files is for processes that do have a runtime.
+        // With one clock, every other name is what an earlier process with this id left behind.
+        // Listing a folder of temporary files is for processes that do have a runtime.
         if self.shares_our_clock() || !self.has_runtime().unwrap_or(false) {
             return None;
         }
@@ -255,7 +264,8 @@ impl Process {
         sockets(folder, &prefix).max_by_key(modified).map(|entry| entry.path())
     }
 
-    /// Whether the process counts the time since the machine's start as this one does: both are in one namespace of times.
+    /// Whether the process counts the time since the machine's start as this one does: both are in
+    /// one namespace of times.
     fn shares_our_clock(&self) -> bool {
         let ours = fs::read_link("/proc/self/ns/time");
         // Kernels before 5.6 have no such namespaces, so all processes share one clock.

@@ -17,11 +17,11 @@ const ADVERTISEMENT: usize = 34;
 /// Between two looks whether a program has come.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Socket that programs connect to when they start with `DOTNET_DiagnosticPorts` set to its [value](Self::variable): each waits
-/// there until it is told to [resume](Held::resume).
+/// Socket that programs connect to when they start with `DOTNET_DiagnosticPorts` set to its
+/// [value](Self::variable): each waits there until it is told to [resume](Held::resume).
 ///
-/// A runtime gives one connection per command, and connects again after each: so does what stays [held](Held) come back to
-/// [`accept`](Self::accept).
+/// A runtime gives one connection per command, and connects again after each: so does what stays
+/// [held](Held) come back to [`accept`](Self::accept).
 #[derive(Debug)]
 pub struct StartupPort {
     listener: UnixListener,

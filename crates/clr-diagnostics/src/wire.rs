@@ -1,4 +1,5 @@
-//! Numbers and texts as the protocol writes them: little endian, texts in UTF-16 with a length and a final zero.
+//! Numbers and texts as the protocol writes them: little endian, texts in UTF-16 with a length and
+//! a final zero.
 
 use crate::{Clsid, Error};
 

@@ -206,7 +206,8 @@ fn endless_things_are_not_believed() {
     }
 }
 
-/// Events are taken out of a block one by one: all at once, the smallest of a block of 64 MiB would take gigabytes.
+/// Events are taken out of a block one by one: all at once, the smallest of a block of 64 MiB would
+/// take gigabytes.
 #[test]
 fn events_in_front_of_a_damaged_one_are_given() {
     let mut stream = Stream::new();

@@ -40,7 +40,8 @@ impl Drop for Running {
     }
 }
 
-/// Numbers of processes come round: a program that was killed leaves its socket, and its number goes to another.
+/// Numbers of processes come round: a program that was killed leaves its socket, and its number
+/// goes to another.
 #[test]
 fn sockets_of_earlier_processes_with_the_same_number_are_no_ports() {
     testkit::each_runtime(|runtime| {
@@ -152,7 +153,8 @@ fn counters_of_the_runtime_are_read() {
     });
 }
 
-/// Instruments of meters, which newer programs publish instead of counters. The runtime has a meter of its own from .NET 9 on.
+/// Instruments of meters, which newer programs publish instead of counters. The runtime has a meter
+/// of its own from .NET 9 on.
 #[test]
 fn values_of_meters_are_read() {
     testkit::each_runtime(|runtime| {
@@ -190,7 +192,7 @@ fn the_end_of_a_program_ends_its_events() {
     let provider = Provider::new("Microsoft-Windows-DotNETRuntime", 0x8000, 4);
     let session = program.port().collect_events(&[provider], 8).expect("a session");
     let mut reader = session.reader(Some(Duration::from_secs(60))).expect("a stream");
-    // Exceptions, of which the program throws many.
+    // Exceptions: the program throws many.
     let event = reader.next_event().expect("an event").expect("no end yet");
     assert_eq!(event.description.provider, "Microsoft-Windows-DotNETRuntime");
     drop(program);

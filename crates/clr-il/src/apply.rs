@@ -1,7 +1,7 @@
 //! Edits of a body.
 //!
-//! Instructions keep their labels; what changes is who names them: a branch to an instruction with code in front of it leads
-//! to that code.
+//! Instructions keep their labels; what changes is who names them: a branch to an instruction with
+//! code in front of it leads to that code.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -44,8 +44,9 @@ impl Body {
     /// The depth of the stack grows by what the deepest inserted code needs.
     ///
     /// # Errors
-    /// A place that the method does not have, code that can't be inserted, or [`Error::NothingAfter`],
-    /// [`Error::ResultUnknown`], [`Error::LocalsUnknown`], [`Error::Jumps`], [`Error::TailCalls`].
+    /// A place that the method does not have, code that can't be inserted, or
+    /// [`Error::NothingAfter`], [`Error::ResultUnknown`], [`Error::LocalsUnknown`],
+    /// [`Error::Jumps`], [`Error::TailCalls`].
     pub fn apply(&mut self, edits: &Edits) -> Result<()> {
         if edits.is_empty() {
             return Ok(());
@@ -142,7 +143,7 @@ impl Body {
         }
     }
 
-    /// Makes whoever names one place name another from now on.
+    /// Changes every reference to one place into a reference to another.
     fn redirect(&mut self, instead: &HashMap<Label, Label>) {
         if instead.is_empty() {
             return;
@@ -210,8 +211,8 @@ impl Body {
         Ok(())
     }
 
-    /// Behind the branch at `branch`: for each target with code the code and a branch to the target, where the branch leads
-    /// now. Who goes on to `next` jumps over that.
+    /// Behind the branch at `branch`: for each target with code the code and a branch to the
+    /// target, where the branch leads now. Who goes on to `next` jumps over that.
     fn lay_ways(
         &mut self,
         ways: &BTreeMap<usize, Vec<&Code>>,
@@ -237,8 +238,8 @@ impl Body {
         Ok(())
     }
 
-    /// [`redirect`](Self::redirect) while the instructions are elsewhere. Inserted code names its own instructions only, and
-    /// none of these is redirected.
+    /// [`redirect`](Self::redirect) while the instructions are elsewhere. Inserted code names its
+    /// own instructions only, and none of these is redirected.
     fn redirect_all(&mut self, instead: &HashMap<Label, Label>, instructions: &mut Vec<Instruction>) {
         std::mem::swap(&mut self.instructions, instructions);
         self.redirect(instead);
@@ -272,8 +273,8 @@ impl Body {
         Ok(())
     }
 
-    /// Makes everything from `first` on a protected block, and adds its handlers, that of failures within that of all exits, and
-    /// the end of the method.
+    /// Makes everything from `first` on a protected block, and adds its handlers, that of failures
+    /// within that of all exits, and the end of the method.
     fn wrap(
         &mut self,
         first: Label,

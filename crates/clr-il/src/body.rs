@@ -19,7 +19,7 @@ impl Header {
     }
 }
 
-/// Form of a section, for one that nobody asked to change.
+/// Form of a section, kept for one that no edit changes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SectionForm {
     /// All flags but whether another one follows.
@@ -38,8 +38,8 @@ pub(crate) struct SectionForm {
 
 /// A method's body: header, instructions and exception clauses.
 ///
-/// [`Body::read`] makes one of bytes, [`Body::apply`] changes it, [`Body::write`] makes bytes of it; those of a body that
-/// was not changed are the ones that were read.
+/// [`Body::read`] makes one of bytes, [`Body::apply`] changes it, [`Body::write`] makes bytes of
+/// it; those of a body that was not changed are the ones that were read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Body {
     pub(crate) header: Header,
@@ -69,7 +69,8 @@ impl Body {
         self.header.locals
     }
 
-    /// Sets the token of the local variables' signature: [`append_local`](crate::append_local) makes one.
+    /// Sets the token of the local variables' signature: [`append_local`](crate::append_local)
+    /// makes one.
     pub fn set_locals(&mut self, token: u32) {
         self.header.locals = token;
     }
@@ -86,8 +87,8 @@ impl Body {
         self.header.flags & INIT_LOCALS != 0
     }
 
-    /// Places in front of which code can be put without a change of what is there: prefixes stay with their instructions,
-    /// and `tail.` keeps its `ret` right behind the call.
+    /// Places before which code can be put without a change to what is there: prefixes stay with
+    /// their instructions, and `tail.` keeps its `ret` right behind the call.
     pub fn places(&self) -> impl Iterator<Item = Label> {
         let mut group_has_tail = false;
         let mut is_after_prefix = false;
@@ -131,8 +132,8 @@ impl Body {
         targets.chain(self.clauses.iter_mut().flat_map(Clause::labels_mut))
     }
 
-    /// Whether a method that has run into a block of `other` would find there what it found in this one: the instructions
-    /// and clauses are equal but for `nop`s and for the lengths of branches.
+    /// Whether a method that has run into a block of `other` would find there what it found in this
+    /// one: the instructions and clauses are equal but for `nop`s and for the lengths of branches.
     #[must_use]
     pub fn means(&self, other: &Self) -> bool {
         let header = |body: &Self| (body.header.flags & INIT_LOCALS, body.header.locals);

@@ -25,7 +25,8 @@ enum LocalOperand {
     Result,
 }
 
-/// Instructions of [`Code`] that may throw, and what becomes of an exception; places are numbers of instructions.
+/// Instructions of [`Code`] that may throw, and what becomes of an exception; places are numbers of
+/// instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ProtectedBlock {
     pub(crate) start: usize,
@@ -44,7 +45,8 @@ impl ProtectedBlock {
     }
 }
 
-/// A local variable that inserted code gets for itself, see [`Edits::new_local`](crate::Edits::new_local).
+/// A local variable that inserted code gets for itself, see
+/// [`Edits::new_local`](crate::Edits::new_local).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NewLocal(pub(crate) u16);
 
@@ -52,8 +54,8 @@ pub struct NewLocal(pub(crate) u16);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Mark(u32);
 
-/// Instructions that are to be inserted into a method. They may use the stack, and must leave it as they found it: what lies
-/// on it belongs to the method.
+/// Instructions that are to be inserted into a method. They may use the stack, and must leave it as
+/// they found it: what lies on it belongs to the method.
 ///
 /// ```
 /// use clr_il::{Code, Opcode};
@@ -80,14 +82,15 @@ impl Code {
         Self::default()
     }
 
-    /// Adds one to the number of 8 bytes at an address of the process's memory. Threads that do it at the same time may lose
-    /// counts, as an atomic addition would cost many times as much.
+    /// Adds one to the number of 8 bytes at an address of the process's memory. Threads that do it
+    /// at the same time may lose counts, as an atomic addition would cost many times as much.
     #[must_use]
     pub fn add_one(address: u64) -> Self {
         Self::new().address(address).add_one_there()
     }
 
-    /// Adds one to the number of 8 bytes whose address is on the stack, and takes the address away; as [`add_one`](Self::add_one).
+    /// Adds one to the number of 8 bytes whose address is on the stack, and takes the address away;
+    /// as [`add_one`](Self::add_one).
     #[must_use]
     pub fn add_one_there(self) -> Self {
         let sum = self.plain(Opcode::Dup).plain(Opcode::LdindI8).plain(Opcode::LdcI4_1).plain(Opcode::ConvI8);
@@ -113,8 +116,8 @@ impl Code {
         self.with(opcode, Operand::None)
     }
 
-    /// Puts an address of the process's memory on the stack. One below 2 GiB takes five bytes instead of nine, and compiled code
-    /// names it in the instruction that uses it.
+    /// Puts an address of the process's memory on the stack. One below 2 GiB takes five bytes
+    /// instead of nine, and compiled code names it in the instruction that uses it.
     #[must_use]
     pub fn address(self, address: u64) -> Self {
         let constant = match i32::try_from(address) {
@@ -124,8 +127,8 @@ impl Code {
         constant.plain(Opcode::ConvU)
     }
 
-    /// A call (`call`, `calli`, `callvirt`, `newobj`) of a method or signature, which takes and gives that many values; `this`
-    /// and the address of a `calli` are among them.
+    /// A call (`call`, `calli`, `callvirt`, `newobj`) of a method or signature, which takes and
+    /// gives that many values; `this` and the address of a `calli` are among them.
     #[must_use]
     pub fn call(mut self, opcode: Opcode, token: u32, takes: u16, gives: u16) -> Self {
         let call = Some((takes, gives));
@@ -151,8 +154,8 @@ impl Code {
         self.new_local(Opcode::Ldloca, local)
     }
 
-    /// Puts the address of the method's result on the stack: in code [at results](crate::Edits::at_results) of a method that
-    /// returns something.
+    /// Puts the address of the method's result on the stack: in code [at
+    /// results](crate::Edits::at_results) of a method that returns something.
     #[must_use]
     pub fn address_of_result(mut self) -> Self {
         let (opcode, operand) = (Opcode::Ldloca, Operand::Word(0));
@@ -215,11 +218,11 @@ impl Code {
         self.with(opcode, Operand::Target(Label(mark.0)))
     }
 
-    /// Runs code that may throw. An exception of the type with this token, or of one derived from it, ends that code, and what
-    /// stands behind it goes on.
+    /// Runs code that may throw. An exception of the type with this token, or of one derived from
+    /// it, ends that code, and what stands behind it goes on.
     ///
-    /// The stack must be empty there, that of the method as well: at its entry, or where one of its statements begins. The
-    /// runtime compiles no method where it is not.
+    /// The stack must be empty there, that of the method as well: at its entry, or where one of its
+    /// statements begins. The runtime compiles no method where it is not.
     #[must_use]
     pub fn catching(mut self, exception: u32, code: Self) -> Self {
         let (first, marks) = (self.pieces.len(), self.marks.len() as u32);
@@ -246,7 +249,8 @@ impl Code {
         code
     }
 
-    /// Instructions that do nothing, as many bytes of them: what stands behind them stays where it is.
+    /// Instructions that do nothing, as many bytes of them: what stands behind them stays where it
+    /// is.
     #[must_use]
     pub fn blanked(&self) -> Self {
         let size: usize = self.pieces.iter().map(|piece| size(piece.opcode, &piece.operand)).sum();
@@ -267,8 +271,8 @@ impl Code {
     /// Most values that the code has on the stack at a time.
     ///
     /// # Errors
-    /// Why it can't be inserted: [`Error::Unbalanced`], [`Error::Leaves`], [`Error::WrongOperand`], [`Error::NoSuchMark`],
-    /// [`Error::LocalsUnknown`], [`Error::ResultUnknown`].
+    /// Why it can't be inserted: [`Error::Unbalanced`], [`Error::Leaves`], [`Error::WrongOperand`],
+    /// [`Error::NoSuchMark`], [`Error::LocalsUnknown`], [`Error::ResultUnknown`].
     pub fn deepest_stack(&self) -> Result<u16> {
         let end = self.pieces.len() as u32;
         let mut depths = Depths(vec![None; self.pieces.len() + 1]);

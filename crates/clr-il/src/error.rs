@@ -7,7 +7,8 @@ use crate::{Label, Opcode};
 /// Finding, or the reason why there is none.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Reason why a body can't be read, changed or written. Offsets count bytes from the first instruction.
+/// Reason why a body can't be read, changed or written. Offsets count bytes from the first
+/// instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -57,13 +58,16 @@ pub enum Error {
     NoSuchPlace(Label),
     /// Code was to run after an instruction after which nothing runs: a branch, a return, a throw.
     NothingAfter(Label),
-    /// Code was to run on the way to a target that the instruction does not have. `leave` has none: its way is out of a block.
+    /// Code was to run on the way to a target that the instruction does not have. `leave` has none:
+    /// its way is out of a block.
     NoSuchTarget(Label),
     /// An operand that the instruction does not have.
     WrongOperand(Opcode),
-    /// Code to be inserted that takes values from the stack that it has not put there, or leaves some.
+    /// Code to be inserted that takes values from the stack that it has not put there, or leaves
+    /// some.
     Unbalanced,
-    /// Code to be inserted that leaves the method or a block, or ends where the next instruction does not follow.
+    /// Code to be inserted that leaves the method or a block, or ends where the next instruction
+    /// does not follow.
     Leaves(Opcode),
     /// Code to be inserted that branches to a place of its own that it does not have.
     NoSuchMark,
@@ -71,13 +75,16 @@ pub enum Error {
     LocalsUnknown,
     /// Edits with code at exits or failures that don't say where the method's result goes.
     ResultUnknown,
-    /// The method hands its arguments over to another (`jmp`), which can't be done out of a protected block.
+    /// The method hands its arguments over to another (`jmp`), which can't be done out of a
+    /// protected block.
     Jumps,
-    /// Code was to run between a tail call and its return, or around one, without [`Edits::drop_tail_calls`].
+    /// Code was to run between a tail call and its return, or around one, without
+    /// [`Edits::drop_tail_calls`].
     ///
     /// [`Edits::drop_tail_calls`]: crate::Edits::drop_tail_calls
     TailCalls,
-    /// The depth of the stack can't be told: places are reached with different depths, or a value is missing.
+    /// The depth of the stack can't be told: places are reached with different depths, or a value
+    /// is missing.
     Depth {
         /// Number of the instruction, from 0.
         index: u32,

@@ -33,9 +33,9 @@ pub(crate) const FAT_CLAUSE: usize = 24;
 /// More sections than any compiler writes.
 pub(crate) const MOST_SECTIONS: usize = 16;
 
-/// Length of a method's body in bytes, of which `byte` gives each by its place, and `None` past the end.
+/// Length of a method's body in bytes. `byte` gives the byte at a place, and `None` past the end.
 ///
-/// For memory of which nobody says where a body in it ends: no byte behind the body is asked for.
+/// For memory in which the end of a body is unknown: no byte behind the body is asked for.
 ///
 /// # Errors
 /// What is wrong with the body.
@@ -87,8 +87,8 @@ pub(crate) const fn clause_size(flags: u8) -> usize {
     if flags & FAT_SECTION != 0 { FAT_CLAUSE } else { SMALL_CLAUSE }
 }
 
-/// Bytes of a section that says `size`. Some compilers don't count the header; the runtime divides by the length of a
-/// clause and takes both.
+/// Bytes of a section that says `size`. Some compilers don't count the header; the runtime divides
+/// by the length of a clause and takes both.
 pub(crate) fn section_length(flags: u8, size: usize) -> Result<usize> {
     let is_without_header = flags & SECTION_KIND == CLAUSES && size != 0 && size.is_multiple_of(clause_size(flags));
     match size {
@@ -102,7 +102,8 @@ fn little_endian(byte: &impl Fn(usize) -> Option<u8>, start: usize, bytes: usize
     (0..bytes).rev().try_fold(0_usize, |number, at| Some(number << 8 | usize::from(byte(start.checked_add(at)?)?)))
 }
 
-/// Whether the bytes are a whole body as far as header, lengths and sections say: its instructions are not looked at.
+/// Whether the bytes are a whole body as far as header, lengths and sections say: its instructions
+/// are not looked at.
 ///
 /// # Errors
 /// What is wrong.

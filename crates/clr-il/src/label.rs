@@ -4,8 +4,8 @@ use std::fmt;
 
 /// A place in a method's code, in front of one of its instructions.
 ///
-/// The places of a method that was read are the offsets of its instructions there, and stay so whatever is inserted:
-/// [`Label::at`] of an offset that a table of lines names is a place, too.
+/// The places of a method that was read are the offsets of its instructions there, and stay so
+/// whatever is inserted: [`Label::at`] of an offset that a table of lines names is a place, too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Label(pub(crate) u32);
 
@@ -21,7 +21,8 @@ impl Label {
         Self(offset)
     }
 
-    /// Offset in the code that was read, `None` of an inserted instruction and of [`END`](Self::END).
+    /// Offset in the code that was read, `None` of an inserted instruction and of
+    /// [`END`](Self::END).
     #[must_use]
     pub const fn offset(self) -> Option<u32> {
         if self.0 < Self::FIRST_NEW { Some(self.0) } else { None }

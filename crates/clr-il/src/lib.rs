@@ -1,9 +1,11 @@
 //! Bodies of .NET methods: read, change and write CIL, the code that compilers of .NET write.
 //!
-//! A profiler that counts, times or covers code puts instructions of its own into methods before the runtime compiles them. This
-//! crate does what is to be done with the bytes: [`Body::read`] makes instructions with labels and exception clauses of them,
-//! [`Edits`] say what is to be inserted where, [`Body::apply`] does it, and [`Body::write`] makes bytes again, with branches,
-//! `switch` tables, clause ranges and the depth of the stack right. What nobody asked to change stays byte for byte.
+//! A profiler that counts, times or covers code puts instructions of its own into methods before
+//! the runtime compiles them. This crate does what is to be done with the bytes: [`Body::read`]
+//! makes instructions with labels and exception clauses of them, [`Edits`] say what is to be
+//! inserted where, [`Body::apply`] does it, and [`Body::write`] makes bytes again, with branches,
+//! `switch` tables, clause ranges and the depth of the stack right. What no edit changes stays byte
+//! for byte.
 //!
 //! ```
 //! use clr_il::{Body, Code, Edits, Opcode};
@@ -34,9 +36,10 @@
 //!
 //! # What is checked and what is not
 //!
-//! Bytes may be anything: whatever is wrong with them is an [`Error`] with its own name, and memory stays within a small multiple
-//! of their length. The result of an edit is as right as the code that was inserted: that it keeps to the stack is checked, types
-//! and tokens are not, and the runtime does not verify them either.
+//! Bytes may be anything: whatever is wrong with them is an [`Error`] with its own name, and memory
+//! stays within a small multiple of their length. The result of an edit is as right as the code
+//! that was inserted: that it keeps to the stack is checked, types and tokens are not, and the
+//! runtime does not verify them either.
 //!
 //! No unsafe code and no dependencies. Source of the format: ECMA-335, parts II.25.4 and III.
 
@@ -78,8 +81,8 @@ pub use write::Move;
 pub mod fuzzing {
     use crate::{Body, Code, Edits, ResultPlace, append_local, method_shape};
 
-    /// Reads bytes as a body; where they are one, they come out again as they were, and each kind of edit gives one that
-    /// can be read and means what it should.
+    /// Reads bytes as a body; where they are one, they come out again as they were, and each kind
+    /// of edit gives one that can be read and means what it should.
     ///
     /// # Panics
     /// Where that does not hold.

@@ -1,4 +1,5 @@
-//! The table of all instructions, from which everything else about them follows. Source: ECMA-335, III and VI.C.3.
+//! The table of all instructions, from which everything else about them follows. Source: ECMA-335,
+//! III and VI.C.3.
 
 use std::fmt;
 
@@ -358,7 +359,8 @@ const fn index(is_long: bool) -> [Option<Opcode>; 256] {
 static SHORT: [Option<Opcode>; 256] = index(false);
 static LONG: [Option<Opcode>; 256] = index(true);
 
-/// Distance between the codes of a short and the long branch of one meaning: `br.s` to `blt.un.s`, `br` to `blt.un`.
+/// Distance between the codes of a short and the long branch of one meaning: `br.s` to `blt.un.s`,
+/// `br` to `blt.un`.
 const BETWEEN_FORMS: u8 = 0x0d;
 
 impl Opcode {
@@ -400,8 +402,8 @@ impl Opcode {
         self.row().operand
     }
 
-    /// Values taken from the stack; `None` where a signature says it (calls), and of `ret`, which takes what the method
-    /// returns.
+    /// Values taken from the stack; `None` where a signature says it (calls), and of `ret`, which
+    /// takes what the method returns.
     #[must_use]
     pub const fn pops(self) -> Option<u8> {
         self.row().pops
@@ -431,8 +433,8 @@ impl Opcode {
         matches!(self, Self::Leave | Self::LeaveS)
     }
 
-    /// The instruction of this meaning with a distance of four bytes, for a branch with one of one byte; every other
-    /// instruction is its own.
+    /// The instruction of this meaning with a distance of four bytes, for a branch with one of one
+    /// byte; every other instruction is its own.
     #[must_use]
     pub fn long_form(self) -> Self {
         if self == Self::LeaveS {

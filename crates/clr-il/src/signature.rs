@@ -1,4 +1,5 @@
-//! Signatures, as far as a writer of bodies needs them: a method's result as the type of a local variable. Source: ECMA-335, II.23.2.
+//! Signatures, as far as a writer of bodies needs them: a method's result as the type of a local
+//! variable. Source: ECMA-335, II.23.2.
 
 use crate::{Error, Result, element};
 
@@ -110,13 +111,14 @@ impl<'s> Blob<'s> {
     }
 }
 
-/// A method's signature, for somebody who calls the method or changes its body.
+/// A method's signature, for code that calls the method or changes its body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MethodShape<'s> {
     /// Values that a call takes, `this` among them.
     pub takes: u32,
-    /// Type of the result, as a local variable can have it: without modifiers. `None` where nothing is returned.
+    /// Type of the result, as a local variable can have it: without modifiers. `None` where nothing
+    /// is returned.
     pub result: Option<&'s [u8]>,
 }
 
@@ -136,8 +138,8 @@ pub fn method_shape(signature: &[u8]) -> Result<MethodShape<'_>> {
     Ok(MethodShape { takes, result: (result != [element::VOID]).then_some(result) })
 }
 
-/// The signature of local variables with one more at the end, and the number of that one. An empty signature has no
-/// variables.
+/// The signature of local variables with one more at the end, and the number of that one. An empty
+/// signature has no variables.
 ///
 /// ```
 /// // An int; then another, of type string.
@@ -145,7 +147,8 @@ pub fn method_shape(signature: &[u8]) -> Result<MethodShape<'_>> {
 /// ```
 ///
 /// # Errors
-/// [`Error::Signature`] for bytes that are none of local variables, or no type; [`Error::TooManyLocals`].
+/// [`Error::Signature`] for bytes that are none of local variables, or no type;
+/// [`Error::TooManyLocals`].
 pub fn append_local(signature: &[u8], ty: &[u8]) -> Result<(Vec<u8>, u16)> {
     let mut whole = Blob(ty);
     if whole.ty()?.len() != ty.len() {
@@ -169,7 +172,8 @@ pub fn append_local(signature: &[u8], ty: &[u8]) -> Result<(Vec<u8>, u16)> {
     Ok((new, count as u16))
 }
 
-/// Appends a number to a signature, in as few bytes as it takes (ECMA-335, II.23.2). None from 2^29 on has a form.
+/// Appends a number to a signature, in as few bytes as it takes (ECMA-335, II.23.2). None from 2^29
+/// on has a form.
 pub fn append_number(signature: &mut Vec<u8>, number: u32) {
     match number {
         0..0x80 => signature.push(number as u8),

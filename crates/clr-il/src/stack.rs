@@ -4,12 +4,13 @@ use crate::clause::ClauseKind;
 use crate::{Body, Error, Instruction, Label, Result};
 
 impl Body {
-    /// Most values on the stack at a time, by the instructions. `amounts` tells of calls how many values they take and give
-    /// (`this` and the address of a `calli` among them), and of `ret` how many it takes; of other instructions the table says
-    /// it.
+    /// Most values on the stack at a time, by the instructions. `amounts` tells of calls how many
+    /// values they take and give (`this` and the address of a `calli` among them), and of `ret` how
+    /// many it takes; of other instructions the table says it.
     ///
     /// # Errors
-    /// [`Error::Depth`] where a value is missing, a place is reached with different depths, or `amounts` says nothing.
+    /// [`Error::Depth`] where a value is missing, a place is reached with different depths, or
+    /// `amounts` says nothing.
     pub fn deepest_stack(&self, amounts: impl Fn(&Instruction) -> Option<(u16, u16)>) -> Result<u32> {
         Ok(self.walk_stack(amounts)?.0)
     }

@@ -8,7 +8,8 @@ use crate::format::{
 };
 use crate::{Error, Instruction, Label, Opcode, Operand, OperandKind, Result};
 
-/// Rounds in which single branches become long; after them all do, so that no code takes long to write.
+/// Rounds in which single branches become long; after them all do, so that no code takes long to
+/// write.
 const ROUNDS: usize = 16;
 
 /// Offset of an instruction, before and now: see [`Body::moves`].
@@ -60,7 +61,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Makes short branches long whose target is too far away, or `all`; says whether there was one.
+    /// Makes short branches long whose target is too far away, or `all`; says whether there was
+    /// one.
     fn lengthen(&mut self, body: &Body, all: bool) -> Result<bool> {
         let mut found = false;
         for (number, instruction) in body.instructions.iter().enumerate() {
@@ -96,8 +98,9 @@ impl Layout {
 }
 
 impl Body {
-    /// The body as bytes, for the runtime. Short branches that no longer reach their target become long, small tables of
-    /// clauses fat, and a tiny header fat, where they must; everything else keeps its form.
+    /// The body as bytes, for the runtime. Short branches that no longer reach their target become
+    /// long, small tables of clauses fat, and a tiny header fat, where they must; everything else
+    /// keeps its form.
     ///
     /// # Errors
     /// What makes it impossible; never for a body that was read and not changed.
@@ -113,9 +116,10 @@ impl Body {
         Ok(bytes)
     }
 
-    /// Offsets before and in what [`write`](Self::write) makes now, in their order: for debuggers and stack traces, which know the
-    /// ones before. Of each instruction that was read, and of the first one of each stretch of new code: that counts for the
-    /// instruction which the stretch stands in front of, because what the compiler notes for that one (behind a call, say) it
+    /// Offsets before and in what [`write`](Self::write) makes now, in their order: for debuggers
+    /// and stack traces, which know the ones before. Of each instruction that was read, and of the
+    /// first one of each stretch of new code: that counts for the instruction which the stretch
+    /// stands in front of, because what the compiler notes for that one (behind a call, say) it
     /// notes for the stretch.
     ///
     /// # Errors
@@ -285,7 +289,8 @@ fn write_section(form: &SectionForm, clauses: &[Numbers], is_last: bool, bytes: 
     Ok(())
 }
 
-/// Sections begin at multiples of four of the body's bytes: the header of a body that has some is a fat one.
+/// Sections begin at multiples of four of the body's bytes: the header of a body that has some is a
+/// fat one.
 fn aligned(bytes: &[u8]) -> usize {
     bytes.len().next_multiple_of(4)
 }

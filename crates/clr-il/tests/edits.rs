@@ -259,7 +259,8 @@ fn small_headers_and_sections_grow_where_they_must() {
 
 #[test]
 fn exits_are_a_finally_around_everything_and_one_return() {
-    // 0: leave.s 3, 2: throw, 3: ldc.i4.1, 4: ret, 5: ldnull, 6: throw; try 0 to 2, fault 5 to the end.
+    // 0: leave.s 3, 2: throw, 3: ldc.i4.1, 4: ret, 5: ldnull, 6: throw; try 0 to 2, fault 5 to the
+    // end.
     let code = [0xde, 0x01, 0x7a, 0x17, 0x2a, 0x14, 0x7a];
     let mut body = fat(&code, &[[4, 0, 0, 0, 2, 5, 0, 2, 0, 0, 0, 0]]);
     let mut edits = Edits::new();
@@ -459,7 +460,8 @@ fn inserted_code_that_may_throw_lies_in_a_block_within_those_of_the_method() {
         .before(Label::at(0), Code::new().catching(0x0100_0002, Code::new().plain(Opcode::LdcI4_1).plain(Opcode::Pop)));
     body.apply(&edits).expect("changed");
     let read = Body::read(&body.write().expect("written")).expect("read again");
-    // 0: ldc.i4.1, 1: pop, 2: leave.s 7, 4: pop, 5: leave.s 7, 7: nop, 8: leave.s 12, 10: leave.s 12, 12: ret.
+    // 0: ldc.i4.1, 1: pop, 2: leave.s 7, 4: pop, 5: leave.s 7, 7: nop, 8: leave.s 12, 10: leave.s
+    // 12, 12: ret.
     let at = Label::at;
     let clauses: Vec<_> =
         read.clauses().iter().map(|clause| (clause.kind(), clause.protected(), clause.handler())).collect();

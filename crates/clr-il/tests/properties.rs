@@ -6,7 +6,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// Code of any instructions, with targets at the beginnings of instructions, and these beginnings with the end.
+/// Code of any instructions, with targets at the beginnings of instructions, and these beginnings
+/// with the end.
 fn assemble(instructions: &[(Index, Index, u64)]) -> (Vec<u8>, Vec<usize>) {
     let mut code = Vec::new();
     let mut starts = Vec::new();

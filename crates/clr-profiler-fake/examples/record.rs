@@ -1,4 +1,5 @@
-//! A library that is nothing but a recorder: writes what a fixture does to the file named by `RECORD_OUTPUT`.
+//! A library that is nothing but a recorder: writes what a fixture does to the file named by
+//! `RECORD_OUTPUT`.
 
 use clr_profiler_fake::Recorder;
 

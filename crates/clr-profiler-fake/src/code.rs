@@ -1,4 +1,5 @@
-//! IL of the fake runtime's methods, and what the profiler does about it: other IL, and methods compiled again.
+//! IL of the fake runtime's methods, and what the profiler does about it: other IL, and methods
+//! compiled again.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -13,7 +14,8 @@ use crate::ids;
 /// A method that does nothing: a header of one byte, which says that one byte of IL follows; `ret`.
 const NOTHING: &[u8] = &[1 << 2 | 2, 0x2a];
 
-/// Parameters that the profiler has set for a method that is compiled again, in `get_rejit_parameters`.
+/// Parameters that the profiler has set for a method that is compiled again, in
+/// `get_rejit_parameters`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ReJitParameters {

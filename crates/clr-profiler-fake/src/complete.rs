@@ -1,4 +1,5 @@
-//! Every callback can be played, and reaches the profiler's method of its name, in a composition too.
+//! Every callback can be played, and reaches the profiler's method of its name, in a composition
+//! too.
 
 use std::sync::{Arc, Mutex, OnceLock};
 

@@ -1,4 +1,5 @@
-//! The fake runtime's control object: keeps what the profiler sets for a method that is compiled again.
+//! The fake runtime's control object: keeps what the profiler sets for a method that is compiled
+//! again.
 
 use std::ffi::c_void;
 

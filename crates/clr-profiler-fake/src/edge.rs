@@ -1,4 +1,5 @@
-//! The runtime's side of the first handshake: an object that knows interface levels up to a limit only, and the class factory.
+//! The runtime's side of the first handshake: an object that knows interface levels up to a limit
+//! only, and the class factory.
 
 use std::ffi::c_void;
 
@@ -29,8 +30,9 @@ const LEVELS: [(u8, GUID); 12] = [
     (15, ICorProfilerInfo15::IID),
 ];
 
-/// Argument of `Initialize`: it hands out the information interface, but no level above the runtime's. Made by hand,
-/// because the real object answers to all levels that its table has. Lives as long as the process, as the runtime's does.
+/// Argument of `Initialize`: it hands out the information interface, but no level above the
+/// runtime's. Made by hand, because the real object answers to all levels that its table has. Lives
+/// as long as the process, as the runtime's does.
 #[repr(C)]
 pub(super) struct Door {
     table: &'static IUnknown_Vtbl,
@@ -65,12 +67,13 @@ unsafe extern "system" fn query(this: *mut c_void, iid: *const GUID, out: *mut *
     }
 }
 
-/// The door is never freed, so nobody counts.
+/// The door is never freed, so references are not counted.
 unsafe extern "system" fn count(_this: *mut c_void) -> u32 {
     1
 }
 
-/// The callback object of a profiler, fetched as the runtime fetches it. It lives as long as the process.
+/// The callback object of a profiler, fetched as the runtime fetches it. It lives as long as the
+/// process.
 #[derive(Clone)]
 pub(super) struct Callback(ICorProfilerCallback11);
 

@@ -38,19 +38,20 @@ impl Deref for Sent<'_> {
 
 macro_rules! events {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) if $needs:expr, |$callback:ident, $answer:pat_param| $send:expr;)*) => {
-        /// Event of the program: a callback, by the runtime's own name for it, or one of the last few, which are done by
-        /// the program.
+        /// Event of the program: a callback, by the runtime's own name for it, or one of the last
+        /// few, which are done by the program.
         ///
-        /// A callback is sent where the profiler has asked for its kind of event, as the runtime does, and not otherwise.
+        /// A callback is sent where the profiler has asked for its kind of event, as the runtime
+        /// does, and not otherwise.
         #[derive(Clone, PartialEq, Debug)]
         #[non_exhaustive]
         pub enum Event {
             $($(#[$doc])* $name($($type),*),)*
-            /// Compiled code enters a function. If the profiler has chosen it, the enter hook is called. The thread's stack
-            /// grows by one call.
+            /// Compiled code enters a function. If the profiler has chosen it, the enter hook is
+            /// called. The thread's stack grows by one call.
             Enter(FunctionId),
-            /// Compiled code leaves a function, and with it all it had called. Without an enter before, only the hook is
-            /// called.
+            /// Compiled code leaves a function, and with it all it had called. Without an enter
+            /// before, only the hook is called.
             Leave(FunctionId),
             /// A function is replaced by the one entered next.
             Tailcall(FunctionId),
@@ -60,16 +61,18 @@ macro_rules! events {
             LeaveAt(FunctionId, CallerSp),
             /// [`Tailcall`](Self::Tailcall) at this stack pointer.
             TailcallAt(FunctionId, CallerSp),
-            /// Announcement of the runtime on this thread about the block that the next event begins: its activation's frame pointer.
-            /// Without it the topmost activation of the block's function is meant.
+            /// Announcement of the runtime on this thread about the block that the next event
+            /// begins: its activation's frame pointer. Without it the topmost activation of the
+            /// block's function is meant.
             Clause(ClauseKind, usize),
-            /// The thread ends without a word; what a profiler keeps per thread is taken back. A new one with the same number
-            /// may follow.
+            /// The thread ends without a word; what a profiler keeps per thread is taken back. A
+            /// new one with the same number may follow.
             ThreadEnds,
         }
 
         impl Event {
-            /// Events of which one must be enabled for the callback to be sent. `None` for what is no callback.
+            /// The callback is sent only if one of these events is enabled. `None` for what is no
+            /// callback.
             pub(super) fn needs(&self) -> Option<Events> {
                 match self {
                     $(Self::$name(..) => Some($needs),)*
@@ -112,7 +115,8 @@ macro_rules! events {
                 match self {
                     $(Self::$name($($arg),*) => {
                         let ($callback, $answer) = (Sent { callback, world }, answer);
-                        // SAFETY: the object lives as long as the process, and what is passed lives through the call.
+                        // SAFETY: the object lives as long as the process, and what is passed lives
+                        // through the call.
                         unsafe { $send }
                     })*
                     _ => HRESULT(0),
@@ -177,7 +181,8 @@ events! {
     ClassUnloadStarted(id: ClassId) if Events::CLASS_LOADS, |c, _| c.ClassUnloadStarted(id.as_raw());
     /// The class is gone.
     ClassUnloadFinished(id: ClassId, result: HResult) if Events::CLASS_LOADS, |c, _| c.ClassUnloadFinished(id.as_raw(), status(result));
-    /// A method is about to be compiled. After the callback the function mapper is asked, if there is one.
+    /// A method is about to be compiled. After the callback the function mapper is asked, if there
+    /// is one.
     JITCompilationStarted(id: FunctionId) if Events::JIT_COMPILATION, |c, _| c.JITCompilationStarted(id.as_raw(), SAFE);
     /// The method was compiled, or not.
     JITCompilationFinished(id: FunctionId, result: HResult) if Events::JIT_COMPILATION, |c, _| c.JITCompilationFinished(id.as_raw(), status(result), SAFE);
@@ -211,8 +216,9 @@ events! {
     ReJITCompilationStarted(id: FunctionId, rejit: ReJitId) if Events::ENABLE_REJIT, |c, _| c.ReJITCompilationStarted(id.as_raw(), rejit.as_raw(), SAFE);
     /// The method was compiled again, or not.
     ReJITCompilationFinished(id: FunctionId, rejit: ReJitId, result: HResult) if Events::ENABLE_REJIT, |c, _| c.ReJITCompilationFinished(id.as_raw(), rejit.as_raw(), status(result), SAFE);
-    /// With which IL is a method (second) of a module to be compiled again? What the profiler sets is kept, see
-    /// [`Running::rejit_parameters`](super::Running::rejit_parameters), and changes nothing.
+    /// With which IL is a method (second) of a module to be compiled again? What the profiler sets
+    /// is kept, see [`Running::rejit_parameters`](super::Running::rejit_parameters), and changes
+    /// nothing.
     GetReJITParameters(module: ModuleId, method: u32) if Events::ENABLE_REJIT, |c, _| with_control(c.world, *module, *method, |control| c.GetReJITParameters(module.as_raw(), *method, control));
     /// A method (second) of a module could not be compiled again.
     ReJITError(module: ModuleId, method: u32, id: FunctionId, result: HResult) if Events::ENABLE_REJIT, |c, _| c.ReJITError(module.as_raw(), *method, id.as_raw(), status(result));
@@ -280,7 +286,8 @@ events! {
         let roots = addresses(roots);
         c.RootReferences(roots.len() as u32, roots.as_ptr())
     };
-    /// Objects held by roots, each with the kind of its root, the root's flags and the root's own identifier.
+    /// Objects held by roots, each with the kind of its root, the root's flags and the root's own
+    /// identifier.
     RootReferences2(roots: Vec<(FakeObject, RootKind, RootFlags, usize)>) if Events::GC, |c, _| {
         let objects: Vec<usize> = roots.iter().map(|root| root.0.0).collect();
         let kinds: Vec<_> = roots.iter().map(|root| COR_PRF_GC_ROOT_KIND(root.1.as_raw())).collect();
@@ -316,11 +323,13 @@ events! {
     ExceptionUnwindFunctionEnter(id: FunctionId) if Events::EXCEPTIONS, |c, _| c.ExceptionUnwindFunctionEnter(id.as_raw());
     /// The frame is gone.
     ExceptionUnwindFunctionLeave() if Events::EXCEPTIONS, |c, _| c.ExceptionUnwindFunctionLeave();
-    /// A finally block of this function is about to run. What the function had called has gone from the thread's stack.
+    /// A finally block of this function is about to run. What the function had called has gone from
+    /// the thread's stack.
     ExceptionUnwindFinallyEnter(id: FunctionId) if Events::EXCEPTIONS, |c, _| c.ExceptionUnwindFinallyEnter(id.as_raw());
     /// The finally block is over.
     ExceptionUnwindFinallyLeave() if Events::EXCEPTIONS, |c, _| c.ExceptionUnwindFinallyLeave();
-    /// A catch block of this function is about to run. What the function had called has gone from the thread's stack.
+    /// A catch block of this function is about to run. What the function had called has gone from
+    /// the thread's stack.
     ExceptionCatcherEnter(id: FunctionId, exception: FakeObject) if Events::EXCEPTIONS, |c, _| c.ExceptionCatcherEnter(id.as_raw(), exception.0);
     /// The catch block is over.
     ExceptionCatcherLeave() if Events::EXCEPTIONS, |c, _| c.ExceptionCatcherLeave();
@@ -376,7 +385,8 @@ events! {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Step {
-    /// 0 is the thread that loads the profiler, which is the test's own; others begin when they are first named.
+    /// 0 is the thread that loads the profiler, which is the test's own; others begin when they are
+    /// first named.
     pub thread: usize,
     /// Event of the step.
     pub event: Event,

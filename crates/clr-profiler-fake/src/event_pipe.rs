@@ -1,4 +1,5 @@
-//! EventPipe of the fake runtime: sessions and providers. The events of a session are played by the test.
+//! EventPipe of the fake runtime: sessions and providers. The events of a session are played by the
+//! test.
 
 use clr_profiler::HResult;
 use clr_profiler_sys::structs::COR_PRF_EVENTPIPE_PROVIDER_CONFIG;

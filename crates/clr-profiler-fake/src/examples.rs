@@ -10,8 +10,9 @@ use super::{Event, FakeRuntime};
 use crate::ids;
 
 impl FakeRuntime {
-    /// One event of each callback, in the order of the trait, for profilers that treat all callbacks alike. They are about a
-    /// module `Example` with a class `Example.Thing`, which the program has from here on.
+    /// One event of each callback, in the order of the trait, for profilers that treat all
+    /// callbacks alike. They are about a module `Example` with a class `Example.Thing`, which the
+    /// program has from here on.
     #[must_use]
     pub fn one_of_each(self) -> (Self, Vec<Event>) {
         let mut runtime = self.module("Example").class("Example.Thing").method("Add").method("Sum");

@@ -1,4 +1,5 @@
-//! A field of a fake class, and the sizes that follow from where fields lie: references all, one behind the other.
+//! A field of a fake class, and the sizes that follow from where fields lie: references all, one
+//! behind the other.
 
 use std::ffi::CString;
 

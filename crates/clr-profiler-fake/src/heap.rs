@@ -8,8 +8,10 @@ use clr_profiler_sys::structs::COR_PRF_GC_GENERATION_RANGE;
 use clr_profiler::callback_args::Generation;
 use clr_profiler::{ClassId, HResult};
 
-/// The address of an object of a fake runtime, see [`FakeRuntime::object`](super::FakeRuntime::object). Zeroed memory of the
-/// object's size lies there, so what a profiler reads from it are zeros, and the references that the test has given it.
+/// The address of an object of a fake runtime, see
+/// [`FakeRuntime::object`](super::FakeRuntime::object). Zeroed memory of the object's size lies
+/// there, so what a profiler reads from it are zeros, and the references that the test has given
+/// it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FakeObject(pub(crate) usize);
 
@@ -60,7 +62,8 @@ impl Heap {
         let fits = offset.is_multiple_of(8) && (8..=object.bytes - 8).contains(&offset);
         assert!(fits, "an object of {} bytes has no reference at {offset}", object.bytes);
         object.references.push(offset);
-        // SAFETY: the offset lies in the object's memory, which is aligned, never freed, and nobody else's.
+        // SAFETY: the offset lies in the object's memory, which is aligned, never freed, and used
+        // by nothing else.
         unsafe { std::ptr::with_exposed_provenance_mut::<usize>(from.0 + offset).write(to.0) };
     }
 

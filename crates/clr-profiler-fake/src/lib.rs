@@ -1,11 +1,13 @@
-//! A runtime without .NET: a test double that plays sequences of events at a profiler, so that it can be tested in
-//! milliseconds, on any machine, and also with sequences that a real runtime shows once in a thousand runs.
+//! A runtime without .NET: a test double that plays sequences of events at a profiler, so that it
+//! can be tested in milliseconds, on any machine, and also with sequences that a real runtime shows
+//! once in a thousand runs.
 //!
 //! It goes with the framework `clr-profiler`, as one of `[dev-dependencies]`.
 //!
-//! The profiler is loaded as the runtime loads it: class factory, `QueryInterface`, `Initialize` with an information
-//! interface, all through the real COM tables; hooks are called in the convention of compiled code, and what they must keep
-//! is checked. Threads are real ones. What is faked is what the runtime knows: modules, types and methods come from the test.
+//! The profiler is loaded as the runtime loads it: class factory, `QueryInterface`, `Initialize`
+//! with an information interface, all through the real COM tables; hooks are called in the
+//! convention of compiled code, and what they must keep is checked. Threads are real ones. What is
+//! faked is what the runtime knows: modules, types and methods come from the test.
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU32, Ordering};
@@ -43,11 +45,12 @@
 //! # Ok::<(), clr_profiler::Error>(())
 //! ```
 //!
-//! What a real runtime does by itself, a test writes down: loads before their finish, compilations before calls. So it can
-//! also write what should not be: hooks before the compilation is said to be finished, a thread assigned twice, callbacks
-//! after `Shutdown`.
+//! What a real runtime does by itself, a test writes down: loads before their finish, compilations
+//! before calls. So it can also write what should not be: hooks before the compilation is said to
+//! be finished, a thread assigned twice, callbacks after `Shutdown`.
 //!
-//! What a real program does is recorded once, by a [`Recorder`], and played by [`FakeRuntime::recorded`] ever after.
+//! What a real program does is recorded once, by a [`Recorder`], and played by
+//! [`FakeRuntime::recorded`] ever after.
 
 #![warn(clippy::must_use_candidate, clippy::return_self_not_must_use)]
 #![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
@@ -101,7 +104,8 @@ pub use running::{Outcome, Running};
 
 /// A runtime to be: what the program consists of. [`load`](Self::load) starts it.
 ///
-/// Built from outside to inside: a class belongs to the module named last, a method to the class named last.
+/// Built from outside to inside: a class belongs to the module named last, a method to the class
+/// named last.
 pub struct FakeRuntime {
     world: World,
     module: usize,
@@ -150,8 +154,9 @@ impl FakeRuntime {
         self
     }
 
-    /// A field of the last class, whose type is `object`: the first of a class lies 8 bytes from the beginning of its objects,
-    /// each further one 8 bytes behind the one before. [`reference`](Self::reference) says what objects keep there.
+    /// A field of the last class, whose type is `object`: the first of a class lies 8 bytes from
+    /// the beginning of its objects, each further one 8 bytes behind the one before.
+    /// [`reference`](Self::reference) says what objects keep there.
     ///
     /// # Panics
     /// Without a class.
@@ -162,8 +167,9 @@ impl FakeRuntime {
         self
     }
 
-    /// A static field of the last class, whose type is `object`. The value lies in an object, at this offset in bytes from its
-    /// beginning, as the runtime keeps values of static fields in arrays; [`reference`](Self::reference) says what is there.
+    /// A static field of the last class, whose type is `object`. The value lies in an object, at
+    /// this offset in bytes from its beginning, as the runtime keeps values of static fields in
+    /// arrays; [`reference`](Self::reference) says what is there.
     ///
     /// # Panics
     /// Without a class.
@@ -183,8 +189,8 @@ impl FakeRuntime {
         self.method_with_signature(name, NOTHING)
     }
 
-    /// A method of the last class with its signature as the metadata encodes it: `[0x20, 0x01, 0x08, 0x0e]` is an instance
-    /// method that takes a string and returns an `int`.
+    /// A method of the last class with its signature as the metadata encodes it: `[0x20, 0x01,
+    /// 0x08, 0x0e]` is an instance method that takes a string and returns an `int`.
     ///
     /// # Panics
     /// Without a class.
@@ -249,8 +255,8 @@ impl FakeRuntime {
         world::thread_id(number)
     }
 
-    /// A new object of a class, of this size in bytes, at least 24. The object stays for the life of the runtime, unless a profiler believes that it
-    /// was collected or moved.
+    /// A new object of a class, of this size in bytes, at least 24. The object stays for the life
+    /// of the runtime, unless a profiler believes that it was collected or moved.
     ///
     /// # Panics
     /// Where there is no such class.
@@ -259,7 +265,8 @@ impl FakeRuntime {
         self.world.heap.allocate(class, bytes)
     }
 
-    /// `from` refers to `to`, at this offset in bytes from the object's beginning: a multiple of 8, from 8 on.
+    /// `from` refers to `to`, at this offset in bytes from the object's beginning: a multiple of 8,
+    /// from 8 on.
     ///
     /// # Panics
     /// Where there are no such objects, or there is no room.
@@ -291,26 +298,29 @@ impl FakeRuntime {
         self
     }
 
-    /// Events that happen, on the thread that asks, when the profiler asks for a collection; without a word nothing does, and the
-    /// collection succeeds.
+    /// Events that happen, on the thread that asks, when the profiler asks for a collection;
+    /// without a word nothing does, and the collection succeeds.
     #[must_use]
     pub fn on_force_gc(mut self, events: &[Event]) -> Self {
         self.collection = events.to_vec();
         self
     }
 
-    /// The first so many attempts of the profiler to suspend the program find another suspension under way.
+    /// The first so many attempts of the profiler to suspend the program find another suspension
+    /// under way.
     #[must_use]
     pub fn refuse_suspensions(mut self, attempts: u32) -> Self {
         self.world.suspension.refusals = attempts;
         self
     }
 
-    /// The program of a recording that a [`Recorder`] made, or a test wrote, and what happened in it.
+    /// The program of a recording that a [`Recorder`] made, or a test wrote, and what happened in
+    /// it.
     ///
-    /// A line is the number of a thread, the event by its name in [`Event`], and its values, separated by tabs. Things have names
-    /// of their own (a letter and a number: `m1` a module, `a1` an assembly, `c2` a class, `f3` a function, `o4` an object, `t5` a thread), which
-    /// lines of the form `f3 = Module!Namespace.Type::Method` explain.
+    /// A line is the number of a thread, the event by its name in [`Event`], and its values,
+    /// separated by tabs. Things have names of their own (a letter and a number: `m1` a module,
+    /// `a1` an assembly, `c2` a class, `f3` a function, `o4` an object, `t5` a thread), which lines
+    /// of the form `f3 = Module!Namespace.Type::Method` explain.
     ///
     /// ```
     /// use clr_profiler_fake::FakeRuntime;
@@ -327,17 +337,18 @@ impl FakeRuntime {
         script::read(text)
     }
 
-    /// Loads the profiler and calls its `initialize`, on this thread, which is thread 0 of the program. The profiler is never
-    /// freed, as in a real program.
+    /// Loads the profiler and calls its `initialize`, on this thread, which is thread 0 of the
+    /// program. The profiler is never freed, as in a real program.
     ///
     /// # Errors
-    /// The profiler's refusal, or what it was refused: the code that its `Initialize` gave the runtime.
+    /// The profiler's refusal, or what it was refused: the code that its `Initialize` gave the
+    /// runtime.
     pub fn load<P: Profiler>(self) -> Result<Running<P>> {
         Running::start(self, None, |then| Loader::of_then(then))
     }
 
-    /// Loads callbacks that a closure of the test's makes in the place of `initialize`: with a configuration that a library
-    /// would take from its environment.
+    /// Loads callbacks that a closure of the test's makes in the place of `initialize`: with a
+    /// configuration that a library would take from its environment.
     ///
     /// # Errors
     /// As for [`load`](Self::load).

@@ -14,8 +14,9 @@ use clr_profiler::{
 
 type Choice = Box<dyn Fn(&FunctionName) -> bool + Send + Sync>;
 
-/// A profiler that records a program: loads, threads, exceptions, and compilations and calls of chosen functions, with their
-/// stack pointers. [`FakeRuntime::recorded`](super::FakeRuntime::recorded) reads what it writes.
+/// A profiler that records a program: loads, threads, exceptions, and compilations and calls of
+/// chosen functions, with their stack pointers.
+/// [`FakeRuntime::recorded`](super::FakeRuntime::recorded) reads what it writes.
 ///
 /// A library that is nothing but a recorder:
 ///
@@ -29,14 +30,15 @@ type Choice = Box<dyn Fn(&FunctionName) -> bool + Send + Sync>;
 /// # fn main() {}
 /// ```
 ///
-/// The recorder is a tool for tests, not for production: its hooks write to a file. The end of a program that crashes is
-/// lost.
+/// The recorder is a tool for tests, not for production: its hooks write to a file. The end of a
+/// program that crashes is lost.
 pub struct Recorder {
     state: Arc<State>,
 }
 
 impl Recorder {
-    /// Records into the file at `path`; compilations and calls of those functions that `choice` says yes to.
+    /// Records into the file at `path`; compilations and calls of those functions that `choice`
+    /// says yes to.
     ///
     /// # Errors
     /// A sentence with the file's name where it can't be created.
@@ -261,7 +263,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// An argument as a word of the recording.
 trait Word {
-    /// The word; `asks` says whether the runtime may be asked for names. `None` for what recordings don't have.
+    /// The word; `asks` says whether the runtime may be asked for names. `None` for what recordings
+    /// don't have.
     fn word(&self, state: &State, asks: bool) -> Option<String>;
 }
 
@@ -290,7 +293,8 @@ words! {
     bool: |_it, _, _| None;
 }
 
-/// Makes `record!`, which writes a method of the trait: it records the callback under the runtime's name for it.
+/// Makes `record!`, which writes a method of the trait: it records the callback under the runtime's
+/// name for it.
 macro_rules! define_record {
     ($($mode:ident $runtime_name:ident as $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty = $default:expr)?;)*) => {
         macro_rules! record {

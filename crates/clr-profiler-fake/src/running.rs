@@ -58,7 +58,8 @@ impl<P: Callbacks + 'static> Running<P> {
             let mut world = world.lock();
             world.is_attach = client_data.is_some();
             world.phase = Phase::Initializing;
-            // The profiler is loaded before there is a managed thread, or attached by a thread that is none.
+            // The profiler is loaded before there is a managed thread, or attached by a thread that
+            // is none.
             world.thread(0).is_managed = false;
         }
         let notification_only = callback.is_notification_only();
@@ -103,13 +104,15 @@ impl<P: Callbacks + 'static> Running<P> {
         self.world.lock().events
     }
 
-    /// Queries of the profiler that the fake runtime does not implement, and how often each was made. The answer was `E_NOTIMPL`.
+    /// Queries of the profiler that the fake runtime does not implement, and how often each was
+    /// made. The answer was `E_NOTIMPL`.
     #[must_use]
     pub fn unanswered(&self) -> Vec<(&'static str, u64)> {
         self.world.lock().unanswered.iter().map(|(method, times)| (*method, *times)).collect()
     }
 
-    /// IL and flags that the profiler set for methods that were compiled again, in the order in which it was asked.
+    /// IL and flags that the profiler set for methods that were compiled again, in the order in
+    /// which it was asked.
     #[must_use]
     pub fn rejit_parameters(&self) -> Vec<ReJitParameters> {
         self.world.lock().code.parameters().to_vec()
@@ -145,8 +148,9 @@ impl<P: Callbacks + 'static> Running<P> {
         self.world.lock().phase == Phase::Detaching
     }
 
-    /// From now on the function's identifier stands for another method of its class: identifiers are used again once what they
-    /// named was unloaded. The function is compiled again before it is called.
+    /// From now on the function's identifier stands for another method of its class: identifiers
+    /// are used again once what they named was unloaded. The function is compiled again before it
+    /// is called.
     ///
     /// # Panics
     /// For an identifier that no function has.
@@ -156,7 +160,8 @@ impl<P: Callbacks + 'static> Running<P> {
         world.mapped.remove(&function);
     }
 
-    /// Runs code of the test as a thread of the program, for instance to see what the profiler keeps for that thread.
+    /// Runs code of the test as a thread of the program, for instance to see what the profiler
+    /// keeps for that thread.
     ///
     /// # Panics
     /// When the code does.
@@ -217,7 +222,7 @@ impl<P: Callbacks + 'static> Running<P> {
     fn call(&mut self, thread: usize, hook: Hook, function: FunctionId, sp: Option<usize>) -> Outcome {
         let (world, hooks) = (self.world.clone(), self.hooks.clone());
         let called = self.threads.run(thread, move || {
-            // Code that nobody saw being compiled was compiled all the same.
+            // Code whose compilation was not seen was compiled all the same.
             if !world.lock().mapped.contains_key(&function) {
                 map(&world, function);
             }
@@ -267,7 +272,8 @@ impl Shared {
 /// The outermost call's stack pointer; each callee's is this much lower.
 const STACK: usize = 0x7fff_0000_0000;
 const FRAME: usize = 0x40;
-/// Distance below the thrower that the runtime's own frames reach, on which filters, finally and catch blocks stand.
+/// Distance below the thrower that the runtime's own frames reach, on which filters, finally and
+/// catch blocks stand.
 const THROWING: usize = 0x4000;
 
 impl super::world::World {
@@ -332,7 +338,8 @@ impl Thread {
         self.stack.iter().rposition(|activation| activation.function == function)
     }
 
-    /// A block of `owner` begins: what the runtime then says about it, and, but for filters, the end of what it had called.
+    /// A block of `owner` begins: what the runtime then says about it, and, but for filters, the
+    /// end of what it had called.
     fn block(&mut self, kind: u32, owner: FunctionId) {
         let found = self.activation(owner).map(|at| self.stack[at].sp - 0x10);
         let Some(frame_pointer) = self.given.take().or(found) else {

@@ -1,4 +1,5 @@
-//! The fake runtime's threads: real ones, so that data per thread is what it is in a program, working one after another.
+//! The fake runtime's threads: real ones, so that data per thread is what it is in a program,
+//! working one after another.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -39,7 +40,8 @@ struct Worker {
 pub(super) struct Threads(BTreeMap<usize, Worker>);
 
 impl Threads {
-    /// Runs `job` as thread `number`, which begins now if it has not, and waits for it. Thread 0 is the caller itself.
+    /// Runs `job` as thread `number`, which begins now if it has not, and waits for it. Thread 0 is
+    /// the caller itself.
     pub(super) fn run<R: Send + 'static>(&mut self, number: usize, job: impl FnOnce() -> R + Send + 'static) -> R {
         if number == 0 {
             return as_thread(0, job);

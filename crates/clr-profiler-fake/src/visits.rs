@@ -14,7 +14,8 @@ const STACK_ABORTED: HResult = HResult(0x8013_1361_u32 as i32);
 const INVALID: HRESULT = HRESULT(HResult::INVALID_ARGUMENT.0);
 
 impl World {
-    /// Function and stack pointer of the calls on a thread's stack, the innermost first; 0 is the calling thread.
+    /// Function and stack pointer of the calls on a thread's stack, the innermost first; 0 is the
+    /// calling thread.
     fn stack(&self, thread: usize) -> Result<Vec<(usize, usize)>, HResult> {
         if !self.events.contains(Events::ENABLE_STACK_SNAPSHOT) {
             return Err(HResult::INCONSISTENT_WITH_FLAGS);
@@ -36,7 +37,8 @@ impl World {
     }
 }
 
-/// Visits the frames of a stack. Each frame's address is its call's stack pointer: there is no code to return to.
+/// Visits the frames of a stack. Each frame's address is its call's stack pointer: there is no code
+/// to return to.
 pub(super) fn frames(
     world: &Shared,
     thread: usize,
@@ -49,7 +51,8 @@ pub(super) fn frames(
     };
     let Some(visit) = visit else { return INVALID };
     for (function, sp) in frames {
-        // SAFETY: the profiler's callback with its data; the world is not locked, so it may ask back.
+        // SAFETY: the profiler's callback with its data; the world is not locked, so it may ask
+        // back.
         if unsafe { visit(function, sp, 0, 0, std::ptr::null(), data) } != HRESULT(0) {
             return HRESULT(STACK_ABORTED.0);
         }
@@ -68,7 +71,8 @@ pub(super) fn references(
     let (Ok(offsets), Some(visit)) = (offsets, visit) else { return INVALID };
     for offset in offsets {
         let place = std::ptr::with_exposed_provenance_mut(object + offset);
-        // SAFETY: the profiler's callback with its data; the place lies in the object, and the world is not locked.
+        // SAFETY: the profiler's callback with its data; the place lies in the object, and the
+        // world is not locked.
         if !unsafe { visit(object, place, data) }.as_bool() {
             break;
         }

@@ -48,7 +48,8 @@ impl<'t> Reader<'t> {
         if let Some(id) = self.known.get(word) {
             return Ok(*id);
         }
-        // A word that nobody explains stands for itself: what was not named before it was gone.
+        // A word without an explanation stands for itself: what it refers to was gone before it was
+        // named.
         let meaning = self.meanings.get(word).copied().unwrap_or(word);
         let id = make(self, meaning)?;
         self.known.insert(word, id);

@@ -1,4 +1,5 @@
-//! State of a fake runtime: modules, types, methods, objects and threads, and what the profiler asked for.
+//! State of a fake runtime: modules, types, methods, objects and threads, and what the profiler
+//! asked for.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CString, c_void};
@@ -67,7 +68,8 @@ pub(super) struct Thread {
     /// 0 before it was assigned to one.
     pub(super) os_thread: u32,
     pub(super) stack: Vec<Activation>,
-    /// Stack pointer below which code called by an exception is entered: the frames that threw are still there.
+    /// Stack pointer below which code called by an exception is entered: the frames that threw are
+    /// still there.
     pub(super) thrown_at: Option<usize>,
     pub(super) clause: COR_PRF_EX_CLAUSE_INFO,
     /// The test has given the frame pointer of the block that begins next.
@@ -273,7 +275,8 @@ pub(super) const fn thread_id(number: usize) -> ThreadId {
     ids::thread(THREADS + number * STEP)
 }
 
-/// An identifier that nothing has: what the runtime answers for those of things that are not, or not yet, there.
+/// An identifier that nothing has: what the runtime answers for those of things that are not, or
+/// not yet, there.
 fn index(id: usize, base: usize, len: usize) -> Result<usize, HResult> {
     let offset = id.checked_sub(base).filter(|offset| offset.is_multiple_of(STEP));
     offset.map(|offset| offset / STEP).filter(|index| *index < len).ok_or(HResult::INVALID_ARGUMENT)

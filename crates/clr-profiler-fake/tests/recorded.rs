@@ -1,4 +1,5 @@
-//! A program is recorded on a real runtime and played by the fake one: the call stacks must come out as the program says.
+//! A program is recorded on a real runtime and played by the fake one: the call stacks must come
+//! out as the program says.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

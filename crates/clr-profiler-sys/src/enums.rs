@@ -249,7 +249,7 @@ named_enum! {
         COR_PRF_EVENTPIPE_GUID = 17;
         /// A terminated UTF-16 string.
         COR_PRF_EVENTPIPE_STRING = 18;
-        /// An array; the element type stands beside.
+        /// An array; the element type stands next to it.
         COR_PRF_EVENTPIPE_ARRAY = 19;
     }
 }

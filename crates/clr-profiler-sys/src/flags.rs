@@ -1,14 +1,17 @@
-//! The event mask: which events a profiler receives and what the runtime must do differently (corprof.idl).
+//! The event mask: which events a profiler receives and what the runtime must do differently
+//! (corprof.idl).
 //!
-//! Two words go to `ICorProfilerInfo5::SetEventMask2`. A flag of an *immutable* set can only be chosen in `Initialize`; one outside the
-//! *allowable after attach* set is refused to a profiler that attached (`CORPROF_E_UNSUPPORTED_FOR_ATTACHING_PROFILER`), one outside the
-//! *notification* set to a notification-only one.
+//! Two words go to `ICorProfilerInfo5::SetEventMask2`. A flag of an *immutable* set can only be
+//! chosen in `Initialize`; one outside the *allowable after attach* set is refused to a profiler
+//! that attached (`CORPROF_E_UNSUPPORTED_FOR_ATTACHING_PROFILER`), one outside the *notification*
+//! set to a notification-only one.
 
 /// No events (low word).
 pub const COR_PRF_MONITOR_NONE: u32 = 0;
 
 named_flags! {
-    /// Every single flag of the low word with its name, by value. The two remoting flags below hold the bit of `COR_PRF_MONITOR_REMOTING` too.
+    /// Every single flag of the low word with its name, by value. The two remoting flags below hold
+    /// the bit of `COR_PRF_MONITOR_REMOTING` too.
     MONITOR_NAMES {
         /// Unloads of functions; never raised by CoreCLR.
         COR_PRF_MONITOR_FUNCTION_UNLOADS = 0x0000_0001;
@@ -24,7 +27,8 @@ named_flags! {
         COR_PRF_MONITOR_JIT_COMPILATION = 0x0000_0020;
         /// Exceptions: throw, search, unwind, catch.
         COR_PRF_MONITOR_EXCEPTIONS = 0x0000_0040;
-        /// Garbage collections with moves, survivors, references and roots. Switches background GC off.
+        /// Garbage collections with moves, survivors, references and roots. Switches background GC
+        /// off.
         COR_PRF_MONITOR_GC = 0x0000_0080;
         /// Each allocation. Needs `COR_PRF_ENABLE_OBJECT_ALLOCATED`.
         COR_PRF_MONITOR_OBJECT_ALLOCATED = 0x0000_0100;
@@ -32,9 +36,11 @@ named_flags! {
         COR_PRF_MONITOR_THREADS = 0x0000_0200;
         /// Remoting; dead on CoreCLR.
         COR_PRF_MONITOR_REMOTING = 0x0000_0400;
-        /// Calls and returns between managed and native code. Makes cheap P/Invokes tens of times slower.
+        /// Calls and returns between managed and native code. Makes cheap P/Invokes tens of times
+        /// slower.
         COR_PRF_MONITOR_CODE_TRANSITIONS = 0x0000_0800;
-        /// Enter, leave and tail-call hooks. Not in the immutable set, but cannot be cleared once hooks are set in `Initialize`.
+        /// Enter, leave and tail-call hooks. Not in the immutable set, but cannot be cleared once
+        /// hooks are set in `Initialize`.
         COR_PRF_MONITOR_ENTERLEAVE = 0x0000_1000;
         /// COM-callable wrappers; Windows.
         COR_PRF_MONITOR_CCW = 0x0000_2000;
@@ -186,7 +192,8 @@ pub const COR_PRF_HIGH_MONITOR_IMMUTABLE: u32 = COR_PRF_HIGH_DISABLE_TIERED_COMP
 mod tests {
     use super::*;
 
-    /// The sums of the sets, worked out from the tables of the reference rather than from the constants above.
+    /// The sums of the sets, worked out from the tables of the reference rather than from the
+    /// constants above.
     #[test]
     fn sets_have_the_bits_of_the_reference() {
         assert_eq!(COR_PRF_ALLOWABLE_AFTER_ATTACH, 0x1005_02FE);

@@ -1,4 +1,5 @@
-//! Functions of the profiler that the runtime calls: mappers, hooks and the callbacks of enumerations (corprof.idl).
+//! Functions of the profiler that the runtime calls: mappers, hooks and the callbacks of
+//! enumerations (corprof.idl).
 
 use core::ffi::c_void;
 
@@ -38,7 +39,8 @@ pub type FunctionLeave2 = unsafe extern "system" fn(
 pub type FunctionTailcall2 =
     unsafe extern "system" fn(func_id: FunctionID, client_data: usize, frame: COR_PRF_FRAME_INFO);
 
-/// Enter hook, third form. Compiled code calls it with a register convention of its own: it must be an assembly stub.
+/// Enter hook, third form. Compiled code calls it with a register convention of its own: it must be
+/// an assembly stub.
 pub type FunctionEnter3 = unsafe extern "system" fn(id: FunctionIDOrClientID);
 /// Leave hook, third form. An assembly stub, as for [`FunctionEnter3`].
 pub type FunctionLeave3 = unsafe extern "system" fn(id: FunctionIDOrClientID);
@@ -52,7 +54,8 @@ pub type FunctionLeave3WithInfo = unsafe extern "system" fn(id: FunctionIDOrClie
 /// Tail-call hook with info; an ordinary function.
 pub type FunctionTailcall3WithInfo = unsafe extern "system" fn(id: FunctionIDOrClientID, elt_info: COR_PRF_ELT_INFO);
 
-/// Called for each frame of `DoStackSnapshot`; `func_id` 0 stands for a run of native frames. A failure stops the walk.
+/// Called for each frame of `DoStackSnapshot`; `func_id` 0 stands for a run of native frames. A
+/// failure stops the walk.
 pub type StackSnapshotCallback = unsafe extern "system" fn(
     func_id: FunctionID,
     ip: usize,
@@ -69,7 +72,8 @@ pub type ObjectReferenceCallback =
 /// Called for each object by `EnumerateGCHeapObjects`; false stops.
 pub type ObjectCallback = unsafe extern "system" fn(object: ObjectID, callback_state: *mut c_void) -> BOOL;
 
-/// Called when a provider of the profiler's own is enabled or disabled. `source_id` points to a GUID's 16 bytes.
+/// Called when a provider of the profiler's own is enabled or disabled. `source_id` points to a
+/// GUID's 16 bytes.
 pub type EventPipeProviderCallback = unsafe extern "system" fn(
     source_id: *const u8,
     is_enabled: u32,

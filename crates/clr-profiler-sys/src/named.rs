@@ -1,6 +1,7 @@
 //! Constants that know their names.
 
-/// Declares a 32-bit enumeration of the interface definitions: a transparent struct, its constants and their names.
+/// Declares a 32-bit enumeration of the interface definitions: a transparent struct, its constants
+/// and their names.
 macro_rules! named_enum {
     (
         $(#[$meta:meta])* $name:ident

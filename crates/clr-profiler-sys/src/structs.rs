@@ -18,7 +18,8 @@ pub struct COR_PRF_FUNCTION_ARGUMENT_RANGE {
     pub length: u32,
 }
 
-/// Places of the arguments of a call: a header and `num_ranges` ranges, of which the declaration shows the first.
+/// Places of the arguments of a call: a header and `num_ranges` ranges; the declaration shows the
+/// first range.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct COR_PRF_FUNCTION_ARGUMENT_INFO {
@@ -130,7 +131,8 @@ pub struct COR_IL_MAP {
 pub struct COR_FIELD_OFFSET {
     /// Token of the field.
     pub field: mdFieldDef,
-    /// Offset in bytes, from the object's start (profiling) or the first field (metadata); all ones when not known.
+    /// Offset in bytes, from the object's start (profiling) or the first field (metadata); all ones
+    /// when not known.
     pub offset: u32,
 }
 
@@ -260,7 +262,8 @@ mod tests {
 
     use super::*;
 
-    /// Sizes and the offsets behind padding, worked out by hand from the definitions for 64-bit targets.
+    /// Sizes and the offsets behind padding, worked out by hand from the definitions for 64-bit
+    /// targets.
     #[test]
     fn layout_is_that_of_the_definitions() {
         assert_eq!(size_of::<COR_PRF_FUNCTION_ARGUMENT_RANGE>(), 16);

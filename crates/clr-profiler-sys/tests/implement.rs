@@ -1,4 +1,5 @@
-//! An object made with `windows_core::implement` for the newest callback level, used through raw tables as the runtime would.
+//! An object made with `windows_core::implement` for the newest callback level, used through raw
+//! tables as the runtime would.
 
 use core::ffi::c_void;
 use core::ptr::null_mut;
@@ -148,7 +149,7 @@ fn query(object: *mut c_void, iid: &GUID) -> Result<*mut c_void, HRESULT> {
 }
 
 fn release(object: *mut c_void) -> u32 {
-    // SAFETY: `object` is a live interface pointer, of which the caller gives up one reference.
+    // SAFETY: `object` is a live interface pointer; the caller gives up one reference to it.
     unsafe { ((**object.cast::<*const IUnknown_Vtbl>()).Release)(object) }
 }
 

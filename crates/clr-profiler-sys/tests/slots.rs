@@ -1,5 +1,5 @@
-//! Every interface's id and every method's slot, against the table in `interfaces.txt`, and that table against the project's runtime
-//! reference where it is at hand.
+//! Every interface's id and every method's slot, against the table in `interfaces.txt`, and that
+//! table against the project's runtime reference where it is at hand.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -46,8 +46,9 @@ fn expected() -> BTreeMap<String, Row> {
     rows
 }
 
-/// Adds what the compiler made of an interface. A method's slot is its offset in the table; `last` comes from the table's size, so a
-/// method that the declaration has and the list below lacks is seen.
+/// Adds what the compiler made of an interface. A method's slot is its offset in the table; `last`
+/// comes from the table's size, so a method that the declaration has and the list below lacks is
+/// seen.
 macro_rules! compiled {
     ($rows:ident; $( $interface:ident $vtbl:ident: $($method:ident)*; )*) => { $({
         let slots = [ $( core::mem::offset_of!($vtbl, $method) / POINTER, )* ];
@@ -227,7 +228,8 @@ fn ids_and_slots_are_those_of_the_table() {
     assert_eq!(compiled.len(), expected.len());
 }
 
-/// Rows of the interface tables: name and id in backquotes, the slot range with a dash, names with an optional return type.
+/// Rows of the interface tables: name and id in backquotes, the slot range with a dash, names with
+/// an optional return type.
 fn reference(text: &str) -> BTreeMap<String, Row> {
     let mut rows = BTreeMap::new();
     for line in text.lines() {

@@ -1,7 +1,8 @@
 //! A profiler that counts calls by caller and callee, right through exceptions and tail calls.
 //!
-//! It writes lines `calls NAME N`, `edge CALLER -> CALLEE N`, `depth NAME N` (deepest recursion) and
-//! `signature [ASSEMBLY]SIGNATURE 1` to the file named by `CALL_EDGES_OUTPUT` when the program ends. The framework's own tests run it on programs that know their answer.
+//! It writes lines `calls NAME N`, `edge CALLER -> CALLEE N`, `depth NAME N` (deepest recursion)
+//! and `signature [ASSEMBLY]SIGNATURE 1` to the file named by `CALL_EDGES_OUTPUT` when the program
+//! ends. The framework's own tests run it on programs that know their answer.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;

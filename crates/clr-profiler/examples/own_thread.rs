@@ -1,6 +1,7 @@
-//! A thread of the profiler's own: what the runtime answers it from its first moment, what it sees of other threads, and when
-//! it ends. A line per check goes to the file named by `OWN_THREAD_OUTPUT`: the first ones when the thread has begun, then
-//! the last at the program's end.
+//! A thread of the profiler's own: what the runtime answers it from its first moment, what it sees
+//! of other threads, and when it ends. A line per check goes to the file named by
+//! `OWN_THREAD_OUTPUT`: the first ones when the thread has begun, then the last at the program's
+//! end.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -98,7 +99,8 @@ impl State {
         self.line(format_args!("types on an adopted thread: {:?}", self.ask_for_types()));
     }
 
-    /// Answers about a type of the core library that nobody has loaded so far, and about a queue of such objects.
+    /// Answers about a type of the core library that has not been loaded so far, and about a queue
+    /// of such objects.
     fn ask_for_types(&self) -> Result<[&'static str; 2]> {
         let path = |module| self.info.module_info(module).map(|module| module.path).unwrap_or_default();
         let is_core = |module: &ModuleId| path(*module).ends_with("/System.Private.CoreLib.dll");

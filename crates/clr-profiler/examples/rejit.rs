@@ -1,6 +1,8 @@
-//! Gives a method of a running program other IL and takes it back. Each file that appears in the folder named by `REJIT_FOLDER` is an
-//! order: `change` makes `Counter.Program::Step` do nothing, `revert` brings its own code back, `detach` asks the
-//! runtime to let the profiler go, `count` lets `Step` count its calls and their ends by itself; a file `change done` and the like says that the runtime was asked. At the end `log` tells what the runtime told.
+//! Gives a method of a running program other IL and takes it back. Each file that appears in the
+//! folder named by `REJIT_FOLDER` is an order: `change` makes `Counter.Program::Step` do nothing,
+//! `revert` brings its own code back, `detach` asks the runtime to let the profiler go, `count`
+//! lets `Step` count its calls and their ends by itself; a file `change done` and the like says
+//! that the runtime was asked. At the end `log` tells what the runtime told.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

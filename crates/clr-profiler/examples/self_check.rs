@@ -1,6 +1,6 @@
-//! A profiler that asks the runtime about one method in every way the framework has, and checks the answers against each
-//! other and against what it knows of the fixture `Names`. It writes a line per check to the file named by
-//! `SELF_CHECK_OUTPUT`.
+//! A profiler that asks the runtime about one method in every way the framework has, and checks the
+//! answers against each other and against what it knows of the fixture `Names`. It writes a line
+//! per check to the file named by `SELF_CHECK_OUTPUT`.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::{Mutex, PoisonError};
@@ -97,7 +97,8 @@ impl SelfCheck {
         let starts = info.code_starts(function, ReJitId::NULL)?;
         self.check("starts", starts.first().map(|start| start.address()), code.first().map(|range| range.start));
         for start in starts {
-            // SAFETY: the function is compiled, or its precompiled code prepared, and the code begins there.
+            // SAFETY: the function is compiled, or its precompiled code prepared, and the code
+            // begins there.
             let (found, _) = unsafe { info.function_at(start.address()) }?;
             self.check("found by address", found, function);
             let has_start = |range: &CodeRange| range.contains(start.address());

@@ -1,5 +1,6 @@
-//! Arguments, results and exact type arguments of the methods of an assembly, named by `SLOW_HOOKS_ASSEMBLY`, by hooks with
-//! information: a line per event, and one per instantiation, in the file named by `SLOW_HOOKS_OUTPUT`.
+//! Arguments, results and exact type arguments of the methods of an assembly, named by
+//! `SLOW_HOOKS_ASSEMBLY`, by hooks with information: a line per event, and one per instantiation,
+//! in the file named by `SLOW_HOOKS_OUTPUT`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -24,18 +24,21 @@ pub struct MethodToWrite<'m> {
 
 /// Author of changes in methods.
 pub trait BodyWriter: Send + Sync {
-    /// Code that is to be inserted into a method; [`Edits::new`] for a method that is to stay as it is. Asked on the thread
-    /// that loads the module or compiles the method, once for each time that a body is written.
+    /// Code that is to be inserted into a method; [`Edits::new`] for a method that is to stay as it
+    /// is. Asked on the thread that loads the module or compiles the method, once for each time
+    /// that a body is written.
     ///
     /// # Errors
     /// A reason why the method must stay as it is, for all authors.
     fn edits(&self, method: &MethodToWrite<'_>) -> Result<Edits>;
 }
 
-/// Arbiter of changed IL: asks each author what is wanted of a method, and gives the runtime one body with all of it.
+/// Arbiter of changed IL: asks each author what is wanted of a method, and gives the runtime one
+/// body with all of it.
 ///
-/// Where several want something at one place, the first author's code runs first before and last after. New local variables
-/// ([`Edits::new_local`]) get their numbers here, and code at exits ([`Edits::at_exits`]) gets one for the result.
+/// Where several want something at one place, the first author's code runs first before and last
+/// after. New local variables ([`Edits::new_local`]) get their numbers here, and code at exits
+/// ([`Edits::at_exits`]) gets one for the result.
 pub struct BodyWriters {
     info: ProfilerInfo,
     writers: Vec<Arc<dyn BodyWriter>>,
@@ -55,7 +58,7 @@ pub struct WrittenBody {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct WrittenModule {
-    /// Methods with a body that nobody wanted to change.
+    /// Methods with a body that no author wanted to change.
     pub unchanged: usize,
     /// Methods that have got another body.
     pub changed: usize,
@@ -78,14 +81,17 @@ impl BodyWriters {
     }
 
     /// Gives all methods of a module their bodies, before any of them is compiled or inlined: in
-    /// [`module_load_finished`](crate::Callbacks::module_load_finished). Precompiled code goes unchanged all the same, unless
-    /// [`jit_cached_function_search_started`](crate::Callbacks::jit_cached_function_search_started) refuses it.
+    /// [`module_load_finished`](crate::Callbacks::module_load_finished). Precompiled code goes
+    /// unchanged all the same, unless
+    /// [`jit_cached_function_search_started`](crate::Callbacks::jit_cached_function_search_started)
+    /// refuses it.
     ///
     /// # Errors
     /// The runtime's error for the module as a whole.
     ///
     /// # Safety
-    /// As for [`ProfilerInfo::set_il_function_body`]: what the authors insert must be right for each method.
+    /// As for [`ProfilerInfo::set_il_function_body`]: what the authors insert must be right for
+    /// each method.
     pub unsafe fn write_module(&self, module: ModuleId) -> Result<WrittenModule> {
         let metadata = self.info.module_metadata(module)?;
         // Methods outside of types belong to the type `<Module>`, which no list has.
@@ -129,12 +135,13 @@ impl BodyWriters {
     }
 
     /// Gives a method the body that its authors want now, made of the module's own: in
-    /// [`jit_compilation_started`](crate::Callbacks::jit_compilation_started), for the compilation that begins and later ones.
-    /// Says whether an author wanted a change.
+    /// [`jit_compilation_started`](crate::Callbacks::jit_compilation_started), for the compilation
+    /// that begins and later ones. Says whether an author wanted a change.
     ///
-    /// A method whose code runs may be compiled in the middle of a loop by the runtime (on-stack replacement), at an offset of
-    /// the body that the running code is of. So every body that a method is given must have the instructions at the same
-    /// offsets, the same local variables and the same blocks: what is wanted no more has to become as many `nop`s.
+    /// A method whose code runs may be compiled in the middle of a loop by the runtime (on-stack
+    /// replacement), at an offset of the body that the running code is of. So every body that a
+    /// method is given must have the instructions at the same offsets, the same local variables and
+    /// the same blocks: what is wanted no more has to become as many `nop`s.
     ///
     /// # Errors
     /// The runtime's error; a sentence where the method can't be changed as wanted.
@@ -149,7 +156,8 @@ impl BodyWriters {
     }
 
     /// Offsets of a method's instructions before and in the body that its authors want: for
-    /// [`ProfilerInfo::set_il_map`], by which debuggers and stack traces find lines again. None where nobody wants a change.
+    /// [`ProfilerInfo::set_il_map`], by which debuggers and stack traces find lines again. None
+    /// where no author wants a change.
     ///
     /// # Errors
     /// As for [`write_anew`](Self::write_anew).
@@ -158,13 +166,15 @@ impl BodyWriters {
         moves(&body)
     }
 
-    /// Bodies that the authors want for some of a module's methods, made of the module's own code, for
-    /// [`get_rejit_parameters`](crate::Callbacks::get_rejit_parameters): what can't be changed as wanted is known before the runtime
-    /// is asked to compile anything again. `None` for a method that nobody wants to change. Where the runtime may be asked, from
+    /// Bodies that the authors want for some of a module's methods, made of the module's own code,
+    /// for [`get_rejit_parameters`](crate::Callbacks::get_rejit_parameters): what can't be changed
+    /// as wanted is known before the runtime is asked to compile anything again. `None` for a
+    /// method that no author wants to change. Where the runtime may be asked, from
     /// `ModuleAttachedToAssembly` on.
     ///
     /// # Errors
-    /// The runtime's error for the module as a whole; for a method as of [`write_anew`](Self::write_anew).
+    /// The runtime's error for the module as a whole; for a method as of
+    /// [`write_anew`](Self::write_anew).
     pub fn written_bodies(&self, module: ModuleId, methods: &[Token]) -> Result<Vec<Result<Option<WrittenBody>>>> {
         let metadata = self.info.module_metadata(module)?;
         let written = |method: &Token| {
@@ -192,7 +202,8 @@ impl BodyWriters {
     }
 
     /// Gives a method that is compiled again its body: in
-    /// [`get_rejit_parameters`](crate::Callbacks::get_rejit_parameters). Says whether an author wanted a change.
+    /// [`get_rejit_parameters`](crate::Callbacks::get_rejit_parameters). Says whether an author
+    /// wanted a change.
     ///
     /// # Errors
     /// The runtime's error; a sentence where the method can't be changed as wanted.
@@ -206,7 +217,7 @@ impl BodyWriters {
         Ok(true)
     }
 
-    /// The body with what all authors want, `None` where nobody wants anything.
+    /// The body with what all authors want, `None` where no author wants anything.
     fn changed(
         &self,
         module: ModuleId,
@@ -227,7 +238,8 @@ impl BodyWriters {
         Ok(Some(body))
     }
 
-    /// Adds the local variables that the edits need: their own, and one for the method's result where code runs at its exits.
+    /// Adds the local variables that the edits need: their own, and one for the method's result
+    /// where code runs at its exits.
     fn give_locals(
         &self,
         module: ModuleId,

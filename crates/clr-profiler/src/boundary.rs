@@ -1,8 +1,9 @@
 //! The panic boundary between the runtime and a profiler's code.
 //!
-//! A panic that leaves an `extern "C"` function ends the process. So each callback and each hook runs inside [`guard`],
-//! which catches it, counts it and lets the program run on. The standard panic hook would print to the program's stderr;
-//! the framework replaces it, in this library's own copy of the standard library, by one that keeps the first messages.
+//! A panic that leaves an `extern "C"` function ends the process. So each callback and each hook
+//! runs inside [`guard`], which catches it, counts it and lets the program run on. The standard
+//! panic hook would print to the program's stderr; the framework replaces it, in this library's own
+//! copy of the standard library, by one that keeps the first messages.
 
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +16,8 @@ static SILENCE: Once = Once::new();
 /// Longest message kept, in bytes.
 const MESSAGE_LIMIT: usize = 512;
 
-/// Number of panics that the framework has caught at the edge to the runtime since the library was loaded.
+/// Number of panics that the framework has caught at the edge to the runtime since the library was
+/// loaded.
 #[must_use]
 pub fn panics_caught() -> u64 {
     CAUGHT.load(Ordering::Relaxed)
@@ -40,7 +42,8 @@ pub(crate) fn guard<R>(fallback: R, body: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Makes panics silent: the program's stderr is not ours. Called once, when the runtime asks for the class factory.
+/// Makes panics silent: the program's stderr is not ours. Called once, when the runtime asks for
+/// the class factory.
 pub(crate) fn silence_panics() {
     SILENCE.call_once(|| panic::set_hook(Box::new(keep_first)));
 }

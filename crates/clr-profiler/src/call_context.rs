@@ -1,8 +1,10 @@
-//! Context of a call between runtime and profiler: in which kind of callback the thread is, so that queries which are not allowed
-//! there are refused with a sentence instead of hanging or crashing the program.
+//! Context of a call between runtime and profiler: in which kind of callback the thread is, so that
+//! queries which are not allowed there are refused with a sentence instead of hanging or crashing
+//! the program.
 //!
-//! Callbacks that lend objects are known in release builds too: a query that lets a collection run would leave the profiler
-//! with addresses of what has moved. Hooks are known in debug builds only, since release hooks pay nothing.
+//! Callbacks that lend objects are known in release builds too: a query that lets a collection run
+//! would leave the profiler with addresses of what has moved. Hooks are known in debug builds only,
+//! since release hooks pay nothing.
 
 use std::cell::Cell;
 
@@ -16,7 +18,8 @@ pub(crate) enum CallContext {
     Elsewhere,
     /// In an enter, leave or tail-call hook.
     Hook,
-    /// In a callback that lends objects, which stay where they are until it returns unless a query lets a collection run.
+    /// In a callback that lends objects, which stay where they are until it returns unless a query
+    /// lets a collection run.
     Objects,
     /// In a callback about objects while a collection runs.
     Collection,
@@ -55,7 +58,8 @@ pub(crate) fn outside_hooks(method: &'static str) -> Result<()> {
     }
 }
 
-/// Guard of queries about objects, types or metadata: allowed neither in hooks nor in callbacks about objects during a collection.
+/// Guard of queries about objects, types or metadata: allowed neither in hooks nor in callbacks
+/// about objects during a collection.
 pub(crate) fn outside_collections(method: &'static str) -> Result<()> {
     match CURRENT.get() {
         CallContext::Collection => refuse(method, "a callback about objects during a collection: they are being moved"),
@@ -73,7 +77,8 @@ pub(crate) fn where_objects_may_move(method: &'static str) -> Result<()> {
     }
 }
 
-/// Guard of what makes objects known: allowed where they stay where they are, in a callback that lends objects.
+/// Guard of what makes objects known: allowed where they stay where they are, in a callback that
+/// lends objects.
 pub(crate) fn where_objects_stay(method: &'static str) -> Result<()> {
     match CURRENT.get() {
         CallContext::Objects => Ok(()),

@@ -1,9 +1,10 @@
 //! A shadow stack per thread that the framework keeps right by itself.
 //!
-//! [`CallStacks`] is [`CallHooks`] and [`shadow_stack`](crate::shadow_stack) put together: hooks push and pop, the caller's
-//! stack pointer finds frames that exceptions left behind, and the exception callbacks, which the framework passes on by
-//! itself, put what filters, finally and catch blocks call under their own function. A profiler says what to do with each
-//! call ([`CallObserver`]) and may look at a thread's stack at any time ([`CallStacks::snapshot`]).
+//! [`CallStacks`] is [`CallHooks`] and [`shadow_stack`](crate::shadow_stack) put together: hooks
+//! push and pop, the caller's stack pointer finds frames that exceptions left behind, and the
+//! exception callbacks, which the framework passes on by itself, put what filters, finally and
+//! catch blocks call under their own function. A profiler says what to do with each call
+//! ([`CallObserver`]) and may look at a thread's stack at any time ([`CallStacks::snapshot`]).
 
 use std::cell::{Cell, RefCell};
 use std::ptr;
@@ -38,9 +39,10 @@ pub enum Block {
 
 /// Observer of the calls that [`CallStacks`] follows.
 ///
-/// All methods run on the thread that makes the call, in its hook: they must be short, must not ask the runtime and should
-/// not allocate much. What they keep goes into the thread's own `Data`. Calls of one thread come in order; each that was
-/// entered ends exactly once, by [`on_leave`](Self::on_leave), [`on_tailcall`](Self::on_tailcall) or
+/// All methods run on the thread that makes the call, in its hook: they must be short, must not ask
+/// the runtime and should not allocate much. What they keep goes into the thread's own `Data`.
+/// Calls of one thread come in order; each that was entered ends exactly once, by
+/// [`on_leave`](Self::on_leave), [`on_tailcall`](Self::on_tailcall) or
 /// [`on_unwind`](Self::on_unwind), or is still on the stack when the thread ends.
 #[expect(unused_variables, reason = "the defaults ignore their arguments; the names are documentation")]
 pub trait CallObserver: Send + Sync + 'static {
@@ -51,15 +53,18 @@ pub trait CallObserver: Send + Sync + 'static {
     fn on_enter(&self, data: &mut Self::Data, call: Call);
     /// A function is about to return.
     fn on_leave(&self, data: &mut Self::Data, call: Call) {}
-    /// A function ends because the one it calls last takes its place; that one comes next, at the same depth.
+    /// A function ends because the one it calls last takes its place; that one comes next, at the
+    /// same depth.
     fn on_tailcall(&self, data: &mut Self::Data, call: Call) {}
-    /// An exception has ended a call. Said when it is noticed: at the next block, enter or leave, innermost call first.
+    /// An exception has ended a call. Said when it is noticed: at the next block, enter or leave,
+    /// innermost call first.
     fn on_unwind(&self, data: &mut Self::Data, call: Call) {}
-    /// A block of `owner` is about to run. `owner` is a call on the stack; for a filter it stands there a second time, on
-    /// top, until the filter has answered.
+    /// A block of `owner` is about to run. `owner` is a call on the stack; for a filter it stands
+    /// there a second time, on top, until the filter has answered.
     fn on_block(&self, data: &mut Self::Data, block: Block, owner: Call) {}
-    /// A thread is ending. `number` counts threads from 1 in the order they were first seen. May run late in the thread's life,
-    /// and does not run for threads that are alive when the program ends ([`CallStacks::for_each_thread`] visits those).
+    /// A thread is ending. `number` counts threads from 1 in the order they were first seen. May
+    /// run late in the thread's life, and does not run for threads that are alive when the program
+    /// ends ([`CallStacks::for_each_thread`] visits those).
     fn on_thread_end(&self, number: usize, data: &Self::Data) {}
 }
 
@@ -102,9 +107,9 @@ impl CallObserver for () {
 /// impl Callbacks for Depths {}
 /// ```
 ///
-/// Each event takes one uncontended lock on top of what [`Hooks::safe`](crate::Hooks::safe) costs: 15 ns a call with its
-/// enter and leave (see the table of [`Hooks`](crate::Hooks#cost)). Who needs less writes [`RawHooks`](crate::RawHooks) over
-/// [`shadow_stack`](crate::shadow_stack).
+/// Each event takes one uncontended lock on top of what [`Hooks::safe`](crate::Hooks::safe) costs:
+/// 15 ns a call with its enter and leave (see the table of [`Hooks`](crate::Hooks#cost)). Who needs
+/// less writes [`RawHooks`](crate::RawHooks) over [`shadow_stack`](crate::shadow_stack).
 pub struct CallStacks<O: CallObserver> {
     info: ProfilerInfo,
     observer: Arc<O>,
@@ -117,18 +122,20 @@ struct Thread<D> {
     lock: OwnerLock,
     stack: RefCell<ShadowStack>,
     data: RefCell<D>,
-    /// The observer is at work on this thread: a hook that comes meanwhile keeps the stack right without notifying.
+    /// The observer is at work on this thread: a hook that comes meanwhile keeps the stack right
+    /// without notifying.
     observing: Cell<bool>,
 }
 
-// SAFETY: the cells are used while the lock is held, which one thread can at a time; the owner may hold it twice, and is
-// then stopped by the cells themselves when it would use something twice.
+// SAFETY: the cells are used while the lock is held, which one thread can at a time; the owner may
+// hold it twice, and is then stopped by the cells themselves when it would use something twice.
 unsafe impl<D: Send> Sync for Thread<D> {}
 
 /// No call stands at this stack pointer.
 const NONE: usize = 0;
 
-/// Change of a call, for the observer. Delivered while the stack is not borrowed, so that an observer may take a snapshot.
+/// Change of a call, for the observer. Delivered while the stack is not borrowed, so that an
+/// observer may take a snapshot.
 #[derive(Clone, Copy)]
 enum CallChange {
     Enter,
@@ -198,8 +205,8 @@ impl<O: CallObserver> CallStacks<O> {
         &self.observer
     }
 
-    /// The calls the calling thread is in, outermost first: a copy. Empty for a thread without calls. In any callback, and in
-    /// an observer's own methods.
+    /// The calls the calling thread is in, outermost first: a copy. Empty for a thread without
+    /// calls. In any callback, and in an observer's own methods.
     #[must_use]
     pub fn snapshot(&self) -> Vec<Call> {
         self.look(|stack| calls(stack.frames())).unwrap_or_default()
@@ -218,9 +225,9 @@ impl<O: CallObserver> CallStacks<O> {
         })
     }
 
-    /// Visits all threads that have not ended, with number, data and a copy of the calls each is in, outermost first. Their
-    /// hooks wait meanwhile: be short, and don't ask the runtime. Not for an observer's own methods: it would wait for its own
-    /// thread to be done with them.
+    /// Visits all threads that have not ended, with number, data and a copy of the calls each is
+    /// in, outermost first. Their hooks wait meanwhile: be short, and don't ask the runtime. Not
+    /// for an observer's own methods: it would wait for its own thread to be done with them.
     pub fn for_each_thread(&self, mut visit: impl FnMut(usize, &O::Data, Vec<Call>)) {
         let own = self.threads.get(ptr::from_ref);
         self.threads.for_each(|thread| {
@@ -232,8 +239,8 @@ impl<O: CallObserver> CallStacks<O> {
         });
     }
 
-    /// Ends the calls whose stack pointer is at most `bound`, then changes the stack by `change` and returns what that gives.
-    /// A call at `replaced` has lost its place to another one.
+    /// Ends the calls whose stack pointer is at most `bound`, then changes the stack by `change`
+    /// and returns what that gives. A call at `replaced` has lost its place to another one.
     #[inline]
     fn event(
         &self,
@@ -261,7 +268,8 @@ impl<O: CallObserver> CallStacks<O> {
 
 impl<O: CallObserver> CallHooks for CallStacks<O> {
     fn enter(&self, id: ClientId, sp: CallerSp) {
-        // A frame with the very same stack pointer was replaced by this one, even if no tail call was announced.
+        // A frame with the very same stack pointer was replaced by this one, even if no tail call
+        // was announced.
         self.event(sp.0, sp.0, |stack| {
             stack.enter(sp.0, id.get());
             top(stack).map(|call| (CallChange::Enter, call))
@@ -332,7 +340,8 @@ fn notify<O: CallObserver>(turn: &Option<Turn<'_, O>>, change: Option<(CallChang
     }
 }
 
-/// Takes off the topmost frame if its stack pointer is at most `bound`, and gives it with its depth.
+/// Takes off the topmost frame if its stack pointer is at most `bound`, and gives it with its
+/// depth.
 #[inline]
 fn pop_dead(stack: &mut ShadowStack, bound: usize) -> Option<(Frame, usize)> {
     let frame = *stack.dead(bound).last()?;

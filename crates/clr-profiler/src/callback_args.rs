@@ -1,4 +1,5 @@
-//! Arguments of callbacks: reasons, and the arrays the runtime hands over, as slices that live for the callback.
+//! Arguments of callbacks: reasons, and the arrays the runtime hands over, as slices that live for
+//! the callback.
 //!
 //! Reasons are enums with a case for numbers this crate does not know, and read like words:
 //!
@@ -226,7 +227,8 @@ pub struct MovedRanges<'cb> {
     pub(crate) bytes: &'cb [usize],
 }
 
-/// One range of objects that moved as a block. Addresses are numbers here: nothing may be read from them.
+/// One range of objects that moved as a block. Addresses are numbers here: nothing may be read from
+/// them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MovedRange {
@@ -301,12 +303,14 @@ pub struct Root<'cb> {
     pub kind: RootKind,
     /// Manner in which the root holds the object.
     pub flags: RootFlags,
-    /// The function for a stack root (0 where the runtime's own), the handle for a handle, else something opaque.
+    /// The function for a stack root (0 where the runtime's own), the handle for a handle, else
+    /// something opaque.
     pub id: usize,
 }
 
 impl Root<'_> {
-    /// The function whose stack holds the object, for a root of kind [`RootKind::Stack`] that is not the runtime's own.
+    /// The function whose stack holds the object, for a root of kind [`RootKind::Stack`] that is
+    /// not the runtime's own.
     #[must_use]
     pub fn function(&self) -> Option<FunctionId> {
         FunctionId(self.id).non_null().filter(|_| self.kind == RootKind::Stack)
@@ -414,12 +418,13 @@ impl FunctionControl<'_> {
     /// `E_INVALIDARG` with a sentence for bytes that are no whole body; the runtime's error.
     ///
     /// # Safety
-    /// As for [`ProfilerInfo::set_il_function_body`](crate::ProfilerInfo::set_il_function_body): the runtime does not verify
-    /// the code.
+    /// As for [`ProfilerInfo::set_il_function_body`](crate::ProfilerInfo::set_il_function_body):
+    /// the runtime does not verify the code.
     pub unsafe fn set_il_function_body(&self, body: &[u8]) -> Result<()> {
         let method = "SetILFunctionBody";
         let size = body_size(method, body)?;
-        // SAFETY: the interface is alive during the callback, `body` during the call; the caller vouches for what it says.
+        // SAFETY: the interface is alive during the callback, `body` during the call; the caller
+        // vouches for what it says.
         check(unsafe { self.control.SetILFunctionBody(size, body.as_ptr()) }, method)
     }
 
@@ -431,8 +436,8 @@ impl FunctionControl<'_> {
     pub fn set_il_map(&self, map: &[IlMove]) -> Result<()> {
         let method = "SetILInstrumentedCodeMap";
         let (count, entries) = il_map_for_runtime(method, map)?;
-        // SAFETY: the interface is alive during the callback; as many entries as said, in memory that is never freed here: whoever the
-        // runtime thinks owns it.
+        // SAFETY: the interface is alive during the callback; as many entries as said, in memory
+        // that is never freed here, no matter which side the runtime thinks owns it.
         check(unsafe { self.control.SetILInstrumentedCodeMap(count, entries) }, method)
     }
 }
@@ -454,13 +459,16 @@ pub struct EventPipeEvent<'cb> {
     pub activity: Option<&'cb Guid>,
     /// The activity that one came from.
     pub related_activity: Option<&'cb Guid>,
-    /// The managed thread that the event is about, where that is another than the one that runs this callback: in events of
-    /// `Microsoft-DotNETCore-SampleProfiler`. All other events are delivered on the thread that raised them, see
+    /// The managed thread that the event is about, where that is another than the one that runs
+    /// this callback: in events of `Microsoft-DotNETCore-SampleProfiler`. All other events are
+    /// delivered on the thread that raised them, see
     /// [`current_thread`](crate::ProfilerInfo::current_thread).
     pub thread: Option<ThreadId>,
-    /// Instruction pointers of that thread's stack, innermost first. Empty where [`thread`](Self::thread) is `None`:
-    /// [`stack_here`](crate::ProfilerInfo::stack_here) walks the stack then.
+    /// Instruction pointers of that thread's stack, innermost first. Empty where
+    /// [`thread`](Self::thread) is `None`: [`stack_here`](crate::ProfilerInfo::stack_here) walks
+    /// the stack then.
     pub stack: &'cb [usize],
-    /// Frame of the runtime's that delivers the event, for profilers that walk the stack themselves.
+    /// Frame of the runtime's that delivers the event, for profilers that walk the stack
+    /// themselves.
     pub frame: NativeFrame,
 }

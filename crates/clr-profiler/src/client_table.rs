@@ -18,9 +18,10 @@ const BLOCKS: usize = 26;
 /// assert_eq!(table.get(id), Some(&"Shop.Checkout::Pay"));
 /// ```
 ///
-/// [`push`](Self::push) is for the mapper, [`get`](Self::get) for the hooks: two loads, no lock, no allocation. Entries are
-/// never moved or removed, so a hook that runs after `Shutdown` finds its record too. It holds up to about four thousand
-/// million entries; what does not fit gets no identifier.
+/// [`push`](Self::push) is for the mapper, [`get`](Self::get) for the hooks: two loads, no lock, no
+/// allocation. Entries are never moved or removed, so a hook that runs after `Shutdown` finds its
+/// record too. It holds up to about four thousand million entries; what does not fit gets no
+/// identifier.
 pub struct ClientTable<T> {
     blocks: [OnceLock<Box<[OnceLock<T>]>>; BLOCKS],
     len: AtomicUsize,
@@ -34,7 +35,8 @@ impl<T> ClientTable<T> {
         Self { blocks: [const { OnceLock::new() }; BLOCKS], len: AtomicUsize::new(0), grow: Mutex::new(()) }
     }
 
-    /// Adds a record and gives the identifier under which hooks will find it; `None` when the table is full.
+    /// Adds a record and gives the identifier under which hooks will find it; `None` when the table
+    /// is full.
     pub fn push(&self, record: T) -> Option<ClientId> {
         let _one_at_a_time = self.grow.lock().unwrap_or_else(PoisonError::into_inner);
         let index = self.len.load(Ordering::Relaxed);

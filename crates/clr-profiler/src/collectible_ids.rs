@@ -1,10 +1,10 @@
-//! Classes, functions and assemblies of modules that can be unloaded, as far as the runtime was asked about them: queries are
-//! refused once their module is gone.
+//! Classes, functions and assemblies of modules that can be unloaded, as far as the runtime was
+//! asked about them: queries are refused once their module is gone.
 //!
-//! An identifier is an address of the runtime's own structures, which may be another class's or function's later. So an
-//! identifier that the runtime hands out is alive, whatever was known of it ([`ClassId::received`] and its like). One
-//! table serves the process, as identifiers are addresses in it; it stays empty where nothing can be unloaded, and then
-//! nobody looks.
+//! An identifier is an address of the runtime's own structures, which may be another class's or
+//! function's later. So an identifier that the runtime hands out is alive, whatever was known of it
+//! ([`ClassId::received`] and its like). One table serves the process, as identifiers are addresses
+//! in it; it stays empty where nothing can be unloaded, and then no lookup happens.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,14 +13,15 @@ use std::sync::{PoisonError, RwLock};
 use crate::unloads::{InModule, ModuleLife};
 use crate::{AssemblyId, ClassId, FunctionId, Result};
 
-/// Identifiers that are kept, of which those that are gone make room.
+/// Most identifiers that are kept: at this number those that are gone make room.
 const MOST: usize = 1 << 16;
 
 static MEMBERS: Members = Members::new();
 
 struct Members {
     any: AtomicBool,
-    /// A bit for each identifier there has been, and for others: where it is not set there is nothing to look up.
+    /// A bit for each identifier there has been, and for others: where it is not set there is
+    /// nothing to look up.
     filter: [AtomicU64; 64],
     lives: RwLock<Option<HashMap<usize, ModuleLife>>>,
 }
@@ -110,9 +111,10 @@ macro_rules! members {
 members!(ClassId, FunctionId, AssemblyId);
 
 impl ClassId {
-    /// Whether the class went with a module that the runtime has begun to unload, as far as the framework was told: for tables by
-    /// classes, which shall forget what is gone. The runtime does not report of each instantiation of a generic class, nor of arrays,
-    /// that they are unloaded. Asks nobody, so it is good everywhere.
+    /// Whether the class went with a module that the runtime has begun to unload, as far as the
+    /// framework was told: for tables by classes, which shall forget what is gone. The runtime does
+    /// not report of each instantiation of a generic class, nor of arrays, that they are unloaded.
+    /// Asks the runtime nothing, so it is safe everywhere.
     #[must_use]
     pub fn is_gone(self) -> bool {
         self.life().is_some_and(|life| life.is_over())

@@ -1,8 +1,9 @@
 //! The calling thread's own stack, word by word.
 //!
-//! For profilers that walk stacks by themselves because [`ProfilerInfo::stack_here`](crate::ProfilerInfo::stack_here) costs too much:
-//! [`CurrentStack`] reads words of the stack and nothing else, [`NativeFrame`] says where the runtime's frames begin, and [`FrameChain`]
-//! follows frame pointers.
+//! For profilers that walk stacks by themselves because
+//! [`ProfilerInfo::stack_here`](crate::ProfilerInfo::stack_here) costs too much: [`CurrentStack`]
+//! reads words of the stack and nothing else, [`NativeFrame`] says where the runtime's frames
+//! begin, and [`FrameChain`] follows frame pointers.
 
 mod frame_chain;
 
@@ -15,8 +16,9 @@ pub use frame_chain::{FrameChain, HiddenReturn, ReturnAddress, hidden_returns};
 
 use crate::{PerThread, os};
 
-/// The frame pointer that the runtime's code had when it called back. As a rule `[frame]` is its caller's frame pointer and `[frame + 8]`
-/// the return address, and so on for the callers of the runtime's own code; nothing guarantees that layout, so a walker checks each step.
+/// The frame pointer that the runtime's code had when it called back. As a rule `[frame]` is its
+/// caller's frame pointer and `[frame + 8]` the return address, and so on for the callers of the
+/// runtime's own code; nothing guarantees that layout, so a walker checks each step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NativeFrame(usize);
 
@@ -43,8 +45,9 @@ pub struct CurrentStack {
 }
 
 impl CurrentStack {
-    /// The stack of this thread from this call on. The first call on a thread asks the C library for its bounds, which may allocate;
-    /// `None` where it does not know them, or where this code runs on another stack.
+    /// The stack of this thread from this call on. The first call on a thread asks the C library
+    /// for its bounds, which may allocate; `None` where it does not know them, or where this code
+    /// runs on another stack.
     #[inline]
     pub fn here() -> Option<Self> {
         static ENDS: OnceLock<Option<PerThread<(usize, usize)>>> = OnceLock::new();
@@ -54,25 +57,28 @@ impl CurrentStack {
         (start <= low && low < end).then_some(Self { low, end, thread: PhantomData })
     }
 
-    /// The addresses of the calling thread's stack: all that it may grow to for a program's first thread. `None` where the C library
-    /// does not know, which may allocate.
+    /// The addresses of the calling thread's stack: all that it may grow to for a program's first
+    /// thread. `None` where the C library does not know, which may allocate.
     #[must_use]
     pub fn bounds() -> Option<Range<usize>> {
         let all = os::stack_bounds()?;
         Some(all.start..all.end & !7)
     }
 
-    /// The word at `address`, where that is an aligned address of this stack above the function that called [`here`](Self::here).
+    /// The word at `address`, where that is an aligned address of this stack above the function
+    /// that called [`here`](Self::here).
     #[inline]
     #[must_use]
     pub fn word(&self, address: usize) -> Option<usize> {
         let inside = address >= self.low && address < self.end && address.is_multiple_of(8);
-        // SAFETY: within the part of the calling thread's stack that is in use, which is mapped and readable; `end` is a multiple of 8.
+        // SAFETY: within the part of the calling thread's stack that is in use, which is mapped and
+        // readable; `end` is a multiple of 8.
         inside.then(|| unsafe { (address as *const usize).read_volatile() })
     }
 }
 
-/// Words of a stack as they were once. What was found out by reading them and nothing else is found again where they are the same.
+/// Words of a stack as they were once. What was found out by reading them and nothing else is found
+/// again where they are the same.
 #[derive(Debug)]
 pub struct StackWords {
     words: Vec<(usize, usize)>,
@@ -120,8 +126,9 @@ impl StackWords {
     #[must_use]
     pub fn are_in(&self, stack: CurrentStack) -> bool {
         let inside = !self.words.is_empty() && self.low >= stack.low && self.high < stack.end;
-        // SAFETY: all addresses are aligned, since `CurrentStack` read from them, and lie between the two bounds, within the part of the
-        // calling thread's stack that is in use; see `CurrentStack::word`.
+        // SAFETY: all addresses are aligned, since `CurrentStack` read from them, and lie between
+        // the two bounds, within the part of the calling thread's stack that is in use; see
+        // `CurrentStack::word`.
         inside && self.words.iter().all(|&(address, word)| unsafe { (address as *const usize).read_volatile() } == word)
     }
 }
@@ -131,7 +138,8 @@ fn bounds() -> (usize, usize) {
     CurrentStack::bounds().map_or((0, 0), |bounds| (bounds.start, bounds.end))
 }
 
-/// Beginning of the library that `address` lies in; `None` for compiled methods, data and anything else. Asks the dynamic loader.
+/// Beginning of the library that `address` lies in; `None` for compiled methods, data and anything
+/// else. Asks the dynamic loader.
 #[must_use]
 pub fn library_of(address: usize) -> Option<usize> {
     // SAFETY: zeroes are a valid value of this plain structure.

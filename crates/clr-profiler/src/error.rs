@@ -38,15 +38,18 @@ impl HResult {
     pub const UNSUPPORTED_CALL_SEQUENCE: Self = Self(0x8013_1363_u32 as i32);
     /// A thread that the runtime does not know as one of its own.
     pub const NOT_MANAGED_THREAD: Self = Self(0x8013_1355_u32 as i32);
-    /// Collections run beside the program, so it is too late to follow them object by object.
+    /// Collections run concurrently with the program, so it is too late to follow them object by
+    /// object.
     pub const CONCURRENT_GC_NOT_PROFILABLE: Self = Self(0x8013_1376_u32 as i32);
     /// Methods can't be compiled again: that must be asked for at the start.
     pub const REJIT_NOT_ENABLED: Self = Self(0x8013_137c_u32 as i32);
-    /// The module may be edited while the program runs, and methods of such ones can't be compiled again.
+    /// The module may be edited while the program runs, and methods of such ones can't be compiled
+    /// again.
     pub const MODULE_IS_ENC: Self = Self(0x8013_138a_u32 as i32);
     /// The profiler is being detached, or was.
     pub const PROFILER_DETACHING: Self = Self(0x8013_1367_u32 as i32);
-    /// The runtime does not let the profiler go, which has or had hooks, changed IL, or asked to compile methods again.
+    /// The runtime does not let the profiler go, which has or had hooks, changed IL, or asked to
+    /// compile methods again.
     pub const IRREVERSIBLE_INSTRUMENTATION: Self = Self(0x8013_1370_u32 as i32);
     /// A token of a method that is generic, or of a generic type, names no function by itself.
     pub const FUNCTION_IS_PARAMETERIZED: Self = Self(0x8013_135d_u32 as i32);
@@ -59,7 +62,8 @@ impl HResult {
     pub const SUSPENSION_IN_PROGRESS: Self = Self(0x8013_1388_u32 as i32);
     /// The stack can't be walked where its thread stands, or while the runtime starts.
     pub const STACK_UNSAFE: Self = Self(0x8013_1360_u32 as i32);
-    /// The thread is in native code, or in the midst of an exception, where its managed stack has no beginning.
+    /// The thread is in native code, or in the midst of an exception, where its managed stack has
+    /// no beginning.
     pub const STACK_UNMANAGED: Self = Self(0x8013_135f_u32 as i32);
     /// The question needs an event that is not set.
     pub const INCONSISTENT_WITH_FLAGS: Self = Self(0x8013_1374_u32 as i32);
@@ -92,7 +96,8 @@ impl fmt::Debug for HResult {
     }
 }
 
-/// Error of a query or a setup: the call, the runtime's result code, and, where the framework refused, the reason.
+/// Error of a query or a setup: the call, the runtime's result code, and, where the framework
+/// refused, the reason.
 ///
 /// ```
 /// use clr_profiler::{Error, HResult};

@@ -1,4 +1,5 @@
-//! Events that a profiler asks the runtime for, as typed flags over the two words of the event mask.
+//! Events that a profiler asks the runtime for, as typed flags over the two words of the event
+//! mask.
 
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign, Sub};
@@ -16,8 +17,8 @@ use crate::{Error, Result};
 /// assert!(!events.intersects(Events::IMMUTABLE));
 /// ```
 ///
-/// Combine with `|`, take away with `-`. The words' layout is the runtime's, so [`bits`](Self::bits) can be compared with
-/// Microsoft's documentation.
+/// Combine with `|`, take away with `-`. The words' layout is the runtime's, so
+/// [`bits`](Self::bits) can be compared with Microsoft's documentation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Events {
     low: u32,
@@ -46,9 +47,10 @@ flags! {
     APP_DOMAIN_LOADS = 0x10, 0;
     /// Compilation of methods and dynamic methods, inlining decisions.
     JIT_COMPILATION = 0x20, 0;
-    /// Exceptions: throw, search, filters, unwind, finally, catch. On .NET 9 and 10 a collection that moves an exception while the runtime tells of its
-    /// filter ends the program by a fault (dotnet/runtime#132462), unless the profiler holds the exception by a pinned handle, from `exception_thrown` on,
-    /// until it is handled.
+    /// Exceptions: throw, search, filters, unwind, finally, catch. On .NET 9 and 10 a collection
+    /// that moves an exception while the runtime tells of its filter ends the program by a fault
+    /// (dotnet/runtime#132462), unless the profiler holds the exception by a pinned handle, from
+    /// `exception_thrown` on, until it is handled.
     EXCEPTIONS = 0x40, 0;
     /// Everything about collections. Switches concurrent collection off for as long as it is set.
     GC = 0x80, 0;
@@ -72,7 +74,8 @@ flags! {
     DISABLE_INLINING = 0x20_0000, 0;
     /// Code is compiled as for debugging.
     DISABLE_OPTIMIZATIONS = 0x40_0000, 0;
-    /// Keeps the allocation helpers slow for the life of the process, so that allocations can be reported.
+    /// Keeps the allocation helpers slow for the life of the process, so that allocations can be
+    /// reported.
     ENABLE_OBJECT_ALLOCATED = 0x80_0000, 0;
     /// Exceptions that the runtime itself catches.
     CLR_EXCEPTIONS = 0x100_0000, 0;
@@ -110,10 +113,12 @@ impl Events {
     /// Nothing.
     pub const NONE: Self = Self { low: 0, high: 0 };
 
-    /// All events with callbacks: with them every callback comes that the program gives reason for. Meant for logs and tests: a
-    /// program under all of them runs many times slower, without concurrent collections, and has each object reported at each
-    /// collection. Recompilation and EventPipe are reported without them, to profilers that ask for them, and
-    /// [`CACHE_SEARCHES`](Self::CACHE_SEARCHES) reports nothing beside them: with transitions reported no precompiled code is used.
+    /// All events with callbacks: with them every callback comes that the program gives reason for.
+    /// Meant for logs and tests: a program under all of them runs many times slower, without
+    /// concurrent collections, and has each object reported at each collection. Recompilation and
+    /// EventPipe are reported without them, to profilers that ask for them, and
+    /// [`CACHE_SEARCHES`](Self::CACHE_SEARCHES) reports nothing together with them: with
+    /// transitions reported no precompiled code is used.
     pub const NOTIFICATIONS: Self = Self::CLASS_LOADS
         .union(Self::MODULE_LOADS)
         .union(Self::ASSEMBLY_LOADS)
@@ -133,12 +138,14 @@ impl Events {
         .union(Self::DYNAMIC_FUNCTION_UNLOADS);
 
     /// Flags that can only be set while the profiler initializes. .NET 10 lets
-    /// [`DISABLE_INLINING`](Self::DISABLE_INLINING) and [`DISABLE_OPTIMIZATIONS`](Self::DISABLE_OPTIMIZATIONS) be changed
-    /// later all the same (seen on 10.0.12).
+    /// [`DISABLE_INLINING`](Self::DISABLE_INLINING) and
+    /// [`DISABLE_OPTIMIZATIONS`](Self::DISABLE_OPTIMIZATIONS) be changed later all the same (seen
+    /// on 10.0.12).
     pub const IMMUTABLE: Self = Self { low: 0xeef8_cc00, high: 0x8 };
 
-    /// Flags that can be added while the profiler initializes, and not later: [`IMMUTABLE`](Self::IMMUTABLE), which can't be
-    /// taken back either, and [`GC`](Self::GC), since collections run beside the program by then.
+    /// Flags that can be added while the profiler initializes, and not later:
+    /// [`IMMUTABLE`](Self::IMMUTABLE), which can't be taken back either, and [`GC`](Self::GC),
+    /// since collections run concurrently with the program by then.
     pub const ONLY_AT_START: Self = Self::IMMUTABLE.union(Self::GC);
 
     /// Flags that a profiler may have that attaches to a running program.
@@ -202,10 +209,12 @@ impl Events {
         Self { low: self.low & !other.low, high: self.high & !other.high }
     }
 
-    /// Union for several parts of one profiler: all that each wants, without what another part's wish brings along.
+    /// Union for several parts of one profiler: all that each wants, without what another part's
+    /// wish brings along.
     ///
-    /// [`GC`](Self::GC) reports begin and end of collections as [`BASIC_GC`](Self::BASIC_GC) does, and the runtime takes only one of
-    /// the two: where any part wants `GC`, the others have what they want by it.
+    /// [`GC`](Self::GC) reports begin and end of collections as [`BASIC_GC`](Self::BASIC_GC) does,
+    /// and the runtime takes only one of the two: where any part wants `GC`, the others have what
+    /// they want by it.
     ///
     /// ```
     /// use clr_profiler::Events;

@@ -21,8 +21,8 @@ pub struct ExceptionContent<'cb> {
     pub inner: Option<ObjectId<'cb>>,
     /// `HResult` of the exception.
     pub code: i32,
-    /// Whether the object carries the stack trace of an earlier throw. The runtime takes that away at
-    /// `throw e;` before it tells of the throw: an object without one may have been thrown, too.
+    /// Whether the object carries the stack trace of an earlier throw. The runtime takes that away
+    /// at `throw e;` before it tells of the throw: an object without one may have been thrown, too.
     pub is_traced: bool,
 }
 
@@ -81,8 +81,8 @@ impl ExceptionReader {
         Self::default()
     }
 
-    /// Contents of `exception`, the message cut to `most` UTF-16 units. In exception callbacks, with their object; `None` for
-    /// what is no exception or can't be read.
+    /// Contents of `exception`, the message cut to `most` UTF-16 units. In exception callbacks,
+    /// with their object; `None` for what is no exception or can't be read.
     pub fn read<'cb>(
         &self,
         info: &ProfilerInfo,
@@ -92,8 +92,8 @@ impl ExceptionReader {
     ) -> Option<ExceptionContent<'cb>> {
         let class = self.exception_class(info, names, exception)?;
         let layout = (*self.layout.get()?)?;
-        // SAFETY: the object is alive during the callback and its class derives from `System.Exception`, whose fields lie at
-        // these offsets.
+        // SAFETY: the object is alive during the callback and its class derives from
+        // `System.Exception`, whose fields lie at these offsets.
         unsafe {
             let message = reference(exception, layout.message);
             Some(ExceptionContent {
@@ -121,15 +121,16 @@ impl ExceptionReader {
         if !self.looked_up(info, names, class) {
             return None;
         }
-        // An object of the class is alive here, so the class can't be unloaded before this is stored.
+        // An object of the class is alive here, so the class can't be unloaded before this is
+        // stored.
         if self.first_word(object) == Some(class.0) {
             self.recent.slot_of_class(class).store(class.0, Ordering::Relaxed);
         }
         Some(class)
     }
 
-    /// An object's first word is its method table, and so is the runtime's identifier of most classes; only those are
-    /// remembered of which that is known.
+    /// An object's first word is its method table, and so is the runtime's identifier of most
+    /// classes; only classes known to have such an identifier are remembered.
     fn seen_before(&self, object: ObjectId<'_>) -> Option<ClassId> {
         let class = ClassId::received(self.first_word(object)?);
         (self.recent.slot_of_class(class).load(Ordering::Relaxed) == class.0).then_some(class)
@@ -194,7 +195,8 @@ unsafe fn field<T: Copy>(object: ObjectId<'_>, offset: usize) -> T {
 /// # Safety
 /// The object is alive and has a reference at `offset`.
 unsafe fn reference<'cb>(object: ObjectId<'cb>, offset: usize) -> Option<ObjectId<'cb>> {
-    // SAFETY: the caller's promise; what a live object refers to lives as long, and nothing moves during the callback.
+    // SAFETY: the caller's promise; what a live object refers to lives as long, and nothing moves
+    // during the callback.
     let found = ObjectId::new(unsafe { field::<usize>(object, offset) });
     (!found.is_null()).then_some(found)
 }
@@ -202,7 +204,8 @@ unsafe fn reference<'cb>(object: ObjectId<'cb>, offset: usize) -> Option<ObjectI
 /// # Safety
 /// The object is a live string.
 unsafe fn text<'cb>(object: ObjectId<'cb>, layout: StringLayout, most: usize) -> Utf16Text<'cb> {
-    // SAFETY: the caller's promise: length and that many units are there, and nothing moves during the callback.
+    // SAFETY: the caller's promise: length and that many units are there, and nothing moves during
+    // the callback.
     unsafe {
         let length = field::<u32>(object, layout.length) as usize;
         let start = (object.address() as *const u8).add(layout.buffer).cast::<u16>();

@@ -1,6 +1,8 @@
-//! A gate that calls pass: many at once while it is open, and once it is closed none, with a wait for those inside.
+//! A gate that calls pass: many at once while it is open, and once it is closed none, with a wait
+//! for those inside.
 //!
-//! What calls use may go away behind it: the runtime after a detach, the metadata of a module that is unloaded.
+//! What calls use may go away behind it: the runtime after a detach, the metadata of a module that
+//! is unloaded.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -33,7 +35,8 @@ impl<const COUNTERS: usize> Gate<COUNTERS> {
     #[inline]
     pub(crate) fn enter(&self) -> Option<Inside<'_>> {
         let counter = self.counter();
-        // In one order with `close`: either it sees this call and waits for it, or this call sees that the gate is closed.
+        // In one order with `close`: either it sees this call and waits for it, or this call sees
+        // that the gate is closed.
         counter.fetch_add(1, Ordering::SeqCst);
         let inside = Inside(counter);
         (!self.is_closed.load(Ordering::SeqCst)).then_some(inside)
@@ -44,7 +47,7 @@ impl<const COUNTERS: usize> Gate<COUNTERS> {
         self.inside.iter().map(|counter| counter.0.load(Ordering::SeqCst)).sum()
     }
 
-    /// Lets nobody in any more. Those inside may still be there.
+    /// Lets no caller in any more. Those inside may still be there.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
     }
@@ -54,19 +57,19 @@ impl<const COUNTERS: usize> Gate<COUNTERS> {
         self.is_closed.load(Ordering::SeqCst)
     }
 
-    /// Waits until nobody is inside who entered before the gate was closed. Not from inside.
+    /// Waits until all callers that entered before the gate was closed have left. Not from inside.
     pub(crate) fn wait_until_empty(&self) {
         self.wait_for_those_inside(Duration::MAX);
     }
 
-    /// Waits until all are out again who are inside now, `most` at the longest; whether they are. Others may come in meanwhile. Not
-    /// from inside.
+    /// Waits until all are out again who are inside now, `most` at the longest; whether they are.
+    /// Others may come in meanwhile. Not from inside.
     pub(crate) fn wait_for_those_inside(&self, most: Duration) -> bool {
         let began = Instant::now();
         for counter in &self.inside {
             let mut looks = 0;
-            // A look that finds 0 means that no earlier one is left at this counter; where the gate is closed, who came too late is
-            // out again at once.
+            // A look that finds 0 means that no earlier one is left at this counter; where the gate
+            // is closed, who came too late is out again at once.
             while counter.0.load(Ordering::SeqCst) != 0 {
                 if looks < PATIENCE {
                     looks += 1;

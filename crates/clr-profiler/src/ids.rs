@@ -1,9 +1,10 @@
 //! Typed identifiers: what the runtime hands out as bare machine words.
 //!
-//! The runtime reuses an identifier as soon as what it named is gone (a collectible module, a dynamic method, a thread),
-//! so never keep one as a key beyond that point. Safe code can't make an identifier: each comes from the runtime, and `from_raw`, the way from a
-//! number, is unsafe. Safe code can keep one for too long, which the runtime does not notice either; the crate's first page says
-//! where that matters. [`ObjectId`] carries a lifetime because objects move: it is good inside
+//! The runtime reuses an identifier as soon as what it named is gone (a collectible module, a
+//! dynamic method, a thread), so never keep one as a key beyond that point. Safe code can't make an
+//! identifier: each comes from the runtime, and `from_raw`, the way from a number, is unsafe. Safe
+//! code can keep one for too long, which the runtime does not notice either; the crate's first page
+//! says where that matters. [`ObjectId`] carries a lifetime because objects move: it is good inside
 //! the callback that received it and nowhere else.
 
 use std::fmt;
@@ -21,12 +22,14 @@ macro_rules! ids {
             /// The null identifier: none, or not known here.
             pub const NULL: Self = Self(0);
 
-            /// An identifier out of the number that it was, [`as_raw`](Self::as_raw), such as one that was written into a record.
+            /// An identifier from its number, which [`as_raw`](Self::as_raw) gave: one that was
+            /// written into a record, for example.
             ///
             /// # Safety
-            /// The runtime must have handed this number out as an identifier of this kind, and what it names must still
-            /// be there; or it is 0. The runtime takes identifiers for addresses of its own structures: a wrong one ends
-            /// the program or reads foreign memory as soon as the runtime is asked about it.
+            /// The runtime must have handed this number out as an identifier of this kind, and what
+            /// it names must still be there; or it is 0. The runtime takes identifiers for
+            /// addresses of its own structures: a wrong one ends the program or reads foreign
+            /// memory as soon as the runtime is asked about it.
             #[inline]
             #[must_use]
             pub const unsafe fn from_raw(raw: usize) -> Self {
@@ -40,7 +43,8 @@ macro_rules! ids {
                 self.0
             }
 
-            /// Whether this is the null identifier, which the runtime hands out for "none" or "not known here".
+            /// Whether this is the null identifier, which the runtime hands out for "none" or "not
+            /// known here".
             #[inline]
             #[must_use]
             pub const fn is_null(self) -> bool {
@@ -64,8 +68,8 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A method body as the runtime knows it: one per method and instantiation that has code of its own.
-    /// Instantiations over reference types share one.
+    /// A method body as the runtime knows it: one per method and instantiation that has code of its
+    /// own. Instantiations over reference types share one.
     ///
     /// Like all identifiers it comes from the runtime; safe code can't make one:
     ///
@@ -81,7 +85,8 @@ ids! {
     AssemblyId;
     /// An application domain. .NET has one for programs and, in older versions, one that is shared.
     AppDomainId;
-    /// A managed thread: the address of the runtime's own thread object, reused after the thread is gone.
+    /// A managed thread: the address of the runtime's own thread object, reused after the thread is
+    /// gone.
     ThreadId;
     /// A GC handle.
     GcHandleId;
@@ -99,8 +104,8 @@ ids! {
 
 /// An object on the managed heap: its address at this moment.
 ///
-/// The lifetime is that of the callback that received it; afterwards a collection may have moved or freed the object. So it
-/// can't be kept:
+/// The lifetime is that of the callback that received it; afterwards a collection may have moved or
+/// freed the object. So it can't be kept:
 ///
 /// ```compile_fail,E0521
 /// use std::sync::Mutex;
@@ -133,8 +138,9 @@ pub struct ObjectId<'cb> {
 }
 
 impl<'cb> ObjectId<'cb> {
-    /// An object known by its address. The caller vouches that `'cb` ends before the runtime may move the object; a wrong
-    /// address makes the runtime read foreign memory as soon as it is asked about it.
+    /// An object known by its address. The caller vouches that `'cb` ends before the runtime may
+    /// move the object; a wrong address makes the runtime read foreign memory as soon as it is
+    /// asked about it.
     ///
     /// # Safety
     /// `address` must be that of a live managed object, or 0, for all of `'cb`.
@@ -148,7 +154,8 @@ impl<'cb> ObjectId<'cb> {
         Self { address, callback: PhantomData }
     }
 
-    /// The address, as a number: good as a key until the next collection, not for reading afterwards.
+    /// The address, as a number: good as a key until the next collection, not for reading
+    /// afterwards.
     #[inline]
     #[must_use]
     pub const fn address(self) -> usize {
@@ -170,8 +177,8 @@ impl fmt::Debug for ObjectId<'_> {
 
 /// A metadata token: table in the top byte, row below.
 ///
-/// Any number may be a token, and safe code may make one: runtime and metadata look a token up before they use it, and
-/// answer with an error where there is no such row.
+/// Any number may be a token, and safe code may make one: runtime and metadata look a token up
+/// before they use it, and answer with an error where there is no such row.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
 pub struct Token(pub(crate) u32);
@@ -233,8 +240,9 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Number that a [`FunctionMapper`](crate::FunctionMapper) chose to receive in the hooks of one function: any number but 0, for
-/// instance an index into a table ([`ClientTable`](crate::ClientTable)) or the address of a record that is never freed. The
+/// Number that a [`FunctionMapper`](crate::FunctionMapper) chose to receive in the hooks of one
+/// function: any number but 0, for instance an index into a table
+/// ([`ClientTable`](crate::ClientTable)) or the address of a record that is never freed. The
 /// framework reads nothing from it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(transparent)]
@@ -263,9 +271,10 @@ impl From<NonZeroUsize> for ClientId {
     }
 }
 
-/// The stack pointer a function's caller had before it pushed the return address: the same at enter, leave and tail call
-/// of one activation, and unique among the live activations of one thread. Callers have higher ones than callees. The
-/// framework compares these numbers and reads nothing through them.
+/// The stack pointer a function's caller had before it pushed the return address: the same at
+/// enter, leave and tail call of one activation, and unique among the live activations of one
+/// thread. Callers have higher ones than callees. The framework compares these numbers and reads
+/// nothing through them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct CallerSp(pub(crate) usize);

@@ -16,7 +16,7 @@ pub struct IlMove {
     pub is_exact: bool,
 }
 
-/// The entries of a map, and their number, in memory of the C library's that nobody owns yet.
+/// The entries of a map, and their number, in memory of the C library that has no owner yet.
 pub(crate) fn il_map_for_runtime(method: &'static str, map: &[IlMove]) -> Result<(u32, *mut COR_IL_MAP)> {
     let entry = |one: &IlMove| COR_IL_MAP { old_offset: one.old, new_offset: one.new, accurate: one.is_exact.into() };
     let entries: Vec<_> = map.iter().map(entry).collect();

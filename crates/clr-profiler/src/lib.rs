@@ -1,15 +1,18 @@
 //! A framework to write .NET profilers in safe Rust.
 //!
-//! A profiler is a library that the .NET runtime loads into a program and calls when something happens in it: code is compiled,
-//! functions are called, exceptions are thrown, objects are allocated and collected. This crate turns the runtime's COM interfaces into
-//! two traits, [`Callbacks`] for these calls and [`Profiler`] for the start, with typed identifiers, names, call hooks and data per thread. Platform so far: Linux x64, .NET 8
-//! to 10.
+//! A profiler is a library that the .NET runtime loads into a program and calls when something
+//! happens in it: code is compiled, functions are called, exceptions are thrown, objects are
+//! allocated and collected. This crate turns the runtime's COM interfaces into two traits,
+//! [`Callbacks`] for these calls and [`Profiler`] for the start, with typed identifiers, names,
+//! call hooks and data per thread. Platform so far: Linux x64, .NET 8 to 10.
 //!
 //! # Five minutes to a working profiler
 //!
-//! (`clrscope new NAME` makes a crate with another example at once, with a fresh identifier and a test.)
+//! (`clrscope new NAME` makes a crate with another example at once, with a fresh identifier and a
+//! test.)
 //!
-//! **1.** `cargo new --lib exception-counter`, and in its `Cargo.toml` that the result is a shared object:
+//! **1.** `cargo new --lib exception-counter`, and in its `Cargo.toml` that the result is a shared
+//! object:
 //!
 //! ```toml
 //! [package]
@@ -24,8 +27,8 @@
 //! clr-profiler = "0.1"  # of a checkout: { path = "CHECKOUT/crates/clr-profiler" }
 //! ```
 //!
-//! **2.** `src/lib.rs`: a struct, the two traits, and the export. This one counts exceptions and writes the count to a file when the
-//! program ends:
+//! **2.** `src/lib.rs`: a struct, the two traits, and the export. This one counts exceptions and
+//! writes the count to a file when the program ends:
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU64, Ordering};
@@ -58,8 +61,8 @@
 //! # fn main() {}
 //! ```
 //!
-//! **3.** Build it and run a program with it; the identifier is the one in the source (each profiler needs its own, from
-//! `uuidgen`):
+//! **3.** Build it and run a program with it; the identifier is the one in the source (each
+//! profiler needs its own, from `uuidgen`):
 //!
 //! ```sh
 //! cargo build --release
@@ -100,24 +103,30 @@
 //!
 //! # Rules of the house
 //!
-//! - The program's standard output and error are the program's. One stray line makes `dotnet build` fail.
-//! - Callbacks come from many threads at once, some with stacks of 128 KiB: stay below 16 KiB in a callback and 512 bytes in a
-//!   hook; hand larger work to a thread of your own.
-//! - Work that waits, samples or asks for collections belongs on an [`OwnThread`], which ends before the profiler does.
-//! - A hook does not block, does not ask the runtime, and does not take a lock that a suspended thread may hold. Names are
-//!   looked up in the mapper or in a callback.
-//! - Hooks and callbacks go on after `shutdown`, so the framework never frees the profiler and keeps the library mapped. Don't
-//!   count on `shutdown`: it is not called when the program crashes or is killed.
+//! - The program's standard output and error are the program's. One stray line makes `dotnet build`
+//!   fail.
+//! - Callbacks come from many threads at once, some with stacks of 128 KiB: stay below 16 KiB in a
+//!   callback and 512 bytes in a hook; hand larger work to a thread of your own.
+//! - Work that waits, samples or asks for collections belongs on an [`OwnThread`], which ends
+//!   before the profiler does.
+//! - A hook does not block, does not ask the runtime, and does not take a lock that a suspended
+//!   thread may hold. Names are looked up in the mapper or in a callback.
+//! - Hooks and callbacks go on after `shutdown`, so the framework never frees the profiler and
+//!   keeps the library mapped. Don't count on `shutdown`: it is not called when the program crashes
+//!   or is killed.
 //! - The runtime uses its identifiers again. Don't keep one beyond the unloading of what it names.
-//! - A panic in a callback or hook is caught, counted ([`panics_caught`]) and kept ([`first_panic`]); the program runs on.
-//!   For that the crate replaces the panic hook, which is global: that of everything in the same library, because the
-//!   standard one prints. A hook that a profiler sets later takes its place, and must not print either.
-//! - Safe hooks ([`Hooks::safe`], [`Hooks::with_info`]) are set once in a process: what they call is found by entry points
-//!   that have no room for a profiler's address, so a second profiler of the same library can't have others.
+//! - A panic in a callback or hook is caught, counted ([`panics_caught`]) and kept
+//!   ([`first_panic`]); the program runs on. For that the crate replaces the panic hook, which is
+//!   global: that of everything in the same library, because the standard one prints. A hook that a
+//!   profiler sets later takes its place, and must not print either.
+//! - Safe hooks ([`Hooks::safe`], [`Hooks::with_info`]) are set once in a process: what they call
+//!   is found by entry points that have no room for a profiler's address, so a second profiler of
+//!   the same library can't have others.
 //!
 //! # What safe code can still break
 //!
-//! The runtime checks next to nothing that a profiler asks; the framework checks what it can, in release builds too:
+//! The runtime checks next to nothing that a profiler asks; the framework checks what it can, in
+//! release builds too:
 //!
 //! | what | why it can't crash the program |
 //! |---|---|
@@ -126,32 +135,35 @@
 //! | queries after a detach, or of a profiler that was refused | give an error; a detach waits for queries under way |
 //! | modules, their classes and functions, metadata and IL after an unloading | give an error once [`Callbacks::module_unload_started`] is due; texts, signatures and IL are copies |
 //! | objects and their texts | can't be carried out of their callback, and what may let a collection run is refused there: [`ProfilerInfo::suspend`], [`ProfilerInfo::class_from_token`], [`ProfilerInfo::request_rejit`], ... |
-//! | types that nobody has loaded | what may load one is refused on threads that the runtime does not know: [`ProfilerInfo::class_from_token`], [`ProfilerInfo::class_from_token_and_type_args`], [`ProfilerInfo::function_from_token_and_type_args`] |
+//! | types that have not been loaded | what may load one is refused on threads that the runtime does not know: [`ProfilerInfo::class_from_token`], [`ProfilerInfo::class_from_token_and_type_args`], [`ProfilerInfo::function_from_token_and_type_args`] |
 //! | handles | [`ObjectHandle::with`] is refused where a collection may move the object |
 //! | addresses of code | [`ProfilerInfo::function_at`] is unsafe: the runtime follows the address; where code begins is a [`CodeStart`] |
-//! | changed IL | [`ProfilerInfo::set_il_function_body`], [`BodyWriters::write_module`] are unsafe: nobody verifies the code |
+//! | changed IL | [`ProfilerInfo::set_il_function_body`], [`BodyWriters::write_module`] are unsafe: nothing verifies the code |
 //!
 //! What is left, against which even a profiler without `unsafe` can crash its program:
 //!
-//! - **What is gone and nobody asked about.** A class's or function's identifier says nothing of its module: the framework knows of
-//!   those whose declaration, arguments or elements were asked for, that were compiled, and, with
-//!   [`Events::CLASS_LOADS`], that were loaded. Others, and dynamic methods, assemblies and threads, are forgotten by the
-//!   profiler itself: in [`Callbacks::module_unload_started`] (only collectible assemblies are unloaded),
+//! - **What is gone and was never asked about.** A class's or function's identifier says nothing of
+//!   its module: the framework knows of those whose declaration, arguments or elements were asked
+//!   for, that were compiled, and, with [`Events::CLASS_LOADS`], that were loaded. Others, and
+//!   dynamic methods, assemblies and threads, are forgotten by the profiler itself: in
+//!   [`Callbacks::module_unload_started`] (only collectible assemblies are unloaded),
 //!   [`Callbacks::dynamic_method_unloaded`] and [`Callbacks::thread_destroyed`].
-//! - **Queries in hooks.** A collection waits for a hook to return, and what waits for a collection waits for ever. Debug
-//!   builds refuse; release hooks don't pay for a check.
-//! - **A suspended program.** While [`Suspended`] lives, code that takes a lock of a suspended thread waits for ever: the C
-//!   library's allocator and standard streams have such locks, too.
-//! - **The raw interface**: [`ProfilerInfo::as_raw`] and [`sys`] check nothing; each call of theirs is unsafe.
+//! - **Queries in hooks.** A collection waits for a hook to return, and what waits for a collection
+//!   waits for ever. Debug builds refuse; release hooks don't pay for a check.
+//! - **A suspended program.** While [`Suspended`] lives, code that takes a lock of a suspended
+//!   thread waits for ever: the C library's allocator and standard streams have such locks, too.
+//! - **The raw interface**: [`ProfilerInfo::as_raw`] and [`sys`] check nothing; each call of theirs
+//!   is unsafe.
 //!
 //! # When nothing happens
 //!
-//! The runtime says nothing when it can't load a profiler. `clrscope run --profiler LIB --clsid GUID -- PROGRAM` sets the
-//! variables, checks what can be checked before, and says whether the profiler was loaded: the framework writes a load log,
-//! a line at load, at refusal and at unload, to the file that `CLR_PROFILER_LOAD_LOG` names. By hand, check in this order: the
-//! path is absolute and the library opens (`ldd`), the identifier in the variable has braces and is the one in the source,
-//! `DOTNET_EnableDiagnostics` is not 0, and `initialize` does not fail: [`Profiler::setup_refused`] receives the reason why
-//! the framework refused what it answered.
+//! The runtime says nothing when it can't load a profiler. `clrscope run --profiler LIB --clsid
+//! GUID -- PROGRAM` sets the variables, checks what can be checked before, and says whether the
+//! profiler was loaded: the framework writes a load log, a line at load, at refusal and at unload,
+//! to the file that `CLR_PROFILER_LOAD_LOG` names. By hand, check in this order: the path is
+//! absolute and the library opens (`ldd`), the identifier in the variable has braces and is the one
+//! in the source, `DOTNET_EnableDiagnostics` is not 0, and `initialize` does not fail:
+//! [`Profiler::setup_refused`] receives the reason why the framework refused what it answered.
 //!
 //! # Tests and debugging
 //!
@@ -159,13 +171,14 @@
 //! crate refuse questions to the runtime in places where they may hang or crash the program, with a
 //! sentence: run the profiler as a debug build first.
 //!
-//! `clrscope run --debugger gdb|lldb|wait --profiler ...` starts the program under a debugger. By hand: `gdb --args dotnet
-//! app.dll`, break in `DllGetClassObject`, with `handle SIG34 SIG35 SIG36 SIGUSR1 nostop noprint` since the runtime uses these
-//! signals itself. When a profiler seems to do nothing, look at [`panics_caught`] and [`first_panic`]: what panics in a callback
-//! is swallowed there, and the program runs on.
+//! `clrscope run --debugger gdb|lldb|wait --profiler ...` starts the program under a debugger. By
+//! hand: `gdb --args dotnet app.dll`, break in `DllGetClassObject`, with `handle SIG34 SIG35 SIG36
+//! SIGUSR1 nostop noprint` since the runtime uses these signals itself. When a profiler seems to do
+//! nothing, look at [`panics_caught`] and [`first_panic`]: what panics in a callback is swallowed
+//! there, and the program runs on.
 
-// Answers that are dropped are mistakes of a profiler's author. What mirrors the runtime may grow with it; each type that may not
-// says why.
+// Answers that are dropped are mistakes of a profiler's author. What mirrors the runtime may grow
+// with it; each type that may not says why.
 #![warn(clippy::must_use_candidate, clippy::return_self_not_must_use)]
 #![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
@@ -243,10 +256,11 @@ pub use clr_il as il;
 /// The ABI underneath, for what the framework does not wrap.
 pub use clr_profiler_sys as sys;
 
-/// Parts that a profiler rarely needs, and that may change in any version: how clrscope's agent walks stacks by their own
-/// words, without the runtime.
+/// Parts that a profiler rarely needs, and that may change in any version: how clrscope's agent
+/// walks stacks by their own words, without the runtime.
 ///
-/// These parts are safe to use, and easy to use wrongly: what a word of the stack means is the caller's knowledge.
+/// These parts are safe to use, and easy to use wrongly: what a word of the stack means is the
+/// caller's knowledge.
 pub mod internals {
     pub use crate::current_stack::{
         CurrentStack, FrameChain, HiddenReturn, NativeFrame, ReturnAddress, StackWords, hidden_returns, library_of,

@@ -1,4 +1,5 @@
-//! Load log: a line in a file when the library is loaded, refused or left, where an environment variable names such a file.
+//! Load log: a line in a file when the library is loaded, refused or left, where an environment
+//! variable names such a file.
 
 use std::fmt::Display;
 use std::fs::OpenOptions;

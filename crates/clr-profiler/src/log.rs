@@ -1,4 +1,5 @@
-//! A text log for profilers: whole lines from all threads, each indented by how deep its thread is nested.
+//! A text log for profilers: whole lines from all threads, each indented by how deep its thread is
+//! nested.
 
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
@@ -9,14 +10,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::PerThread;
 
-/// One file for all threads ([`create`](Self::create)), or one for each ([`create_per_thread`](Self::create_per_thread)).
+/// One file for all threads ([`create`](Self::create)), or one for each
+/// ([`create_per_thread`](Self::create_per_thread)).
 ///
-/// In one file a line is the thread's number (1 for the first that wrote), a tab, two spaces per level, text. In a thread's own
-/// file the number is in the file's name instead.
+/// In one file a line is the thread's number (1 for the first that wrote), a tab, two spaces per
+/// level, text. In a thread's own file the number is in the file's name instead.
 ///
-/// For callbacks, not for hooks: each line is one write to the file, so nothing is lost when the program crashes, and lines
-/// never mix. The lock is held for that write only, and the runtime is not asked meanwhile, so a collection can't wait for
-/// a thread that waits for the log. What can't be written is dropped: there is nobody to report it to.
+/// For callbacks, not for hooks: each line is one write to the file, so nothing is lost when the
+/// program crashes, and lines never mix. The lock is held for that write only, and the runtime is
+/// not asked meanwhile, so a collection can't wait for a thread that waits for the log. What can't
+/// be written is dropped: there is nowhere to report it.
 ///
 /// ```
 /// # let folder = std::env::temp_dir().join(format!("nested-log-{}", std::process::id()));
@@ -68,8 +71,8 @@ impl Drop for LogFile {
     }
 }
 
-/// More files than this are not kept open: descriptors are the program's, and it may have thousands of threads. The files of
-/// further threads are opened for each line.
+/// More files than this are not kept open: descriptors are the program's, and it may have thousands
+/// of threads. The files of further threads are opened for each line.
 const KEPT_OPEN: usize = 32;
 
 impl NestedLog {
@@ -81,8 +84,9 @@ impl NestedLog {
         Self::new(LogTarget::One(Mutex::new(File::create(path)?)))
     }
 
-    /// A file for each thread that writes: `thread-1.txt` for the first and so on, in `folder`, which is made if it is not
-    /// there. Files of the same name are replaced; others are left alone.
+    /// A file for each thread that writes: `thread-1.txt` for the first and so on, in `folder`,
+    /// which is made if it is not there. Files of the same name are replaced; others are left
+    /// alone.
     ///
     /// # Errors
     /// When the folder can't be made, or the process has no thread key left.
@@ -118,8 +122,8 @@ impl NestedLog {
         self.threads.with(|thread| thread.open().push(group));
     }
 
-    /// Closes the innermost open `group` of the thread, with those inside it that nobody closed, and writes a line. Without
-    /// an open one it is just a line.
+    /// Closes the innermost open `group` of the thread, with those inside it that were not closed,
+    /// and writes a line. Without an open one it is just a line.
     pub fn end(&self, group: &'static str, text: impl Display) {
         self.threads.with(|thread| {
             let mut open = thread.open();

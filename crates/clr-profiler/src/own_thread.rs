@@ -11,23 +11,27 @@ use crate::{Error, ProfilerInfo, Result};
 /// Pause between two looks whether the runtime is up.
 const UP_PAUSE: Duration = Duration::from_millis(1);
 
-/// A thread of a profiler's own, for what callbacks may not or should not do: collections, suspensions, sampling,
-/// sessions of EventPipe, files.
+/// A thread of a profiler's own, for what callbacks may not or should not do: collections,
+/// suspensions, sampling, sessions of EventPipe, files.
 ///
-/// [`start`](Self::start) is for [`initialize`](crate::Profiler::initialize) and everywhere else but hooks. Around the code
-/// that is given to it:
+/// [`start`](Self::start) is for [`initialize`](crate::Profiler::initialize) and everywhere else
+/// but hooks. Around the code that is given to it:
 ///
-/// - the thread blocks all signals before its first instruction: handlers of the program never run on it;
-/// - the runtime is told that the thread will call it ([`initialize_current_thread`](ProfilerInfo::initialize_current_thread)), which
-///   makes it no managed thread: what may load types is refused on it, unless the code has it
+/// - the thread blocks all signals before its first instruction: handlers of the program never run
+///   on it;
+/// - the runtime is told that the thread will call it
+///   ([`initialize_current_thread`](ProfilerInfo::initialize_current_thread)), which makes it no
+///   managed thread: what may load types is refused on it, unless the code has it
 ///   [adopted](ProfilerInfo::adopt_current_thread) first;
-/// - the code begins when the runtime is up and the profiler's [`Setup`](crate::Setup) is in force: what answers
-///   `CORPROF_E_RUNTIME_UNINITIALIZED` before can be asked, and events that were asked for are on;
+/// - the code begins when the runtime is up and the profiler's [`Setup`](crate::Setup) is in force:
+///   what answers `CORPROF_E_RUNTIME_UNINITIALIZED` before can be asked, and events that were asked
+///   for are on;
 /// - a panic is caught and counted like that of a callback;
 /// - the framework asks the thread to stop and waits for its end, for a second at most: before
-///   [`shutdown`](crate::Callbacks::shutdown), after a [`request_detach`](ProfilerInfo::request_detach) that the runtime has
-///   accepted, and where the profiler's setup was refused. After these nothing may be asked of the runtime any more, so long
-///   work looks at [`is_wanted`](Self::is_wanted) now and then.
+///   [`shutdown`](crate::Callbacks::shutdown), after a
+///   [`request_detach`](ProfilerInfo::request_detach) that the runtime has accepted, and where the
+///   profiler's setup was refused. After these nothing may be asked of the runtime any more, so
+///   long work looks at [`is_wanted`](Self::is_wanted) now and then.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -65,9 +69,9 @@ pub struct OwnThread {
 }
 
 impl OwnThread {
-    /// Starts a thread called `name` (the system shows the first 15 bytes), which runs `code` once the runtime is up and has
-    /// accepted what the profiler asks for in `initialize`. Until then, and where the program ends before, `code` does not
-    /// run: don't wait for it in `initialize`.
+    /// Starts a thread called `name` (the system shows the first 15 bytes), which runs `code` once
+    /// the runtime is up and has accepted what the profiler asks for in `initialize`. Until then,
+    /// and where the program ends before, `code` does not run: don't wait for it in `initialize`.
     ///
     /// # Errors
     /// A sentence where the system has no thread to give, or the profiler is about to go.
@@ -109,21 +113,23 @@ impl OwnThread {
         false
     }
 
-    /// Sleeps for so long; whether the thread is to go on. Returns at once when the thread is to end. For the thread itself.
+    /// Sleeps for so long; whether the thread is to go on. Returns at once when the thread is to
+    /// end. For the thread itself.
     #[must_use = "the thread must end when this says so"]
     pub fn sleep(&self, time: Duration) -> bool {
         self.stop.sleep(time)
     }
 
-    /// Whether the thread is to go on: neither the framework nor the profiler has asked for its end.
+    /// Whether the thread is to go on: neither the framework nor the profiler has asked for its
+    /// end.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
         !self.stop.is_wanted()
     }
 
-    /// Asks the thread to end and waits for it, `most` at the longest; whether it has ended. Not in hooks, nor where the
-    /// thread may wait for the caller: while [`Suspended`](crate::Suspended) lives, or with a lock that the thread takes.
-    /// The thread itself does not wait.
+    /// Asks the thread to end and waits for it, `most` at the longest; whether it has ended. Not in
+    /// hooks, nor where the thread may wait for the caller: while [`Suspended`](crate::Suspended)
+    /// lives, or with a lock that the thread takes. The thread itself does not wait.
     #[expect(clippy::must_use_candidate, reason = "who only wants the thread to end need not look")]
     pub fn stop(&self, most: Duration) -> bool {
         self.stop.ask_to_end();

@@ -1,8 +1,8 @@
 //! A lock for what one thread uses at every call and others look at once in a while.
 //!
-//! A mutex costs two locked instructions each time, and an event in a hook needs what it guards more than once. Here the
-//! owner takes one, for the whole event, and gives the lock back by a plain store, since nobody sleeps on it: who finds it
-//! taken asks again.
+//! A mutex costs two locked instructions each time, and an event in a hook needs what it guards
+//! more than once. Here the owner takes one, for the whole event, and gives the lock back by a
+//! plain store, since no thread sleeps on it: a thread that finds it taken asks again.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
@@ -10,14 +10,14 @@ use std::time::Duration;
 const FREE: u8 = 0;
 /// The owner is at work.
 const OWNED: u8 = 1;
-/// Another thread, or the owner as one that looks at all, is.
+/// Another thread is at work, or the owner as a visitor.
 const VISITED: u8 = 2;
 
 /// Spins of a waiting thread before it sleeps.
 const PATIENCE: u32 = 100;
 const NAP: Duration = Duration::from_micros(50);
 
-/// Guards what lies beside it.
+/// Guards the data next to it.
 #[derive(Default)]
 pub(crate) struct OwnerLock {
     state: AtomicU8,
@@ -33,7 +33,8 @@ pub(crate) struct Held<'a> {
 impl OwnerLock {
     /// For the owner, which may hold it already. Waits while another thread visits.
     ///
-    /// Must be called on the one thread that owns what is guarded: it takes [`OWNED`] for its own doing.
+    /// Must be called on the one thread that owns what is guarded: it takes [`OWNED`] for its own
+    /// doing.
     #[inline]
     pub(crate) fn own(&self) -> Held<'_> {
         match self.state.compare_exchange(FREE, OWNED, Ordering::Acquire, Ordering::Relaxed) {

@@ -1,9 +1,9 @@
 //! Data per thread that works for threads first seen in a hook.
 //!
-//! `thread_local!` in a library that is loaded late may allocate inside the C library on first use and registers
-//! destructors that run at a time of its choosing. [`PerThread`] is a POSIX key: reading it is a load, a thread's value is
-//! made on first use, and it is reclaimed by the key's destructor when the thread ends, also where the runtime never reported
-//! us about that thread.
+//! `thread_local!` in a library that is loaded late may allocate inside the C library on first use
+//! and registers destructors that run at a time of its choosing. [`PerThread`] is a POSIX key:
+//! reading it is a load, a thread's value is made on first use, and it is reclaimed by the key's
+//! destructor when the thread ends, also where the runtime never reported us about that thread.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -12,9 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A value of `T` for each thread that asks for one.
 ///
-/// Values are shared (`T: Sync`): the owner reads and writes its own through [`with`](Self::with), and a thread that sums up, at
-/// the end or while the program runs, sees all of them through [`for_each`](Self::for_each). When a thread ends its value
-/// is handed to the `retire` function and dropped.
+/// Values are shared (`T: Sync`): the owner reads and writes its own through [`with`](Self::with),
+/// and a thread that sums up, at the end or while the program runs, sees all of them through
+/// [`for_each`](Self::for_each). When a thread ends its value is handed to the `retire` function
+/// and dropped.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,8 +32,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// The key is never deleted: hooks run on after `Shutdown`, so a `PerThread` belongs into the profiler object, which the
-/// framework never frees.
+/// The key is never deleted: hooks run on after `Shutdown`, so a `PerThread` belongs into the
+/// profiler object, which the framework never frees.
 pub struct PerThread<T: Send + Sync + 'static> {
     shared: Arc<Shared<T>>,
     key: libc::pthread_key_t,
@@ -52,8 +53,9 @@ struct Slot<T> {
 }
 
 impl<T: Send + Sync + 'static> PerThread<T> {
-    /// Values made by `make` on a thread's first use and handed to `retire` at its end. Both may run inside a hook
-    /// (`make`) or late in a thread's life (`retire`): they must not call the runtime.
+    /// Values made by `make` on a thread's first use and handed to `retire` at its end. Both may
+    /// run inside a hook (`make`) or late in a thread's life (`retire`): they must not call the
+    /// runtime.
     ///
     /// # Errors
     /// When the process has no POSIX key left (it has 1,024).
@@ -62,7 +64,8 @@ impl<T: Send + Sync + 'static> PerThread<T> {
         retire: impl Fn(&T) + Send + Sync + 'static,
     ) -> std::io::Result<Self> {
         let mut key = 0;
-        // SAFETY: `key` is a valid place to write to and `drop_slot::<T>` takes what `with` stores under this key.
+        // SAFETY: `key` is a valid place to write to and `drop_slot::<T>` takes what `with` stores
+        // under this key.
         let error = unsafe { libc::pthread_key_create(&mut key, Some(drop_slot::<T>)) };
         if error != 0 {
             return Err(std::io::Error::from_raw_os_error(error));
@@ -71,14 +74,15 @@ impl<T: Send + Sync + 'static> PerThread<T> {
         Ok(Self { shared: Arc::new(shared), key, owner: PhantomData })
     }
 
-    /// Runs `use_value` with this thread's value, made now if the thread has none. After the first use this allocates
-    /// nothing and takes no lock.
+    /// Runs `use_value` with this thread's value, made now if the thread has none. After the first
+    /// use this allocates nothing and takes no lock.
     #[inline]
     pub fn with<R>(&self, use_value: impl FnOnce(&T) -> R) -> R {
         // SAFETY: the key was created by `new` and is never deleted.
         let slot = unsafe { libc::pthread_getspecific(self.key) }.cast::<Slot<T>>();
         let slot = if slot.is_null() { self.first_use() } else { slot };
-        // SAFETY: the slot lives until this thread's key destructor, which can't run during this call on this thread.
+        // SAFETY: the slot lives until this thread's key destructor, which can't run during this
+        // call on this thread.
         use_value(unsafe { &(*slot).value })
     }
 
@@ -90,7 +94,8 @@ impl<T: Send + Sync + 'static> PerThread<T> {
         unsafe { slot.as_ref() }.map(|slot| use_value(&slot.value))
     }
 
-    /// Visits the values of all threads that have not ended. Threads that come or go meanwhile wait.
+    /// Visits the values of all threads that have not ended. Threads that come or go meanwhile
+    /// wait.
     pub fn for_each(&self, mut visit: impl FnMut(&T)) {
         for value in self.shared.live().iter() {
             visit(value);
@@ -102,8 +107,9 @@ impl<T: Send + Sync + 'static> PerThread<T> {
         let value = Arc::new((self.shared.make)());
         self.shared.live().push(Arc::clone(&value));
         let slot = Box::into_raw(Box::new(Slot { value, shared: Arc::clone(&self.shared) }));
-        // SAFETY: the key exists; its destructor frees the slot. When the C library has no memory for the entry the slot
-        // is not found again: the thread then gets a new value at each use, all of them still seen by `for_each`.
+        // SAFETY: the key exists; its destructor frees the slot. When the C library has no memory
+        // for the entry the slot is not found again: the thread then gets a new value at each use,
+        // all of them still seen by `for_each`.
         unsafe { libc::pthread_setspecific(self.key, slot.cast()) };
         slot
     }
@@ -115,7 +121,8 @@ impl<T> Shared<T> {
     }
 }
 
-/// The key's destructor: the C library has already cleared the key, so a hook that runs later on this thread starts with a new value.
+/// The key's destructor: the C library has already cleared the key, so a hook that runs later on
+/// this thread starts with a new value.
 unsafe extern "C" fn drop_slot<T: Send + Sync + 'static>(slot: *mut c_void) {
     crate::boundary::guard((), || {
         // SAFETY: the pointer is the one `first_use` stored, and the C library gives it to us once.

@@ -1,4 +1,5 @@
-//! Setup of a profiler: events, hooks and compilation flags, and which combinations the runtime does not support.
+//! Setup of a profiler: events, hooks and compilation flags, and which combinations the runtime
+//! does not support.
 
 use std::sync::Arc;
 
@@ -7,7 +8,8 @@ use crate::call_stacks::FollowExceptions;
 use crate::hooks::{FunctionMapper, Hooks};
 use crate::{CallObserver, CallStacks, Callbacks, Error, Events, HResult, ProfilerInfo, Result};
 
-/// Answer of [`Profiler::initialize`](crate::Profiler::initialize): events, hooks and how code is to be compiled.
+/// Answer of [`Profiler::initialize`](crate::Profiler::initialize): events, hooks and how code is
+/// to be compiled.
 ///
 /// ```
 /// use clr_profiler::{Events, Setup};
@@ -30,15 +32,17 @@ impl Setup {
         Self { events, ..Self::default() }
     }
 
-    /// Hooks at enter, leave and tail call. The runtime then refuses precompiled code and compiles everything itself.
+    /// Hooks at enter, leave and tail call. The runtime then refuses precompiled code and compiles
+    /// everything itself.
     pub fn with_hooks(mut self, hooks: Hooks) -> Self {
         self.hooks = Some(hooks);
         self.hooks_given += 1;
         self
     }
 
-    /// Call stacks with their observer, for the functions that `mapper` chooses: their hooks, and the exception callbacks that
-    /// keep them right, which the framework passes on to them before it calls the profiler's own.
+    /// Call stacks with their observer, for the functions that `mapper` chooses: their hooks, and
+    /// the exception callbacks that keep them right, which the framework passes on to them before
+    /// it calls the profiler's own.
     pub fn with_call_stacks<O: CallObserver>(
         mut self,
         stacks: Arc<CallStacks<O>>,
@@ -60,7 +64,8 @@ impl Setup {
     }
 
     /// The compiler asks before it puts a method into another, see
-    /// [`jit_inlining`](crate::Callbacks::jit_inlining): the runtime asks only a profiler that receives the compilation events.
+    /// [`jit_inlining`](crate::Callbacks::jit_inlining): the runtime asks only a profiler that
+    /// receives the compilation events.
     pub fn with_inlining_decisions(self) -> Self {
         self.with_events(Events::JIT_COMPILATION)
     }
@@ -132,7 +137,7 @@ impl Setup {
             .map_err(|error| error.with_hresult(HResult::UNSUPPORTED_FOR_ATTACH))
     }
 
-    /// Whether the runtime can do this for a profiler beside the main one.
+    /// Whether the runtime can do this for a profiler alongside the main one.
     ///
     /// # Errors
     /// A sentence that names what such a profiler may not have.
@@ -140,14 +145,16 @@ impl Setup {
         self.check_allowed(Events::ALLOWED_FOR_NOTIFICATION, "a notification-only profiler")
     }
 
-    /// Attaches a profiler once more which the runtime refused to [let go](ProfilerInfo::request_detach), and which has asked for no
-    /// event since: checks the setup as at an attach, puts its events in force, and calls
-    /// [`profiler_attach_complete`](Callbacks::profiler_attach_complete) of `callbacks` on this thread, as a callback. Others may come from
-    /// when the events are in force, so `callbacks` get them already. On an [`OwnThread`](crate::OwnThread).
+    /// Attaches a profiler once more which the runtime refused to [let
+    /// go](ProfilerInfo::request_detach), and which has asked for no event since: checks the setup
+    /// as at an attach, puts its events in force, and calls
+    /// [`profiler_attach_complete`](Callbacks::profiler_attach_complete) of `callbacks` on this
+    /// thread, as a callback. Others may come from when the events are in force, so `callbacks` get
+    /// them already. On an [`OwnThread`](crate::OwnThread).
     ///
     /// # Errors
-    /// What attach forbids, and the runtime's errors about events: [`Events::GC`] can be had at the first attach only. Nothing has
-    /// changed then.
+    /// What attach forbids, and the runtime's errors about events: [`Events::GC`] can be had at the
+    /// first attach only. Nothing has changed then.
     pub fn attach_again(&self, info: &ProfilerInfo, callbacks: &dyn Callbacks) -> Result<()> {
         self.check_for_attach()?;
         let _under_way = info.callback_begins();

@@ -1,4 +1,5 @@
-//! Stopping threads of a profiler's own: each is notified, wakes up, and is waited for, for a bounded time.
+//! Stopping threads of a profiler's own: each is notified, wakes up, and is waited for, for a
+//! bounded time.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
@@ -109,8 +110,8 @@ impl Stops {
         !threads.is_closed
     }
 
-    /// Asks all threads to end and waits for them, together not longer than `most`; whether all have ended. None starts
-    /// after that.
+    /// Asks all threads to end and waits for them, together not longer than `most`; whether all
+    /// have ended. None starts after that.
     pub(crate) fn stop_all(&self, most: Duration) -> bool {
         self.threads().is_closed = true;
         self.stop_running(most)

@@ -8,7 +8,8 @@ use crate::{Error, HResult, Result};
 /// Long enough for nearly every name; on the stack, so not longer.
 const FIRST_TRY: usize = 512;
 
-/// Asks with a generous buffer, and again with a larger one when the name is longer (or grew meanwhile).
+/// Asks with a generous buffer, and again with a larger one when the name is longer (or grew
+/// meanwhile).
 ///
 /// `ask` gets capacity, out-parameter for the needed length, and buffer.
 pub(crate) fn read_text(

@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::callback_args::{Generations, MovedRanges, SurvivingRanges};
 use crate::{HeapRange, ObjectId, ProfilerInfo};
 
-/// Objects a profiler has chosen, with what it keeps for each, followed through moved and surviving references.
+/// Objects a profiler has chosen, with what it keeps for each, followed through moved and surviving
+/// references.
 ///
 /// Ask for [`Events::GC`](crate::Events::GC), and pass four callbacks on:
 ///
@@ -47,8 +48,9 @@ use crate::{HeapRange, ObjectId, ProfilerInfo};
 /// }
 /// ```
 ///
-/// Usable from all threads, also from the several on which a server collection reports. It takes a lock that is held for the
-/// look into its own table only; it is not for hooks. An entry costs about 40 bytes beside its value.
+/// Usable from all threads, also from the several on which a server collection reports. It takes a
+/// lock that is held for the look into its own table only; it is not for hooks. An entry costs
+/// about 40 bytes in addition to its value.
 pub struct ObjectTracker<T> {
     table: Mutex<Table<T>>,
 }
@@ -58,7 +60,8 @@ struct Table<T> {
     live: BTreeMap<usize, T>,
     /// During a collection: those nothing has been said about yet, by their old address.
     doubtful: BTreeMap<usize, T>,
-    /// During a collection: where those are that were moved. Apart, because a new address may be another one's old one.
+    /// During a collection: where those are that were moved. Apart, because a new address may be
+    /// another one's old one.
     arrived: BTreeMap<usize, T>,
 }
 
@@ -76,8 +79,8 @@ impl<T> ObjectTracker<T> {
         Self { table: Mutex::new(table) }
     }
 
-    /// Follows an object from now on; gives what was kept for it before. In a callback that received the object, not during a
-    /// collection.
+    /// Follows an object from now on; gives what was kept for it before. In a callback that
+    /// received the object, not during a collection.
     pub fn track(&self, object: ObjectId<'_>, value: T) -> Option<T> {
         self.lock().live.insert(object.address(), value)
     }
@@ -92,13 +95,14 @@ impl<T> ObjectTracker<T> {
         self.lock().live.get_mut(&object.address()).map(look)
     }
 
-    /// Visits all objects that are followed, by ascending address. Not during a collection: what it has not reported yet is
-    /// left out.
+    /// Visits all objects that are followed, by ascending address. Not during a collection: what it
+    /// has not reported yet is left out.
     pub fn for_each(&self, mut visit: impl FnMut(usize, &T)) {
         self.lock().live.iter().for_each(|(address, value)| visit(*address, value));
     }
 
-    /// Number of objects that are followed; during a collection including those that may turn out to be dead.
+    /// Number of objects that are followed; during a collection including those that may turn out
+    /// to be dead.
     #[must_use]
     pub fn len(&self) -> usize {
         let table = self.lock();
@@ -111,8 +115,8 @@ impl<T> ObjectTracker<T> {
         self.len() == 0
     }
 
-    /// A collection begins: call it in `garbage_collection_started`. It asks for the heap's bounds, since only what lies in a
-    /// generation that is collected can die.
+    /// A collection begins: call it in `garbage_collection_started`. It asks for the heap's bounds,
+    /// since only what lies in a generation that is collected can die.
     pub fn collection_started(&self, info: &ProfilerInfo, generations: Generations<'_>) {
         let bounds = info.generation_bounds().unwrap_or_default();
         let collected = bounds.into_iter().filter(|range| generations.contains(range.generation.as_raw() as usize));
@@ -154,8 +158,8 @@ impl<T> ObjectTracker<T> {
         }
     }
 
-    /// The collection is over: call it in `garbage_collection_finished`. Gives what was kept for those that died, by ascending
-    /// old address.
+    /// The collection is over: call it in `garbage_collection_finished`. Gives what was kept for
+    /// those that died, by ascending old address.
     pub fn collection_finished(&self) -> Vec<T> {
         let mut table = self.lock();
         let dead = std::mem::take(&mut table.doubtful).into_values().collect();

@@ -7,22 +7,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use crate::gate::{Gate, Inside};
 use crate::{Error, HResult, ModuleId, Result};
 
-/// Life of a module that can be unloaded: calls about it pass, until the runtime begins to unload it.
+/// Life of a module that can be unloaded: calls about it pass, until the runtime begins to unload
+/// it.
 #[derive(Clone, Default)]
 pub(crate) struct ModuleLife(Arc<Gate<1>>);
 
-/// Collectible modules, those that are gone among them until their identifiers are used again. All others stay as long as
-/// the process.
+/// Collectible modules, those that are gone among them until their identifiers are used again. All
+/// others stay as long as the process.
 #[derive(Default)]
 pub(crate) struct CollectibleModules {
-    /// There has been one: otherwise nobody needs to look.
+    /// There has been one: otherwise no lookup is needed.
     any: AtomicBool,
     lives: RwLock<HashMap<ModuleId, ModuleLife>>,
     /// Held while the runtime lists its modules, until the lives of all in the list are known.
     listing: Mutex<()>,
 }
 
-/// A call about a module that is under way; the runtime waits for its end before it unloads the module.
+/// A call about a module that is under way; the runtime waits for its end before it unloads the
+/// module.
 pub(crate) struct InModule(ModuleLife);
 
 impl Drop for InModule {
@@ -104,8 +106,8 @@ impl CollectibleModules {
         self.any.load(Ordering::Acquire)
     }
 
-    /// The runtime begins to unload a module: calls about it are refused from now on, and those under way end before this
-    /// returns.
+    /// The runtime begins to unload a module: calls about it are refused from now on, and those
+    /// under way end before this returns.
     pub(crate) fn unloading(&self, module: ModuleId) {
         drop(self.list());
         if let Some(life) = self.life(module) {

@@ -1,4 +1,5 @@
-//! Every question to a real runtime, and objects followed through its collections, on every runtime at hand.
+//! Every question to a real runtime, and objects followed through its collections, on every runtime
+//! at hand.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Every method of the runtime's information interfaces is wrapped, or the documentation of `ProfilerInfo` says why not.
+//! Every method of the runtime's information interfaces is wrapped, or the documentation of
+//! `ProfilerInfo` says why not.
 
 use std::collections::BTreeSet;
 use std::path::Path;

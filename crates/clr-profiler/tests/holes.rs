@@ -1,6 +1,6 @@
-//! Holes through which safe code crashed its program, each closed: the example profiler `holes`, which forbids `unsafe`, asks for
-//! all of it on every runtime at hand, gets sentences, and the program ends well. As a debug build and as a release build: profilers
-//! are released.
+//! Holes through which safe code crashed its program, each closed: the example profiler `holes`,
+//! which forbids `unsafe`, asks for all of it on every runtime at hand, gets sentences, and the
+//! program ends well. As a debug build and as a release build: profilers are released.
 
 mod common;
 
@@ -40,7 +40,8 @@ fn answers<'l>(lines: &'l [(String, String)], what: &str) -> Vec<&'l str> {
     lines.iter().filter(|line| line.0 == what).map(|line| line.1.as_str()).collect()
 }
 
-/// Fails unless all answers to these queries, and at least one to each, say that the module is gone.
+/// Fails unless all answers to these queries, and at least one to each, say that the module is
+/// gone.
 fn expect_gone(lines: &[(String, String)], queries: &[&str], runtime: &testkit::Runtime) {
     for query in queries {
         let said = answers(lines, query);
@@ -104,7 +105,8 @@ fn identifiers_and_tokens_that_name_nothing_are_refused() {
         let of_nothing = lines.iter().filter(|(query, _)| query.starts_with("null ") && !query.contains("token "));
         let answered: Vec<&str> =
             of_nothing.filter(|(_, said)| said == "ANSWERED").map(|(query, _)| query.as_str()).collect();
-        // The runtime takes null for the calling thread, and has nothing to stop where there is no session.
+        // The runtime takes null for the calling thread, and has nothing to stop where there is no
+        // session.
         let harmless = ["null thread_app_domain", "null event_pipe_stop_session"];
         assert_eq!(answered, harmless, "on .NET {}", runtime.version);
         assert_eq!(answers(&lines, "null token method").len(), 24, "on .NET {}", runtime.version);
@@ -155,8 +157,8 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
 }
 
-/// Refusals that the tests of this crate show of debug builds, those of the fake runtime too, hold for release builds: the profile
-/// decides about queries in hooks and nothing else.
+/// Refusals that the tests of this crate show of debug builds, those of the fake runtime too, hold
+/// for release builds: the profile decides about queries in hooks and nothing else.
 #[test]
 fn refusals_do_not_depend_on_the_profile_except_in_hooks() {
     let found: Vec<String> = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))

@@ -1,4 +1,5 @@
-//! Programs that know their own answer, under the example profiler `call_edges`, on every runtime at hand.
+//! Programs that know their own answer, under the example profiler `call_edges`, on every runtime
+//! at hand.
 
 mod common;
 
@@ -151,7 +152,8 @@ fn arguments_and_results_survive_the_hooks() {
     check("Registers");
 }
 
-/// Names that the fixture `Names` is made to show; lines are as C# writes them, worked out from its source.
+/// Names that the fixture `Names` is made to show; lines are as C# writes them, worked out from its
+/// source.
 const NAMES: &str = include_str!("names.txt");
 
 /// Instantiations over reference types share code. .NET 10 tells that class, .NET 8 and 9 do not.

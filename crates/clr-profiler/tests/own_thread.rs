@@ -7,7 +7,8 @@ use std::process::Stdio;
 use clr_profiler::Events;
 use clrscope_testkit as testkit;
 
-/// Lines of what the thread saw when it began, and of what was added at the program's end. `variable` asks for other ones.
+/// Lines of what the thread saw when it began, and of what was added at the program's end.
+/// `variable` asks for other ones.
 fn lines(runtime: &testkit::Runtime, variable: Option<&str>) -> (Vec<String>, Vec<String>) {
     let folder = testkit::scratch();
     let output = folder.path().join("lines");
@@ -66,7 +67,8 @@ fn events_can_be_added_while_the_program_runs_as_declared() {
         assert_eq!(flags.len(), Events::ALL.len() - 1, "all but ENTER_LEAVE");
         for flag in flags {
             let (name, event) = Events::ALL.iter().find(|(name, _)| *name == flag[0]).expect("its name");
-            // The framework refuses the event that tells nothing alone; and see `Events::IMMUTABLE`.
+            // The framework refuses the event that tells nothing alone; and see
+            // `Events::IMMUTABLE`.
             let late = Events::DISABLE_INLINING | Events::DISABLE_OPTIMIZATIONS;
             let only_at_start =
                 if runtime.version.major >= 10 { Events::ONLY_AT_START - late } else { Events::ONLY_AT_START };

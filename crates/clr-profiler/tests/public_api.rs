@@ -1,5 +1,6 @@
-//! The public signatures name types of this crate and of the standard library only: another crate's would tie its version to ours.
-//! `sys` and `il` are the exceptions: what lies underneath, and code of methods, of which the framework hands on what that crate makes.
+//! The public signatures name types of this crate and of the standard library only: another crate's
+//! would tie its version to ours. `sys` and `il` are the exceptions: `sys` is what lies underneath;
+//! `il` is code of methods, and the framework hands on what that crate makes.
 
 use std::path::{Path, PathBuf};
 
@@ -7,11 +8,11 @@ use std::path::{Path, PathBuf};
 const FOREIGN: [&str; 9] =
     ["windows_core", "clr_profiler_sys", "libc", "GUID", "HRESULT", "BOOL", "IUnknown", "Interface", "HSTRING"];
 
-/// Folders and files whose public items nobody outside the crate can name.
+/// Folders and files whose public items can't be named outside the crate.
 const INNER: [&str; 3] = ["src/com/", "src/os/", "src/arch/"];
 
-/// The signatures of public items in a source: what stands between `pub` and the body, and all of a public trait's head and
-/// methods. Items of `pub(crate)` and the like are none.
+/// The signatures of public items in a source: what stands between `pub` and the body, and all of a
+/// public trait's head and methods. Items of `pub(crate)` and the like are none.
 fn signatures(source: &str) -> Vec<String> {
     let code = source.split("#[cfg(test)]\nmod").next().unwrap_or_default();
     let mut found: Vec<String> = Vec::new();
@@ -51,7 +52,8 @@ fn is_field(signature: &str) -> bool {
         && name.split_once(':').is_some_and(|(name, _)| name.chars().all(|c| c.is_alphanumeric() || c == '_'))
 }
 
-/// The foreign word of a signature, if there is one. Fields of a tuple struct that are not public are nobody's business.
+/// The foreign word of a signature, if there is one. Fields of a tuple struct that are not public
+/// don't count.
 fn foreign(signature: &str) -> Option<&'static str> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let shown = signature.split("pub(crate)").next().unwrap_or_default();

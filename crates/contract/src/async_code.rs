@@ -25,9 +25,9 @@ pub fn resumes(name: &str) -> bool {
     name.split_once("::").is_some_and(is_it)
 }
 
-/// The number that an async method keeps while it waits, with the number of the wait in it: what
-/// `awaits` has the method store in the place of the number of its await alone, which the method's
-/// own code takes out of it again. Whoever else reads the field does the same with
+/// The number that an async method keeps while it waits, with the number of the wait in it.
+/// `awaits` has the method store it in place of the number of its await alone, and the method's own
+/// code takes the wait out again. Any other code that reads the field does the same with
 /// [`await_number`].
 ///
 /// Methods number their awaits from 0, so a number with this bit is no method's own.

@@ -11,8 +11,8 @@ const WITH_VALUE: [&str; 7] = [
     "--runtimeconfig",
 ];
 
-/// Place of the assembly that `dotnet` is to run in a command line that starts with `dotnet`; `None` for a command of
-/// the SDK, such as `dotnet build`.
+/// Place of the assembly that `dotnet` is to run in a command line that starts with `dotnet`;
+/// `None` for a command of the SDK, such as `dotnet build`.
 #[must_use]
 pub fn entry_assembly(command_line: &[String]) -> Option<usize> {
     let mut words = command_line.iter().map(String::as_str).enumerate().skip(1).peekable();

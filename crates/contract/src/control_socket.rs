@@ -1,12 +1,12 @@
 //! The control socket of a dormant agent: what the launcher asks, and what the agent answers.
 //!
 //! The runtime does not detach an agent that may have given methods other code. The agent then goes
-//! dormant, and listens at a socket beside that of the runtime's diagnostics:
+//! dormant, and listens at a socket next to that of the runtime's diagnostics:
 //! `clrscope-agent-PID-START-socket`, with the id and the start of the process as the runtime's has
 //! them; where another user has put a file there, `clrscope-agent-PID-START-WORD-socket`. A client
-//! sends one [question] and shuts down its side; the agent sends one [answer](Answer) and closes the
-//! connection. Both must be of one version: the request's grammar and the recording's format are
-//! known to that version alone.
+//! sends one [question] and shuts down its side; the agent sends one [answer](Answer) and closes
+//! the connection. Both must be of one version: the request's grammar and the recording's format
+//! are known to that version alone.
 
 use std::fmt;
 
@@ -28,7 +28,8 @@ pub fn socket_name(pid: u32, started: u64) -> String {
     format!("{PREFIX}-{pid}-{started}-socket")
 }
 
-/// Name of the socket of such a process where somebody else has taken the usual one, with a word that nobody can foresee.
+/// Name of the socket of such a process where another user has taken the usual one, with a word
+/// that can't be foreseen.
 #[must_use]
 pub fn fallback_socket_name(pid: u32, started: u64, word: &str) -> String {
     format!("{PREFIX}-{pid}-{started}-{word}-socket")

@@ -7,7 +7,8 @@ use std::fmt;
 
 /// Variable of OpenTelemetry with the name of the service. An empty one is none.
 pub const SERVICE_NAME_VARIABLE: &str = "OTEL_SERVICE_NAME";
-/// Variable of OpenTelemetry with attributes of the resource: `KEY=VALUE,...`, both percent-encoded.
+/// Variable of OpenTelemetry with attributes of the resource: `KEY=VALUE,...`, both
+/// percent-encoded.
 pub const RESOURCE_VARIABLE: &str = "OTEL_RESOURCE_ATTRIBUTES";
 /// Key of the name of the service.
 pub const SERVICE_NAME: &str = "service.name";

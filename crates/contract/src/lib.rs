@@ -1,4 +1,5 @@
-//! The contract between the launcher, the agent inside the profiled process and the readers of recordings.
+//! The contract between the launcher, the agent inside the profiled process and the readers of
+//! recordings.
 //!
 //! - [`developer_log`] is what the agent says to its developers, and where.
 //! - [`instruments`] declares every instrument with its options, once.
@@ -7,7 +8,7 @@
 //! - [`async_code`] names the framework's methods that run asynchronous code.
 //! - [`command`] reads command lines as the `dotnet` host does.
 //! - [`control_socket`] is what the launcher says to an agent that sleeps in a program.
-//! - [`words`] guesses what somebody meant who misspelt a word.
+//! - [`words`] guesses what the writer of a misspelt word meant.
 
 /// Name of the agent's file, by which its code is known in the programs that it records.
 pub const AGENT_LIBRARY: &str = "libclrscope_agent.so";

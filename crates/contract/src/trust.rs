@@ -1,5 +1,5 @@
-//! Trust in files: whether others could change them. What loads into somebody's process, or gives it orders, must be
-//! safe from others.
+//! Trust in files: whether others could change them. What loads into a user's process, or gives it
+//! orders, must be safe from others.
 
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
@@ -39,9 +39,9 @@ impl fmt::Display for Weakness {
     }
 }
 
-/// One file or folder: it must be ours or root's, and nobody else may write it. A sticky folder such as `/tmp` is fine:
-/// others can't replace what is ours there, only its owner can. What can't be examined passes; whoever opens it learns
-/// why.
+/// One file or folder: it must be ours or root's, and no other user may write it. A sticky folder
+/// such as `/tmp` is fine: others can't replace what is ours there, only its owner can. What can't
+/// be examined passes; the code that opens it learns why.
 ///
 /// # Errors
 /// What others can do to it.
@@ -59,14 +59,15 @@ pub fn check(path: &Path) -> Result<(), Weakness> {
     Ok(())
 }
 
-/// A file and every folder above it: whoever can write one of them can put another file in its place.
+/// A file and every folder above it: a user who can write one of them can put another file in its
+/// place.
 ///
 /// # Errors
 /// The first that others can change.
 pub fn check_with_folders(file: &Path) -> Result<(), Weakness> {
     let target = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     target.ancestors().try_for_each(check)?;
-    // Where a link leads is decided by whoever can write the folder it lies in.
+    // A user who can write the folder of a link decides where the link leads.
     file.ancestors().filter(|path| path.is_absolute()).try_for_each(check)
 }
 

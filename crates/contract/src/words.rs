@@ -1,6 +1,7 @@
 //! Words like a misspelt one: what its writer most likely meant.
 
-/// The word of `known` that is nearest to `word`, if one is near: as a rule one slip in three letters.
+/// The word of `known` that is nearest to `word`, if one is near: as a rule one slip in three
+/// letters.
 #[must_use]
 pub fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let most = slips(word);
@@ -24,7 +25,8 @@ pub enum Part {
     Either,
 }
 
-/// The functions whose names are nearest to what was looked for, out of many that are looked at one by one.
+/// The functions whose names are nearest to what was looked for, out of many that are looked at one
+/// by one.
 #[derive(Debug, Clone)]
 pub struct NearNames {
     /// In lower case.
@@ -46,8 +48,8 @@ impl NearNames {
         Self { wanted: wanted.to_lowercase(), part, found: Vec::new() }
     }
 
-    /// Looks at the function called `name` (`Namespace.Type::Method`); whether it is among the nearest so far and was not
-    /// before.
+    /// Looks at the function called `name` (`Namespace.Type::Method`); whether it is among the
+    /// nearest so far and was not before.
     pub fn look_at(&mut self, name: &str) -> bool {
         let (type_name, method) = name.split_once("::").unwrap_or(("", name));
         let own = |text: &str| text.rsplit(['.', '+']).next().unwrap_or_default().to_lowercase();
@@ -84,10 +86,12 @@ impl NearNames {
     }
 }
 
-/// Number of letters that must be put in, left out, replaced, or swapped with the next one to make `b` of `a`.
+/// Number of letters that must be put in, left out, replaced, or swapped with the next one to make
+/// `b` of `a`.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    // Row by row of the table of distances between beginnings of both; of the rows before, only two are needed.
+    // Row by row of the table of distances between beginnings of both; of the rows before, only two
+    // are needed.
     let (mut before, mut last): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=b.len()).collect());
     for i in 1..=a.len() {
         let mut row = vec![i];

@@ -1,4 +1,5 @@
-//! The specifications against each other, and the check and the canonical form that follow from them.
+//! The specifications against each other, and the check and the canonical form that follow from
+//! them.
 
 use std::collections::BTreeSet;
 
@@ -74,7 +75,8 @@ fn assert_canonical(text: &str, checked: &CheckedInstrument) {
 fn the_canonical_form_of_every_combination_means_the_same() {
     for spec in ALL {
         let (all, mut accepted) = (combinations(spec), 0);
-        // A specification with few options has fewer combinations than that, and no rule against any.
+        // A specification with few options has fewer combinations than that, and no rule against
+        // any.
         let least = all.len().min(51);
         for text in all {
             match parse(&text) {
@@ -163,7 +165,7 @@ fn a_switch_is_taken_bare_and_with_on_and_off_everywhere() {
             }
             switches += 1;
             let name = option.name;
-            // Options that the switch needs beside it.
+            // The other option that the switch needs, if any.
             let beside = spec.rules.iter().find_map(|rule| match rule {
                 Rule::Needs { option, word, .. } if *option == name => Some(format!(",{word}")),
                 _ => None,
@@ -278,7 +280,8 @@ fn instruments_that_do_not_go_together_are_refused() {
     assert!(why("exceptions:args").expect_err("nothing is named").contains("--include"));
     assert!(why("exceptions:args;flow;include=[A]*").expect_err("both want hooks").contains("hooks"));
     assert_eq!(why("flow;exceptions:args=off"), Ok(2));
-    // `heap` ends the runtime's walk of the heap at its first object, and `events` counted that one.
+    // `heap` ends the runtime's walk of the heap at its first object, and `events` counted that
+    // one.
     assert!(why("heap;events:objects").expect_err("both want the walk").contains("events:objects"));
     assert!(why("events:groups=gc+heap;heap:at=2s").expect_err("both want the walk").contains("walk of the heap"));
     assert_eq!(why("heap;events:gc"), Ok(2));

@@ -1,4 +1,5 @@
-//! Initial values of properties that the compiler implements: a constructor stores them in fields that nobody wrote.
+//! Initial values of properties that the compiler implements: a constructor stores them in fields
+//! that the compiler made.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -26,9 +27,9 @@ impl Initializers {
         Self { fields: fields.filter_map(|field| Some((field.owner?, field.name))).collect() }
     }
 
-    /// Offsets of the code in a method that stores initial values: each from a point on to the next. In a constructor it lies
-    /// before the call of the base's one, so constructors that assign to properties keep their lines; those of structures,
-    /// which call none, keep all.
+    /// Offsets of the code in a method that stores initial values: each from a point on to the
+    /// next. In a constructor it lies before the call of the base's one, so constructors that
+    /// assign to properties keep their lines; those of structures, which call none, keep all.
     pub(crate) fn within(
         &self,
         code: &Code<'_>,

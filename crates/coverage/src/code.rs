@@ -1,4 +1,5 @@
-//! A method's instructions in the form in which the rules about branches ask for them: short forms are told as long ones.
+//! A method's instructions in the form in which the rules about branches ask for them: short forms
+//! are told as long ones.
 
 use std::collections::HashSet;
 
@@ -9,7 +10,8 @@ use clr_metadata::{Assembly, FieldFact, MemberFact};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Step {
     pub(crate) offset: u32,
-    /// Code of the instruction, in the long form: `brtrue.s` as `brtrue`, `ldloc.1` as `ldloc`, `ldc.i4.m1` as `ldc.i4`.
+    /// Code of the instruction, in the long form: `brtrue.s` as `brtrue`, `ldloc.1` as `ldloc`,
+    /// `ldc.i4.m1` as `ldc.i4`.
     pub(crate) opcode: Opcode,
     /// Number of the variable, the constant, or the token; 0 of others.
     pub(crate) number: i64,

@@ -1,4 +1,5 @@
-//! Exclusions: methods, types and assemblies that attributes leave out, as coverlet and Visual Studio do by default.
+//! Exclusions: methods, types and assemblies that attributes leave out, as coverlet and Visual
+//! Studio do by default.
 
 use std::collections::HashSet;
 
@@ -14,7 +15,8 @@ const EXCLUDING: &[&str] = &[
     "System.Diagnostics.DebuggerNonUserCodeAttribute",
 ];
 
-/// And by their own names, in whatever namespace: older frameworks lack the first one, so programs declare it.
+/// And by their own names, in whatever namespace: older frameworks lack the first one, so programs
+/// declare it.
 const EXCLUDING_ANYWHERE: &[&str] = &["ExcludeFromCodeCoverageAttribute", "ExcludeFromCoverageAttribute"];
 
 pub(crate) const COMPILER_GENERATED: &str = "System.Runtime.CompilerServices.CompilerGeneratedAttribute";
@@ -31,7 +33,8 @@ pub(crate) struct Excluded {
     pub(crate) generated_types: HashSet<u32>,
     types: HashSet<u32>,
     methods: HashSet<u32>,
-    /// Places of the lambdas and local functions among the methods: names do not say which of them lies within which.
+    /// Places of the lambdas and local functions among the methods: names do not say which of them
+    /// lies within which.
     closures: Vec<Place>,
 }
 
@@ -77,7 +80,8 @@ impl Excluded {
         assembly.with_enclosing(owner).any(|row| self.generated_types.contains(&row))
     }
 
-    /// Whether a method is left out: by itself, with its type, or with a method, lambda or local function that it was written in.
+    /// Whether a method is left out: by itself, with its type, or with a method, lambda or local
+    /// function that it was written in.
     pub(crate) fn method(&self, assembly: &Assembly, pdb: &Pdb, method: u32, owner: u32) -> bool {
         self.methods.contains(&method)
             || assembly.with_enclosing(owner).any(|row| self.types.contains(&row))
@@ -93,7 +97,8 @@ impl Excluded {
     }
 }
 
-/// Whether an assembly is a test project: its entry point is the one that the test framework puts there.
+/// Whether an assembly is a test project: its entry point is the one that the test framework puts
+/// there.
 pub(crate) fn is_test_project(assembly: &Assembly) -> bool {
     let method = assembly.entry_point().and_then(|token| assembly.method(token));
     method.is_some_and(|method| TEST_ENTRIES.contains(&method.owner.rsplit('.').next().unwrap_or_default()))

@@ -1,4 +1,5 @@
-//! Methods of other assemblies that do not return, found in the files beside the one that calls them and in the framework.
+//! Methods of other assemblies that do not return, found in the files next to the one that calls
+//! them and in the framework.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -110,7 +111,8 @@ impl Libraries {
     }
 }
 
-/// Folders of the shared frameworks, by the file of the core library: its own, and those of the same version beside it.
+/// Folders of the shared frameworks, by the file of the core library: its own, and those of the
+/// same version next to it.
 pub(crate) fn framework_folders(core: &Path) -> Vec<PathBuf> {
     let Some(own) = core.parent() else { return Vec::new() };
     let shared = own.parent().and_then(Path::parent).filter(|shared| shared.ends_with("shared"));

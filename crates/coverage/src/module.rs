@@ -1,4 +1,4 @@
-//! An assembly with its PDB, of which plans are made.
+//! An assembly with its PDB, from which plans are made.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -46,7 +46,8 @@ impl fmt::Display for NoPlan {
 
 impl std::error::Error for NoPlan {}
 
-/// An assembly with its PDB. Safe to share between threads; everything allocates, so nothing here is for hooks.
+/// An assembly with its PDB. Safe to share between threads; everything allocates, so nothing here
+/// is for hooks.
 #[derive(Debug)]
 pub struct Module {
     assembly: Assembly,
@@ -80,8 +81,9 @@ impl Opener {
         &mut self.files
     }
 
-    /// Reads an assembly and its PDB from their files, or from the single-file program that holds them. `core` is the file of
-    /// the runtime's core library, which is needed where [`PlanOptions::needs_framework`] says so.
+    /// Reads an assembly and its PDB from their files, or from the single-file program that holds
+    /// them. `core` is the file of the runtime's core library, which is needed where
+    /// [`PlanOptions::needs_framework`] says so.
     ///
     /// # Errors
     /// [`NoPlan`].
@@ -130,13 +132,15 @@ impl Module {
         self.assembly.name()
     }
 
-    /// Whether the assembly holds tests: its entry point is the one that a test framework puts there.
+    /// Whether the assembly holds tests: its entry point is the one that a test framework puts
+    /// there.
     #[must_use]
     pub fn is_test_project(&self) -> bool {
         is_test_project(&self.assembly)
     }
 
-    /// Whether any source file of the assembly is on this machine; it was written elsewhere otherwise.
+    /// Whether any source file of the assembly is on this machine; it was written elsewhere
+    /// otherwise.
     #[must_use]
     pub fn has_sources(&self) -> bool {
         self.documents().iter().any(|document| Path::new(document).is_file())
@@ -153,14 +157,15 @@ impl Module {
         (1..=self.assembly.count(Table::METHOD_DEF)).map(|row| Table::METHOD_DEF.token(row))
     }
 
-    /// Method that the code of a method was written in: the method itself, or the one around a lambda or local function, or
-    /// the one that a state machine runs.
+    /// Method that the code of a method was written in: the method itself, or the one around a
+    /// lambda or local function, or the one that a state machine runs.
     #[must_use]
     pub fn source(&self, token: u32) -> Source {
         source(&self.assembly, source_row(&self.assembly, &self.pdb, token & 0x00ff_ffff))
     }
 
-    /// Name of the method that [`source`](Self::source) gives, as patterns for functions have it: `Shop.Cart+Line::Add`.
+    /// Name of the method that [`source`](Self::source) gives, as patterns for functions have it:
+    /// `Shop.Cart+Line::Add`.
     #[must_use]
     pub fn pattern_name(&self, source: &Source) -> String {
         let owner = self.assembly.type_of_method(source.token & 0x00ff_ffff);
@@ -168,7 +173,8 @@ impl Module {
         format!("{class}::{}", source.name)
     }
 
-    /// Lines and branches of the method with a token; `None` where it has no line, is left out, or is damaged.
+    /// Lines and branches of the method with a token; `None` where it has no line, is left out, or
+    /// is damaged.
     #[must_use]
     pub fn plan(&self, token: u32) -> Option<MethodPlan> {
         let row = token & 0x00ff_ffff;
@@ -193,7 +199,8 @@ impl Module {
         (!plan.points.is_empty()).then_some(plan)
     }
 
-    /// Counters for a plan that [`plan`](Self::plan) made: where they are, and what they say of its points and branches.
+    /// Counters for a plan that [`plan`](Self::plan) made: where they are, and what they say of its
+    /// points and branches.
     #[must_use]
     pub fn counters(&self, plan: &MethodPlan) -> CounterPlan {
         let Some(body) = self.body(plan.token & 0x00ff_ffff) else { return CounterPlan::default() };

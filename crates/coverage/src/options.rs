@@ -1,4 +1,4 @@
-//! Options: what of a method is left out only where somebody asks for it.
+//! Options: what is left out of a method only on demand.
 
 use clrscope_contract::instruments::CheckedInstrument;
 use clrscope_contract::instruments::coverage::{DOES_NOT_RETURN, SKIP_AUTO_PROPS};
@@ -6,7 +6,8 @@ use clrscope_contract::instruments::coverage::{DOES_NOT_RETURN, SKIP_AUTO_PROPS}
 /// Parts that a plan leaves out only on demand. Who makes a plan again needs the same.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PlanOptions {
-    /// Attributes of methods that do not return: code that only their return could reach is left out.
+    /// Attributes of methods that do not return: code that only their return could reach is left
+    /// out.
     pub(crate) does_not_return: Vec<String>,
     /// Whether properties that the compiler implements are left out.
     pub(crate) skips_auto_props: bool,
@@ -31,8 +32,8 @@ impl PlanOptions {
         !self.does_not_return.is_empty()
     }
 
-    /// Whether a method with an attribute does not return. Names are those of attributes with or without `Attribute` behind
-    /// them, in whatever namespace, or with a namespace.
+    /// Whether a method with an attribute does not return. Names are those of attributes with or
+    /// without `Attribute` behind them, in whatever namespace, or with a namespace.
     pub(crate) fn is_of_no_return(&self, attribute: &str) -> bool {
         let own = attribute.rsplit(['.', '/']).next().unwrap_or(attribute);
         self.does_not_return.iter().any(|name| {

@@ -2,20 +2,23 @@
 
 use clrscope_recording::model::{PlannedBranch, PlannedPoint};
 
-/// Lines and branches of a method. Its hits are those of the points, in their order, then those of the branches.
+/// Lines and branches of a method. Its hits are those of the points, in their order, then those of
+/// the branches.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MethodPlan {
     /// Metadata token.
     pub token: u32,
-    /// Places where a piece of source begins, by offset: each counted whenever the instruction is reached. Files are those of
-    /// [`Module::documents`](crate::Module::documents).
+    /// Places where a piece of source begins, by offset: each counted whenever the instruction is
+    /// reached. Files are those of [`Module::documents`](crate::Module::documents).
     pub points: Vec<PlannedPoint>,
-    /// Ways on from conditions, by offset and path: each counted whenever it is gone, and not when its target is reached otherwise.
+    /// Ways on from conditions, by offset and path: each counted whenever it is gone, and not when
+    /// its target is reached otherwise.
     pub branches: Vec<PlannedBranch>,
 }
 
 impl MethodPlan {
-    /// Number that differs where the plan does: FNV-1a of all that the plan says of the method but its token.
+    /// Number that differs where the plan does: FNV-1a of all that the plan says of the method but
+    /// its token.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         let points = self.points.iter().flat_map(|point| {

@@ -6,10 +6,11 @@ use clr_il::{ClauseKind, Label, Opcode};
 
 use crate::code::Code;
 
-/// Offsets of the instructions that nothing reaches, and that something would reach if all calls returned.
+/// Offsets of the instructions that nothing reaches, and that something would reach if all calls
+/// returned.
 ///
-/// Whatever is protected may throw, so a handler is reached with the first instruction of its block; what a `leave` names is
-/// reached where the `finally` blocks on its way come to their ends.
+/// Whatever is protected may throw, so a handler is reached with the first instruction of its
+/// block; what a `leave` names is reached where the `finally` blocks on its way come to their ends.
 pub(crate) fn behind_no_return(code: &Code<'_>, no_return: &HashSet<u32>) -> HashSet<u32> {
     let stops: Vec<bool> =
         code.steps.iter().map(|step| code.called(step).is_some_and(|to| no_return.contains(&to))).collect();

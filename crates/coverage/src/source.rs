@@ -1,5 +1,5 @@
-//! Methods that code was written in: a lambda's, a local function's and a state machine's lines belong to the method around
-//! them.
+//! Methods that code was written in: a lambda's, a local function's and a state machine's lines
+//! belong to the method around them.
 
 use clr_metadata::{Assembly, Pdb, Table};
 
@@ -19,13 +19,15 @@ pub struct Source {
     pub parameters: String,
 }
 
-/// Row of the method that the code of a method was written in; its own row where it was written as such.
+/// Row of the method that the code of a method was written in; its own row where it was written as
+/// such.
 pub(crate) fn source_row(assembly: &Assembly, pdb: &Pdb, method: u32) -> u32 {
     outward(assembly, pdb, method).last().unwrap_or(method)
 }
 
-/// The method, and from there outward those that its code was written in, as far as names and the PDB say them: of a state machine
-/// the method that it runs, of a lambda or local function the method around, however many others lie between.
+/// The method, and from there outward those that its code was written in, as far as names and the
+/// PDB say them: of a state machine the method that it runs, of a lambda or local function the
+/// method around, however many others lie between.
 pub(crate) fn outward<'m>(assembly: &'m Assembly, pdb: &'m Pdb, method: u32) -> impl Iterator<Item = u32> + use<'m> {
     let outer = |row: &u32| {
         let row = *row;
@@ -44,8 +46,9 @@ pub(crate) fn source(assembly: &Assembly, row: u32) -> Source {
     }
 }
 
-/// The iterator that a `finally` block was written in: the compiler makes such blocks methods of the iterator's machine
-/// (`<>m__Finally1`), of which the PDB names the method that runs it alone.
+/// The iterator that a `finally` block was written in. The compiler makes such blocks methods of
+/// the iterator's machine (`<>m__Finally1`); the PDB names only one method of that machine, the one
+/// that runs it.
 fn iterator(assembly: &Assembly, pdb: &Pdb, row: u32) -> Option<u32> {
     assembly.method_name(row).strip_prefix("<>m__Finally")?;
     assembly.methods_of(assembly.type_of_method(row)?).find_map(|method| pdb.kickoff(method))
@@ -67,8 +70,8 @@ fn around(assembly: &Assembly, pdb: &Pdb, row: u32) -> Option<u32> {
     before.max().map(|(_, method)| method).or_else(|| named().next())
 }
 
-/// Document and line of the first visible point of a method, or of the machine that runs it: `async` methods and iterators,
-/// lambdas among them, have none of their own.
+/// Document and line of the first visible point of a method, or of the machine that runs it:
+/// `async` methods and iterators, lambdas among them, have none of their own.
 fn start(pdb: &Pdb, method: u32) -> Option<(u32, u32)> {
     let visible = |row| pdb.sequence_points(row).into_iter().find(|point| !point.is_hidden());
     let point = visible(method).or_else(|| visible(machine_of(pdb, method)?))?;
@@ -120,7 +123,8 @@ fn machine_of(pdb: &Pdb, method: u32) -> Option<u32> {
     pdb.state_machines().find(|(_, kickoff)| *kickoff == method).map(|(machine, _)| machine)
 }
 
-/// Name of the method in a compiler's name of a lambda (`<Pay>b__0_1`) or local function (`<Pay>g__Check|0_0`).
+/// Name of the method in a compiler's name of a lambda (`<Pay>b__0_1`) or local function
+/// (`<Pay>g__Check|0_0`).
 fn written_in(name: &str) -> Option<&str> {
     let name = name.strip_prefix('<')?;
     let end = [">b__", ">g__"].into_iter().filter_map(|mark| name.rfind(mark)).max()?;

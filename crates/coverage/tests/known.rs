@@ -122,7 +122,8 @@ fn plans_of_all(module: &Module) -> usize {
     module.methods().filter_map(|token| module.plan(token).map(|plan| (plan, module.source(token)))).count()
 }
 
-/// Local functions and lambdas with the attribute, and others within them: all that is left out says so.
+/// Local functions and lambdas with the attribute, and others within them: all that is left out
+/// says so.
 const CLOSURES: &str = "using System;
 using System.Collections.Generic;
 using System.Linq;
@@ -211,7 +212,8 @@ fn exclude_local_function() {
     }
 }
 
-/// An exception and a number lie on the stack while others are called, and nothing at the beginnings of methods.
+/// An exception and a number lie on the stack while others are called, and nothing at the
+/// beginnings of methods.
 const VALUES: &str = "using System;
 static class Values
 {

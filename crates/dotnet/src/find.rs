@@ -138,12 +138,14 @@ impl Places {
     }
 }
 
-/// Every installation of .NET that this process can see; each folder once, the user's own choice first.
+/// Every installation of .NET that this process can see; each folder once, the user's own choice
+/// first.
 pub fn installs() -> Vec<Install> {
     Places::of_this_process().installs()
 }
 
-/// Folder of private files that clrscope can make again: `$XDG_CACHE_HOME/clrscope` or `~/.cache/clrscope`.
+/// Folder of private files that clrscope can make again: `$XDG_CACHE_HOME/clrscope` or
+/// `~/.cache/clrscope`.
 pub fn cache_folder() -> Option<PathBuf> {
     // A relative XDG_CACHE_HOME is invalid by its specification and to be ignored.
     let base = variable("XDG_CACHE_HOME")
@@ -156,8 +158,8 @@ fn variable(name: &str) -> Option<PathBuf> {
     env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// `dotnet` in `PATH` is often a link (`/usr/bin/dotnet` to `/usr/lib/dotnet/dotnet`): the real file stands in the
-/// root.
+/// `dotnet` in `PATH` is often a link (`/usr/bin/dotnet` to `/usr/lib/dotnet/dotnet`): the real
+/// file stands in the root.
 fn root_of_host(host: &Path) -> Option<PathBuf> {
     let real = host.canonicalize().ok()?;
     if is_executable(&real) { Some(real.parent()?.to_path_buf()) } else { None }

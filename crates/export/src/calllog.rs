@@ -1,8 +1,9 @@
-//! `calllog`: the log of calls as a list that is indented by depth, then a summary of the functions.
+//! `calllog`: the log of calls as a list that is indented by depth, then a summary of the
+//! functions.
 //!
-//! Each call is a line with the function, its number (`id`) and which of its calls on this thread it is
-//! (`call count`); threads stand one after another. The summary has a line per function with the number
-//! of its calls on all threads. Ends of calls have no lines: the indentation says them.
+//! Each call is a line with the function, its number (`id`) and which of its calls on this thread
+//! it is (`call count`); threads stand one after another. The summary has a line per function with
+//! the number of its calls on all threads. Ends of calls have no lines: the indentation says them.
 
 use std::io::{self, Write};
 

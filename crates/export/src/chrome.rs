@@ -1,8 +1,9 @@
 //! `chrome`: trace events as JSON, for Perfetto (ui.perfetto.dev) and chrome://tracing.
 //!
-//! A track for each thread: its calls, where `flow` recorded them, or else what it was about, by its samples; exceptions as
-//! instants. What else is known stands on tracks of its own below, because times of different sources overlap otherwise: samples
-//! beside calls, the runtime's events with a duration (compilations, loads, suspensions), and the collections, those in the
+//! A track for each thread: its calls, where `flow` recorded them, or else what it was about, by
+//! its samples; exceptions as instants. What else is known stands on tracks of its own below,
+//! because times of different sources overlap otherwise: samples alongside calls, the runtime's
+//! events with a duration (compilations, loads, suspensions), and the collections, those in the
 //! background apart. Times are microseconds since the start of the run.
 
 use std::collections::BTreeSet;
@@ -28,7 +29,7 @@ pub(crate) struct Chrome;
 enum Track {
     /// Calls, or samples where there are no calls.
     Thread,
-    /// Samples beside calls.
+    /// Samples alongside calls.
     Samples,
     /// Events of the runtime.
     Runtime,
@@ -39,7 +40,8 @@ enum Track {
 }
 
 impl Track {
-    /// Number of the track: viewers take numbers of threads of 31 bits. A program starts fewer threads than 2^24.
+    /// Number of the track: viewers take numbers of threads of 31 bits. A program starts fewer
+    /// threads than 2^24.
     fn number(self, thread: u32) -> u32 {
         (self as u32) << 24 | (thread & 0xFF_FFFF)
     }

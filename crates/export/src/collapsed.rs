@@ -1,6 +1,7 @@
 //! `collapsed`: one line per stack, `a;b;c WEIGHT`, as the flame graph tools read them.
 //!
-//! The weight is what the very path has of the metric, in nanoseconds or as a number. Stacks without weight have no line. Frames below the thousandth count for it.
+//! The weight is what the very path has of the metric, in nanoseconds or as a number. Stacks
+//! without weight have no line. Frames below the thousandth count for it.
 
 use std::io::Write;
 

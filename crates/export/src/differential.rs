@@ -1,4 +1,5 @@
-//! Flame graph of two sides: red where there is more, blue where there is less, grey where nothing changed beyond chance.
+//! Flame graph of two sides: red where there is more, blue where there is less, grey where nothing
+//! changed beyond chance.
 
 use std::io::Write;
 
@@ -24,8 +25,8 @@ impl std::fmt::Debug for DifferentialFlameGraph {
 }
 
 impl DifferentialFlameGraph {
-    /// Adds a stack: its frames from the outermost on, each with its growth (0 for none beyond chance), and the width of what
-    /// is the stack's own.
+    /// Adds a stack: its frames from the outermost on, each with its growth (0 for none beyond
+    /// chance), and the width of what is the stack's own.
     pub fn add<'f>(&mut self, frames: impl Iterator<Item = (&'f str, f64)>, weight: u64) {
         let mut text = String::new();
         for (name, growth) in frames {

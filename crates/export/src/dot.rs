@@ -1,7 +1,8 @@
 //! `dot`: the call graph for Graphviz.
 //!
-//! A node per function with its shares of the metric, an edge per caller and callee with its calls, or with its part of the metric
-//! where that is not one of `calls`. Functions and edges below half a per cent are left out, and the graph says how many.
+//! A node per function with its shares of the metric, an edge per caller and callee with its calls,
+//! or with its part of the metric where that is not one of `calls`. Functions and edges below half
+//! a per cent are left out, and the graph says how many.
 
 use std::io::{self, Write};
 

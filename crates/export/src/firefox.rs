@@ -1,8 +1,9 @@
 //! `firefox`: a profile for the Firefox Profiler (profiler.firefox.com), in its processed format.
 //!
-//! Threads with their samples, each with its time; frames have the kind of their code as category. Exceptions and
-//! collections, where they were recorded, are markers. Samples of `wall` that stand for a while of an unchanged thread are a
-//! sample at its begin, which weighs all, and one at its end.
+//! Threads with their samples, each with its time; frames have the kind of their code as category.
+//! Exceptions and collections, where they were recorded, are markers. Samples of `wall` that stand
+//! for a while of an unchanged thread are a sample at its begin, which weighs all, and one at its
+//! end.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -39,7 +40,7 @@ const CATEGORIES: [(&str, CategoryColor, &[&str]); 8] = [
 ];
 /// Place of the category of collections.
 const COLLECTIONS: usize = 3;
-/// Interval between two samples where nobody knows it: a millisecond.
+/// Interval between two samples where it is unknown: a millisecond.
 const INTERVAL_NS: u64 = 1_000_000;
 
 impl Exporter for Firefox {
@@ -80,7 +81,8 @@ impl Exporter for Firefox {
 /// What a profile starts with, as the library writes it.
 const START: &[u8] = b"{\"meta\":{";
 
-/// The profile's information about processes as the format's `meta.extra` has it, for which the library has no words.
+/// The profile's information about processes as the format's `meta.extra` has it, for which the
+/// library has no words.
 fn extra(recording: &Recording) -> String {
     let of_process = |process: &Process| {
         let resource = Resource::from_process(recording, process);

@@ -1,7 +1,7 @@
 //! `flamegraph`: one SVG that can be searched and zoomed in a browser.
 //!
-//! Width is the metric, wall time of `calls` unless another is asked for; colour tells user code, framework, unmanaged code and the runtime apart,
-//! with a shade per module.
+//! Width is the metric, wall time of `calls` unless another is asked for; colour tells user code,
+//! framework, unmanaged code and the runtime apart, with a shade per module.
 
 use std::io::Write;
 

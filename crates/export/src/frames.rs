@@ -1,4 +1,5 @@
-//! Frames by numbers: functions of one name and module are one frame, whatever they are instances of.
+//! Frames by numbers: functions of one name and module are one frame, whatever they are instances
+//! of.
 
 use std::collections::HashMap;
 use std::rc::Rc;

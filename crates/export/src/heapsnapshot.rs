@@ -1,8 +1,10 @@
-//! `heapsnapshot`: a snapshot of the heap as browsers' developer tools and Node's libraries read it (V8's format).
+//! `heapsnapshot`: a snapshot of the heap as browsers' developer tools and Node's libraries read it
+//! (V8's format).
 //!
-//! Node 0 is the root of all; its edges are roots by their names, and lead to the objects that these hold. Every other node is an
-//! object, its name the type. Types, fields and roots have their names in one list of strings, each once. Objects are written
-//! as they come: nothing of the text is kept in memory but these strings.
+//! Node 0 is the root of all; its edges are roots by their names, and lead to the objects that
+//! these hold. Every other node is an object, its name the type. Types, fields and roots have their
+//! names in one list of strings, each once. Objects are written as they come: nothing of the text
+//! is kept in memory but these strings.
 
 use std::collections::HashMap;
 use std::io::Write;

@@ -3,8 +3,8 @@
 //! One module per format behind the trait [`Exporter`]; [`exporters`] lists them. All of them write
 //! as they go: what can be large, the paths of a call tree, is never held as text.
 //!
-//! The format `flamegraph` is drawn by the crate inferno (CDDL-1.0); without the feature of that name
-//! neither is there.
+//! The format `flamegraph` is drawn by the crate inferno (CDDL-1.0); without the feature of that
+//! name neither is there.
 
 mod calllog;
 mod chrome;
@@ -49,10 +49,12 @@ pub use differential::DifferentialFlameGraph;
 pub struct ExportOptions {
     /// Processes, threads and functions, metric; order, limit and compensation as in reports.
     pub query: Query,
-    /// Smallest share of the metric that is drawn, 0 to 1, for formats with [`Exporter::takes_min_share`]; each has its own
-    /// default, which is 0 but for `dot` and `flamegraph`.
+    /// Smallest share of the metric that is drawn, 0 to 1, for formats with
+    /// [`Exporter::takes_min_share`]; each has its own default, which is 0 but for `dot` and
+    /// `flamegraph`.
     pub min_share: Option<f64>,
-    /// Number of the snapshot of the heap; the last complete one when `None`. Stacks are those of the heap where it is given.
+    /// Number of the snapshot of the heap; the last complete one when `None`. Stacks are those of
+    /// the heap where it is given.
     pub snapshot: Option<u32>,
 }
 
@@ -140,13 +142,14 @@ static TAKE_MIN_SHARE: LazyLock<String> = LazyLock::new(|| {
     format!("it leaves nothing out for its size; others do: {}", formats_that(|format| format.takes_min_share()))
 });
 
-/// Names of the formats of which something holds, joined by commas.
+/// Names of the formats for which `holds` is true, joined by commas.
 pub fn formats_that(holds: impl Fn(&dyn Exporter) -> bool) -> String {
     let names: Vec<&str> = exporters().iter().filter(|format| holds(**format)).map(|format| format.name()).collect();
     names.join(", ")
 }
 
-/// Refuses the number of a snapshot for a format that shows none, the same of native code, and a smallest share for one that writes all there is.
+/// Refuses the number of a snapshot for a format that shows none, the same of native code, and a
+/// smallest share for one that writes all there is.
 ///
 /// # Errors
 /// When there is one that the format does not take.

@@ -1,5 +1,5 @@
-//! Locations, as profiles of pprof and OpenTelemetry have them: a method with those that the compiler put into it, in the
-//! order of calls.
+//! Locations, as profiles of pprof and OpenTelemetry have them: a method with those that the
+//! compiler put into it, in the order of calls.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -12,7 +12,8 @@ pub(crate) struct Locations {
 }
 
 impl Locations {
-    /// Number of the location of these functions, the innermost first: the last one is the method that has the code.
+    /// Number of the location of these functions, the innermost first: the last one is the method
+    /// that has the code.
     pub(crate) fn number(&mut self, functions: &[u64]) -> u64 {
         if let Some(known) = self.numbers.get(functions) {
             return *known;
@@ -24,7 +25,8 @@ impl Locations {
         number
     }
 
-    /// Locations of a path of functions, both the outermost first. Each function comes with whether it was put into the one before.
+    /// Locations of a path of functions, both the outermost first. Each function comes with whether
+    /// it was put into the one before.
     pub(crate) fn path(&mut self, functions: impl Iterator<Item = (u64, bool)>) -> Vec<u64> {
         let (mut path, mut together) = (Vec::new(), Vec::new());
         for (function, is_inlined) in functions {

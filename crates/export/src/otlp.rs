@@ -1,14 +1,15 @@
-//! `otlp`: profiles as OpenTelemetry has them, the message `ProfilesData` of `profiles/v1development` (version 1.10 of the
-//! protocol, which calls this signal alpha): what collectors and their exporters of files read.
+//! `otlp`: profiles as OpenTelemetry has them, the message `ProfilesData` of
+//! `profiles/v1development` (version 1.10 of the protocol, which calls this signal alpha): what
+//! collectors and their exporters of files read.
 //!
 //! A profile for each process and metric, each in a resource that names the process, with an
-//! identifier of its own; of samples one with their numbers (`samples:count`, with a period) and one
-//! with the time that they stand for. Samples that have times are a sample for each thread and
-//! stack, with all times; numbers of samples, and the trees of `calls`, are a sample for each thread
-//! and path. The file is also the body of a request to a receiver, by gRPC or HTTP:
-//! `ExportProfilesServiceRequest` has the same fields. Attributes of a sample say its thread, and the route of the
-//! request that it was taken for; its link is that request's span, where the program has
-//! activities.
+//! identifier of its own; of samples one with their numbers (`samples:count`, with a period) and
+//! one with the time that they stand for. Samples that have times are a sample for each thread and
+//! stack, with all times; numbers of samples, and the trees of `calls`, are a sample for each
+//! thread and path. The file is also the body of a request to a receiver, by gRPC or HTTP:
+//! `ExportProfilesServiceRequest` has the same fields. Attributes of a sample say its thread, and
+//! the route of the request that it was taken for; its link is that request's span, where the
+//! program has activities.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -86,7 +87,8 @@ impl Exporter for Otlp {
 /// Kind of profile.
 struct Kind {
     metric: &'static Metric,
-    /// Numbers of samples, without their times: engines know time on processors by them, and by the period.
+    /// Numbers of samples, without their times: engines know time on processors by them, and by the
+    /// period.
     counts_samples: bool,
 }
 
@@ -106,7 +108,8 @@ impl Kind {
     }
 }
 
-/// The metric that is asked for, or else all that were recorded. Of samples there are numbers, and the time that they stand for.
+/// The metric that is asked for, or else all that were recorded. Of samples there are numbers, and
+/// the time that they stand for.
 fn kinds(recording: &Recording, query: &Query) -> Result<Vec<Kind>, ExportError> {
     if query.metric.is_some() {
         return Ok(vec![Kind::new(Metric::for_query(recording, query)?)]);
@@ -184,8 +187,8 @@ fn rest_of_profile(recording: &Recording, process: &Process, kind: &Kind, dictio
     profile
 }
 
-/// Identifier of a profile: that of the recording, changed by process and sample type, so that who gets a profile twice can tell.
-/// None where the recording has none.
+/// Identifier of a profile: that of the recording, changed by process and sample type, so that who
+/// gets a profile twice can tell. None where the recording has none.
 fn profile_id(recording: &str, pid: u32, sample_type: [&str; 2]) -> Option<[u8; 16]> {
     let digits: String = recording.chars().filter(|c| *c != '-').collect();
     let id = u128::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 32)?;
@@ -233,7 +236,8 @@ fn of_paths(
     Ok(samples)
 }
 
-/// A sample for each stack of each thread, with the amounts and times of all events, or with the number of samples.
+/// A sample for each stack of each thread, with the amounts and times of all events, or with the
+/// number of samples.
 fn of_events(
     recording: &Recording,
     query: &Query,
@@ -295,7 +299,8 @@ struct Dictionary {
     numbers: HashMap<String, u64>,
     /// The table of stacks as it is encoded, and how many there are.
     stacks: (LongList, u32),
-    /// Paths as a tree: the number of each by the path without its last location, and that location.
+    /// Paths as a tree: the number of each by the path without its last location, and that
+    /// location.
     paths: HashMap<(u32, u32), u32>,
     /// Number of the stack of each path, 0 for none.
     of_paths: Vec<u32>,

@@ -120,7 +120,8 @@ enum Source {
     Events(Plan),
     /// The trees of `calls`, thread by thread.
     Tree(&'static Metric),
-    /// Paths with a weight alone: of the heap, and where only the largest or the larger parts are wanted.
+    /// Paths with a weight alone: of the heap, and where only the largest or the larger parts are
+    /// wanted.
     Weights,
 }
 
@@ -297,8 +298,8 @@ fn rest(recording: &Recording, options: &ExportOptions, plan: &Plan, tables: Tab
     rest
 }
 
-/// Period of a metric in a process: nanoseconds between two samples of a thread, bytes between two sampled objects, 1 where each
-/// object is seen.
+/// Period of a metric in a process: nanoseconds between two samples of a thread, bytes between two
+/// sampled objects, 1 where each object is seen.
 fn period_of(process: &Process, metric: &Metric) -> Option<u64> {
     match metric.instrument == instrument::ALLOC {
         true => process.allocation_sampling.as_ref().map(|sampling| sampling.mean_bytes.max(1)),
@@ -412,7 +413,8 @@ struct Label {
     text: u64,
 }
 
-/// Keys of labels: the process, the thread by its name, by the system's number, and the request that a sample is of.
+/// Keys of labels: the process, the thread by its name, by the system's number, and the request
+/// that a sample is of.
 const PROCESS: &str = "process_id";
 const THREAD: &str = "thread";
 const THREAD_ID: &str = "thread_id";
@@ -496,8 +498,9 @@ impl Paths {
         number
     }
 
-    /// Writes each path that has at least a share of the whole, by the sample type that is shown, with the amounts of smaller paths below
-    /// it. Paths of several threads and requests count together.
+    /// Writes each path that has at least a share of the whole, by the sample type that is shown,
+    /// with the amounts of smaller paths below it. Paths of several threads and requests count
+    /// together.
     fn write(
         self,
         min_share: f64,

@@ -72,7 +72,8 @@ impl Message {
     }
 }
 
-/// A long list of messages in pieces: what grows as one would be copied, and have up to half of its memory to spare.
+/// A long list of messages in pieces: what grows as one would be copied, and have up to half of its
+/// memory to spare.
 #[derive(Default)]
 pub(crate) struct LongList(Vec<Message>);
 

@@ -1,8 +1,9 @@
 //! `speedscope`: a file for speedscope.app, as its JSON schema describes it.
 //!
-//! Calls of `flow` are profiles of events, one for each thread: each call with its begin and its end. Samples, exceptions and
-//! allocations are profiles of samples: all threads together first, each path once, then each thread with its samples in the order
-//! of time. The trees of `calls` and the heap know no times: their paths come in the order of their weights.
+//! Calls of `flow` are profiles of events, one for each thread: each call with its begin and its
+//! end. Samples, exceptions and allocations are profiles of samples: all threads together first,
+//! each path once, then each thread with its samples in the order of time. The trees of `calls` and
+//! the heap know no times: their paths come in the order of their weights.
 
 use std::io::Write;
 
@@ -196,7 +197,8 @@ fn write_paths(file: &mut File<'_>, recording: &Recording, options: &ExportOptio
     Ok(())
 }
 
-/// The paths of all threads as one profile or, where the query has them apart, as one for each thread.
+/// The paths of all threads as one profile or, where the query has them apart, as one for each
+/// thread.
 fn write_merged(
     file: &mut File<'_>,
     recording: &Recording,

@@ -1,16 +1,17 @@
 //! Stacks as text with a weight each: what `collapsed` and `flamegraph` are made of.
 //!
-//! A stack's weight is its node's total of the metric less that of the children that are shown: the node's own,
-//! and that of paths too small or too deep to be shown. So the weights add up to the totals of the
-//! roots shown, whatever is left out below them. Where a metric has no totals (calls), they are weights of single nodes.
+//! A stack's weight is its node's total of the metric less that of the children that are shown: the
+//! node's own, and that of paths too small or too deep to be shown. So the weights add up to the
+//! totals of the roots shown, whatever is left out below them. Where a metric has no totals
+//! (calls), they are weights of single nodes.
 
 use clrscope_analysis::{Forest, Metric, Query, Sort, TreeNode, TreeOptions, is_printable};
 use clrscope_recording::model::{Recording, Thread};
 
 use crate::{ExportError, ExportOptions};
 
-/// Deeper frames count for the frame at this depth: the text of a path would grow with the square of
-/// its depth, and no viewer shows so many.
+/// Deeper frames count for the frame at this depth: the text of a path would grow with the square
+/// of its depth, and no viewer shows so many.
 pub(crate) const MAX_FRAMES: u32 = 1000;
 
 /// A step of the walk through all paths.
@@ -52,8 +53,8 @@ pub(crate) fn walk<'a>(
     path.into_iter().rev().try_for_each(|(_, left)| step(Step::Leave(left)))
 }
 
-/// Shows each stack (`a;b;c`) and its weight, if it has any, to `visit`; each node to `node` when it is
-/// entered. Returns what the stacks are weighed by.
+/// Shows each stack (`a;b;c`) and its weight, if it has any, to `visit`; each node to `node` when
+/// it is entered. Returns what the stacks are weighed by.
 pub(crate) fn stacks(
     recording: &Recording,
     options: &ExportOptions,
@@ -90,7 +91,8 @@ pub(crate) fn stacks(
     Ok(forest.conditions().metric)
 }
 
-/// Frames in front of the outermost function: its process when there are several, its thread when threads are apart.
+/// Frames in front of the outermost function: its process when there are several, its thread when
+/// threads are apart.
 pub(crate) fn places(pid: u32, thread: Option<&Thread>, several: bool) -> impl Iterator<Item = String> {
     let process = several.then(|| format!("process {pid}"));
     let thread = thread.map(|thread| {

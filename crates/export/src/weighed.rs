@@ -1,8 +1,9 @@
-//! Stacks with a weight each, of whatever was recorded: calls and events along their stacks, or the heap along the ways by which
-//! objects hold each other alone.
+//! Stacks with a weight each, of whatever was recorded: calls and events along their stacks, or the
+//! heap along the ways by which objects hold each other alone.
 //!
-//! Of the heap the stacks are paths of the tree of dominators, from what no single object holds to the objects
-//! themselves; frames are types, and the weight of a path is the bytes of the objects at its end.
+//! Of the heap the stacks are paths of the tree of dominators, from what no single object holds to
+//! the objects themselves; frames are types, and the weight of a path is the bytes of the objects
+//! at its end.
 
 use clrscope_analysis::{HeapQuery, Heaps, Metric, QueryProblem, Unit, dominator_tree};
 use clrscope_recording::layout::instrument;
@@ -32,8 +33,8 @@ impl ExportOptions {
         HeapQuery { query: self.query.clone(), snapshot: self.snapshot }
     }
 
-    /// Whether stacks of a format are those of the heap: a snapshot was asked for, or nothing else was recorded. Options that such
-    /// stacks have no use for are refused.
+    /// Whether stacks of a format are those of the heap: a snapshot was asked for, or nothing else
+    /// was recorded. Options that such stacks have no use for are refused.
     pub(crate) fn is_of_heap(&self, recording: &Recording, format: &'static str) -> Result<bool, ExportError> {
         let has_snapshots = recording.processes.iter().any(|process| !process.snapshots.is_empty());
         let is_alone = || Metric::for_query(recording, &self.query).is_ok_and(|metric| !metric.is_recorded(recording));
@@ -48,8 +49,8 @@ impl ExportOptions {
     }
 }
 
-/// Shows each stack (`a;b;c`) with its weight, if it has any, to `visit`, for a format, but for those of a smaller share. Returns what
-/// the weights are.
+/// Shows each stack (`a;b;c`) with its weight, if it has any, to `visit`, for a format, but for
+/// those of a smaller share. Returns what the weights are.
 pub(crate) fn weighed_stacks(
     recording: &Recording,
     options: &ExportOptions,

@@ -148,7 +148,8 @@ system_runtime_working_set_megabytes 50.25
     assert_eq!(text(&recording(vec![shop().process(7)])), expected);
 }
 
-/// Names that differ in the program alone, labels that the format has for itself, several processes.
+/// Names that differ in the program alone, labels that the format has for itself, several
+/// processes.
 #[test]
 fn no_two_lines_of_prometheus_mean_the_same() {
     let odd = || {

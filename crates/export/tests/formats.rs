@@ -279,7 +279,8 @@ fn nothing_recorded_is_no_flame_graph() {
     assert!(out.is_empty());
 }
 
-/// The formats that are made of call trees: others need recorded events, samples, the heap or coverage, which no tree has.
+/// The formats that are made of call trees: others need recorded events, samples, the heap or
+/// coverage, which no tree has.
 fn of_trees() -> impl Iterator<Item = &'static &'static dyn Exporter> {
     let others = [
         ["calllog", "chrome", "cobertura", "firefox", "heapsnapshot", "lcov"].as_slice(),

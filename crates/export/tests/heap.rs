@@ -10,7 +10,7 @@ use clrscope_recording::testing::heap::HandmadeHeap;
 use clrscope_testkit::not_run;
 use serde_json::Value;
 
-/// A static list of three orders, the first of which has a name; a weak table's value; a name with quotes.
+/// A static list of three orders, the first with a name; a weak table's value; a name with quotes.
 fn recording() -> Recording {
     let mut process = Process { pid: 7, ..Process::default() };
     let mut heap = HandmadeHeap::default();
@@ -259,7 +259,8 @@ fn one_heap_of_several_processes_is_chosen_and_not_the_first_in_silence() {
 
 /// Version of the library that reads the format in the test below.
 const LIBRARY: &str = "v8-heapsnapshot@1.3.1";
-/// Program that loads a snapshot with the library: number of nodes and edges, and who refers to the orders by what.
+/// Program that loads a snapshot with the library: number of nodes and edges, and who refers to the
+/// orders by what.
 const PROGRAM: &str = "
 const { parseSnapshot } = require('v8-heapsnapshot');
 const said = [];

@@ -1,4 +1,5 @@
-//! Tables and messages read by libraries of others: DuckDB, ClickHouse (chdb) and OpenTelemetry's own classes, from PyPI.
+//! Tables and messages read by libraries of others: DuckDB, ClickHouse (chdb) and OpenTelemetry's
+//! own classes, from PyPI.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,8 @@ const RECORDINGS: u64 = 100;
 /// The recording that took longer.
 const SLOW: u64 = 7;
 
-/// Samples of a millisecond each: six of the main thread, four of another; ten more where the recording is slow.
+/// Samples of a millisecond each: six of the main thread, four of another; ten more where the
+/// recording is slow.
 fn recording(number: u64) -> Recording {
     let mut taken = HandSampled::default();
     let (main, mailer) = (taken.thread("", ThreadRole::Main), taken.thread("mailer", ThreadRole::User));
@@ -53,8 +55,8 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Runs a program in Python with packages from PyPI, as pip takes them; the JSON that it prints, nothing where they are not to be
-/// had.
+/// Runs a program in Python with packages from PyPI, as pip takes them; the JSON that it prints,
+/// nothing where they are not to be had.
 fn python(packages: &str, program: &str, folder: &Path) -> Option<Value> {
     let packages = from_pypi(packages, Path::new(env!("CARGO_TARGET_TMPDIR")))?;
     let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/parquet.md");
@@ -65,7 +67,8 @@ fn python(packages: &str, program: &str, folder: &Path) -> Option<Value> {
     Some(serde_json::from_slice(&done.stdout).expect("JSON"))
 }
 
-/// The queries of the documentation over all files of the folder, and the types of the columns, by DuckDB.
+/// The queries of the documentation over all files of the folder, and the types of the columns, by
+/// DuckDB.
 const DUCKDB: &str = "
 import duckdb, json, re, sys
 text = open(sys.argv[1]).read().split('## Ten questions')[1]
@@ -77,7 +80,8 @@ columns = {table: db.execute(f'DESCRIBE {table}').fetchall() for table in ['path
 print(json.dumps({'answers': answers, 'columns': {name: [row[:2] for row in rows] for name, rows in columns.items()}}))
 ";
 
-/// Queries and types by ClickHouse within Python. The package also wants two libraries for tables of its own, which nothing here asks for.
+/// Queries and types by ClickHouse within Python. The package also wants two libraries for tables
+/// of its own, which nothing here asks for.
 const CHDB: &str = "
 import json, re, sys
 from unittest.mock import MagicMock
@@ -125,7 +129,8 @@ fn clickhouse_answers_the_questions_of_the_documentation_over_a_folder_of_record
     }
 }
 
-/// The answers that the recordings give, and columns as they are documented, whose types are called like these.
+/// The answers that the recordings give, and columns as they are documented, whose types are called
+/// like these.
 fn are_answered(said: &Value, [text, integer]: [&str; 2]) {
     let answers = said["answers"].as_array().expect("answers");
     assert_eq!(answers.len(), 10);
@@ -251,7 +256,8 @@ fn the_classes_of_opentelemetry_read_profiles() {
     assert_eq!(said["times"], 0);
 }
 
-/// Samples of a millisecond each, in which two methods have no code of their own: `App.Tax::Of` and `App.Cart::Total`.
+/// Samples of a millisecond each, in which two methods have no code of their own: `App.Tax::Of` and
+/// `App.Cart::Total`.
 fn with_inlined() -> Recording {
     let mut taken = HandSampled::default();
     let (main, mailer) = (taken.thread("", ThreadRole::Main), taken.thread("mailer", ThreadRole::User));
@@ -265,8 +271,8 @@ fn with_inlined() -> Recording {
     taken.recording()
 }
 
-/// The samples of [`recording`], of which the first three of the main thread were taken for a
-/// request with a trace, and the first two of the other one for one without.
+/// The samples of [`recording`]. The first three of the main thread were taken for a request with a
+/// trace, and the first two of the other thread for one without.
 fn with_requests() -> Recording {
     let mut recording = recording(0);
     let process = &mut recording.processes[0];
@@ -344,8 +350,9 @@ print(json.dumps(rows.fetchall()))
     }
 }
 
-/// Reads `Profile` of `profile.proto` by the library of protocol buffers, follows every number, and adds up by path: locations are
-/// joined by semicolons, the outermost first; the lines of each, the innermost first, by ` in `.
+/// Reads `Profile` of `profile.proto` by the library of protocol buffers, follows every number, and
+/// adds up by path: locations are joined by semicolons, the outermost first; the lines of each, the
+/// innermost first, by ` in `.
 const PPROF: &str = "
 import gzip, json
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory

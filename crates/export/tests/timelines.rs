@@ -1,4 +1,5 @@
-//! Formats with an axis of time, from recordings made by hand: what viewers rely on, number by number.
+//! Formats with an axis of time, from recordings made by hand: what viewers rely on, number by
+//! number.
 
 #[path = "common/firefox.rs"]
 mod firefox;
@@ -53,8 +54,8 @@ fn sampled() -> HandSampled {
     taken
 }
 
-/// Calls of `flow` on two threads: on the first `Main` calls `Pay` twice and never returns, after an end whose begin was
-/// overwritten; on the second `Pay` ends by a tail call of `Main`.
+/// Calls of `flow` on two threads: on the first `Main` calls `Pay` twice and never returns, after
+/// an end whose begin was overwritten; on the second `Pay` ends by a tail call of `Main`.
 fn calls() -> Recording {
     let mut r = recording("thread 1 main\n  Main 1 1\n    Pay 2 1\nthread 2\n  Pay 1 1\n");
     let (main, pay) = (1, 2);
@@ -83,7 +84,8 @@ fn calls() -> Recording {
     r
 }
 
-/// Looks at everything that the schema of speedscope asks for, and that its reader relies on; the profiles by name.
+/// Looks at everything that the schema of speedscope asks for, and that its reader relies on; the
+/// profiles by name.
 fn speedscope_profiles(document: &Value) -> BTreeMap<String, Value> {
     assert_eq!(document["$schema"], "https://www.speedscope.app/file-format-schema.json");
     let frames = list(&document["shared"], "frames");
@@ -294,7 +296,7 @@ fn chrome_has_every_call_with_its_begin_and_its_end() {
         events.iter().map(|event| event["ph"].as_str().expect("a phase")).collect()
     };
     assert_eq!((phases("main"), phases("user")), ("BBEBEE".to_owned(), "BEBE".to_owned()));
-    // Samples beside calls have a track of their own.
+    // Samples alongside calls have a track of their own.
     let mut both = everything();
     let calls = calls().processes.remove(0);
     both.processes[0].events.extend(calls.events);

@@ -1,5 +1,6 @@
-//! Plans of coverage: what the counters of a recording are of, and what else was to be covered and never loaded. Made where the
-//! recording was made, because other machines have other builds of its assemblies.
+//! Plans of coverage: what the counters of a recording are of, and what else was to be covered and
+//! never loaded. Made where the recording was made, because other machines have other builds of its
+//! assemblies.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -41,8 +42,8 @@ impl Assemblies {
     }
 }
 
-/// Gives every process that has none the plans of the assemblies whose coverage was recorded, and of those beside them that no
-/// process loaded, as far as this machine has their files.
+/// Gives every process that has none the plans of the assemblies whose coverage was recorded, and
+/// of those next to them that no process loaded, as far as this machine has their files.
 pub(crate) fn add_coverage_plans(recording: &mut Recording) {
     // What was given is the instruments alone; filters stand in what the agent made of them.
     let request = recording.run.filled.request();
@@ -78,7 +79,8 @@ fn core(process: &Process) -> Option<PathBuf> {
     process.modules.iter().find(|module| module.name == CORE).map(|module| module.path.clone().into())
 }
 
-/// Folders of the process's own assemblies: of those that were covered, and of the program itself or its tests.
+/// Folders of the process's own assemblies: of those that were covered, and of the program itself
+/// or its tests.
 fn folders<T>(
     process: &Process,
     recorded: &BTreeMap<u32, T>,
@@ -96,8 +98,8 @@ fn folders<T>(
     modules.filter(is_own).filter_map(|(_, path)| path.parent().map(Path::to_owned)).collect()
 }
 
-/// Plan of an assembly that nobody loaded; `None` where it is none of those to be covered: it has no symbols, was written
-/// elsewhere, holds tests, or is left out by the filters.
+/// Plan of an assembly that no process loaded; `None` where it is none of those to be covered: it
+/// has no symbols, was written elsewhere, holds tests, or is left out by the filters.
 fn never_loaded(path: &Path, opener: &mut Opener, core: Option<&Path>, filter: &Filter) -> Option<CoveragePlan> {
     let module = opener.open(path, core).ok().filter(|module| module.has_sources() && !module.is_test_project())?;
     let assembly = module.name().to_owned();

@@ -1,8 +1,8 @@
 //! Finishes recordings: gives them what only the machine knows on which they were made.
 //!
-//! The agent writes what it sees inside the program. Names of native code, what the counters of coverage
-//! are of, and lines of closures stand in files of that machine: in libraries, assemblies and PDBs. A
-//! packed recording carries the first two along.
+//! The agent writes what it sees inside the program. Names of native code, what the counters of
+//! coverage are of, and lines of closures stand in files of that machine: in libraries, assemblies
+//! and PDBs. A packed recording carries the first two along.
 //!
 //! - [`pack`] makes one file of a recording's directory, with all that.
 //! - [`open`] reads a recording of either form, with all that.
@@ -18,8 +18,8 @@ use clrscope_recording::model::Recording;
 use clrscope_recording::pack::{PackError, PackOptions, PackProgress, PackReport, pack_completed};
 use clrscope_symbols::Lines;
 
-/// Opens `NAME.clrs`, `NAME.clrs.d`, or `NAME.clrs` where only the directory exists. Closures of one method
-/// are told apart by the lines of their source, where this machine has them.
+/// Opens `NAME.clrs`, `NAME.clrs.d`, or `NAME.clrs` where only the directory exists. Closures of
+/// one method are told apart by the lines of their source, where this machine has them.
 ///
 /// # Errors
 /// When nothing of it can be read. A damaged recording is no error: its problems are in it.

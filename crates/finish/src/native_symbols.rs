@@ -1,5 +1,5 @@
-//! Names for the native code that samples met: looked up where the recording was made, because other machines have other
-//! libraries.
+//! Names for the native code that samples met: looked up where the recording was made, because
+//! other machines have other libraries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,8 +7,8 @@ use std::path::Path;
 use clrscope_recording::model::{Module, ModuleKind, NativeSymbol, Recording};
 use clrscope_symbols::{NativeRange, kernel_symbols, library_symbols};
 
-/// Gives every process that has none the names of the native functions on its call stacks, as far as this machine knows
-/// them.
+/// Gives every process that has none the names of the native functions on its call stacks, as far
+/// as this machine knows them.
 pub(crate) fn add_native_symbols(recording: &mut Recording) {
     for process in recording.processes.iter_mut().filter(|process| process.native_symbols.is_empty()) {
         let mut places: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();

@@ -111,7 +111,8 @@ impl Assembly {
         self.tables.blob(&self.data, Table::METHOD_DEF, row, 4).unwrap_or_default()
     }
 
-    /// Body of a method, as `clr-il` reads it: header and sections too. What follows the body in the file follows here.
+    /// Body of a method, as `clr-il` reads it: header and sections too. What follows the body in
+    /// the file follows here.
     #[must_use]
     pub fn code_from(&self, row: u32) -> Option<&[u8]> {
         let address = self.tables.get(&self.data, Table::METHOD_DEF, row, 0).filter(|address| *address != 0)?;

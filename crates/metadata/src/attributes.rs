@@ -5,7 +5,8 @@ use crate::schema::HAS_CUSTOM_ATTRIBUTE;
 use crate::{Assembly, Table};
 
 impl Assembly {
-    /// Names of the types of the custom attributes on what a token names, see [`Assembly::type_name`].
+    /// Names of the types of the custom attributes on what a token names, see
+    /// [`Assembly::type_name`].
     pub fn attributes(&self, token: u32) -> impl Iterator<Item = String> {
         let table = (token >> 24) as u8;
         let tag = HAS_CUSTOM_ATTRIBUTE.tables.iter().position(|other| *other == table);

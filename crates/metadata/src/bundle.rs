@@ -1,7 +1,9 @@
-//! Single-file programs: modules and PDBs that lie in the program's own file, behind the code of its host.
+//! Single-file programs: modules and PDBs that lie in the program's own file, behind the code of
+//! its host.
 //!
-//! The host's code holds a mark that is known, and in front of the mark the place of a list of files. The format is that of the
-//! .NET SDK's bundler, versions 2 (.NET 5) and 6 (.NET 6 and later).
+//! The host's code holds a mark that is known, and in front of the mark the place of a list of
+//! files. The format is that of the .NET SDK's bundler, versions 2 (.NET 5) and 6 (.NET 6 and
+//! later).
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
@@ -64,7 +66,8 @@ impl Bundles {
 fn programs(folder: &Path) -> impl Iterator<Item = PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    // The files of single-file programs have no ending on Linux, and dots of names are no endings of libraries.
+    // The files of single-file programs have no ending on Linux, and dots of names are no endings
+    // of libraries.
     let is_library = |path: &Path| path.extension().is_some_and(|ending| ending == "so" || ending == "dll");
     let is_program = |path: &PathBuf| {
         let metadata = std::fs::metadata(path);
@@ -120,7 +123,8 @@ impl Bundle {
     }
 }
 
-/// Place of the list of files, as the host has it in front of the mark; `None` where there is no mark, or nothing in front.
+/// Place of the list of files, as the host has it in front of the mark; `None` where there is no
+/// mark, or nothing in front.
 fn list_offset(file: &mut File) -> Option<u64> {
     let mut magic = [0; 4];
     file.read_exact(&mut magic).ok()?;
@@ -161,7 +165,8 @@ fn position(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     None
 }
 
-/// Places of files by their names, of a list of files; `None` where it is damaged or of a format that is not known.
+/// Places of files by their names, of a list of files; `None` where it is damaged or of a format
+/// that is not known.
 fn files_of(list: &[u8]) -> Option<HashMap<String, Place>> {
     List(list).files()
 }
@@ -208,7 +213,7 @@ impl List<'_> {
         self.read_bytes(8)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
     }
 
-    /// A text behind its length, of which each byte holds seven bits.
+    /// A text behind its length. Each byte of the length holds seven bits.
     fn text(&mut self) -> Option<String> {
         let mut length = 0_usize;
         for shift in [0, 7, 14] {

@@ -13,7 +13,8 @@ pub struct Files {
 }
 
 impl Files {
-    /// The bytes of a file, of at most [`MOST_BYTES`]; `None` where it is neither a plain file nor in a single-file program.
+    /// The bytes of a file, of at most [`MOST_BYTES`]; `None` where it is neither a plain file nor
+    /// in a single-file program.
     pub fn read(&mut self, path: &Path) -> Option<Vec<u8>> {
         read_bounded(path, MOST_BYTES).or_else(|| self.bundles.read(path))
     }
@@ -29,8 +30,9 @@ impl Files {
         self.bundles.paths_in(folder).into_iter().chain(plain).collect()
     }
 
-    /// The PDB of the assembly at a path: embedded, beside the assembly, or where the compiler put it. A PDB that was not made
-    /// together with the assembly is passed over: its lines would be wrong.
+    /// The PDB of the assembly at a path: embedded, next to the assembly, or where the compiler put
+    /// it. A PDB that was not made together with the assembly is passed over: its lines would be
+    /// wrong.
     ///
     /// # Errors
     /// The [`Obstacle`] to lines.

@@ -1,4 +1,5 @@
-//! The PE image around metadata: sections, the header of the CLI, the debug directory. Source: ECMA-335, II.25.
+//! The PE image around metadata: sections, the header of the CLI, the debug directory. Source:
+//! ECMA-335, II.25.
 
 /// A PE image as it lies in its file.
 #[derive(Clone, Debug)]

@@ -1,5 +1,5 @@
-//! Assemblies and portable PDBs, read as files and not through the runtime: metadata tables, bodies of methods, attributes,
-//! documents and lines. Without `unsafe`.
+//! Assemblies and portable PDBs, read as files and not through the runtime: metadata tables, bodies
+//! of methods, attributes, documents and lines. Without `unsafe`.
 //!
 //! ```no_run
 //! use clr_metadata::{Assembly, Files};
@@ -12,8 +12,9 @@
 //! println!("{}:{line}", pdb.document(document).unwrap());
 //! ```
 //!
-//! Files are hostile input: each offset is checked, what is made of a file is bounded by the file's length, and what is
-//! damaged is `None` or an empty list. Only what says that a file is no assembly or PDB at all is an error.
+//! Files are hostile input: each offset is checked, what is made of a file is bounded by the file's
+//! length, and what is damaged is `None` or an empty list. Only what says that a file is no
+//! assembly or PDB at all is an error.
 
 mod assembly;
 mod attributes;
@@ -61,8 +62,8 @@ pub mod fuzzing {
     /// Largest embedded PDB that is unpacked.
     const MOST_EMBEDDED: u64 = 16 << 20;
 
-    /// Reads bytes as an assembly, as a portable PDB and as the list of a single-file program, and asks for all that they say. The
-    /// answers don't matter: every call returns.
+    /// Reads bytes as an assembly, as a portable PDB and as the list of a single-file program, and
+    /// asks for all that they say. The answers don't matter: every call returns.
     pub fn read_file(bytes: &[u8]) {
         crate::bundle::read_list(bytes);
         if let Ok(assembly) = Assembly::read(bytes.to_vec()) {

@@ -44,7 +44,8 @@ fn without_arity(name: &str) -> (&str, usize) {
 }
 
 impl Assembly {
-    /// Name of a field's type, as [`Assembly::type_name`] says it, of the kinds that somebody asks for; empty of others.
+    /// Name of a field's type, as [`Assembly::type_name`] says it, for the kinds that callers ask
+    /// for; empty for others.
     pub(crate) fn field_type(&self, signature: &[u8]) -> String {
         let mut blob = Blob::new(signature);
         if blob.byte() == Some(0x06) { self.element_type(&mut blob).unwrap_or_default() } else { String::new() }
@@ -64,8 +65,8 @@ impl Assembly {
         }
     }
 
-    /// Full name of a type by its token, as metadata has it: `Shop.Cache`1/Entry`; a constructed type's is that of what it
-    /// is made of. Empty where there is none.
+    /// Full name of a type by its token, as metadata has it: `Shop.Cache`1/Entry`; a constructed
+    /// type's is that of what it is made of. Empty where there is none.
     #[must_use]
     pub fn type_name(&self, token: u32) -> String {
         self.type_name_within(self.definition_of(token), DEPTH).unwrap_or_default()
@@ -97,8 +98,8 @@ impl Assembly {
         self.display_type_with(type_row, '.')
     }
 
-    /// Name of a type of this assembly as C# writes it, but with another character in front of types within others:
-    /// `Shop.Cache<T>+Entry`.
+    /// Name of a type of this assembly as C# writes it, but with another character in front of
+    /// types within others: `Shop.Cache<T>+Entry`.
     #[must_use]
     pub fn display_type_with(&self, type_row: u32, within: char) -> String {
         let (data, tables) = (&self.data[..], &self.tables);
@@ -132,7 +133,8 @@ impl Assembly {
         if parameters.is_empty() { name.to_owned() } else { format!("{name}<{}>", parameters.join(", ")) }
     }
 
-    /// Types of a method's parameters as C# writes them: `(int, string)`; types of other assemblies without namespace.
+    /// Types of a method's parameters as C# writes them: `(int, string)`; types of other assemblies
+    /// without namespace.
     #[must_use]
     pub fn display_parameters(&self, row: u32) -> String {
         let shown = self.parameters(row).unwrap_or_default();

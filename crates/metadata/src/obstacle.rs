@@ -3,7 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// Obstacle to lines of a module. Displayed it is half a sentence behind the module's name and a colon.
+/// Obstacle to lines of a module. Displayed it is half a sentence behind the module's name and a
+/// colon.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Obstacle {
     /// The module is not on this machine.
@@ -12,7 +13,7 @@ pub enum Obstacle {
     NoPdbNamed,
     /// The PDB is nowhere.
     NoPdb {
-        /// Path beside the module.
+        /// Path next to the module.
         beside: PathBuf,
         /// Path that the compiler wrote the PDB to.
         written: PathBuf,

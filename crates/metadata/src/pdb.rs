@@ -1,5 +1,5 @@
-//! Portable PDBs: documents, lines of methods, and methods that state machines were written as. Source: the specification of
-//! the format.
+//! Portable PDBs: documents, lines of methods, and methods that state machines were written as.
+//! Source: the specification of the format.
 
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
@@ -13,7 +13,8 @@ const HIDDEN: u32 = 0x00fe_efee;
 const MOST_PARTS: usize = 256;
 const MOST_PATH: usize = 32 << 10;
 
-/// Kind of what says the source of a document: 0E8A571B-6926-466E-B4AD-8AB04611F5FE, in the order of its bytes.
+/// Kind of what says the source of a document: 0E8A571B-6926-466E-B4AD-8AB04611F5FE, in the order
+/// of its bytes.
 const EMBEDDED_SOURCE: [u8; 16] =
     [0x1b, 0x57, 0x8a, 0x0e, 0x26, 0x69, 0x6e, 0x46, 0xb4, 0xad, 0x8a, 0xb0, 0x46, 0x11, 0xf5, 0xfe];
 
@@ -31,7 +32,8 @@ pub struct SequencePoint {
     pub il_offset: u32,
     /// Row of the document.
     pub document: u32,
-    /// First line and column, from 1; the line is 0 of hidden points: code that no source belongs to.
+    /// First line and column, from 1; the line is 0 of hidden points: code that no source belongs
+    /// to.
     pub start_line: u32,
     /// First column, from 1.
     pub start_column: u32,
@@ -100,7 +102,8 @@ impl Pdb {
         String::from_utf8(path).ok()
     }
 
-    /// The bytes of a document that the compiler put into the PDB, of at most `most` bytes: what generators wrote lies nowhere else.
+    /// The bytes of a document that the compiler put into the PDB, of at most `most` bytes: what
+    /// generators wrote lies nowhere else.
     #[must_use]
     pub fn embedded_source(&self, row: u32, most: usize) -> Option<Vec<u8>> {
         const OF: Table = Table::CUSTOM_DEBUG_INFORMATION;
@@ -117,7 +120,8 @@ impl Pdb {
         }
     }
 
-    /// Points of the method with a row, in the order of their offsets; empty where it has none or they are damaged.
+    /// Points of the method with a row, in the order of their offsets; empty where it has none or
+    /// they are damaged.
     #[must_use]
     pub fn sequence_points(&self, method: u32) -> Vec<SequencePoint> {
         self.points(method).unwrap_or_default()

@@ -1,4 +1,5 @@
-//! Methods and types of other assemblies: where they are, and how a method is told from others of its name.
+//! Methods and types of other assemblies: where they are, and how a method is told from others of
+//! its name.
 
 use crate::assembly::{DEPTH, row_of};
 use crate::names::without_modifiers;
@@ -16,8 +17,8 @@ pub struct MethodKey {
 }
 
 impl Assembly {
-    /// Key of a method by its token, of a row of methods or of members of other types; `None` of fields, and of methods whose
-    /// signature has pointers to functions.
+    /// Key of a method by its token, of a row of methods or of members of other types; `None` of
+    /// fields, and of methods whose signature has pointers to functions.
     #[must_use]
     pub fn method_key(&self, token: u32) -> Option<MethodKey> {
         let (data, tables) = (&self.data[..], &self.tables);
@@ -30,7 +31,8 @@ impl Assembly {
         Some(MethodKey { owner: fact.owner, name: fact.name, signature: self.signature_text(signature)? })
     }
 
-    /// Signature of what a call names: a method, or the signature itself where an address is called.
+    /// Signature of what a call names: a method, or the signature itself where an address is
+    /// called.
     #[must_use]
     pub fn signature_of_call(&self, token: u32) -> Option<&[u8]> {
         let (data, tables, token) = (&self.data[..], &self.tables, self.method_definition(token));
@@ -43,15 +45,16 @@ impl Assembly {
         }
     }
 
-    /// Token of the method that a generic method with type arguments is made of; of others their own.
+    /// Token of the method that a generic method with type arguments is made of; of others their
+    /// own.
     #[must_use]
     pub fn method_definition(&self, token: u32) -> u32 {
         let row = row_of(token, Table::METHOD_SPEC);
         row.and_then(|row| self.tables.token(&self.data, Table::METHOD_SPEC, row, 0)).unwrap_or(token)
     }
 
-    /// Name of the assembly that has the type of a member of another type, and the name of that type, or of the outermost one
-    /// around it; `None` where it is of this assembly.
+    /// Name of the assembly that has the type of a member of another type, and the name of that
+    /// type, or of the outermost one around it; `None` where it is of this assembly.
     #[must_use]
     pub fn assembly_of_member(&self, token: u32) -> Option<(&str, String)> {
         let row = row_of(token, Table::MEMBER_REF)?;
@@ -66,8 +69,8 @@ impl Assembly {
         None
     }
 
-    /// Types that another assembly has, and that this one passes on: the name of each, and of that assembly. Types within
-    /// them are not named.
+    /// Types that another assembly has, and that this one passes on: the name of each, and of that
+    /// assembly. Types within them are not named.
     pub fn forwarded_types(&self) -> impl Iterator<Item = (String, &str)> {
         let (data, tables) = (&self.data[..], &self.tables);
         (1..=self.count(Table::EXPORTED_TYPE)).filter_map(move |row| {

@@ -1,4 +1,5 @@
-//! Columns of all tables. Sources: ECMA-335, II.22 and II.24.2.6; the specification of portable PDBs.
+//! Columns of all tables. Sources: ECMA-335, II.22 and II.24.2.6; the specification of portable
+//! PDBs.
 
 /// Kind of a column, by which its width is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +30,8 @@ pub(crate) struct Coding {
 }
 
 impl Coding {
-    /// Number of a row of a table; `None` where rows of that table are not coded so, or there is no such row.
+    /// Number of a row of a table; `None` where rows of that table are not coded so, or there is no
+    /// such row.
     pub(crate) fn coded(&self, table: u8, row: u32) -> Option<u32> {
         let place = self.tables.iter().position(|of| *of == table)?;
         let coded = row.checked_shl(self.bits)? | u32::try_from(place).ok()?;

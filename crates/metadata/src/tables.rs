@@ -8,7 +8,7 @@ use crate::schema::{Column, TABLES, columns};
 pub struct Table(pub u8);
 
 impl Table {
-    /// Modules, of which there is one.
+    /// Modules; there is one.
     pub const MODULE: Self = Self(0x00);
     /// Types of other modules.
     pub const TYPE_REF: Self = Self(0x01);
@@ -157,7 +157,8 @@ impl Tables {
         self.tables.get(usize::from(table.0)).map_or(0, |rows| rows.count)
     }
 
-    /// Whether rows of a table are found through another one: nothing that is shipped is stored like that.
+    /// Whether rows of a table are found through another one: nothing that is shipped is stored
+    /// like that.
     #[must_use]
     pub fn is_indirect(&self) -> bool {
         [0x03, 0x05].iter().any(|table| self.count(Table(*table)) > 0)

@@ -1,5 +1,5 @@
-//! Cost of opening a large recording: makes recordings of any size and measures time and memory of reading them. `cargo
-//! run --release -p clrscope-recording --features testing --example open_cost`
+//! Cost of opening a large recording: makes recordings of any size and measures time and memory of
+//! reading them. `cargo run --release -p clrscope-recording --features testing --example open_cost`
 #![expect(clippy::print_stdout, reason = "an example that prints what it measured")]
 
 use std::path::Path;
@@ -30,7 +30,8 @@ fn directory(path: &str, megabytes: &str, threads: &str, clock: &str) {
     write_directory(Path::new(path), &Shape { tree_bytes, threads, clock, ..Shape::default() }).expect("a directory");
 }
 
-/// Packs the processes of a directory several times over, for a file larger than a directory can make.
+/// Packs the processes of a directory several times over, for a file larger than a directory can
+/// make.
 fn pack(from: &str, to: &str, copies: &str) {
     let mut recording = clrscope_recording::open(Path::new(from)).expect("a recording");
     let once = recording.processes.clone();

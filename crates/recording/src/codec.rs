@@ -1,8 +1,9 @@
 //! The codec of records: fields one after another, in the order in which they are declared.
 //!
-//! [`record!`] declares a record once: its fields with their meaning, order and types. Writing and reading follow from
-//! that. A new field stands at the end, so that older readers pass over it and older records lack it. A declaration is at
-//! the same time the specification of a payload, with the forms of [`Field`]:
+//! [`record!`] declares a record once: its fields with their meaning, order and types. Writing and
+//! reading follow from that. A new field stands at the end, so that older readers pass over it and
+//! older records lack it. A declaration is at the same time the specification of a payload, with
+//! the forms of [`Field`]:
 //!
 //! | type | bytes |
 //! |---|---|
@@ -27,7 +28,7 @@ pub(crate) trait Field: Sized {
     /// Reads the value from the front; `None` where this version has no words for what is there.
     fn read(payload: &mut PayloadReader<'_>) -> Option<Self>;
 
-    /// Replaces what a record says by what another says; fields beside the record stay.
+    /// Replaces what a record says by what another says; fields outside the record stay.
     fn replace_record(&mut self, by: Self) {
         *self = by;
     }
@@ -45,8 +46,8 @@ pub(crate) fn encode<T: Field>(value: &T) -> PayloadWriter {
     payload
 }
 
-/// Declares a struct that is a record: its fields in the order of the payload. Fields under `beside` belong to the
-/// struct and not to the record.
+/// Declares a struct that is a record: its fields in the order of the payload. Fields under
+/// `beside` belong to the struct and not to the record.
 macro_rules! record {
     (
         $(#[$about:meta])*
@@ -67,7 +68,8 @@ macro_rules! record {
             }
 
             fn read(payload: &mut $crate::payload::PayloadReader<'_>) -> Option<Self> {
-                // Evaluated in the order in which they stand here, which is that of the declaration.
+                // Evaluated in the order in which they stand here, which is that of the
+                // declaration.
                 Some(Self {
                     $($field: $crate::codec::Field::read(payload)?,)*
                     $($($beside: Default::default(),)*)?

@@ -1,7 +1,9 @@
-//! Gains of the edges of the trees from one boundary between parts to the next: the records of `parts.log`.
+//! Gains of the edges of the trees from one boundary between parts to the next: the records of
+//! `parts.log`.
 //!
-//! A record is a row of varints: the number of the boundary that it belongs to (from 1), then entries of its kind. An entry
-//! begins with the edge, as the distance from the edge before it in the record (zigzag: 0, -1, 1, -2, ... are 0, 1, 2, 3).
+//! A record is a row of varints: the number of the boundary that it belongs to (from 1), then
+//! entries of its kind. An entry begins with the edge, as the distance from the edge before it in
+//! the record (zigzag: 0, -1, 1, -2, ... are 0, 1, 2, 3).
 //!
 //! | kind | entry |
 //! |---|---|
@@ -47,8 +49,8 @@ impl GainRecord {
     }
 }
 
-/// The entries of a record of `N` numbers each, with their boundary: `take` gets boundary, edge and numbers, until the record
-/// ends or makes no sense.
+/// The entries of a record of `N` numbers each, with their boundary: `take` gets boundary, edge and
+/// numbers, until the record ends or makes no sense.
 pub(crate) fn read<const N: usize>(record: &[u8], mut take: impl FnMut(u32, u32, [u64; N])) -> Option<()> {
     let mut numbers = Varints::new(record);
     let boundary = numbers.next_u32()?;

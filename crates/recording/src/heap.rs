@@ -1,12 +1,15 @@
-//! Snapshots of the managed heap: from the chunks that the instrument `heap` wrote to objects, references and roots.
+//! Snapshots of the managed heap: from the chunks that the instrument `heap` wrote to objects,
+//! references and roots.
 //!
 //! [`layout::heap`](crate::layout::heap) is the specification of the chunks, and
-//! [`HeapWriter`](crate::writer::HeapWriter) writes them. A process's [`snapshots`](crate::model::Process::snapshots) say which there are;
-//! [`Process::heap`] opens one. Chunks are read one at a time, so that a heap of any size can be walked in little
-//! memory, and several can be read at once by several threads.
+//! [`HeapWriter`](crate::writer::HeapWriter) writes them. A process's
+//! [`snapshots`](crate::model::Process::snapshots) say which there are; [`Process::heap`] opens
+//! one. Chunks are read one at a time, so that a heap of any size can be walked in little memory,
+//! and several can be read at once by several threads.
 //!
-//! Addresses name objects within a snapshot, and each object has one. References are to the beginning of objects. What an address
-//! leads to may lie outside of all rows, where a recording is damaged.
+//! Addresses name objects within a snapshot, and each object has one. References are to the
+//! beginning of objects. What an address leads to may lie outside of all rows, where a recording is
+//! damaged.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +20,8 @@ use crate::model::{EventChunk, HeapAwait, HeapGeneration, HeapPlace, HeapSnapsho
 use crate::payload::PayloadReader;
 use crate::varint::{Varints, unzigzag};
 
-/// So many types for each that is there, and so many more, are believed to be missing where a recording is damaged.
+/// So many types for each that is there, and so many more, are believed to be missing where a
+/// recording is damaged.
 const MISSING_FOR_EACH: usize = 4;
 const MISSING: usize = 1 << 10;
 
@@ -32,9 +36,10 @@ impl Process {
         Some(HeapData { process: self, snapshot, chunks, types_from: snapshot.tail_chunk })
     }
 
-    /// Part that is there of a snapshot that is not complete: the program was killed while it was taken, or there was no room for more.
-    /// Objects may be missing, and names of types and of static fields; `None` where nothing was written of it. Reads all chunks of
-    /// snapshots that no complete one has.
+    /// Part that is there of a snapshot that is not complete: the program was killed while it was
+    /// taken, or there was no room for more. Objects may be missing, and names of types and of
+    /// static fields; `None` where nothing was written of it. Reads all chunks of snapshots that no
+    /// complete one has.
     #[must_use]
     pub fn cut_heap(&self, number: u32) -> Option<HeapData<'_>> {
         let snapshot = self.snapshots.iter().find(|found| found.number == number)?;
@@ -75,7 +80,7 @@ pub enum HeapChunk<'b> {
     Objects(ObjectRow<'b>),
     /// Roots.
     Roots(RootRows<'b>),
-    /// Pairs of objects, of which the second lives as long as the first does.
+    /// Pairs of objects; the second lives as long as the first does.
     Dependents(DependentRows<'b>),
     /// Anything else.
     Other,
@@ -88,8 +93,8 @@ impl<'r> HeapData<'r> {
         self.snapshot
     }
 
-    /// Number of chunks of the snapshot that are missing: their objects and roots are not there. Nobody knows it of a snapshot that is
-    /// not complete.
+    /// Number of chunks of the snapshot that are missing: their objects and roots are not there. It
+    /// is unknown for a snapshot that is not complete.
     #[must_use]
     pub fn missing_chunks(&self) -> u64 {
         if !self.snapshot.is_complete() {
@@ -99,8 +104,8 @@ impl<'r> HeapData<'r> {
         all.saturating_sub(self.chunks.len() as u64)
     }
 
-    /// The chunks, for [`chunk`](Self::chunk) to read what is in their bytes: in the order in which they were written, that of addresses
-    /// within each generation's rows.
+    /// The chunks, for [`chunk`](Self::chunk) to read what is in their bytes: in the order in which
+    /// they were written, that of addresses within each generation's rows.
     #[must_use]
     pub fn chunks(&self) -> &[&'r EventChunk] {
         &self.chunks
@@ -121,8 +126,8 @@ impl<'r> HeapData<'r> {
         }
     }
 
-    /// The types of objects, by their numbers; entry 0 is none, as are numbers that are missing. Of a complete snapshot it reads the last
-    /// chunks only.
+    /// The types of objects, by their numbers; entry 0 is none, as are numbers that are missing. Of
+    /// a complete snapshot it reads the last chunks only.
     #[must_use]
     pub fn types(&self) -> Vec<HeapType> {
         let mut found: Vec<HeapType> = Vec::new();
@@ -146,7 +151,8 @@ impl<'r> HeapData<'r> {
         types
     }
 
-    /// The places of static fields: each names a reference of an object of the runtime's own. Reads the last chunks only.
+    /// The places of static fields: each names a reference of an object of the runtime's own. Reads
+    /// the last chunks only.
     #[must_use]
     pub fn places(&self) -> Vec<HeapPlace> {
         let mut places = Vec::new();
@@ -193,9 +199,11 @@ pub struct HeapObject<'v> {
     pub generation: HeapGeneration,
     /// Number of elements of an array, of characters of a string.
     pub length: Option<u64>,
-    /// Stand-in for the content of a string or a box: equal for equal ones of one type. The same within a snapshot only.
+    /// Stand-in for the content of a string or a box: equal for equal ones of one type. The same
+    /// within a snapshot only.
     pub content: Option<u64>,
-    /// Whether the object stood in the chunk before already, with the references in front of these: it is not to be counted again.
+    /// Whether the object stood in the chunk before already, with the references in front of these:
+    /// it is not to be counted again.
     pub goes_on: bool,
     /// The references that it holds, or the next of them, null ones left out.
     pub references: &'v [HeapReference],
@@ -219,14 +227,14 @@ pub struct ObjectRow<'b> {
 }
 
 impl ObjectRow<'_> {
-    /// Address of the first object, in the order of which a heap can be searched.
+    /// Address of the first object. A heap can be searched in the order of these addresses.
     #[must_use]
     pub fn address(&self) -> u64 {
         u64_at(self.content, 0)
     }
 
-    /// Visits the objects in the order of their addresses; `None` where what is there makes no sense, and then those before were
-    /// visited. `types` are those of the snapshot.
+    /// Visits the objects in the order of their addresses; `None` where what is there makes no
+    /// sense, and then those before were visited. `types` are those of the snapshot.
     pub fn visit(&self, types: &[HeapType], mut visit: impl FnMut(&HeapObject<'_>)) -> Option<()> {
         let mut at = self.address();
         let mut first_slot = u64_at(self.content, 8);
@@ -286,9 +294,11 @@ pub struct HeapRoot {
     pub is_interior: bool,
     /// Address of the object.
     pub object: u64,
-    /// Serial number of the thread ([`Thread::id`](crate::model::Thread::id)) whose stack or field it is, 0 where that is not known.
+    /// Serial number of the thread ([`Thread::id`](crate::model::Thread::id)) whose stack or field
+    /// it is, 0 where that is not known.
     pub thread: u32,
-    /// Index of the function ([`Process::functions`]) whose variable it is, 0 where that is not known.
+    /// Index of the function ([`Process::functions`]) whose variable it is, 0 where that is not
+    /// known.
     pub function: u32,
 }
 

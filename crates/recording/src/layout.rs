@@ -2,9 +2,10 @@
 //!
 //! # A recording directory
 //!
-//! `NAME.clrs.d/` (mode 0700) holds `run.log`, written by the launcher, and a folder `p<PID>-<START>`
-//! per process with the segments below. Every file starts with a [`HEADER_BYTES`] header
-//! (`magic`, `kind`, `version`), numbers are little endian, and what has never been written is zero.
+//! `NAME.clrs.d/` (mode 0700) holds `run.log`, written by the launcher, and a folder
+//! `p<PID>-<START>` per process with the segments below. Every file starts with a [`HEADER_BYTES`]
+//! header (`magic`, `kind`, `version`), numbers are little endian, and what has never been written
+//! is zero.
 //!
 //! | file | kind | content |
 //! |---|---|---|
@@ -33,20 +34,20 @@
 //! An edge stands for "this caller, on this path, calls that function". A caller's edges lie in a
 //! chain of 64-byte blocks, five edges to a block; a function that calls nothing has no block.
 //! Blocks are addressed by their byte offset from the end of the header; offset 0 is a block that
-//! stays empty, so that "no block" needs no test. Where a caller has many callees, hooks follow the chain up to the first
-//! block marked [`block::MAPPED`] only, and find the edges behind it in a map of their own; new blocks are put right behind
-//! that one. With `clock=tsc` blocks are 128 bytes apart and
-//! the second half holds the time of each edge in ticks of the time stamp counter.
+//! stays empty, so that "no block" needs no test. Where a caller has many callees, hooks follow the
+//! chain up to the first block marked [`block::MAPPED`] only, and find the edges behind it in a map
+//! of their own; new blocks are put right behind that one. With `clock=tsc` blocks are 128 bytes
+//! apart and the second half holds the time of each edge in ticks of the time stamp counter.
 //!
 //! # Events
 //!
-//! A segment of events is a row of [`chunk`]s, each a multiple of [`chunk::GRAIN`] bytes and filled by
-//! one thread. A chunk says how long it is, so the row can be walked; where a chunk was handed out but
-//! its head not written yet there are zeros, and the reader tries again a grain further on. A ring
-//! reuses chunks as they are, with a new sequence number: the order of a segment's chunks is that of
-//! their numbers, and gaps in the numbers are chunks that were overwritten. A recording that
-//! keeps its last time only ([`state::KEPT`]) is such a ring: chunks may hold older events, which
-//! readers leave out.
+//! A segment of events is a row of [`chunk`]s, each a multiple of [`chunk::GRAIN`] bytes and filled
+//! by one thread. A chunk says how long it is, so the row can be walked; where a chunk was handed
+//! out but its head not written yet there are zeros, and the reader tries again a grain further on.
+//! A ring reuses chunks as they are, with a new sequence number: the order of a segment's chunks is
+//! that of their numbers, and gaps in the numbers are chunks that were overwritten. A recording
+//! that keeps its last time only ([`state::KEPT`]) is such a ring: chunks may hold older events,
+//! which readers leave out.
 
 /// Bytes before the content of every segment.
 pub const HEADER_BYTES: usize = 4096;
@@ -63,7 +64,8 @@ pub mod header {
     pub const VERSION: usize = 12;
     /// `u64`: bytes of content that are backed by disk space.
     pub const COMMITTED: usize = 16;
-    /// `u32`, in `run.log` only: not 0 once the recording is over, so that agents that start later disable themselves.
+    /// `u32`, in `run.log` only: not 0 once the recording is over, so that agents that start later
+    /// disable themselves.
     pub const OVER: usize = 24;
 }
 
@@ -141,14 +143,15 @@ pub mod block {
     pub const CHILDREN: usize = 20;
     /// `u32` each: calls, modulo 2^32; a log record `CARRY` for each overflow.
     pub const COUNTS: usize = 40;
-    /// `u32`: offset of the next block of the same caller ([`OFFSET`]); the lowest five bits mark edges that
-    /// were first entered by a tail call ([`MARKS`]), the sixth is [`MAPPED`].
+    /// `u32`: offset of the next block of the same caller ([`OFFSET`]); the lowest five bits mark
+    /// edges that were first entered by a tail call ([`MARKS`]), the sixth is [`MAPPED`].
     pub const NEXT: usize = 60;
     /// `u64` each: ticks, in the second half of a block with `clock=tsc`.
     pub const TICKS: usize = 64;
     /// The bits of `NEXT` that mark edges.
     pub const MARKS: u32 = 31;
-    /// The bit of `NEXT` at which hooks go no further along the chain. Readers follow it as if the bit were not there.
+    /// The bit of `NEXT` at which hooks go no further along the chain. Readers follow it as if the
+    /// bit were not there.
     pub const MAPPED: u32 = 32;
     /// The bits of `NEXT` that are the offset.
     pub const OFFSET: u32 = !(MARKS | MAPPED);
@@ -182,8 +185,8 @@ pub mod chunk {
     pub const FIRST: usize = 24;
     /// `u64`: monotonic nanoseconds when the chunk was last published.
     pub const LAST: usize = 32;
-    /// `u32`: how many of the bytes are no begins and ends of calls, in [`flow`](super::flow): for the writer, who says
-    /// how many calls were lost where a ring uses the chunk again.
+    /// `u32`: how many of the bytes are no begins and ends of calls, in [`flow`](super::flow): for
+    /// the writer, who says how many calls were lost where a ring uses the chunk again.
     pub const NON_CALL_BYTES: usize = 40;
     /// `u32`: not 0 where the chunk holds what others refer to: a ring never uses it again.
     pub const DICTIONARY: usize = 44;
@@ -202,15 +205,15 @@ pub mod flow {
     pub const TICKS: usize = 0;
     /// `u32`: the upper two bits say what happened, the others which function.
     pub const WHAT: usize = 8;
-    /// `u32`: the lower half of the caller's stack pointer. Compared by signed difference, it orders
-    /// the activations of a thread: callers have higher ones.
+    /// `u32`: the lower half of the caller's stack pointer. Compared by signed difference, it
+    /// orders the activations of a thread: callers have higher ones.
     pub const SP: usize = 12;
     /// The bits of `WHAT` that say what happened.
     pub const KIND: u32 = 3 << 30;
-    /// The lowest of the three bits of `WHAT` that say how many times [`BYTES`] bytes of registers follow
-    /// at once, for functions whose arguments are plain numbers. At enter the general registers in the
-    /// order of arguments, as many pairs as are used, then the lower halves of the vector registers in
-    /// the same way; at leave `rax` and the lower half of `xmm0`.
+    /// The lowest of the three bits of `WHAT` that say how many times [`BYTES`] bytes of registers
+    /// follow at once, for functions whose arguments are plain numbers. At enter the general
+    /// registers in the order of arguments, as many pairs as are used, then the lower halves of the
+    /// vector registers in the same way; at leave `rax` and the lower half of `xmm0`.
     pub const REGISTERS: u32 = 27;
     /// The bits of `WHAT` that say which function, except for events of the kind `OTHER`.
     pub const FUNCTION: u32 = (1 << REGISTERS) - 1;
@@ -228,11 +231,12 @@ pub mod flow {
     pub const FILTER_ENTER: u32 = OTHER | 2;
     /// The filter has answered.
     pub const FILTER_LEAVE: u32 = OTHER | 3;
-    /// Values that belong to the event before: `SP` holds how many bytes of them follow, and the next
-    /// event stands at the next multiple of [`BYTES`].
+    /// Values that belong to the event before: `SP` holds how many bytes of them follow, and the
+    /// next event stands at the next multiple of [`BYTES`].
     pub const VALUES: u32 = OTHER | 4;
-    /// The result of the `async` method whose code runs in the activation with this `SP`: [`VALUES`] with it follow.
-    /// Where the activation ended just before by a tail call, that call was the one that set the result.
+    /// The result of the `async` method whose code runs in the activation with this `SP`:
+    /// [`VALUES`] with it follow. Where the activation ended just before by a tail call, that call
+    /// was the one that set the result.
     pub const RESULT: u32 = OTHER | 5;
 
     /// Number of bytes of registers that follow the event whose `WHAT` this is.
@@ -242,8 +246,8 @@ pub mod flow {
     }
 }
 
-/// Values of the program as they stand in [`flow::VALUES`]: a tag of one byte, then what the tag says.
-/// Numbers are little endian and not aligned. A class is a number in the dictionary of types.
+/// Values of the program as they stand in [`flow::VALUES`]: a tag of one byte, then what the tag
+/// says. Numbers are little endian and not aligned. A class is a number in the dictionary of types.
 pub mod value {
     /// Could not be read.
     pub const UNKNOWN: u8 = 0;
@@ -281,50 +285,58 @@ pub mod value {
     pub const BOXED: u8 = 16;
     /// `u32` class, where only types were asked for.
     pub const OF_CLASS: u8 = 17;
-    /// An array of several dimensions: `u32` class, `u64` address, `u32` elements there are, `u8` dimensions and a `u32`
-    /// of elements for each, `u16` elements that follow as values.
+    /// An array of several dimensions: `u32` class, `u64` address, `u32` elements there are, `u8`
+    /// dimensions and a `u32` of elements for each, `u16` elements that follow as values.
     pub const MATRIX: u8 = 18;
     /// An object that stands for a type: `u32` class, `u64` address, `u32` class it stands for.
     pub const TYPE: u8 = 19;
-    /// Kinds of records in the dictionary of types (the instrument `flow-types`): `u32` length of what
-    /// follows, then `u32` kind.
+    /// Kinds of records in the dictionary of types (the instrument `flow-types`): `u32` length of
+    /// what follows, then `u32` kind.
     ///
-    /// A class: `u32` number, text name, `u32` 1 for a value type, list of texts field names, list of
-    /// texts field types, `u32` count of constants, each a text and a `u64`, `u32` bytes of an object (0 where nobody
-    /// knows). It may stand behind values that name its number: objects are met before their class is looked into.
+    /// A class: `u32` number, text name, `u32` 1 for a value type, list of texts field names, list
+    /// of texts field types, `u32` count of constants, each a text and a `u64`, `u32` bytes of an
+    /// object (0 where unknown). It may stand behind values that name its number: objects are met
+    /// before their class is looked into.
     pub const CLASS: u32 = 1;
-    /// A function: `u32` index, then `u32` count and as many parameters (`this` first where there is
-    /// one): text name, text type, `u32` passing (0 by value, 1 `ref`, 2 `in`, 3 `out`); at last the
-    /// text of the type that it returns, empty for `void`.
+    /// A function: `u32` index, then `u32` count and as many parameters (`this` first where there
+    /// is one): text name, text type, `u32` passing (0 by value, 1 `ref`, 2 `in`, 3 `out`); at last
+    /// the text of the type that it returns, empty for `void`.
     ///
     /// At enter the values of all parameters but `out` stand in that order, at leave those of `ref`
     /// and `out` and then the result.
     ///
     /// Then a `u32`, 1 where registers stand behind the events instead (see
-    /// [`flow::REGISTERS`](super::flow::REGISTERS)), and if so for each parameter and the result a `u32`: the tag of
-    /// its value, shifted by 8 its bytes, by 16 the register's number, by 24 whether that is a vector register.
+    /// [`flow::REGISTERS`](super::flow::REGISTERS)), and if so for each parameter and the result a
+    /// `u32`: the tag of its value, shifted by 8 its bytes, by 16 the register's number, by 24
+    /// whether that is a vector register.
     pub const FUNCTION: u32 = 2;
-    /// The method that an address of code stands for, which delegates hold: `u64` address, `u32` index of the function. It may
-    /// stand behind values with that address: methods are compiled after delegates of them are made.
+    /// The method that an address of code stands for, which delegates hold: `u64` address, `u32`
+    /// index of the function. It may stand behind values with that address: methods are compiled
+    /// after delegates of them are made.
     pub const METHOD: u32 = 3;
-    /// A probed method: [its number](super::probes::NUMBER), then all as of [`FUNCTION`], and no registers. It stands for all
-    /// instantiations: what depends on type arguments has its parameter's name as its type.
+    /// A probed method: [its number](super::probes::NUMBER), then all as of [`FUNCTION`], and no
+    /// registers. It stands for all instantiations: what depends on type arguments has its
+    /// parameter's name as its type.
     pub const PROBED: u32 = 4;
 }
 
-/// The samples of `cpu` and `wall`: rows of [`sample::BYTES`] bytes, in chunks of no thread. Each names its own.
+/// The samples of `cpu` and `wall`: rows of [`sample::BYTES`] bytes, in chunks of no thread. Each
+/// names its own.
 pub mod sample {
     /// Bytes of a sample.
     pub const BYTES: usize = 32;
-    /// `u64`: nanoseconds since the start of the process's recording; of several counts those of the first.
+    /// `u64`: nanoseconds since the start of the process's recording; of several counts those of
+    /// the first.
     pub const TIME: usize = 0;
-    /// `u64`: nanoseconds of CPU time (`cpu`) or of wall time (`wall`) that the record stands for, all counts together.
+    /// `u64`: nanoseconds of CPU time (`cpu`) or of wall time (`wall`) that the record stands for,
+    /// all counts together.
     pub const WEIGHT: usize = 8;
     /// `u32`: serial number of the thread, 0 where that is not known.
     pub const THREAD: usize = 16;
     /// `u32`: node of the [stack](super::stack) table, 0 for none.
     pub const STACK: usize = 20;
-    /// `u32`: samples that the record stands for: an unchanged sleeping thread is one record with a count.
+    /// `u32`: samples that the record stands for: an unchanged sleeping thread is one record with a
+    /// count.
     pub const COUNT: usize = 24;
     /// `u32`: the other constants of this module.
     pub const FLAGS: usize = 28;
@@ -338,7 +350,8 @@ pub mod sample {
     pub const KERNEL: u32 = 1 << 17;
     /// Flag: the thread was in the profiler's own code, a hook or the agent.
     pub const PROFILER: u32 = 1 << 18;
-    /// Flag: a frame of the stack was found by a guess. Recordings from before 2026-11-25 never have it, whatever their stacks.
+    /// Flag: a frame of the stack was found by a guess. Recordings from before 2026-11-25 never
+    /// have it, whatever their stacks.
     pub const GUESSED: u32 = 1 << 19;
     /// The lowest of the two bits of `FLAGS` that say what is known of methods that were put into
     /// the program's own: an `Inlining`.
@@ -347,8 +360,9 @@ pub mod sample {
 
 /// Records of `alloc`: rows of [`allocation::BYTES`] bytes, in chunks of the thread that allocated.
 ///
-/// A record stands for objects of one type, on one path, on one heap; what it counts grows while the program runs, until the thread
-/// begins another record of that type and path for a later time. Its stack may be filled in later.
+/// A record stands for objects of one type, on one path, on one heap; what it counts grows while
+/// the program runs, until the thread begins another record of that type and path for a later time.
+/// Its stack may be filled in later.
 pub mod allocation {
     /// Bytes of a record.
     pub const BYTES: usize = 72;
@@ -368,42 +382,50 @@ pub mod allocation {
     pub const TYPE: usize = 48;
     /// `u32`: node of the [stack](super::stack) table, 0 for none.
     pub const STACK: usize = 52;
-    /// `u32`: the lowest eight bits say which heap: an `ObjectHeap`; the next eight what the record is: an `AllocationKind`.
+    /// `u32`: the lowest eight bits say which heap: an `ObjectHeap`; the next eight what the record
+    /// is: an `AllocationKind`.
     pub const FLAGS: usize = 56;
     /// `u32`: number of the object that is followed, from 1; 0 where none is.
     pub const OBJECT: usize = 60;
-    /// `u64`: collections of the process that had ended when the object was allocated, or was found gone.
+    /// `u64`: collections of the process that had ended when the object was allocated, or was found
+    /// gone.
     pub const COLLECTIONS: usize = 64;
     /// The lowest of the eight bits of `FLAGS` that say what the record is.
     pub const KIND: u32 = 8;
 }
 
-/// The chunks of snapshots of the heap, of no thread. Those of one snapshot stand one behind the other; its record
-/// ([`HeapSnapshot`](crate::model::HeapSnapshot)) in the log says which they are, and only what that calls complete is whole. Of a
-/// snapshot that is not, the chunks with its number are what was written before the program ended or the room did.
+/// The chunks of snapshots of the heap, of no thread. Those of one snapshot stand one behind the
+/// other; its record ([`HeapSnapshot`](crate::model::HeapSnapshot)) in the log says which they are,
+/// and only what that calls complete is whole. Of a snapshot that is not, the chunks with its
+/// number are what was written before the program ended or the room did.
 ///
-/// A chunk is `u32` number of the snapshot, `u32` kind, then what the kind says. Varints have seven bits to a byte, lowest first,
-/// the top bit set when more follow; differences are zigzag (0, -1, 1, -2, ... are 0, 1, 2, 3).
+/// A chunk is `u32` number of the snapshot, `u32` kind, then what the kind says. Varints have seven
+/// bits to a byte, lowest first, the top bit set when more follow; differences are zigzag (0, -1,
+/// 1, -2, ... are 0, 1, 2, 3).
 pub mod heap {
     /// Bytes before what the kind says.
     pub const HEAD: usize = 8;
-    /// Objects that lie one behind the other: `u64` address of the first, `u64` slots of it that stood in the chunk before
-    /// (of an object that continues there), `u32` generation (a `HeapGeneration`), `u32` zero. Then for each object, in varints:
-    /// the number of its type, or 0 for a gap, followed by its length in words of eight bytes; for types with elements how many;
-    /// for types with content eight bytes of it; then for each slot 0 for a null reference, or 1 plus the difference of the
-    /// address it refers to from the object's own, in words of eight bytes, zigzag. Slots that are not there when
-    /// the chunk ends stand in the next, which repeats the object.
+    /// Objects that lie one behind the other: `u64` address of the first, `u64` slots of it that
+    /// stood in the chunk before (of an object that continues there), `u32` generation (a
+    /// `HeapGeneration`), `u32` zero. Then for each object, in varints: the number of its type, or
+    /// 0 for a gap, followed by its length in words of eight bytes; for types with elements how
+    /// many; for types with content eight bytes of it; then for each slot 0 for a null reference,
+    /// or 1 plus the difference of the address it refers to from the object's own, in words of
+    /// eight bytes, zigzag. Slots that are not there when the chunk ends stand in the next, which
+    /// repeats the object.
     pub const OBJECTS: u32 = 1;
     /// Bytes before the first object.
     pub const OBJECTS_HEAD: usize = 24;
-    /// Roots, five varints each: kind (a `RootKind`), flags, difference of the object's address from that of the root before,
-    /// zigzag, serial number of the thread (0 for none), index of the function (0 for none).
+    /// Roots, five varints each: kind (a `RootKind`), flags, difference of the object's address
+    /// from that of the root before, zigzag, serial number of the thread (0 for none), index of the
+    /// function (0 for none).
     pub const ROOTS: u32 = 2;
-    /// Pairs of objects of which the second lives as long as the first does: two varints each, the differences of both addresses
-    /// from those of the pair before, zigzag.
+    /// Pairs of objects; the second lives as long as the first does. Two varints each: the
+    /// differences of both addresses from those of the pair before, zigzag.
     pub const DEPENDENTS: u32 = 3;
-    /// Records [`HeapType`](crate::model::HeapType): `u32` length, then the payload. Of several with one number the last counts: types
-    /// stand in front of their objects without names, and behind all objects with names.
+    /// Records [`HeapType`](crate::model::HeapType): `u32` length, then the payload. Of several
+    /// with one number the last counts: types stand in front of their objects without names, and
+    /// behind all objects with names.
     pub const TYPES: u32 = 4;
     /// Records [`HeapPlace`](crate::model::HeapPlace): `u32` length, then the payload.
     pub const PLACES: u32 = 5;
@@ -415,12 +437,13 @@ pub mod heap {
     pub const INTERIOR: u32 = 2;
 }
 
-/// Records of `coverage`: one for each method that has counters, in chunks of no thread. The counters grow while the program
-/// runs: its own code adds to them.
+/// Records of `coverage`: one for each method that has counters, in chunks of no thread. The
+/// counters grow while the program runs: its own code adds to them.
 ///
-/// A record is a head of [`coverage::HEAD`] bytes, sums, and counters. Hits are those of the method's points in the order of its
-/// plan, then those of its branches; each is a sum of some of the counters. What points and branches are say the assembly and its
-/// symbols; the fingerprint of the plan tells whether a plan that was made later is the one that the hits are of.
+/// A record is a head of [`coverage::HEAD`] bytes, sums, and counters. Hits are those of the
+/// method's points in the order of its plan, then those of its branches; each is a sum of some of
+/// the counters. What points and branches are say the assembly and its symbols; the fingerprint of
+/// the plan tells whether a plan that was made later is the one that the hits are of.
 pub mod coverage {
     /// Bytes of the head.
     pub const HEAD: usize = 32;
@@ -434,15 +457,17 @@ pub mod coverage {
     pub const POINTS: usize = 16;
     /// `u32`: number of branches.
     pub const BRANCHES: usize = 20;
-    /// `u32`: bytes of a counter. 8: hits, a `u64`. 1: whether there was a hit, 0 or 1; zeros fill the record up to a multiple of
-    /// eight.
+    /// `u32`: bytes of a counter. 8: hits, a `u64`. 1: whether there was a hit, 0 or 1; zeros fill
+    /// the record up to a multiple of eight.
     pub const COUNTER: usize = 24;
-    /// `u32`: number of `u32` that the sums are made of; zeros fill them up to a multiple of eight bytes. The first is the number
-    /// of counters, then come for each point and each branch a number and as many indices of counters, and zeros. 0: each point
-    /// and branch has a counter of its own, in their order.
+    /// `u32`: number of `u32` that the sums are made of; zeros fill them up to a multiple of eight
+    /// bytes. The first is the number of counters, then come for each point and each branch a
+    /// number and as many indices of counters, and zeros. 0: each point and branch has a counter of
+    /// its own, in their order.
     pub const SUMS: usize = 28;
-    /// Multiple at which the counters begin in a chunk, by the zeros behind the sums. Processors store more at once where stores
-    /// go to the same so many bytes, and counters of a loop are stored to one after another.
+    /// Multiple at which the counters begin in a chunk, by the zeros behind the sums. Processors
+    /// store more at once where stores go to the same so many bytes, and counters of a loop are
+    /// stored to one after another.
     pub const ALIGNMENT: usize = 32;
 
     /// Bytes of a record with sums of so many words, and so many counters of so many bytes.
@@ -452,21 +477,23 @@ pub mod coverage {
     }
 }
 
-/// The calls of methods with probes, where each is recorded: a record for the begin of a call and one for its end, in chunks of the
-/// thread that called.
+/// The calls of methods with probes, where each is recorded: a record for the begin of a call and
+/// one for its end, in chunks of the thread that called.
 ///
-/// A record is a head of [`probe_calls::HEAD`] bytes, at an end [`probe_calls::BEGAN`] as well, then values (module
-/// [`value`]), and the next stands at the next multiple of [`probe_calls::HEAD`]. The end that belongs to a begin is the one
-/// of the same method and thread with its time. Chunks may be used again, so a begin or an end may stand alone.
+/// A record is a head of [`probe_calls::HEAD`] bytes, at an end [`probe_calls::BEGAN`] as well,
+/// then values (module [`value`]), and the next stands at the next multiple of
+/// [`probe_calls::HEAD`]. The end that belongs to a begin is the one of the same method and thread
+/// with its time. Chunks may be used again, so a begin or an end may stand alone.
 pub mod probe_calls {
     /// Bytes of a head, and what everything is a multiple of.
     pub const HEAD: usize = 16;
     /// `u64`: ticks of the process's clock at that moment.
     pub const TICKS: usize = 0;
-    /// `u32`: the upper two bits say what happened, the others the [number](super::probes::NUMBER) of the method.
+    /// `u32`: the upper two bits say what happened, the others the [number](super::probes::NUMBER)
+    /// of the method.
     pub const WHAT: usize = 8;
-    /// `u32`: bytes of values that follow; those of all parameters but `out` at the begin, at the end those of `ref` and `out` and then
-    /// the result. None where no values were taken.
+    /// `u32`: bytes of values that follow; those of all parameters but `out` at the begin, at the
+    /// end those of `ref` and `out` and then the result. None where no values were taken.
     pub const VALUES: usize = 12;
     /// The bits of `WHAT` that say what happened.
     pub const KIND: u32 = 3 << 30;
@@ -488,8 +515,9 @@ pub mod probe_calls {
     }
 }
 
-/// The callers of methods with probes, where they are recorded: a record for each thread, method and path of callers, in chunks of no
-/// thread. The counters grow while the program runs; one thread alone adds to those of a record.
+/// The callers of methods with probes, where they are recorded: a record for each thread, method
+/// and path of callers, in chunks of no thread. The counters grow while the program runs; one
+/// thread alone adds to those of a record.
 pub mod probe_callers {
     /// Bytes of a record.
     pub const BYTES: usize = 64;
@@ -509,18 +537,21 @@ pub mod probe_callers {
     pub const METHOD: usize = 48;
     /// `u32`: serial number of the thread.
     pub const THREAD: usize = 52;
-    /// `u32`: node of the [stack](super::stack) table, 0 for none: the method, and its callers as far as they were kept.
+    /// `u32`: node of the [stack](super::stack) table, 0 for none: the method, and its callers as
+    /// far as they were kept.
     pub const STACK: usize = 56;
-    /// `u32`: for the writer, callers behind which others are that no frame pointer leads to, a bit each.
+    /// `u32`: for the writer, callers behind which others are that no frame pointer leads to, a bit
+    /// each.
     pub const GAPS: usize = 60;
 }
 
-/// Records of lines that `probes` counts: one for each method that has code at such a line, in chunks of no thread. The counters grow while
-/// the program runs.
+/// Records of lines that `probes` counts: one for each method that has code at such a line, in
+/// chunks of no thread. The counters grow while the program runs.
 ///
-/// A record is a head of [`probe_lines::HEAD`] bytes, [`probe_lines::LANES`] lanes of [`probe_lines::LANE`] bytes, then the path of
-/// the source file and the method's name and signature, with zeros up to a multiple of a lane. Threads add to a lane each, to the
-/// first those that find no other: a line's hits are the sums over its lanes.
+/// A record is a head of [`probe_lines::HEAD`] bytes, [`probe_lines::LANES`] lanes of
+/// [`probe_lines::LANE`] bytes, then the path of the source file and the method's name and
+/// signature, with zeros up to a multiple of a lane. Threads add to a lane each, to the first those
+/// that find no other: a line's hits are the sums over its lanes.
 pub mod probe_lines {
     /// Bytes before the lanes.
     pub const HEAD: usize = 64;
@@ -545,7 +576,8 @@ pub mod probe_lines {
     pub const LANES: usize = 64;
     /// Bytes of a lane: none shares a line of the processor's cache with another.
     pub const LANE: usize = 64;
-    /// In a lane, `u64`: the thread that it belongs to; 0 while it belongs to none. For the writer alone.
+    /// In a lane, `u64`: the thread that it belongs to; 0 while it belongs to none. For the writer
+    /// alone.
     pub const OWNER: usize = 0;
     /// In a lane, `u64`: hits.
     pub const HITS: usize = 8;
@@ -560,11 +592,13 @@ pub mod probe_lines {
     }
 }
 
-/// Records of `probes`: one for each method that has probes, in chunks of no thread. The counters grow while the program runs.
+/// Records of `probes`: one for each method that has probes, in chunks of no thread. The counters
+/// grow while the program runs.
 ///
-/// A record is a head of [`probes::HEAD`] bytes, lanes of [`probes::LANE`] bytes, then the method's name and signature, with zeros
-/// up to a multiple of eight. A call adds to one of the lanes, so that threads seldom wait for each other: a method's numbers
-/// are the sums over its lanes. Times are ticks of the process's clock.
+/// A record is a head of [`probes::HEAD`] bytes, lanes of [`probes::LANE`] bytes, then the method's
+/// name and signature, with zeros up to a multiple of eight. A call adds to one of the lanes, so
+/// that threads seldom wait for each other: a method's numbers are the sums over its lanes. Times
+/// are ticks of the process's clock.
 pub mod probes {
     /// Bytes before the lanes.
     pub const HEAD: usize = 64;
@@ -580,10 +614,11 @@ pub mod probes {
     pub const NAME: usize = 16;
     /// `u32`: bytes of the signature.
     pub const SIGNATURE: usize = 20;
-    /// `u32`: 1 once the method's probes were taken away while the recording goes on, 0 while they are there.
+    /// `u32`: 1 once the method's probes were taken away while the recording goes on, 0 while they
+    /// are there.
     pub const REMOVED: usize = 24;
-    /// `u32`: number of the method among those of the process whose [calls](super::probe_calls) or [callers](super::probe_callers) are recorded,
-    /// from 1; 0 where they are not.
+    /// `u32`: number of the method among those of the process whose [calls](super::probe_calls) or
+    /// [callers](super::probe_callers) are recorded, from 1; 0 where they are not.
     pub const NUMBER: usize = 28;
 
     /// Bytes of a lane.
@@ -596,14 +631,16 @@ pub mod probes {
     pub const TICKS: usize = 16;
     /// In a lane, `u64`: ticks of the longest call that ended.
     pub const LONGEST: usize = 24;
-    /// In a lane, `u64`: ticks of those calls that ended within another call of the method on their thread; recordings of earlier versions have 0.
+    /// In a lane, `u64`: ticks of those calls that ended within another call of the method on their
+    /// thread; recordings of earlier versions have 0.
     pub const NESTED: usize = 32;
     /// In a lane, `u64` each: calls that ended, by how long they took. See [`bucket`].
     pub const BUCKETS: usize = 64;
     /// Number of buckets.
     pub const BUCKET_COUNT: usize = (LAST_POWER - SUB_BITS + 2) << SUB_BITS;
 
-    /// Each power of two has two to the power of so many buckets, so that a bucket's bounds are 6 % apart at most.
+    /// Each power of two has two to the power of so many buckets, so that a bucket's bounds are 6 %
+    /// apart at most.
     const SUB_BITS: usize = 4;
     /// Power of two behind which, a day or so, everything is in the last bucket.
     const LAST_POWER: usize = 47;
@@ -658,18 +695,19 @@ pub mod probes {
     }
 }
 
-/// The stack table: nodes of [`stack::BYTES`] bytes, each a frame and who called it. A stack is named by the number of
-/// its innermost frame's node, and stacks that begin alike share nodes.
+/// The stack table: nodes of [`stack::BYTES`] bytes, each a frame and who called it. A stack is
+/// named by the number of its innermost frame's node, and stacks that begin alike share nodes.
 ///
-/// Nodes are numbered from 1 in the order in which they were written; node `n` lies at `n` times [`stack::BYTES`], and
-/// number 0 is no stack. They are only ever appended.
+/// Nodes are numbered from 1 in the order in which they were written; node `n` lies at `n` times
+/// [`stack::BYTES`], and number 0 is no stack. They are only ever appended.
 pub mod stack {
     /// Bytes of a node.
     pub const BYTES: usize = 16;
     /// `u32`: number of the caller's node, smaller than the node's own; 0 for none.
     pub const PARENT: usize = 0;
-    /// `u32`: what the node stands for; stored last, 0 where no node is. The lowest eight bits are the kind: readers show
-    /// kinds they don't know as unknown frames. The next eight are a method's `Tier`, the upper half says how exact a method's offset is.
+    /// `u32`: what the node stands for; stored last, 0 where no node is. The lowest eight bits are
+    /// the kind: readers show kinds they don't know as unknown frames. The next eight are a
+    /// method's `Tier`, the upper half says how exact a method's offset is.
     pub const KIND: usize = 4;
     /// `u32`: index of the function or module.
     pub const SUBJECT: usize = 8;
@@ -677,22 +715,25 @@ pub mod stack {
     pub const OFFSET: usize = 12;
     /// A method: index of the function, offset in its IL plus 1 (0 where that is not known).
     pub const METHOD: u32 = 1;
-    /// A place in native code: index of the module, bytes from where it is loaded, which is the address that its file
-    /// gives the place less the lowest address of a segment that is loaded. In the kernel bytes from `_text`.
+    /// A place in native code: index of the module, bytes from where it is loaded, which is the
+    /// address that its file gives the place less the lowest address of a segment that is loaded.
+    /// In the kernel bytes from `_text`.
     pub const NATIVE: u32 = 2;
     /// No frame, and without a caller: there were more frames than were kept.
     pub const CUT: u32 = 3;
-    /// No frame: the stack ends here. The caller's node is an async method that awaits the innermost method of this
-    /// stack that was resumed after an `await`, called by what awaits that, up to a node of kind `AWAITS_END`.
+    /// No frame: the stack ends here. The caller's node is an async method that awaits the
+    /// innermost method of this stack that was resumed after an `await`, called by what awaits
+    /// that, up to a node of kind `AWAITS_END`.
     pub const AWAITED_BY: u32 = 4;
-    /// No frame, and without a caller: the chain of those who await each other ends here. `SUBJECT` says why, see
-    /// `ChainEnd`.
+    /// No frame, and without a caller: the chain of those who await each other ends here. `SUBJECT`
+    /// says why, see `ChainEnd`.
     pub const AWAITS_END: u32 = 5;
     /// The bits of `KIND` that are the kind.
     pub const KIND_BITS: u32 = 0xFF;
     /// The lowest of the eight bits of `KIND` that are the tier.
     pub const TIER: u32 = 8;
-    /// The lowest of the sixteen bits of `KIND` that are the bytes of IL from the offset on that are in question: 0 where it is exact.
+    /// The lowest of the sixteen bits of `KIND` that are the bytes of IL from the offset on that
+    /// are in question: 0 where it is exact.
     pub const SPAN: u32 = 16;
     /// The span of a method that is in question from the offset on to its end.
     pub const TO_THE_END: u16 = u16::MAX;
@@ -706,11 +747,11 @@ pub mod function {
     pub const JIT: u32 = 1;
     /// Paths that found no memory.
     pub const TRUNCATED: u32 = 2;
-    /// No call at all: blocks full of this stand for a moment before a caller's own while the cost of
-    /// hooks is measured. Readers pass over such edges.
+    /// No call at all: blocks full of this stand for a moment before a caller's own while the cost
+    /// of hooks is measured. Readers pass over such edges.
     pub const PADDING: u32 = 3;
-    /// Work of a collection, on the thread that began it: the others are suspended meanwhile. Named by a record in the log,
-    /// as ordinary functions are.
+    /// Work of a collection, on the thread that began it: the others are suspended meanwhile. Named
+    /// by a record in the log, as ordinary functions are.
     pub const GC: u32 = 4;
     /// Suspended, by reason: this plus the runtime's number of the reason (0 to 9).
     pub const SUSPENDED: u32 = 8;
@@ -724,7 +765,8 @@ pub mod thread {
     pub const BYTES: usize = 256;
     /// Records at most.
     pub const MOST: usize = 65_536;
-    /// Bytes that the writer keeps for its own process: meaningless outside, and no part of the format.
+    /// Bytes that the writer keeps for its own process: meaningless outside, and no part of the
+    /// format.
     pub const OWN: [std::ops::Range<usize>; 2] = [0..64, 112..248];
     /// `u32`: serial number from 1; 0 for a record never used.
     pub const SERIAL: usize = 64;
@@ -736,8 +778,8 @@ pub mod thread {
     pub const ENDED: usize = 80;
     /// `u64`: CPU time in nanoseconds at the last sample.
     pub const CPU: usize = 88;
-    /// `u32`: offset of the block whose first edge is the thread's root. Its second edge, if it has one,
-    /// is `(truncated)`: calls on paths that found no room.
+    /// `u32`: offset of the block whose first edge is the thread's root. Its second edge, if it has
+    /// one, is `(truncated)`: calls on paths that found no room.
     pub const ROOT: usize = 96;
     /// `u32`: a `ThreadRole`.
     pub const ROLE: usize = 100;
@@ -745,7 +787,8 @@ pub mod thread {
     pub const BLOCKS: usize = 104;
     /// `u32`: 1 when CPU time was ever measured.
     pub const CPU_KNOWN: usize = 108;
-    /// `u32`: calls deep that the thread was when hardly any of its stack was left; 0 where that was never so.
+    /// `u32`: calls deep that the thread was when hardly any of its stack was left; 0 where that
+    /// was never so.
     pub const OUT_OF_STACK: usize = 248;
 }
 
@@ -775,7 +818,8 @@ pub mod state {
     pub const FLAGS: usize = 4;
     /// `u32`: set to 1 from outside to end the recording.
     pub const STOP: usize = 8;
-    /// `u32`: set to 1 by the agent once it no longer records, and to [`DETACHED`] once the runtime has let go of it.
+    /// `u32`: set to 1 by the agent once it no longer records, and to [`DETACHED`] once the runtime
+    /// has let go of it.
     pub const STOPPED: usize = 12;
     /// `u64`: monotonic nanoseconds at the start.
     pub const MONO_START: usize = 16;
@@ -810,14 +854,17 @@ pub mod state {
     pub const ANSWERED: usize = 2052;
     /// `u32`: what became of it, a number of `control::Answer`.
     pub const ANSWER: usize = 2056;
-    /// `u32`: number that belongs to the answer, such as that of the methods that a command was about.
+    /// `u32`: number that belongs to the answer, such as that of the methods that a command was
+    /// about.
     pub const ANSWER_NUMBER: usize = 2060;
     /// `u32`: number of the last command from outside, one more than [`ANSWERED`]; written last.
     pub const COMMAND: usize = 2064;
-    /// `u32`: what is to be done: 1 start, 2 stop, 3 mark, 4 take a snapshot of the heap, 5 probe methods, 6 take their probes away,
-    /// 7 probe a line, 8 take its probes away, 9 get ready for a copy.
+    /// `u32`: what is to be done: 1 start, 2 stop, 3 mark, 4 take a snapshot of the heap, 5 probe
+    /// methods, 6 take their probes away, 7 probe a line, 8 take its probes away, 9 get ready for a
+    /// copy.
     pub const COMMAND_KIND: usize = 2068;
-    /// `u32`: bytes of the name of the part that begins, 0 for none, or of the pattern of methods, or of the line.
+    /// `u32`: bytes of the name of the part that begins, 0 for none, or of the pattern of methods,
+    /// or of the line.
     pub const COMMAND_NAME_BYTES: usize = 2072;
     /// The name, the pattern or the line, UTF-8.
     pub const COMMAND_NAME: usize = 2080;

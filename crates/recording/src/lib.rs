@@ -10,8 +10,9 @@
 //! - `records` declares the records of both forms, once; `codec` turns their fields into bytes.
 //! - [`refusal`] is what an agent leaves that could not do its work.
 //!
-//! The feature `reading`, on by default, has the modules `reader`, `packed` and `pack`. What only writes recordings
-//! does without: it is loaded into programs of others, and builds without a compressor.
+//! The feature `reading`, on by default, has the modules `reader`, `packed` and `pack`. What only
+//! writes recordings does without: it is loaded into programs of others, and builds without a
+//! compressor.
 #![cfg_attr(
     not(feature = "reading"),
     allow(

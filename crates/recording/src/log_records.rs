@@ -15,8 +15,8 @@ impl<'a> LogRecords<'a> {
         Self { bytes, at: 0, cut: false }
     }
 
-    /// Whether the walk ended in the middle of a record rather than at the end of the log. The end as the walk found
-    /// it: the writer may have added a record since.
+    /// Whether the walk ended in the middle of a record rather than at the end of the log. The end
+    /// as the walk found it: the writer may have added a record since.
     pub(crate) fn was_cut(&self) -> bool {
         self.cut
     }

@@ -56,7 +56,7 @@ impl std::error::Error for OpenError {
     }
 }
 
-/// Refuses a recording of which nothing could be read: a report of it would look like an empty run.
+/// Refuses a recording if nothing in it could be read: a report of it would look like an empty run.
 pub(crate) fn not_empty(path: &Path, recording: Recording) -> Result<Recording, OpenError> {
     let nothing = recording.processes.is_empty() && recording.run.started_unix_ns == 0;
     match recording.problems.first() {

@@ -1,4 +1,5 @@
-//! Work that several threads share: parts of a recording are read and summed a few at a time, each worker with what it holds of one.
+//! Work that several threads share: parts of a recording are read and summed a few at a time, each
+//! worker with what it holds of one.
 
 use std::cell::Cell;
 use std::num::NonZero;
@@ -35,8 +36,8 @@ pub fn with_processors<T>(count: NonZero<usize>, work: impl FnOnce() -> T) -> T 
 /// Address space that a thread takes at most to start.
 const ROOM: usize = 4 << 20;
 
-/// Whether there is memory for a thread. A thread that finds none while it starts ends the process, so nobody takes memory
-/// before it has started.
+/// Whether there is memory for a thread. A thread that finds none while it starts ends the process,
+/// so nothing else takes memory before it has started.
 fn has_room() -> bool {
     MmapMut::map_anon(ROOM).is_ok()
 }
@@ -87,7 +88,8 @@ pub fn fold<S: Send>(count: usize, new: impl Fn() -> S + Sync, step: impl Fn(&mu
     })
 }
 
-/// The results of two pieces of work that are done at once, `beside` on another thread, where there are processors for both.
+/// The results of two pieces of work that are done at once, `beside` on another thread, where there
+/// are processors for both.
 ///
 /// # Panics
 /// When one of them panics, with what it panicked with.
@@ -96,7 +98,8 @@ pub fn both<A: Send, B>(beside: impl FnOnce() -> A + Send, here: impl FnOnce() -
         return (beside(), here());
     }
     let (count, beside, (tell, started)) = (PROCESSORS.get(), Mutex::new(Some(beside)), channel());
-    // Whoever takes the work does it: where memory for a thread is not to be had, that is the thread here.
+    // The thread that takes the work does it: where memory for another thread is not to be had,
+    // that is the thread here.
     let take = || beside.lock().unwrap_or_else(PoisonError::into_inner).take();
     thread::scope(|scope| {
         let work = || {
@@ -120,8 +123,9 @@ pub fn both<A: Send, B>(beside: impl FnOnce() -> A + Send, here: impl FnOnce() -
 /// Items of a vector that one worker writes at a time.
 const TOGETHER: usize = 1 << 18;
 
-/// A vector of so many zeros, of which all pages are there: of a large one half the time that it is worked on would go to pages that
-/// come one by one, each twice where it is read before it is written.
+/// A vector of so many zeros, with all of its pages present. Without them, half the time spent on a
+/// large vector would go to page faults: one per page, two where the page is read before it is
+/// written.
 #[must_use]
 pub fn zeros<T: Copy + Default + Send>(count: usize) -> Vec<T> {
     let mut all = vec![T::default(); count];

@@ -1,8 +1,10 @@
-//! All records of a recording: those of the logs in a directory, and those of the packed file's dictionaries.
+//! All records of a recording: those of the logs in a directory, and those of the packed file's
+//! dictionaries.
 //!
-//! A record that both have is declared once, with the part of the [model](crate::model) that it fills; a log puts the
-//! index before it where there is a table. Records of a change only stand here. How fields become bytes is
-//! the [codec](crate::codec)'s. A kind that a reader does not know is passed over.
+//! A record that both have is declared once, with the part of the [model](crate::model) that it
+//! fills; a log puts the index before it where there is a table. Records of a change only stand
+//! here. How fields become bytes is the [codec](crate::codec)'s. A kind that a reader does not know
+//! is passed over.
 
 use crate::codec::{Field, record};
 use crate::model::{

@@ -1,7 +1,9 @@
-//! Refusals: the reason that an agent leaves in the recording directory where it could not do its work, `refused-PID.txt`.
+//! Refusals: the reason that an agent leaves in the recording directory where it could not do its
+//! work, `refused-PID.txt`.
 //!
-//! Such a process goes on without us; its word makes it a process of the recording that has nothing but
-//! the loss [`ProcessRefused`](crate::model::LossReason::ProcessRefused) and a remark that says why.
+//! Such a process goes on without us; its word makes it a process of the recording that has nothing
+//! but the loss [`ProcessRefused`](crate::model::LossReason::ProcessRefused) and a remark that says
+//! why.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};

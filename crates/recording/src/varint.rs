@@ -1,5 +1,6 @@
-//! Numbers of variable length: seven bits to a byte, lowest first, the top bit says that more follow. Trees of
-//! packed files and records of events are made of them, and formats of others use them, too.
+//! Numbers of variable length: seven bits to a byte, lowest first, the top bit says that more
+//! follow. Trees of packed files and records of events are made of them, and formats of others use
+//! them, too.
 
 /// Hands the bytes of a number to `push`, one by one.
 #[inline]
@@ -66,8 +67,8 @@ impl<'a> Varints<'a> {
         }
     }
 
-    /// The number at the start of the next eight bytes. Without a branch for each byte: lengths vary
-    /// from number to number.
+    /// The number at the start of the next eight bytes. Without a branch for each byte: lengths
+    /// vary from number to number.
     #[inline]
     fn short(&mut self, word: u64) -> Option<u64> {
         let ends = !word & 0x8080_8080_8080_8080;
@@ -77,7 +78,8 @@ impl<'a> Varints<'a> {
         let length = ends.trailing_zeros() / 8 + 1;
         self.bytes = &self.bytes[length as usize..];
         let bits = word & (u64::MAX >> (64 - 8 * length)) & 0x7F7F_7F7F_7F7F_7F7F;
-        // Seven bits of each byte, then fourteen of each two, then twenty-eight of each four, moved together.
+        // Seven bits of each byte, then fourteen of each two, then twenty-eight of each four, moved
+        // together.
         let bits = (bits & 0x007F_007F_007F_007F) | (bits & 0x7F00_7F00_7F00_7F00) >> 1;
         let bits = (bits & 0x0000_3FFF_0000_3FFF) | (bits & 0x3FFF_0000_3FFF_0000) >> 2;
         Some((bits & 0x0FFF_FFFF) | (bits & 0x0FFF_FFFF_0000_0000) >> 4)

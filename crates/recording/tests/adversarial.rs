@@ -146,7 +146,8 @@ fn a_file_behind_a_file_adds_nothing() {
     let mut twice = small.clone();
     twice.extend_from_slice(&small[16..]);
     let read = unpacked(&twice).expect("its start is right");
-    // The second copy's index speaks of places in the first; walking finds both up to the first index.
+    // The second copy's index speaks of places in the first; walking finds both up to the first
+    // index.
     assert_eq!((read.processes.len(), load_all(&read)), (1, 1_000));
 }
 
@@ -181,7 +182,8 @@ fn claim_everything(threads: &mut [u8]) {
 /// Link of a block, by its offset.
 type Link = fn(u32) -> u32;
 
-/// Fills every block with five edges whose children are all at `child(offset)`, and chains it to `next(offset)`.
+/// Fills every block with five edges whose children are all at `child(offset)`, and chains it to
+/// `next(offset)`.
 fn fill(tree: &mut [u8], child: Link, next: Link) {
     for (number, bytes) in (0_u32..).zip(tree.chunks_exact_mut(block::STRIDE_SAMPLED)) {
         let offset = number * 64;

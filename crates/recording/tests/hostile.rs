@@ -1,5 +1,5 @@
-//! Recordings that were cut, damaged or made to do harm: whatever the bytes, reading them neither panics
-//! nor hangs nor takes much memory; and what was damaged is said.
+//! Recordings that were cut, damaged or made to do harm: whatever the bytes, reading them neither
+//! panics nor hangs nor takes much memory; and what was damaged is said.
 
 mod common;
 
@@ -19,8 +19,8 @@ static ALLOCATOR: Counting = Counting;
 
 /// Memory for reading a recording: at most so many times its size (measured: up to 17.5 times) ...
 const MULTIPLE: usize = 24;
-/// ... and this, which every recording needs, however short (measured: 628 bytes). What the decompressor, a C library,
-/// asks for is its own and not counted.
+/// ... and this, which every recording needs, however short (measured: 628 bytes). What the
+/// decompressor, a C library, asks for is its own and not counted.
 const CONSTANT: usize = 4 << 10;
 /// Nothing of this size may take longer, even on a busy machine.
 const LONGEST: Duration = Duration::from_secs(5);
@@ -95,7 +95,8 @@ fn a_packed_file_cut_anywhere_gives_what_stood_before() {
     assert!(before.iter().all(|&amount| amount > 0), "{before:?}");
 }
 
-/// Amounts in a recording: functions, costs of hooks, bytes of events, nodes of trees, nodes of stacks.
+/// Amounts in a recording: functions, costs of hooks, bytes of events, nodes of trees, nodes of
+/// stacks.
 fn amounts(recording: &Recording) -> [usize; 5] {
     let Some(process) = recording.processes.first() else { return [0; 5] };
     let costs = process.calls.as_ref().map_or(0, |calls| calls.pair_costs.len());

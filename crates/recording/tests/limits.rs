@@ -1,4 +1,5 @@
-//! A limit on the size of files, which the system enforces by a deadly signal. Alone in its process.
+//! A limit on the size of files, which the system enforces by a deadly signal. Alone in its
+//! process.
 
 use clrscope_recording::pack::{PackError, pack};
 use clrscope_recording::testing::synthetic::{Shape, write_directory};

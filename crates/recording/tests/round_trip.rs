@@ -1,5 +1,5 @@
-//! Round trip: the reader finds everything that the writer stores in mapped segments, also while the writer still has
-//! them open.
+//! Round trip: the reader finds everything that the writer stores in mapped segments, also while
+//! the writer still has them open.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -95,7 +95,8 @@ fn check(recording: &Recording) {
     assert_eq!((tree.values_of(2).metric, tree.values_of(2).cpu_ns), (500, 400));
 }
 
-/// The launcher's identifier is that of the recording, else that of the first process; both forms have the same.
+/// The launcher's identifier is that of the recording, else that of the first process; both forms
+/// have the same.
 #[test]
 fn identity_and_entry_assembly_come_back_from_either_form() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -149,7 +150,8 @@ fn blocks_that_stand_there_to_measure_something_are_passed_over() {
     let name = folder.path().join("x.clrs.d");
     let _run = RunWriter::create(&name, &["dotnet".into(), "app.dll".into()], "calls", 42).expect("a run");
     let (writer, arena) = write(&name);
-    // As the agent leaves them when the program is killed while it measures the calls of `A.B::Main`.
+    // As the agent leaves them when the program is killed while it measures the calls of
+    // `A.B::Main`.
     let record = writer.threads().record(0).expect("a thread");
     let main = record.u32(thread::ROOT).load(Ordering::Relaxed) + 64;
     let piece = arena.allocate_piece(0).expect("room");
@@ -181,8 +183,8 @@ fn a_directory_of_another_version_is_refused_with_both_versions() {
     }
 }
 
-/// As the agent chains the blocks of a caller with many callees: the newest, which may have free edges, stands behind the
-/// block at which hooks stop.
+/// As the agent chains the blocks of a caller with many callees: the newest, which may have free
+/// edges, stands behind the block at which hooks stop.
 #[test]
 fn blocks_behind_the_mark_for_hooks_are_read_and_free_edges_passed_over() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -247,7 +249,8 @@ fn a_stop_reaches_the_process() {
     assert!(!is_over(&name));
     assert_eq!(run.request_stop(), 1);
     assert!(writer.state().stop_requested());
-    // Processes that start from now on find that the run is over, also once it is packed and the directory gone.
+    // Processes that start from now on find that the run is over, also once it is packed and the
+    // directory gone.
     assert!(is_over(&name) && is_over(&folder.path().join("gone.clrs.d")));
 }
 
@@ -276,7 +279,8 @@ fn what_is_no_recording_is_refused_with_a_reason() {
     assert!(empty.to_string().contains("is not a recording"), "{empty}");
 }
 
-/// Killed between the two, a program left a recording that was said to have lost its trees: nothing had been called yet.
+/// Killed between the two, a program left a recording that was said to have lost its trees: nothing
+/// had been called yet.
 #[test]
 fn trees_that_nothing_was_written_into_are_not_begun_where_the_log_is_silent() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -294,7 +298,8 @@ fn trees_that_nothing_was_written_into_are_not_begun_where_the_log_is_silent() {
     assert!(said().starts_with("does not say how calls were recorded"), "{}", said());
 }
 
-/// A recording that became a file while it was read seemed to lack instruments, or all of its processes.
+/// A recording that became a file while it was read seemed to lack instruments, or all of its
+/// processes.
 #[test]
 fn a_directory_that_goes_while_it_is_read_is_whole_or_not_there() {
     let place = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,5 @@
-//! Samples, how they were taken, and names of native code: read while the program runs, after it and from a packed file.
+//! Samples, how they were taken, and names of native code: read while the program runs, after it
+//! and from a packed file.
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{

@@ -1,5 +1,6 @@
-//! The stack table: each stack is stored once, whoever asks, and read while it grows, after a kill and from a packed
-//! file; recordings made before there was one read as before.
+//! The stack table: each stack is stored once, whichever caller asks. The table is read while it
+//! grows, after a kill and from a packed file. Recordings made before there was a table read as
+//! before.
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -121,7 +122,8 @@ fn stacks_of_many_threads_are_whole_whenever_somebody_looks() {
         for thread in 0..3_u32 {
             let (table, over) = (&table, &over);
             scope.spawn(move || {
-                // Enough rounds for snapshots while stacks are stored, few enough to keep each snapshot short.
+                // Enough rounds for snapshots while stacks are stored, few enough to keep each
+                // snapshot short.
                 for round in 0..1_500_u32 {
                     let seed = (round * 3 + thread).wrapping_mul(0x9E37_79B9) >> 12;
                     assert!(table.intern(&chain(seed), false).is_some());

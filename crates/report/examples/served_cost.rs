@@ -1,7 +1,8 @@
-//! Time that answers about a recording take as a page asks for them: `cargo run --release -p clrscope-report --example
-//! served_cost -- FILE [QUESTION ...]`. Files as large as they may be are made by `cargo xtask large`. A question is one as the
-//! page asks it (`key=tree.cpu&threads=7.3`), or `page`, which is the page in one file; without any, all documents are asked
-//! for, and some of them with filters.
+//! Time that answers about a recording take as a page asks for them: `cargo run --release -p
+//! clrscope-report --example served_cost -- FILE [QUESTION ...]`. Files as large as they may be are
+//! made by `cargo xtask large`. A question is one as the page asks it (`key=tree.cpu&threads=7.3`),
+//! or `page`, which is the page in one file; without any, all documents are asked for, and some of
+//! them with filters.
 #![expect(clippy::print_stdout, reason = "the figures are its result")]
 
 use std::path::PathBuf;

@@ -49,7 +49,8 @@ impl Kind {
         }
     }
 
-    /// Whether values stand at the left edge of their column, as words do, rather than at the right, as numbers do.
+    /// Whether values stand at the left edge of their column, as words do, rather than at the
+    /// right, as numbers do.
     #[must_use]
     pub const fn is_left(self) -> bool {
         matches!(self, Self::Text | Self::Function | Self::Flag | Self::Thread | Self::Nested)
@@ -65,7 +66,8 @@ pub struct ColumnInfo {
     pub title: &'static str,
     /// Kind of the values: unit and alignment.
     pub kind: Kind,
-    /// Keys within the values, each a column of its own in CSV; empty where values are not taken apart.
+    /// Keys within the values, each a column of its own in CSV; empty where values are not taken
+    /// apart.
     pub parts: &'static [&'static str],
     /// Whether JSON shows the column unless others are asked for.
     pub in_json: bool,
@@ -117,7 +119,8 @@ pub struct FunctionCell<'a> {
     pub signature: &'a str,
     /// Words behind the name in text.
     pub after: String,
-    /// Whether another table of the report is about a function of this name with another signature: text shows the signature.
+    /// Whether another table of the report is about a function of this name with another signature:
+    /// text shows the signature.
     pub has_namesakes: bool,
 }
 

@@ -55,7 +55,8 @@ impl View {
     }
 }
 
-/// Options of a page: filters, which hold for every view that takes them, the metric that is shown first, and the sources of lines.
+/// Options of a page: filters, which hold for every view that takes them, the metric that is shown
+/// first, and the sources of lines.
 const OF_PAGES: &[Flag] = &[
     Flag::Pid,
     Flag::Process,
@@ -73,7 +74,7 @@ const OF_PAGES: &[Flag] = &[
     Flag::Source,
 ];
 
-/// A page has every view, with all rows and columns, which are ordered and picked by whoever looks at it.
+/// A page has every view, with all rows and columns; its reader orders and picks them.
 fn check_page(request: &Request) -> Result<(), Refusal> {
     let is_of_pages = |flag: &Flag| OF_PAGES.contains(flag) || REQUESTS.contains(flag);
     let refused = Flag::ALL.iter().find(|(_, flag)| flag.is_in(request) && !is_of_pages(flag));
@@ -83,8 +84,8 @@ fn check_page(request: &Request) -> Result<(), Refusal> {
     })
 }
 
-/// The views that take an option, as a hint. A part of the time is for views of single events: those of metrics have it where
-/// the metric is one of events.
+/// The views that take an option, as a hint. A part of the time is for views of single events:
+/// those of metrics have it where the metric is one of events.
 fn takers(flag: Flag) -> String {
     let is_time = matches!(flag, Flag::Since | Flag::Until);
     let may_take = |view: &&&View| !(is_time && view.why_not(Flag::Metric).is_none());

@@ -54,7 +54,8 @@ impl<'c, K: RowKind> Column<'c, K> {
         self
     }
 
-    /// The column, which JSON shows only when it is asked for: its documents say the same in another way.
+    /// The column, which JSON shows only when it is asked for: its documents say the same in
+    /// another way.
     pub(crate) fn not_in_json(mut self) -> Self {
         self.info.in_json = false;
         self
@@ -103,8 +104,9 @@ impl<'c, K: RowKind> Sheet<'c, K> {
         TypedRow { row, columns: &self.columns }
     }
 
-    /// The section `key` of a document: these columns, `text` of them in text. Each of `text` is a key with the order in
-    /// which narrow terminals leave the column out: the highest first, 0 never.
+    /// The section `key` of a document: these columns, `text` of them in text. Each of `text` is a
+    /// key with the order in which narrow terminals leave the column out: the highest first, 0
+    /// never.
     pub(crate) fn section(&self, key: &'static str, style: Style, text: &[(&'static str, u8)]) -> Section {
         let columns = self.infos();
         let at = |wanted: &str| columns.iter().position(|column| column.key == wanted);
@@ -188,7 +190,8 @@ fn is_sorted_by(key: &str, sort: Sort, metric: &str) -> bool {
     }
 }
 
-/// Columns of a text table whose condition holds, given as key, rank among those a narrow table drops, and condition.
+/// Columns of a text table whose condition holds, given as key, rank among those a narrow table
+/// drops, and condition.
 pub(crate) fn shown(all: &[(&'static str, u8, bool)]) -> Vec<(&'static str, u8)> {
     all.iter().filter(|(.., there)| *there).map(|&(key, dispensable, _)| (key, dispensable)).collect()
 }

@@ -17,7 +17,8 @@ pub struct Request {
     pub max_depth: Option<u32>,
     /// Only events of these groups; none means all.
     pub groups: Vec<Group>,
-    /// Only events that are called, or are about something called, like one of these; only exceptions of such a type.
+    /// Only events that are called, or are about something called, like one of these; only
+    /// exceptions of such a type.
     pub names: Vec<Glob>,
     /// Each exception, rather than exceptions by type and throwing method.
     pub each: bool,
@@ -25,13 +26,13 @@ pub struct Request {
     pub callers: bool,
     /// All threads together by time, rather than one after another.
     pub interleave: bool,
-    /// The recording still grows, and whoever asks goes on asking.
+    /// The recording still grows, and the caller keeps asking.
     pub follow: bool,
     /// A file per thread is wanted.
     pub files: bool,
     /// The head of text with everything that is known of how the numbers came about.
     pub verbose: bool,
-    /// The source of each line beside its numbers.
+    /// The source of each line next to its numbers.
     pub source: bool,
     /// Folder in which sources are looked for that are not where they were compiled.
     pub source_root: Option<PathBuf>,
@@ -39,13 +40,15 @@ pub struct Request {
     pub lines: bool,
     /// Number of the snapshot of the heap; the last complete one when `None`.
     pub snapshot: Option<u32>,
-    /// Number of the snapshot that the other one is compared with; the first complete one when `None`.
+    /// Number of the snapshot that the other one is compared with; the first complete one when
+    /// `None`.
     pub against: Option<u32>,
     /// Nodes of a tree with a smaller share of the time are left out, 0 to 1.
     pub min_share: f64,
     /// Only this node of a tree, with what lies below it; `min_share` is then a share of the node.
     pub below: Option<TreePlace>,
-    /// Text goes to a terminal, where somebody sees box characters and colours; other text is ASCII where it is drawn.
+    /// Text goes to a terminal, which shows box characters and colours; other text is ASCII where
+    /// it is drawn.
     pub on_terminal: bool,
 }
 

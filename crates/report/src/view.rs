@@ -24,7 +24,7 @@ pub struct View {
     pub(crate) takes: &'static [&'static [Flag]],
     /// Sort keys of its rows; empty where their order is given.
     pub sorts: &'static [Sort],
-    /// Rows in text when nobody asks for a number.
+    /// Rows in text when no number is asked for.
     pub(crate) text_rows: fn(&Request) -> Option<usize>,
     /// Whether its text begins with the head of a report.
     pub has_head: bool,
@@ -36,7 +36,8 @@ pub struct View {
     pub(crate) open: Open,
 }
 
-/// Function that answers a request about a recording, whose snapshots of the heap other views may look at as well.
+/// Function that answers a request about a recording, whose snapshots of the heap other views may
+/// look at as well.
 pub(crate) type Open = for<'a> fn(&'a Recording, &Request, &Heaps<'a>) -> Result<Box<dyn Answer + 'a>, QueryProblem>;
 
 impl std::fmt::Debug for View {
@@ -58,8 +59,8 @@ impl View {
         (self.columns)(request)
     }
 
-    /// The request with the metric that its columns are of: where none is asked for, and a column is picked that only rows
-    /// of one metric have, it is that metric.
+    /// The request with the metric that its columns are of: where none is asked for, and a column
+    /// is picked that only rows of one metric have, it is that metric.
     #[must_use]
     pub fn with_metric_of_columns(&self, request: &Request) -> Request {
         let mut request = request.clone();
@@ -99,8 +100,9 @@ impl View {
         }
     }
 
-    /// Key of the column that a word names: by its key in JSON or by its heading in text, in any case and with blanks,
-    /// hyphens or underscores. `None` where there is no such column, or more than one.
+    /// Key of the column that a word names: by its key in JSON or by its heading in text, in any
+    /// case and with blanks, hyphens or underscores. `None` where there is no such column, or more
+    /// than one.
     #[must_use]
     pub fn column_key(&self, request: &Request, word: &str) -> Option<&'static str> {
         let plain = |text: &str| text.replace(['-', '_'], " ").to_lowercase();
@@ -133,8 +135,8 @@ impl View {
         flag.why().filter(|_| !takes)
     }
 
-    /// [`why_not`](Self::why_not) where single calls or events are shown (`--each`), or not: those have a thread and a time, whatever
-    /// sums of them refuse.
+    /// [`why_not`](Self::why_not) where single calls or events are shown (`--each`), or not: those
+    /// have a thread and a time, whatever sums of them refuse.
     #[must_use]
     pub fn why_not_with(&self, each: bool, flag: Flag) -> Option<&'static str> {
         const OF_EACH: [Flag; 4] = [Flag::Thread, Flag::Since, Flag::Until, Flag::Part];
@@ -153,8 +155,8 @@ impl View {
         }
     }
 
-    /// The request as text answers it: with the view's own limit where the request has none, and without the smallest
-    /// nodes of trees.
+    /// The request as text answers it: with the view's own limit where the request has none, and
+    /// without the smallest nodes of trees.
     #[must_use]
     pub fn for_people(&self, request: &Request) -> Request {
         let mut request = Request { min_share: LEAST_SHARE, ..request.clone() };
@@ -172,7 +174,8 @@ impl View {
         self.open_with(recording, request, &Heaps::new(recording))
     }
 
-    /// As [`open`](Self::open), one of several views: what it reads of snapshots of the heap, the others need not.
+    /// As [`open`](Self::open), one of several views: what it reads of snapshots of the heap, the
+    /// others need not.
     ///
     /// # Errors
     /// As [`open`](Self::open).

@@ -27,8 +27,9 @@ impl Renderer for RowsAlone<'_> {
 }
 
 impl Report<'_> {
-    /// Writes the report in a format; text takes at most `width` columns, and has styles that a caller may strip. A page has
-    /// every view of the recording, under the report's filters, and opens at the report's own.
+    /// Writes the report in a format; text takes at most `width` columns, and has styles that a
+    /// caller may strip. A page has every view of the recording, under the report's filters, and
+    /// opens at the report's own.
     ///
     /// # Errors
     /// Errors of `out`.
@@ -41,8 +42,8 @@ impl Report<'_> {
         }
     }
 
-    /// Writes the rows that the view is about as text, without the head, remarks and what stands
-    /// beside them.
+    /// Writes the rows that the view is about as text, without the head, remarks and other
+    /// sections.
     ///
     /// # Errors
     /// Errors of `out`.

@@ -1,4 +1,5 @@
-//! Functions of one name: closures have markers, said in every view and export, and once; overloads have their parameters.
+//! Functions of one name: closures have markers, said in every view and export, and once; overloads
+//! have their parameters.
 
 use clrscope_analysis::{Query, tell_closures_apart};
 use clrscope_contract::request::Pattern;

@@ -1,5 +1,5 @@
-//! A program that puts escape sequences and line breaks into every text that a recording takes from it: none reaches a
-//! terminal, whatever view or export shows it.
+//! A program that puts escape sequences and line breaks into every text that a recording takes from
+//! it: none reaches a terminal, whatever view or export shows it.
 
 use clrscope_analysis::{EXCEPTIONS, Query};
 use clrscope_contract::labels::Label;
@@ -18,8 +18,8 @@ use clrscope_recording::testing::chunk::HandmadeChunk;
 use clrscope_recording::testing::heap::HandmadeHeap;
 use clrscope_report::{FollowState, Format, Request, VIEWS, exporters};
 
-/// Behind a word that says which kind of text it is: a colour, a line break, a title in one byte and in two, DEL, a change of
-/// direction.
+/// Behind a word that says which kind of text it is: a colour, a line break, a title in one byte
+/// and in two, DEL, a change of direction.
 const PLANTED: &str = "\x1b[31m\nforged\r\t\x1b]0;title\x07\u{9b}2J\u{7f}\u{202e}";
 
 fn planted(kind: &str) -> String {
@@ -114,7 +114,7 @@ fn requests() -> EventArena {
     EventArena { instrument: "requests".into(), chunks: vec![chunk.finish()] }
 }
 
-/// A counter of somebody's.
+/// A counter of foreign code.
 fn counters() -> EventArena {
     let texts = [Tag::SOURCE, Tag::NAME, Tag::UNIT, Tag::LABELS].map(|tag| (tag, PLANTED.into()));
     let value = [(Tag::COUNTER, 1_u64.into()), (Tag::VALUE, 1.5_f64.to_bits().into())];
@@ -294,7 +294,8 @@ fn everything() -> Recording {
     recording
 }
 
-/// Own colours are taken away; then no control character but line feeds may be left, and none that was planted.
+/// Own colours are taken away; then no control character but line feeds may be left, and none that
+/// was planted.
 #[track_caller]
 fn assert_harmless(what: &str, bytes: &[u8], is_text: bool) {
     let text = std::str::from_utf8(bytes).expect("UTF-8");
@@ -380,7 +381,8 @@ fn escape_sequences_in_names_of_the_program_never_reach_the_terminal() {
         let pid = (format.name() == "heapsnapshot").then_some(recording.processes[0].pid);
         let query = Query { metric, pid, ..Query::default() };
         format.write(&recording, &ExportOptions { query, ..ExportOptions::default() }, &mut out).expect("written");
-        // A file of numbers and texts with their lengths is for no terminal; its texts are printable all the same.
+        // A file of numbers and texts with their lengths is for no terminal; its texts are
+        // printable all the same.
         match format.name() {
             // Texts are compressed: they are those of `collapsed`, and their library's.
             "parquet" | "parquet-samples" => continue,

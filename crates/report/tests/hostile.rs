@@ -1,5 +1,5 @@
-//! Hostile recordings: every view and every format comes to an end, with no panic, no hang, and memory within a
-//! multiple of the file.
+//! Hostile recordings: every view and every format comes to an end, with no panic, no hang, and
+//! memory within a multiple of the file.
 
 #[path = "common/everything.rs"]
 mod everything;
@@ -19,14 +19,16 @@ use everything::everything;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Memory beside what the file's size allows: for the pool of threads, and for any question, however short the file.
+/// Memory in addition to what the file's size allows: for the pool of threads, and for any
+/// question, however short the file.
 const CONSTANT: usize = (256 << 10) + COMPRESSOR;
 /// Tables of the compressor of `pprof`, which are as large for any file.
 const COMPRESSOR: usize = 384 << 10;
 /// Nothing of this size may take longer, even on a busy machine.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Asks everything of the recording in `bytes`, within a multiple of its size; whether there is one.
+/// Asks everything of the recording in `bytes`, within a multiple of its size; whether there is
+/// one.
 fn within_bounds(bytes: &[u8], multiple: usize, what: &str) -> bool {
     let started = Instant::now();
     let (is_there, took) = allocator::of_process(|| {
@@ -66,7 +68,8 @@ fn every_view_and_format_of_any_recording_ends_in_bounded_memory() {
     assert!(read > 200, "{read}");
 }
 
-/// A tree of 100,000 nodes: with `forks` 0 all below the root, with 1 each below the one before, with 2 two below each.
+/// A tree of 100,000 nodes: with `forks` 0 all below the root, with 1 each below the one before,
+/// with 2 two below each.
 fn tree(forks: u32) -> Recording {
     let mut builder = CallTreeBuilder::new(NodeValues::default());
     let time = NodeValues { metric: 1_000, cpu_ns: 900 };

@@ -1,5 +1,5 @@
-//! The page for browsers as a file: what it is made of, what it may do, what it leaves out, and what nothing in a recording
-//! can make of it. Browsers look at it in the tests of the tool.
+//! The page for browsers as a file: what it is made of, what it may do, what it leaves out, and
+//! what nothing in a recording can make of it. Browsers look at it in the tests of the tool.
 
 mod pages;
 

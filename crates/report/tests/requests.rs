@@ -1,5 +1,5 @@
-//! Names of requests are what clients and programs say: whatever stands in them, they are shown as text, in one line and in the
-//! room that there is.
+//! Names of requests are what clients and programs say: whatever stands in them, they are shown as
+//! text, in one line and in the room that there is.
 
 mod pages;
 
@@ -18,8 +18,8 @@ const WIDTH: usize = 300;
 /// Parts of the long name: about as much as a record has room for.
 const LONG: usize = 3_000;
 
-/// A colour, a line break, a title, DEL and control characters of two bytes; changes of direction; the end of an element; what a
-/// spreadsheet takes for a formula; what stands for half a character.
+/// A colour, a line break, a title, DEL and control characters of two bytes; changes of direction;
+/// the end of an element; what a spreadsheet takes for a formula; what stands for half a character.
 const NAMES: [&str; 5] = [
     "GET /CONTROLS\x1b[31m\nforged\r\t\x1b]0;title\x07\u{9b}2J\u{7f}\0",
     "GET /MARKS\u{202e}\u{2066}\u{200f}\u{2028}",

@@ -41,7 +41,8 @@ fn thing(id: u64, index: u32) -> Value<'static> {
     Value::Entity(EntityRef { id, index })
 }
 
-/// Compilations of `Main` and `Pay` on the first thread, a collection within which something is finalised on the second.
+/// Compilations of `Main` and `Pay` on the first thread, a collection within which something is
+/// finalised on the second.
 fn events() -> EventArena {
     let (main, pay) = ((Tag::FUNCTION, thing(0x71, 1)), (Tag::FUNCTION, thing(0x72, 2)));
     let first = HandmadeChunk::new(0, 1, 1_000_000)
@@ -54,7 +55,8 @@ fn events() -> EventArena {
     EventArena { instrument: "events".into(), chunks: vec![first.finish(), second.finish()] }
 }
 
-/// A throw of each of two types: the rarer one, of the later name, in `Pay`. `nodes` are the stacks of `Main` and `Pay`.
+/// A throw of each of two types: the rarer one, of the later name, in `Pay`. `nodes` are the stacks
+/// of `Main` and `Pay`.
 fn exceptions(nodes: [u32; 2]) -> EventArena {
     let thrown = |chunk: HandmadeChunk, class: u32, number: u64, function: u32| {
         let named = if class == 1 { "B.Rare" } else { "A.Frequent" };
@@ -133,7 +135,8 @@ fn counters() -> EventArena {
     EventArena { instrument: "counters".into(), chunks: vec![valued.finish(), late.finish()] }
 }
 
-/// Looks at the memory: the first is the peak, the last whole one lies behind what `--until` leaves.
+/// Looks at the memory: the first is the peak, the last whole one lies behind what `--until`
+/// leaves.
 fn memory() -> EventArena {
     let look = |chunk: HandmadeChunk, number: u64, heap: u64, records: u64| {
         let number = (Tag::NUMBER, number.into());
@@ -199,7 +202,8 @@ fn lines_of() -> String {
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../dotnet/fixtures/bin/Exceptions.dll").to_owned()
 }
 
-/// A collection that `Main` causes on the first thread, and one that `Pay` does on the second. `nodes` are their stacks.
+/// A collection that `Main` causes on the first thread, and one that `Pay` does on the second.
+/// `nodes` are their stacks.
 fn collections(nodes: [u32; 2]) -> EventArena {
     let collection = |thread: u32, number: u64| {
         let [number_of, generation] = [(Tag::NUMBER, number.into()), (Tag::GENERATION, (number % 3).into())];
@@ -250,7 +254,8 @@ fn samples(stacks: &mut StacksBuilder, nameless: [u32; 2]) -> EventArena {
     EventArena { instrument: "cpu".into(), chunks: vec![chunk] }
 }
 
-/// `Main` allocates points on the first thread, `Pay` a large array on the second. `nodes` are their stacks.
+/// `Main` allocates points on the first thread, `Pay` a large array on the second. `nodes` are
+/// their stacks.
 fn allocations(nodes: [u32; 2]) -> EventArena {
     let record = |thread: u32, sum: Allocation| {
         let bytes = sum.to_bytes().to_vec();
@@ -269,7 +274,8 @@ fn allocations(nodes: [u32; 2]) -> EventArena {
     EventArena { instrument: "alloc".into(), chunks: vec![record(0, of(1, 3, 72)), record(1, of(2, 1, 90_024))] }
 }
 
-/// A snapshot with so many orders in a list that a static field of `Lib` holds, and as many equal strings on a stack.
+/// A snapshot with so many orders in a list that a static field of `Lib` holds, and as many equal
+/// strings on a stack.
 fn snapshot(process: &mut Process, lib: u32, orders: u64) {
     let mut heap = HandmadeHeap::default();
     let statics = heap.array("object[]", 8, &[""]);
@@ -339,7 +345,8 @@ fn coverage(process: &mut Process, modules: [u32; 2]) {
     process.events.push(EventArena { instrument: "coverage".into(), chunks: vec![chunk] });
 }
 
-/// Two probed methods of a module: one whose calls ended, but for one, and one that was called more often.
+/// Two probed methods of a module: one whose calls ended, but for one, and one that was called more
+/// often.
 fn probed(module: u32) -> EventArena {
     let (name, signature) = ("Zoo.Cage::Open".to_owned(), "Zoo.Cage.Open()".to_owned());
     let mut bytes =
@@ -361,7 +368,8 @@ fn probed(module: u32) -> EventArena {
     EventArena { instrument: "probes".into(), chunks: vec![chunk] }
 }
 
-/// Calls of the first of these methods: one that returned, one that failed within it, one that goes on.
+/// Calls of the first of these methods: one that returned, one that failed within it, one that goes
+/// on.
 fn probe_calls() -> [EventArena; 2] {
     let number = |number: u8| [value::INT, number, 0, 0, 0, 0, 0, 0, 0];
     let (given, returned) = (number(5), number(6));
@@ -389,7 +397,8 @@ fn probe_calls() -> [EventArena; 2] {
     [arena("probe-calls", calls), arena("flow-types", types)]
 }
 
-/// Callers of the first of these methods, whose stacks are those of `Main` and `Pay`: each is called by nobody further out.
+/// Callers of the first of these methods, whose stacks are those of `Main` and `Pay`: neither has a
+/// caller further out.
 fn probe_callers(stacks: [u32; 2]) -> EventArena {
     let [main, pay] = stacks;
     let of = |stack, calls| ProbeCaller {
@@ -483,7 +492,8 @@ fn nameless(process: &mut Process) -> [u32; 2] {
     })
 }
 
-/// Two processes with two threads each, functions of two modules, and something of every instrument.
+/// Two processes with two threads each, functions of two modules, and something of every
+/// instrument.
 fn everything() -> Recording {
     let cost = HookCost { enter_ns: 2.0, leave_ns: 1.0, pair_low_ns: 1.0, pair_high_ns: 4.0 };
     let mut recording = recording_with(TREES, cost);
@@ -570,8 +580,9 @@ fn middle(view: &'static View, recording: &Recording) -> u64 {
     first.midpoint(*last)
 }
 
-/// Three calls on the second thread of either process, which began after 10, 12 and 30 ns: options choose among them as among events, and
-/// those that sums refuse are refused without `--each`, with that as a cure.
+/// Three calls on the second thread of either process, which began after 10, 12 and 30 ns: options
+/// choose among them as among events, and those that sums refuse are refused without `--each`, with
+/// that as a cure.
 #[test]
 fn calls_of_probed_methods_are_chosen_by_method_thread_and_time() {
     let recording = everything();
@@ -604,7 +615,8 @@ fn calls_of_probed_methods_are_chosen_by_method_thread_and_time() {
     }
 }
 
-/// A recording of probes alone has no function but those with probes: filters by name found none in it.
+/// A recording of probes alone has no function but those with probes: filters by name found none in
+/// it.
 #[test]
 fn methods_with_probes_are_named_by_filters_where_nothing_else_was_recorded() {
     let mut recording = everything();
@@ -624,7 +636,7 @@ fn methods_with_probes_are_named_by_filters_where_nothing_else_was_recorded() {
     assert!(clrscope_analysis::resolve_names(&recording, &Query { modules, ..Query::default() }).is_ok());
 }
 
-/// Requests with an option, of which at least one must show something else.
+/// Requests with an option; at least one of them must show something else.
 fn with(flag: Flag, view: &'static View, recording: &Recording) -> Vec<Request> {
     let pattern = |text| Pattern::parse(text).expect("a pattern");
     let mut request = plain(view);
@@ -727,14 +739,15 @@ fn every_option_of_every_view_changes_what_is_shown_or_is_refused() {
                     None => recording,
                 };
                 match (flag, json(view, recording, request)) {
-                    // Whether a part of the time can be had depends on the metric, which is one of sums here.
-                    // The same goes for own code alone, and for types.
+                    // Whether a part of the time can be had depends on the metric, which is one of
+                    // sums here. The same goes for own code alone, and for types.
                     (
                         Flag::Since | Flag::Until | Flag::JustMyCode | Flag::NoInlined | Flag::Paths | Flag::Type,
                         Err(QueryProblem::NotAvailable { .. }),
                     ) => true,
                     (_, Err(QueryProblem::NotAvailable { .. })) if is_reduced => true,
-                    // Files of threads, and following a growing recording, are the command's work: tested elsewhere.
+                    // Files of threads, and following a growing recording, are the command's work:
+                    // tested elsewhere.
                     (Flag::Output | Flag::Follow, Ok(_)) => true,
                     // The recording is reduced to its parts, and its frames are changed, before a
                     // view is asked of it.
@@ -900,7 +913,8 @@ fn picked_columns_stand_in_the_order_in_which_they_were_named() {
     assert_eq!(refused(&["name", "name"]).why, "it is named twice");
 }
 
-/// Columns that narrow terminals leave out, and some that no width showed, once decided the order unseen.
+/// Columns that narrow terminals leave out, and some that no width showed, once decided the order
+/// unseen.
 #[test]
 fn the_column_that_rows_are_sorted_by_is_shown_at_every_width() {
     let recording = everything();
@@ -1100,7 +1114,8 @@ fn the_documents_of_a_page_are_those_of_json() {
         assert_eq!(pages::unpacked(&data, document), expected, "{name} {}", document["options"]);
         seen.insert(name);
     }
-    // Callers and callees need a function: the page makes them of the tree, as it does flame graphs.
+    // Callers and callees need a function: the page makes them of the tree, as it does flame
+    // graphs.
     let is_of_tree = |name: &&str| name.starts_with("calle") || *name == "flame";
     let all: BTreeSet<_> = VIEWS.iter().map(|view| view.name).filter(|name| !is_of_tree(name)).collect();
     assert_eq!(seen, all);

@@ -17,12 +17,13 @@ struct Call {
     offset: u32,
     /// Name of the method, and of its type.
     name: Name,
-    /// Names of the methods that the code called there calls in turn, as far as it is code of this module.
+    /// Names of the methods that the code called there calls in turn, as far as it is code of this
+    /// module.
     through: HashSet<Name>,
 }
 
-/// A method's name, without that of the interface that it implements, and for constructors that of the type: the method that runs
-/// may be another type's than the one that the code names.
+/// A method's name, without that of the interface that it implements, and for constructors that of
+/// the type: the method that runs may be another type's than the one that the code names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Name(String);
 
@@ -69,7 +70,8 @@ impl Calls {
         Self(tokens(assembly, row).into_iter().filter_map(call).collect())
     }
 
-    /// Offsets of all calls that may lead to a method: its own, those of methods of this module that may be inlined, and delegates.
+    /// Offsets of all calls that may lead to a method: its own, those of methods of this module
+    /// that may be inlined, and delegates.
     pub(crate) fn to(&self, function: &str) -> Vec<u32> {
         let wanted = Name::parse(function);
         // Whatever a delegate is made of.

@@ -1,5 +1,6 @@
-//! Files and lines of managed code, from portable PDBs: embedded in the module, or beside it. Names of native code, from the
-//! symbols of libraries and of the kernel. The version of the C library that a file needs or provides.
+//! Files and lines of managed code, from portable PDBs: embedded in the module, or next to it.
+//! Names of native code, from the symbols of libraries and of the kernel. The version of the C
+//! library that a file needs or provides.
 //!
 //! ```no_run
 //! use clrscope_symbols::Lines;
@@ -10,11 +11,13 @@
 //! }
 //! ```
 //!
-//! Modules and PDBs are read on the machine where the lines are looked up, at most [`MOST_BYTES`](clr_metadata::MOST_BYTES) of each: at the module's path, or
-//! in a single-file program in that folder; the PDB in the module, beside it, in the program, or where the compiler wrote it. A PDB
-//! that was not made together with the module is passed over: its lines would be wrong. Files that are damaged, missing or too
-//! large give no lines and no error: a line is an extra, and what asks for one shows the method without. [`Lines::obstacle`] says
-//! why a module has none.
+//! Modules and PDBs are read on the machine where the lines are looked up, at most
+//! [`MOST_BYTES`](clr_metadata::MOST_BYTES) of each: at the module's path, or in a single-file
+//! program in that folder; the PDB in the module, next to it, in the program, or where the compiler
+//! wrote it. A PDB that was not made together with the module is passed over: its lines would be
+//! wrong. Files that are damaged, missing or too large give no lines and no error: a line is an
+//! extra, and what asks for one shows the method without. [`Lines::obstacle`] says why a module has
+//! none.
 
 mod calls;
 mod native;
@@ -48,11 +51,13 @@ pub struct SourceLine {
 pub struct Spot<'c> {
     /// Offset in the IL; `None` where all of the method is in question.
     pub il_offset: Option<u32>,
-    /// Bytes of IL from the offset on that are in question: 0 where it is exact, the largest number for all that are left.
+    /// Bytes of IL from the offset on that are in question: 0 where it is exact, the largest number
+    /// for all that are left.
     pub il_span: u16,
     /// The code was not optimised: its map is right.
     pub is_unoptimised: bool,
-    /// The method that is called there, as `Namespace.Type::Method`, by the name that the assembly has for it, where something is.
+    /// The method that is called there, as `Namespace.Type::Method`, by the name that the assembly
+    /// has for it, where something is.
     pub callee: Option<&'c str>,
 }
 
@@ -95,7 +100,8 @@ impl SpotLine {
     }
 }
 
-/// Finds lines; each module and its PDB are read once, when the first line of the module is asked for.
+/// Finds lines; each module and its PDB are read once, when the first line of the module is asked
+/// for.
 #[derive(Debug, Default)]
 pub struct Lines {
     /// The symbols by the module's path, or what keeps the module from having any.
@@ -157,16 +163,17 @@ impl Symbols {
 }
 
 impl Lines {
-    /// The first line of the method with the metadata token `method`, in the module at the path `module`, otherwise as
-    /// [`find`](Self::find). Code that the compiler put before the first line, as in state machines, is passed over.
+    /// The first line of the method with the metadata token `method`, in the module at the path
+    /// `module`, otherwise as [`find`](Self::find). Code that the compiler put before the first
+    /// line, as in state machines, is passed over.
     pub fn first(&mut self, module: impl AsRef<Path>, method: u32) -> Option<SourceLine> {
         let (symbols, row) = self.method(module.as_ref(), method)?;
         symbols.line(row, |points| points.first().filter(|point| point.il_offset < MOST_BEFORE))
     }
 
-    /// The line of the instruction at `il_offset` of the method with the metadata token `method`, in the module at the path
-    /// `module`. `None` where there is no PDB, or the PDB has no line for the instruction; an empty path and a token of row 0
-    /// (dynamic methods have them) have none.
+    /// The line of the instruction at `il_offset` of the method with the metadata token `method`,
+    /// in the module at the path `module`. `None` where there is no PDB, or the PDB has no line for
+    /// the instruction; an empty path and a token of row 0 (dynamic methods have them) have none.
     pub fn find(&mut self, module: impl AsRef<Path>, method: u32, il_offset: u32) -> Option<SourceLine> {
         let (symbols, row) = self.method(module.as_ref(), method)?;
         // Code without a line of its own belongs to the line before.
@@ -239,8 +246,9 @@ impl Lines {
         Some((self.modules.get_mut(module)?.as_mut().ok()?, row))
     }
 
-    /// The line that gives a static field what it holds, in the module at the path `module` that declares it: the line of its declaration
-    /// where it has an initializer, otherwise the first that sets it, or adds a handler to an event. `field` is its name as C# writes it,
+    /// The line that gives a static field what it holds, in the module at the path `module` that
+    /// declares it: the line of its declaration where it has an initializer, otherwise the first
+    /// that sets it, or adds a handler to an event. `field` is its name as C# writes it,
     /// `Shop.Cache<string>.items`. `None` where the module has no such field, or no such line.
     pub fn static_field(&mut self, module: impl AsRef<Path>, field: &str) -> Option<SourceLine> {
         let module = module.as_ref();
@@ -248,14 +256,15 @@ impl Lines {
         places.into_iter().find_map(|(method, offset)| self.find(module, method, offset))
     }
 
-    /// Obstacle to lines of the module at the path `module`; `None` where it has lines, or none were asked for.
+    /// Obstacle to lines of the module at the path `module`; `None` where it has lines, or none
+    /// were asked for.
     #[must_use]
     pub fn obstacle(&self, module: impl AsRef<Path>) -> Option<&Obstacle> {
         self.modules.get(module.as_ref())?.as_ref().err()
     }
 
-    /// Sources that compilers put into the PDBs of the modules that lines were found of, by the paths of their files: what
-    /// generators wrote lies nowhere else.
+    /// Sources that compilers put into the PDBs of the modules that lines were found of, by the
+    /// paths of their files: what generators wrote lies nowhere else.
     #[must_use]
     pub fn embedded_sources(&self) -> HashMap<String, String> {
         self.modules.values().flatten().flat_map(|symbols| sources::embedded(&symbols.pdb)).collect()
@@ -294,7 +303,8 @@ mod tests {
         assert!(main.file.ends_with(".cs") && main.line > 0, "{main:?}");
     }
 
-    /// Takes the embedded PDB of a fixture out, puts it beside a module whose own is damaged, and finds the lines there.
+    /// Takes the embedded PDB of a fixture out, puts it next to a module whose own is damaged, and
+    /// finds the lines there.
     #[test]
     fn a_pdb_beside_its_module_is_found_and_one_of_another_module_is_not() {
         let image = std::fs::read(clrscope_testkit::fixture("Exceptions")).expect("the fixture");
@@ -326,7 +336,8 @@ mod tests {
         at.unwrap_or_else(|| panic!("no line with {text:?}")) as u32 + 1
     }
 
-    /// The lines are found in the source by their text. An event is a field without code that has lines: its line is where a handler is added.
+    /// The lines are found in the source by their text. An event is a field without code that has
+    /// lines: its line is where a handler is added.
     #[test]
     fn static_fields_have_the_lines_that_give_them_what_they_hold() {
         let module = clrscope_testkit::fixture("Holders");
@@ -350,7 +361,8 @@ mod tests {
         assert_eq!(lines.static_field("/nonexistent/Holders.dll", "Holders.Cache.Items"), None);
     }
 
-    /// The line of the place in a method where several are in question, and of one whose code calls something else than what was called.
+    /// The line of the place in a method where several are in question, and of one whose code calls
+    /// something else than what was called.
     #[test]
     fn what_is_called_tells_lines_apart_that_the_map_does_not() {
         let module = clrscope_testkit::fixture("Lines");
@@ -393,7 +405,8 @@ mod tests {
         assert_eq!(lines.locate(&module, 0, &all), SpotLine::NoSource);
     }
 
-    /// A single-file program has its modules behind the host's code, and its PDB there, or beside it.
+    /// A single-file program has its modules behind the host's code, and its PDB there, or next to
+    /// it.
     #[test]
     fn lines_of_a_single_file_program_are_found() {
         let image = std::fs::read(clrscope_testkit::fixture("Exceptions")).expect("the fixture");

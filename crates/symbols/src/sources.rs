@@ -19,26 +19,29 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Sources of which some are known by the paths of their files. Files that are not at their paths are looked for below `root`.
+    /// Sources; `known` has the texts of some, by the paths of their files. Files that are not at
+    /// their paths are looked for below `root`.
     #[must_use]
     pub fn new(known: HashMap<String, String>, root: Option<PathBuf>) -> Self {
         Self { files: known.into_iter().map(|(path, text)| (path, Some(text))).collect(), root }
     }
 
-    /// Text of a line, from 1, of the file at a path as the compiler was given it; without its end. `None` where this
-    /// machine has no such file, or the file has no such line.
+    /// Text of a line, from 1, of the file at a path as the compiler was given it; without its end.
+    /// `None` where this machine has no such file, or the file has no such line.
     pub fn line(&mut self, file: &str, line: u32) -> Option<&str> {
         self.text(file)?.lines().nth((line as usize).checked_sub(1)?)
     }
 
-    /// Text of the file at a path as the compiler was given it. `None` where this machine has no such file.
+    /// Text of the file at a path as the compiler was given it. `None` where this machine has no
+    /// such file.
     pub fn text(&mut self, file: &str) -> Option<&str> {
         let root = self.root.as_deref();
         let found = || read(Path::new(file)).or_else(|| below(root?, file));
         self.files.entry(file.to_owned()).or_insert_with(found).as_deref()
     }
 
-    /// Whether the file at the path that the compiler was given was written later than at `unix_ns`, nanoseconds since 1970 (UTC).
+    /// Whether the file at the path that the compiler was given was written later than at
+    /// `unix_ns`, nanoseconds since 1970 (UTC).
     #[must_use]
     pub fn is_newer(file: &str, unix_ns: u64) -> bool {
         let written = std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok();
@@ -47,8 +50,9 @@ impl Sources {
     }
 }
 
-/// The text of a file below `root`, by as many of the last parts of its path as lead to one there. Paths are those of the machine that
-/// compiled, which may have been one with Windows, and often begin with a place that is none (`/_/`).
+/// The text of a file below `root`, by as many of the last parts of its path as lead to one there.
+/// Paths are those of the machine that compiled, which may have been one with Windows, and often
+/// begin with a place that is none (`/_/`).
 fn below(root: &Path, file: &str) -> Option<String> {
     // No path leads out of the folder.
     let is_plain = |part: &&str| !matches!(*part, "" | "." | "..");

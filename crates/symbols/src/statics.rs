@@ -1,7 +1,9 @@
-//! Instructions that give static fields what they hold, in the code of the module that declares them.
+//! Instructions that give static fields what they hold, in the code of the module that declares
+//! them.
 //!
-//! A field has no line of its own in a PDB. An initializer is code of the type's constructor, and its line is that of the declaration;
-//! an event has code of the compiler's, without lines, and grows where handlers are added.
+//! A field has no line of its own in a PDB. An initializer is code of the type's constructor, and
+//! its line is that of the declaration; an event has code of the compiler's, without lines, and
+//! grows where handlers are added.
 
 use clr_il::{Opcode, RawInstruction, length, raw_instructions};
 use clr_metadata::{Assembly, Table};
@@ -41,7 +43,8 @@ impl<'a> Field<'a> {
         Some(Self { assembly, owner, name })
     }
 
-    /// Closeness of an instruction of a method to the field's declaration; `None` where it has nothing to do with the field.
+    /// Closeness of an instruction of a method to the field's declaration; `None` where it has
+    /// nothing to do with the field.
     fn closeness(&self, instruction: &RawInstruction<'_>, method: u32) -> Option<Closeness> {
         let token = || instruction.operand.try_into().ok().map(u32::from_le_bytes);
         let is_own = || self.assembly.type_of_method(method) == Some(self.owner);
@@ -73,7 +76,8 @@ impl<'a> Field<'a> {
     }
 }
 
-/// Instructions that give a static field what it holds, those closest to its declaration first. Its name is as C# writes it.
+/// Instructions that give a static field what it holds, those closest to its declaration first. Its
+/// name is as C# writes it.
 pub(crate) fn places(assembly: &Assembly, name: &str) -> Vec<Place> {
     let Some(field) = Field::find(assembly, name) else { return Vec::new() };
     let mut found = Vec::new();
@@ -89,7 +93,8 @@ pub(crate) fn places(assembly: &Assembly, name: &str) -> Vec<Place> {
     found.into_iter().map(|(_, place)| place).collect()
 }
 
-/// A type's name without type arguments or parameters, which the code of all its instances has in common.
+/// A type's name without type arguments or parameters, which the code of all its instances has in
+/// common.
 fn without_arguments(name: &str) -> String {
     let mut depth = 0_u32;
     let mut keep = |letter: &char| match letter {

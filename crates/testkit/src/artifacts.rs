@@ -24,9 +24,10 @@ pub fn agent() -> &'static Path {
     })
 }
 
-/// The agent as a debug build with what only tests ask for. It panics where the environment variable `CLRSCOPE_TEST_PANIC` says: in a `callback`, in a
-/// `hook`, on the `helper` thread. It stops the runtime, and compares stacks, where [`STOPS_VARIABLE`](crate::STOPS_VARIABLE) is set. The framework has no field
-/// of the name in `CLRSCOPE_TEST_RENAMED`.
+/// The agent as a debug build with what only tests ask for. It panics where the environment
+/// variable `CLRSCOPE_TEST_PANIC` says: in a `callback`, in a `hook`, on the `helper` thread. It
+/// stops the runtime, and compares stacks, where [`STOPS_VARIABLE`](crate::STOPS_VARIABLE) is set.
+/// The framework has no field of the name in `CLRSCOPE_TEST_RENAMED`.
 ///
 /// # Panics
 /// With cargo's messages, when it does not build.
@@ -49,7 +50,8 @@ pub fn cli() -> &'static Path {
     CLI.get_or_init(|| build("clrscope").join("clrscope"))
 }
 
-/// An example profiler of this repository as a release build: a test does not build its package's `cdylib`.
+/// An example profiler of this repository as a release build: a test does not build its package's
+/// `cdylib`.
 ///
 /// # Panics
 /// With cargo's messages, when it does not build.
@@ -75,7 +77,7 @@ pub fn native_library(source: &str) -> PathBuf {
     let folder = target_folder().join("native");
     fs::create_dir_all(&folder).expect("a folder can be made");
     let name = source.file_stem().expect("a name").to_string_lossy().into_owned();
-    // Tests that run beside this one find the whole library or none.
+    // Tests that run at the same time as this one find the whole library or none.
     static MADE: AtomicU32 = AtomicU32::new(0);
     let own = format!("{name}.{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
     let (library, made) = (folder.join(format!("{name}.so")), folder.join(own));
@@ -96,8 +98,8 @@ fn build(package: &str) -> PathBuf {
     cargo_build(&["--release", "--package", package]).join("release")
 }
 
-/// Builds in a target folder of its own, as cargo holds a lock on the usual one while it runs tests, and returns the
-/// folder.
+/// Builds in a target folder of its own, as cargo holds a lock on the usual one while it runs
+/// tests, and returns the folder.
 fn cargo_build(arguments: &[&str]) -> PathBuf {
     let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
     cargo_build_in(&target_folder().join("testkit"), &arguments)

@@ -60,7 +60,7 @@ pub struct RootTally {
     pub right: u64,
     /// Below `[unknown awaiter]`.
     pub unknown: u64,
-    /// Below no root, and not below that either: nobody awaited the work yet.
+    /// Below no root, and not below `[unknown awaiter]` either: the work was not awaited yet.
     pub early: u64,
     /// Below other roots.
     pub wrong: u64,

@@ -3,7 +3,8 @@
 use std::sync::Mutex;
 use std::thread;
 
-/// Does `work` for each item, on so many threads at a time; what it returned, in the order in which it ended.
+/// Does `work` for each item, on so many threads at a time; what it returned, in the order in which
+/// it ended.
 ///
 /// # Panics
 /// When `work` panics.

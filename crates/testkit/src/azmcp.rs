@@ -56,7 +56,7 @@ fn fetch(cache: &Path) {
         fs::read_dir(download.path()).expect("it is there").flatten().next().expect("npm packs a file").path();
     let found = hex(&Sha256::digest(fs::read(&package).expect("readable")));
     assert_eq!(found, SHA256, "{PACKAGE} is not the expected package");
-    // Beside its place, so that a rename puts all of it there at once.
+    // Next to its place, so that a rename puts all of it there at once.
     let unpacked = tempfile::tempdir_in(cache).expect("the cache can be written");
     run(Command::new("tar").arg("-xzf").arg(&package).arg("-C").arg(unpacked.path()));
     fs::rename(unpacked.keep(), cache.join(FOLDER)).expect("the place is free");

@@ -1,4 +1,5 @@
-//! The callers that exact call trees have, for stacks of samples to be among: what samples say of callers that a tree lacks is wrong.
+//! The callers that exact call trees have, for stacks of samples to be among: what samples say of
+//! callers that a tree lacks is wrong.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,7 +12,8 @@ pub struct CallerPaths(HashSet<u64>);
 const ROOT: u64 = 0;
 
 impl CallerPaths {
-    /// Adds the paths of a tree: of each node, after its parent, the parent's number and the name of its method, nothing for one that does not count.
+    /// Adds the paths of a tree: of each node, after its parent, the parent's number and the name
+    /// of its method, nothing for one that does not count.
     pub fn add<'a>(&mut self, nodes: impl Iterator<Item = (u32, Option<&'a str>)>) {
         self.0.insert(ROOT);
         let mut paths: Vec<u64> = Vec::new();

@@ -12,8 +12,9 @@ use crate::say;
 /// A number that repeats the pauses of the run that printed it.
 const SEED: &str = "CLRSCOPE_TEST_SEED";
 
-/// A pause of less than `most`, another one in each run, printed with the seed: with the variable `CLRSCOPE_TEST_SEED` set to
-/// that, each test makes the same pauses again, in the order in which it asks.
+/// A pause of less than `most`, another one in each run, printed with the seed: with the variable
+/// `CLRSCOPE_TEST_SEED` set to that, each test makes the same pauses again, in the order in which
+/// it asks.
 ///
 /// # Panics
 /// When the variable holds no number.

@@ -1,9 +1,9 @@
 //! Compiles the programs in `dotnet/`: the same bytes wherever the same compiler does it.
 //!
 //! The C# compiler is called directly: no project files, no restore, one second per program.
-//! `dotnet/fixtures/NAME/NAME.cs` becomes `dotnet/fixtures/bin/NAME.dll`; `dotnet/bench/NAME/*.cs` becomes
-//! `dotnet/bench/bin/NAME.dll`; `dotnet/demo/*.cs` becomes `dotnet/demo/bin/Demo.dll`; the programs in `dotnet/il/`
-//! write libraries that C# cannot express.
+//! `dotnet/fixtures/NAME/NAME.cs` becomes `dotnet/fixtures/bin/NAME.dll`; `dotnet/bench/NAME/*.cs`
+//! becomes `dotnet/bench/bin/NAME.dll`; `dotnet/demo/*.cs` becomes `dotnet/demo/bin/Demo.dll`; the
+//! programs in `dotnet/il/` write libraries that C# cannot express.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,8 +61,8 @@ struct Job {
     output: PathBuf,
 }
 
-/// Builds every program of the folder `dotnet` into `out`, laid out as `dotnet` itself is; returns the files it wrote,
-/// relative to `out`.
+/// Builds every program of the folder `dotnet` into `out`, laid out as `dotnet` itself is; returns
+/// the files it wrote, relative to `out`.
 ///
 /// # Errors
 /// The compiler's messages, when a program does not compile.
@@ -90,8 +90,9 @@ pub fn build_all(sdk: &Sdk, dotnet: &Path, out: &Path) -> Result<Vec<PathBuf>, S
     Ok(written.into_iter().map(|file| file.strip_prefix(out).expect("written there").to_path_buf()).collect())
 }
 
-/// A folder with `NAME.cs` is a program, unless a `library` file stands in it; a `web` file lets it use ASP.NET, a `clock` file
-/// asks for `ThreadClock.cs`, a `debug` file for code that is not optimised.
+/// A folder with `NAME.cs` is a program, unless a `library` file stands in it; a `web` file lets it
+/// use ASP.NET, a `clock` file asks for `ThreadClock.cs`, a `debug` file for code that is not
+/// optimised.
 fn fixture_jobs(sdk: &Sdk, dotnet: &Path, bin: &Path, il: &[PathBuf]) -> Vec<Job> {
     let fixtures = dotnet.join("fixtures");
     let mut jobs = Vec::new();
@@ -119,8 +120,8 @@ fn fixture_jobs(sdk: &Sdk, dotnet: &Path, bin: &Path, il: &[PathBuf]) -> Vec<Job
     jobs
 }
 
-/// Each folder in `dotnet/bench` is a program of its own; a `clock` file in it asks for `ThreadClock.cs`, a `groups` file for that
-/// and `Group.cs`.
+/// Each folder in `dotnet/bench` is a program of its own; a `clock` file in it asks for
+/// `ThreadClock.cs`, a `groups` file for that and `Group.cs`.
 fn bench_jobs(dotnet: &Path, bin: &Path) -> Vec<Job> {
     make_folder(bin);
     let bench = dotnet.join("bench");
@@ -161,7 +162,8 @@ fn compile_all(sdk: &Sdk, dotnet: &Path, jobs: &[Job]) -> Result<(), String> {
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
-/// Compiles one source file to a web program with its runtime configuration beside it, for .NET 8 and later.
+/// Compiles one source file to a web program with its runtime configuration next to it, for .NET 8
+/// and later.
 ///
 /// # Errors
 /// The compiler's messages, when it does not compile.
@@ -185,7 +187,7 @@ pub fn compile_program(sdk: &Sdk, source: &Path, output: &Path) -> Result<(), St
 
 /// Compiles the `*.cs` of a folder as a project of the SDK's templates would be: with its implicit
 /// `using`s, unsafe code, ASP.NET where a file `web` asks for it, and no word about warnings. A
-/// `*.c` beside them becomes a library `libNAME.so` beside the program.
+/// `*.c` next to them becomes a library `libNAME.so` next to the program.
 ///
 /// # Errors
 /// The compilers' messages, when it does not compile.
@@ -227,7 +229,7 @@ fn program(sdk: &Sdk, name: &str, sources: Vec<PathBuf>, output: &Path, is_web: 
     Job { name: name.to_owned(), sources, references, library: false, debug: false, output: output.to_path_buf() }
 }
 
-/// Writes the runtime configuration of such a program beside it.
+/// Writes the runtime configuration of such a program next to it.
 fn write_alone_config(output: &Path, is_web: bool) {
     let framework = if is_web { "Microsoft.AspNetCore.App" } else { "Microsoft.NETCore.App" };
     let config = CONFIG.replace("Microsoft.NETCore.App", framework);
@@ -288,7 +290,7 @@ fn write_il(sdk: &Sdk, dotnet: &Path, source: &Path, bin: &Path) -> Result<PathB
     Ok(library)
 }
 
-/// A program's own `NAME.runtimeconfig.json` beside its source, else the common one.
+/// A program's own `NAME.runtimeconfig.json` next to its source, else the common one.
 fn write_config(dotnet: &Path, job: &Job) -> PathBuf {
     let path = job.output.with_extension("runtimeconfig.json");
     let own = dotnet.join("fixtures").join(&job.name).join(format!("{}.runtimeconfig.json", job.name));

@@ -11,8 +11,8 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// The command as a user without powers would run it, so that permissions mean something: root keeps its name and loses
-/// its capabilities.
+/// The command as a user without powers would run it, so that permissions mean something: root
+/// keeps its name and loses its capabilities.
 ///
 /// # Panics
 /// When root has no `setpriv` to do so with.
@@ -29,8 +29,9 @@ pub fn as_user(id: u32, command: &Command) -> Command {
     wrapped(&["setpriv", &user, &group, "--clear-groups"], command)
 }
 
-/// The command where the folder `from` lies at the folder `to` as well: users who can't enter what is above `from` can
-/// read it there. `None`, said aloud, where tests are not root, or may not mount.
+/// The command where the folder `from` lies at the folder `to` as well: users who can't enter what
+/// is above `from` can read it there. `None`, said aloud, where tests are not root, or may not
+/// mount.
 pub fn with_folder_at(command: &Command, from: &Path, to: &Path) -> Option<Command> {
     const SCRIPT: &str = r#"mount --bind "$1" "$2" || exit 125; shift 2; exec "$@""#;
     let (from, to) = (from.to_str().expect("UTF-8"), to.to_str().expect("UTF-8"));
@@ -47,8 +48,9 @@ pub fn with_file_size_limit(command: &Command, kib: u64) -> Command {
     wrapped(&["bash", "-c", &format!("ulimit -f {kib}; exec \"$@\""), "bash"], command)
 }
 
-/// The command in a file system in memory of `size` (`3m`) over `folder`. When it has ended what it left there is
-/// copied to `kept`: the file system is gone with it. `None`, said aloud, where mounting is not allowed.
+/// The command in a file system in memory of `size` (`3m`) over `folder`. When it has ended what it
+/// left there is copied to `kept`: the file system is gone with it. `None`, said aloud, where
+/// mounting is not allowed.
 pub fn with_small_disk(command: &Command, folder: &Path, size: &str, kept: &Path) -> Option<Command> {
     const SCRIPT: &str = "mount -t tmpfs -o size=$1 small \"$2\" || exit 125\n\
                           folder=$2 kept=$3; shift 3; cd \"$folder\"; \"$@\"; code=$?; cd /\n\
@@ -67,8 +69,9 @@ pub fn with_small_disk(command: &Command, folder: &Path, size: &str, kept: &Path
     Some(wrapped(&words, command))
 }
 
-/// The command where the system refuses `process_vm_readv`, as filters of system calls in containers do; the filter is set by
-/// Python. `None`, said aloud, where there is none, or no filter may be set.
+/// The command where the system refuses `process_vm_readv`, as filters of system calls in
+/// containers do; the filter is set by Python. `None`, said aloud, where there is none, or no
+/// filter may be set.
 pub fn without_copies(command: &Command) -> Option<Command> {
     without_system_calls(command, &[310])
 }

@@ -2,7 +2,8 @@
 
 use crate::program::Finished;
 
-/// The last number that the counter said, 0 before the first; it says one after each `batch` of calls.
+/// The last number that the counter said, 0 before the first; it says one after each `batch` of
+/// calls.
 ///
 /// # Panics
 /// When anything was written to its streams that it does not write bare.

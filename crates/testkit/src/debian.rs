@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The reference reader of profiles, `go tool pprof`, below `place`, taken there once from the Go compiler that Debian's package
-/// `golang-go` depends on. `None` where it can't be had.
+/// The reference reader of profiles, `go tool pprof`, below `place`, taken there once from the Go
+/// compiler that Debian's package `golang-go` depends on. `None` where it can't be had.
 #[must_use]
 pub fn go_pprof(place: &Path) -> Option<PathBuf> {
     let folder = place.join("go-pprof");

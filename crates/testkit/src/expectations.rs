@@ -46,8 +46,8 @@ impl Expectations {
     /// Reads the lines that begin with `EXPECT` out of a fixture's stdout.
     ///
     /// # Panics
-    /// At such a line that it cannot read, at one said twice, and when there is none at all: a test must not pass on
-    /// silence.
+    /// At such a line that it cannot read, at one said twice, and when there is none at all: a test
+    /// must not pass on silence.
     pub fn parse(stdout: &str) -> Self {
         let mut all = Self::default();
         let mut lines = 0;

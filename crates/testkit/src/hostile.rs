@@ -1,7 +1,8 @@
 //! Fixtures that are hard on a profiler.
 
-/// Fixtures with their arguments that end badly, have odd stacks, or whose code, threads and processes come and go. Each ends by itself,
-/// and says the same each time, but for what [`Expectations::other_lines`](crate::Expectations::other_lines) leaves out.
+/// Fixtures with their arguments that end badly, have odd stacks, or whose code, threads and
+/// processes come and go. Each ends by itself, and says the same each time, but for what
+/// [`Expectations::other_lines`](crate::Expectations::other_lines) leaves out.
 pub const HOSTILE: [(&str, &[&str]); 13] = [
     ("Ends", &["stackoverflow-thread"]),
     ("Ends", &["unhandled-thread"]),

@@ -1,7 +1,8 @@
 //! The fixture `KnownPaths`: what it noted about itself, and samples of it judged by that.
 //!
-//! A path is a number that its methods hand down; the leaf notes it with the times between which it was on the stack. So whoever has
-//! sampled the thread in that time must have found the frames of that path, in order, and no others of the program's own.
+//! A path is a number that its methods hand down; the leaf notes it with the times between which it
+//! was on the stack. So a sample of the thread from that time must have the frames of that path, in
+//! order, and no others of the program's own.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -16,7 +17,7 @@ pub struct Shape {
     pub name: String,
     /// Methods that it puts on the stack, the outermost first.
     frames: Vec<String>,
-    /// Methods that it may call beside the path.
+    /// Methods that it may call in addition to the path.
     beside: Vec<String>,
 }
 
@@ -40,11 +41,14 @@ pub enum Moment {
     Outside,
 }
 
-/// Longest way from a leaf to the next: what takes longer waits for something that nobody knows, the end of the program for instance.
+/// Longest way from a leaf to the next: what takes longer waits for something unknown, the end of
+/// the program for instance.
 const LONGEST_WAY_NS: u64 = 1_000_000_000;
-/// Time before a thread stood still, or waited for a processor, in which it may have been seen last: on a busy machine whoever looks at it waits, too.
+/// Time before a thread stood still, or waited for a processor, in which it may have been seen
+/// last: on a busy machine the observer waits, too.
 const SEEN_BEFORE_NS: u64 = 2_000_000_000;
-/// Time before in which such a thread may have been on a way between leaves: in a longer one any stack is somewhere on a way.
+/// Time before in which such a thread may have been on a way between leaves: in a longer one any
+/// stack is somewhere on a way.
 const ON_THE_WAY_NS: u64 = 30_000_000;
 /// Frames that a leaf may have above its own, at most.
 const MOST_ABOVE: usize = 3;
@@ -75,7 +79,8 @@ struct Notes {
     all: Vec<Note>,
 }
 
-/// A frame of a path, with the shape it belongs to: a step's number, or that of a leaf after those of the steps; nothing for what stands between.
+/// A frame of a path, with the shape it belongs to: a step's number, or that of a leaf after those
+/// of the steps; nothing for what stands between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Expected<'known> {
     name: &'known str,
@@ -155,7 +160,8 @@ impl KnownPaths {
         }
     }
 
-    /// Doings of the thread `walker N` in a time: the leaves that were on the stack then, and the ways between them, in order.
+    /// Doings of the thread `walker N` in a time: the leaves that were on the stack then, and the
+    /// ways between them, in order.
     pub fn moments(&self, walker: usize, from_ns: u64, until_ns: u64) -> Vec<Moment> {
         let notes = self.notes_of(walker);
         let first = notes.partition_point(|note| note.until < from_ns);
@@ -215,7 +221,8 @@ impl KnownPaths {
         all
     }
 
-    /// Judges a stack that was sampled while the leaf was on it. `names` are those of all its methods as they are recorded, the outermost first.
+    /// Judges a stack that was sampled while the leaf was on it. `names` are those of all its
+    /// methods as they are recorded, the outermost first.
     pub fn judge(&self, path: u64, names: &[&str]) -> Judgement {
         let mut found = self.own(names);
         let leaf = self.shapes_of(path).last().and_then(|leaf| self.shapes().nth(leaf));
@@ -225,13 +232,15 @@ impl KnownPaths {
         compare(&self.truth(path), &found)
     }
 
-    /// Whether a method may stand above those of a leaf: one that it calls, or one that is on no path, such as a constructor.
+    /// Whether a method may stand above those of a leaf: one that it calls, or one that is on no
+    /// path, such as a constructor.
     fn may_be_above(&self, leaf: &Shape, name: &str) -> bool {
         leaf.beside.iter().any(|beside| beside == name)
             || !self.on_paths.contains(name) && !self.before.iter().any(|one| one == name)
     }
 
-    /// Whether a stack can have been one on the way from a path's leaf to that of another: the outer frames of either, and what they call beside.
+    /// Whether a stack can have been one on the way from a path's leaf to that of another: the
+    /// outer frames of either, and what else these may call.
     pub fn is_on_the_way(&self, from: u64, to: u64, names: &[&str]) -> bool {
         let found = self.own(names);
         [from, to].into_iter().any(|path| {
@@ -257,7 +266,8 @@ impl KnownPaths {
         names.iter().filter_map(own).collect()
     }
 
-    /// A judgement in words: what was found where the truth is another, each way the frames from just before the first difference on.
+    /// A judgement in words: what was found where the truth is another, each way the frames from
+    /// just before the first difference on.
     pub fn explain(&self, path: u64, names: &[&str]) -> String {
         const SHOWN: usize = 6;
         let (truth, found) = (self.truth(path), self.own(names));
@@ -344,7 +354,7 @@ fn compare(truth: &[Expected<'_>], found: &[String]) -> Judgement {
 /// Sums of judgements.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
-    /// Samples of which the truth is known.
+    /// Samples whose truth is known.
     pub samples: u64,
     /// Samples whose own frames are the true ones, in order.
     pub equal: u64,
@@ -354,7 +364,8 @@ pub struct Tally {
     pub between: u64,
     /// Samples between two leaves that were on the way from none to the next.
     pub astray: u64,
-    /// By shape: samples with it on their paths, those of them with a fault in it, and frames that are missing and too many.
+    /// By shape: samples with it on their paths, those of them with a fault in it, and frames that
+    /// are missing and too many.
     pub by_shape: BTreeMap<usize, ShapeTally>,
     /// The first sample between two leaves that was on neither way: the frames found.
     pub first_astray: Option<String>,
@@ -376,8 +387,8 @@ pub struct ShapeTally {
 }
 
 impl Tally {
-    /// Adds a sample: what the thread did then, the names of the methods found, the outermost first, whether the stack passes for whole, and
-    /// how many samples it stands for.
+    /// Adds a sample: what the thread did then, the names of the methods found, the outermost
+    /// first, whether the stack passes for whole, and how many samples it stands for.
     pub fn add(&mut self, known: &KnownPaths, moment: Moment, names: &[&str], whole: bool, count: u64) {
         match moment {
             Moment::On(path) => self.add_known(known, path, names, whole, count),
@@ -392,7 +403,8 @@ impl Tally {
         }
     }
 
-    /// Adds a record of `walker N`, which stood still or waited for a processor in a time: it must have had the stack then, or when it was seen last before.
+    /// Adds a record of `walker N`, which stood still or waited for a processor in a time: it must
+    /// have had the stack then, or when it was seen last before.
     pub fn add_still(
         &mut self,
         known: &KnownPaths,
@@ -438,7 +450,7 @@ impl Tally {
         }
     }
 
-    /// Adds samples that somebody took and did not record: they are not equal to anything.
+    /// Adds samples that were taken and not recorded: they are not equal to anything.
     pub fn add_lost(&mut self, count: u64) {
         self.samples += count;
     }
@@ -586,7 +598,8 @@ NOTES
         assert_eq!(add(path(&[0, 1], 0), far + 250), [1, 0], "never");
     }
 
-    /// Of a thread that was stopped on its way nine of ten stacks were called wrong: they were held against the leaf before.
+    /// Of a thread that was stopped on its way nine of ten stacks were called wrong: they were held
+    /// against the leaf before.
     #[test]
     fn a_thread_that_stands_still_between_leaves_is_on_the_way_to_the_next() {
         let (first, second) = (path(&[0], 0), path(&[1], 1));

@@ -41,7 +41,8 @@ pub fn unmanaged_kilobytes(pid: u32) -> u64 {
     ranges.iter().filter(|(start, end, _)| end - start <= RESERVED).map(|(_, _, kilobytes)| kilobytes).sum()
 }
 
-/// Leftovers: what a process has open or mapped of recordings, and the names of the agent's threads in it; nothing where it has ended.
+/// Leftovers: what a process has open or mapped of recordings, and the names of the agent's threads
+/// in it; nothing where it has ended.
 pub fn left_over(pid: u32) -> BTreeSet<String> {
     let process = Path::new("/proc").join(pid.to_string());
     let maps = fs::read_to_string(process.join("maps")).unwrap_or_default();

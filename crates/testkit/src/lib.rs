@@ -10,16 +10,18 @@
 //! }
 //! ```
 //!
-//! - [`runtimes`], [`fixture`], [`run`] start programs; [`Expectations`] reads what they say about themselves,
-//!   [`last_count`] what one said before it was killed.
+//! - [`runtimes`], [`fixture`], [`run`] start programs; [`Expectations`] reads what they say about
+//!   themselves, [`last_count`] what one said before it was killed.
 //! - [`KnownPaths`] reads what a program noted about its call stacks, and judges samples of it.
 //!   With the feature `recordings`, `SampledPaths` judges those of a recording.
 //! - [`CallerPaths`] has the callers that exact trees have.
-//! - [`Slower`] predicts the times of a program of which one method is made slower.
+//! - [`Slower`] predicts the times of a program in which one method is made slower.
 //! - [`Service`] is a program that serves; [`get`] and [`load`] ask it something.
-//! - [`agent`], [`cli`] and [`example`] give the agent library, the tool and the example profilers, built once;
-//!   [`hooked_agent`] one with faults, and with stops whose [`RuntimeStops`] this reads.
-//! - [`wait_for`] and its neighbours wait for events, and [`random_pause`] is a pause that can be repeated.
+//! - [`agent`], [`cli`] and [`example`] give the agent library, the tool and the example profilers,
+//!   built once; [`hooked_agent`] one with faults, and with stops whose [`RuntimeStops`] this
+//!   reads.
+//! - [`wait_for`] and its neighbours wait for events, and [`random_pause`] is a pause that can be
+//!   repeated.
 //! - [`left_over`] says what an agent that was attached has left in a process,
 //!   [`private_kilobytes`] what memory the process has, [`unmanaged_kilobytes`] what of it lies
 //!   outside the managed heap.
@@ -27,8 +29,10 @@
 //! - [`single_file`] writes a program that holds its assemblies itself.
 //! - [`not_run`] says what a test can't check on this machine.
 //! - [`confine`] runs programs without powers, on a small disk, with small files.
-//! - [`fetched_runtime`], [`azmcp`], [`from_pypi`] and [`go_pprof`] fetch what a test wants and the machine lacks.
-//! - [`compile`] and [`manifest`] rebuild the committed programs in `dotnet/` and show when they are stale.
+//! - [`fetched_runtime`], [`azmcp`], [`from_pypi`] and [`go_pprof`] fetch what a test wants and the
+//!   machine lacks.
+//! - [`compile`] and [`manifest`] rebuild the committed programs in `dotnet/` and show when they
+//!   are stale.
 //!
 //! Everything here panics with a sentence where a test cannot go on: that is how a test fails.
 

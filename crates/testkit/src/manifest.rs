@@ -1,8 +1,9 @@
 //! `dotnet/sources.sha256`: what was compiled from what.
 //!
-//! The manifest lists the SHA-256 of every file in `dotnet/`, sources and compiled programs alike (text about them left out), and
-//! which compiler made them. Where there is no SDK it is what reveals a stale program: a source that was edited without
-//! `cargo xtask fixtures` no longer matches its line.
+//! The manifest lists the SHA-256 of every file in `dotnet/`, sources and compiled programs alike
+//! (text about them left out), and which compiler made them. Where there is no SDK it is what
+//! reveals a stale program: a source that was edited without `cargo xtask fixtures` no longer
+//! matches its line.
 
 use std::fmt::Write as _;
 use std::fs;

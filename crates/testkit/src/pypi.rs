@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A folder below `place` with packages from PyPI, installed there once; `packages` are arguments of `pip install`, the first of
-/// which names the folder. `None` where they can't be had.
+/// A folder below `place` with packages from PyPI, installed there once; `packages` are arguments
+/// of `pip install`, the first of which names the folder. `None` where they can't be had.
 #[must_use]
 pub fn from_pypi(packages: &str, place: &Path) -> Option<PathBuf> {
     let name = packages.split(['=', ' ']).next().unwrap_or_default();

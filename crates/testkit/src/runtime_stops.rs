@@ -1,9 +1,11 @@
-//! Outcomes of stops of the runtime, at which an agent compares the runtime's own walk of each thread's stack with its walker's.
+//! Outcomes of stops of the runtime, at which an agent compares the runtime's own walk of each
+//! thread's stack with its walker's.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Environment variable that names the file in which [`hooked_agent`](crate::hooked_agent) leaves the outcome; where it is set, that agent stops the runtime.
+/// Environment variable that names the file in which [`hooked_agent`](crate::hooked_agent) leaves
+/// the outcome; where it is set, that agent stops the runtime.
 pub const STOPS_VARIABLE: &str = "CLRSCOPE_TEST_STOPS";
 
 /// Outcomes of the stops of one run, or of several.
@@ -60,8 +62,8 @@ impl RuntimeStops {
             .sum()
     }
 
-    /// Stacks with the same methods in the same order. Those are among them that have one method more on top, which native code has called and the runtime does
-    /// not know of yet.
+    /// Stacks with the same methods in the same order. Those are among them that have one method
+    /// more on top, which native code has called and the runtime does not know of yet.
     pub fn equal(&self) -> u64 {
         self.compared() - self.different() - self.said()
     }
@@ -71,7 +73,7 @@ impl RuntimeStops {
         self.count("different certain")
     }
 
-    /// Stacks that differ, of which the walker said that it guessed.
+    /// Stacks that differ and where the walker said that it guessed.
     pub fn said(&self) -> u64 {
         self.count("different guessed")
     }
@@ -81,13 +83,15 @@ impl RuntimeStops {
         ["equal guessed", "entering guessed", "different guessed"].iter().map(|what| self.count(what)).sum()
     }
 
-    /// Frames of stacks that are equal, and how many of them have the same address in both: others wait in native code or stand in a block of a handler, of which the
-    /// runtime tells the address where its method called or threw.
+    /// Frames of stacks that are equal, and how many of them have the same address in both. The
+    /// others wait in native code or stand in a block of a handler; for such a block the runtime
+    /// tells the address where its method called or threw.
     pub fn frames(&self) -> (u64, u64) {
         (self.count("frames"), self.count("addresses"))
     }
 
-    /// Threads that were not stopped, since they ran native code, and those that the runtime's own walk refused.
+    /// Threads that were not stopped, since they ran native code, and those that the runtime's own
+    /// walk refused.
     pub fn left_out(&self) -> (u64, u64) {
         let refused = self.counts.iter().filter(|(what, _)| what.starts_with("unwalked"));
         (self.count("running"), refused.map(|(_, count)| count).sum())

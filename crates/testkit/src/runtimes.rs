@@ -18,7 +18,8 @@ use crate::program::clean_environment;
 use crate::say::{not_run, say};
 use crate::workspace::kit;
 
-/// Names the major versions that tests use (`8,10`), for a quick look; without it they use all that are there.
+/// Names the major versions that tests use (`8,10`), for a quick look; without it they use all that
+/// are there.
 const CHOICE: &str = "CLRSCOPE_TEST_RUNTIMES";
 
 /// One runtime to test on.
@@ -31,7 +32,8 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Starts the program on exactly this runtime, without any profiler that this process's environment may name.
+    /// Starts the program on exactly this runtime, without any profiler that this process's
+    /// environment may name.
     pub fn command(&self, dll: &Path) -> Command {
         let words = self.words(dll);
         let mut command = Command::new(&words[0]);
@@ -51,7 +53,7 @@ impl Runtime {
         command.env("DOTNET_ROOT", &self.root);
     }
 
-    /// Whether ASP.NET of the same version is installed beside it.
+    /// Whether ASP.NET of the same version is installed next to it.
     pub fn has_web(&self) -> bool {
         self.root.join(format!("shared/Microsoft.AspNetCore.App/{}", self.version)).is_dir()
     }
@@ -64,8 +66,8 @@ impl Runtime {
 
 /// Every runtime to test on, one per major version from 8, lowest first; never empty.
 ///
-/// Runtimes come from `DOTNET_ROOT` and the kit beside the workspace, else from wherever .NET is found, else .NET 8 is
-/// fetched.
+/// Runtimes come from `DOTNET_ROOT` and the kit next to the workspace, else from wherever .NET is
+/// found, else .NET 8 is fetched.
 ///
 /// # Panics
 /// When there is none and none can be fetched.
@@ -111,9 +113,9 @@ pub fn each_runtime<T: Send>(test: impl Fn(&Runtime) -> T + Sync) -> Vec<T> {
     outcomes.into_iter().map(or_panic).collect()
 }
 
-/// The right to run a test on one runtime. A test binary has as many as there are processors, so that
-/// a long test takes those that its neighbours have left, and no more programs run at the same time
-/// than the harness has threads.
+/// The right to run a test on one runtime. A test binary has as many as there are processors, so
+/// that a long test takes those that its neighbours have left, and no more programs run at the same
+/// time than the harness has threads.
 struct Turn;
 
 /// Turns that are taken, and the end of one.
@@ -137,7 +139,7 @@ impl Drop for Turn {
     }
 }
 
-/// [`each_runtime`], of those that have ASP.NET beside them; where none has, that is said.
+/// [`each_runtime`], limited to those that have ASP.NET next to them; says so where none has.
 ///
 /// # Panics
 /// As [`each_runtime`], and when the kit, which has ASP.NET, is in use and yet none has it.
@@ -155,8 +157,8 @@ pub fn each_web_runtime(test: impl Fn(&Runtime) + Sync) {
     }
 }
 
-/// The .NET 8 that the demo fetches, from this user's cache or fetched now; nothing where there is no pip to fetch
-/// with.
+/// The .NET 8 that the demo fetches, from this user's cache or fetched now; nothing where there is
+/// no pip to fetch with.
 ///
 /// # Panics
 /// When pip is there and fetching fails.

@@ -18,6 +18,7 @@ pub fn say(line: &str) {
 /// When the variable `CLRSCOPE_TEST_ALL` is `1`.
 pub fn not_run(what: &str) {
     assert!(env::var_os(ALL).is_none_or(|all| all != "1"), "{ALL} asks for what this machine can't do: {what}");
-    // The harness keeps what macros print by tests that pass, and not what is written straight to the stream.
+    // The harness keeps what macros print by tests that pass, and not what is written straight to
+    // the stream.
     let _ = io::stderr().lock().write_all(format!("NOT RUN: {what}\n").as_bytes());
 }

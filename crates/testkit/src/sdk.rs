@@ -55,8 +55,8 @@ impl Sdk {
         command
     }
 
-    /// The command that compiles into `assembly`, with the reference assemblies and without a banner;
-    /// what is to be compiled, and how, is for the caller to add.
+    /// The command that compiles into `assembly`, with the reference assemblies and without a
+    /// banner; what is to be compiled, and how, is for the caller to add.
     pub fn compiler_to(&self, assembly: &Path) -> Command {
         let mut command = self.compiler();
         command.arg("-nologo").arg(format!("-out:{}", assembly.display()));
@@ -103,8 +103,9 @@ impl Sdk {
         command
     }
 
-    /// Publishes a program of one source file as a single file, for the SDK's own runtime; `name.csproj` and the source lie in the
-    /// folder `app` of `place`, the program and its PDB in `out`. Nothing is fetched.
+    /// Publishes a program of one source file as a single file, for the SDK's own runtime;
+    /// `name.csproj` and the source lie in the folder `app` of `place`, the program and its PDB in
+    /// `out`. Nothing is fetched.
     ///
     /// # Panics
     /// With what the SDK says, when it does not build.
@@ -112,7 +113,8 @@ impl Sdk {
         self.publish_single_file_with(place, name, source, "")
     }
 
-    /// As [`publish_single_file`](Self::publish_single_file), with properties of the project: `<DebugType>embedded</DebugType>`.
+    /// As [`publish_single_file`](Self::publish_single_file), with properties of the project:
+    /// `<DebugType>embedded</DebugType>`.
     ///
     /// # Panics
     /// With what the SDK says, when it does not build.
@@ -164,7 +166,8 @@ impl Sdk {
     }
 }
 
-/// A project without what would have to be fetched: the runtime is not in the program, and nothing looks for code that can't be there.
+/// A project without what would have to be fetched: the runtime is not in the program, and nothing
+/// looks for code that can't be there.
 fn single_file_project(framework: u32, properties: &str) -> String {
     format!(
         "<Project Sdk=\"Microsoft.NET.Sdk\"><PropertyGroup><OutputType>Exe</OutputType>\

@@ -1,14 +1,15 @@
-//! Signals that whoever started the tests has turned off.
+//! Signals that the process that started the tests has turned off.
 
 use std::fs;
 use std::sync::{Arc, Once};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
 
-/// Makes programs start with the default answer to SIGHUP, SIGINT and SIGQUIT. `nohup`, and shells for what they start in
-/// the background, have them ignored; that is inherited, .NET keeps to it, and a test that sends one would wait for ever.
-/// A signal that is caught is inherited as the default, and catching it without an effect leaves the tests themselves as
-/// they were. [`Service`](crate::Service) and [`run`](crate::run) see to it themselves.
+/// Makes programs start with the default answer to SIGHUP, SIGINT and SIGQUIT. `nohup`, and shells
+/// for what they start in the background, have them ignored; that is inherited, .NET keeps to it,
+/// and a test that sends one would wait for ever. A signal that is caught is inherited as the
+/// default, and catching it without an effect leaves the tests themselves as they were.
+/// [`Service`](crate::Service) and [`run`](crate::run) see to it themselves.
 ///
 /// # Panics
 /// Where there is no `/proc`.

@@ -14,7 +14,8 @@ const MARK: [u8; 32] = [
     0xe6, 0xef, 0xae, 0x33, 0x18, 0xee, 0x3b, 0x2d, 0xce, 0x24, 0xb3, 0x6a, 0xae,
 ];
 
-/// Writes a single-file program of these files, each with its name and whether it is deflated; `version` is that of the format.
+/// Writes a single-file program of these files, each with its name and whether it is deflated;
+/// `version` is that of the format.
 ///
 /// # Panics
 /// When it can't be written.

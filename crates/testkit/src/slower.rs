@@ -1,10 +1,12 @@
-//! The fixture `Slower`: one method is made slower, and its samples must rise by what the program takes longer, and nobody else's.
+//! The fixture `Slower`: one method is made slower. Its samples must rise by what the program takes
+//! longer, and those of no other method.
 
 use std::collections::BTreeMap;
 
 /// The phase that others are compared with.
 const BASE: &str = "Base";
-/// Parts of a round, each with the methods that it is made of: what an inlined method takes may be found below its own name or its caller's.
+/// Parts of a round, each with the methods that it is made of: what an inlined method takes may be
+/// found below its own name or its caller's.
 const PARTS: [(&str, &[&str]); 6] = [
     ("Framed", &["Work::Framed"]),
     ("Inlined", &["Work::Inlined", "Work::Host"]),
@@ -15,7 +17,8 @@ const PARTS: [(&str, &[&str]); 6] = [
 ];
 /// Standard deviations that chance may put between a time by samples and the truth.
 const DEVIATIONS: f64 = 4.0;
-/// Part of a phase's time that the same work may take longer or shorter: other code lies in other places.
+/// Part of a phase's time that the same work may take longer or shorter: other code lies in other
+/// places.
 const UNEVEN: f64 = 0.03;
 
 /// Time by samples of the parts, by phase.
@@ -25,7 +28,8 @@ pub struct Slower {
     phases: BTreeMap<String, f64>,
     /// By phase and part.
     sampled: BTreeMap<(String, usize), f64>,
-    /// Samples of phases whose innermost own method is none of a round, or that had no whole path to one.
+    /// Samples of phases whose innermost own method is none of a round, or that had no whole path
+    /// to one.
     odd: f64,
 }
 
@@ -38,7 +42,8 @@ pub struct PartTime {
     pub part: &'static str,
     /// Whether it is the one that was made slower.
     pub is_slower: bool,
-    /// As it must be: its time in the base phase, and for the slower one what the program took longer.
+    /// As it must be: its time in the base phase, and for the slower one what the program took
+    /// longer.
     pub predicted: f64,
     /// As samples have it.
     pub sampled: f64,
@@ -66,12 +71,13 @@ impl Slower {
         Self { phases, ..Self::default() }
     }
 
-    /// Adds a sample: the names of its methods as they are recorded, innermost first, and the CPU time that it stands for.
+    /// Adds a sample: the names of its methods as they are recorded, innermost first, and the CPU
+    /// time that it stands for.
     pub fn add(&mut self, names: &[&str], weight_ns: u64) {
         let own: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix("Slower.")).collect();
         let Some(phase) = own.iter().find_map(|name| name.strip_prefix("Phases::")) else { return };
         let part = own.first().and_then(|inner| PARTS.iter().position(|(_, methods)| methods.contains(inner)));
-        // Whoever computes was called by the round, that by the phase.
+        // The method that computes was called by the round, and the round by the phase.
         let is_whole = own.windows(2).any(|pair| pair[0] == "Work::Rounds" && pair[1].starts_with("Phases::"));
         match part.filter(|_| is_whole) {
             Some(part) => *self.sampled.entry((phase.to_owned(), part)).or_default() += weight_ns as f64,

@@ -55,8 +55,8 @@ pub fn cpu_time(pid: u32) -> Option<Duration> {
     Some(TICK * (ticks(11)? + ticks(12)?))
 }
 
-/// Sleeps, for tests in which the pause itself is what is tried, such as a signal at any moment. Who waits for
-/// something waits for that: [`wait_for`].
+/// Sleeps, for tests in which the pause itself is what is tried, such as a signal at any moment.
+/// Who waits for something waits for that: [`wait_for`].
 #[expect(clippy::disallowed_methods, reason = "the place where tests sleep")]
 pub fn pause(time: Duration) {
     thread::sleep(time);

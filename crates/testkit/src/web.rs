@@ -13,7 +13,8 @@ use crate::signals;
 /// Longer than a service takes to answer or to end on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A running program that has said its first line. It and what it started is killed when the value is dropped.
+/// A running program that has said its first line. It and what it started is killed when the value
+/// is dropped.
 #[derive(Debug)]
 pub struct Service {
     child: Child,

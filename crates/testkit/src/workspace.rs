@@ -17,7 +17,8 @@ pub fn target_folder() -> PathBuf {
     workspace_root().join(folder)
 }
 
-/// A committed program: `dotnet/fixtures/bin/NAME.dll`. Its `.runtimeconfig.json` stands beside it.
+/// A committed program: `dotnet/fixtures/bin/NAME.dll`. Its `.runtimeconfig.json` stands next to
+/// it.
 ///
 /// # Panics
 /// When there is none of this name.
@@ -35,8 +36,8 @@ pub fn scratch() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("clrscope-test-").tempdir().expect("a temporary folder can be made")
 }
 
-/// The unpacked .NET kit (an SDK and runtimes 8, 9 and 10), where `../shared/dotnet-kit` lies beside the workspace.
-/// Unpacking takes a minute the first time.
+/// The unpacked .NET kit (an SDK and runtimes 8, 9 and 10), where `../shared/dotnet-kit` lies next
+/// to the workspace. Unpacking takes a minute the first time.
 ///
 /// # Panics
 /// When the kit is there and does not unpack.

@@ -1,6 +1,7 @@
 //! Allocations by class: how many objects and how many bytes, the largest sum first.
 //!
-//! The file's name comes from `ALLOCATIONS_PROFILER_OUTPUT`: a profiler must not write to the program's own output.
+//! The file's name comes from `ALLOCATIONS_PROFILER_OUTPUT`: a profiler must not write to the
+//! program's own output.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

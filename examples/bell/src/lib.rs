@@ -1,8 +1,10 @@
-//! Makes a program audible: a double beep when the runtime loads this library and when it ends, a short tone per class load.
+//! Makes a program audible: a double beep when the runtime loads this library and when it ends, a
+//! short tone per class load.
 //!
-//! The sound goes into a WAV file, whose name comes from `BELL_PROFILER_OUTPUT`; if that is `/dev/tty`, the terminal's bell rings
-//! instead, as the classes are loaded. What can't be written is dropped: the program's output is not ours. The tones are random, but
-//! the same for the same `BELL_PROFILER_SEED` (a number).
+//! The sound goes into a WAV file, whose name comes from `BELL_PROFILER_OUTPUT`; if that is
+//! `/dev/tty`, the terminal's bell rings instead, as the classes are loaded. What can't be written
+//! is dropped: the program's output is not ours. The tones are random, but the same for the same
+//! `BELL_PROFILER_SEED` (a number).
 
 use std::f64::consts::TAU;
 use std::ffi::OsString;

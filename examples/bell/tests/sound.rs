@@ -1,9 +1,10 @@
-//! The sound is a WAV file with the tones it should have, the same for the same seed, or the terminal's bell; on every
-//! runtime at hand.
+//! The sound is a WAV file with the tones it should have, the same for the same seed, or the
+//! terminal's bell; on every runtime at hand.
 
 use clrscope_testkit as testkit;
 
-/// Samples of a double beep (150 ms, 50 ms of silence, twice) and of one class's tone (20 ms), at 8,000 a second.
+/// Samples of a double beep (150 ms, 50 ms of silence, twice) and of one class's tone (20 ms), at
+/// 8,000 a second.
 const DOUBLE_BEEP: usize = 3200;
 const TONE: usize = 160;
 
@@ -17,7 +18,7 @@ fn samples(file: &[u8]) -> Vec<i16> {
     file[44..].as_chunks::<2>().0.iter().map(|bytes| i16::from_le_bytes(*bytes)).collect()
 }
 
-/// A beep of 880 Hz for 150 ms has 132 waves, each of which rises through zero once.
+/// A beep of 880 Hz for 150 ms has 132 waves; each rises through zero once.
 fn is_double_beep(samples: &[i16]) -> bool {
     let waves = |part: &[i16]| part.windows(2).filter(|pair| pair[0] < 0 && pair[1] >= 0).count();
     let [first, second] = [&samples[..1600], &samples[1600..]];
@@ -65,7 +66,7 @@ fn the_terminal_rings_while_the_program_runs() {
         command.args(["-c", IN_A_TERMINAL]).args(runtime.words(&testkit::fixture("Hello")));
         runtime.prepare(&mut command);
         testkit::load_profiler(&mut command, &library, "{3D9C7A54-9B0E-4A0B-8E55-7B1A2C6D4E43}");
-        // A dumb one gets no sequences of control characters beside the bells.
+        // A dumb terminal gets no sequences of control characters besides the bells.
         command.env("BELL_PROFILER_OUTPUT", "/dev/tty").env("TERM", "dumb");
         let shown = testkit::run(command).expect_success().stdout_text();
         let (before, after) = shown.split_once("Hello, World!").expect("the program's own output");

@@ -1,6 +1,8 @@
-//! The story of each exception: its type and message, the stack it was thrown on, filters, finally blocks and the catcher.
+//! The story of each exception: its type and message, the stack it was thrown on, filters, finally
+//! blocks and the catcher.
 //!
-//! The file's name comes from `EXCEPTIONS_PROFILER_OUTPUT`. The stack is a shadow stack, which the framework keeps.
+//! The file's name comes from `EXCEPTIONS_PROFILER_OUTPUT`. The stack is a shadow stack, which the
+//! framework keeps.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +37,8 @@ impl Profiler for Exceptions {
 impl Exceptions {
     fn start(info: &ProfilerInfo, path: &Path) -> Result<(Self, Setup)> {
         let log = NestedLog::create(path).map_err(|error| Error::refused("initialize", error.to_string()))?;
-        // From .NET 9 on the runtime throws by managed code of its own, which does not belong into the stack.
+        // From .NET 9 on the runtime throws by managed code of its own, which does not belong into
+        // the stack.
         let functions = Arc::new(NamedFunctions::new(info, |function| !function.is_exception_handling()));
         let stacks = CallStacks::new(info, ())?;
         let setup = Setup::new(Events::MODULE_LOADS).without_inlining();
@@ -85,7 +88,8 @@ impl Callbacks for Exceptions {
     }
 
     fn module_unload_started(&self, _module: ModuleId) {
-        // The runtime uses its identifiers again: what is known about them must go with the module. The functions know.
+        // The runtime uses its identifiers again: what is known about them must go with the module.
+        // The functions know.
         self.reader.module_unloaded();
     }
 }

@@ -2,8 +2,9 @@
 
 use clrscope_testkit as testkit;
 
-/// Output for one round of the fixture's first two scenarios, by its sources: thrown two frames down through a finally
-/// block; then two filters, of which the inner one refuses, and the finally block between thrower and both.
+/// Output for one round of the fixture's first two scenarios, by its sources: thrown two frames
+/// down through a finally block; then two filters (the inner one refuses), and the finally block
+/// between thrower and both.
 const SIMPLE: &str = r#"System.InvalidOperationException: "simple 0"
     at Exceptions.Program+Simple::Throw
     at Exceptions.Program+Simple::Through

@@ -1,9 +1,9 @@
-//! The heap of a program: objects and bytes by class, and what keeps the largest object of the largest class alive, as a path
-//! of fields from a root.
+//! The heap of a program: objects and bytes by class, and what keeps the largest object of the
+//! largest class alive, as a path of fields from a root.
 //!
-//! Attached to a running program, the profiler takes one shot into the file that the client data names, and detaches.
-//! Loaded at the start, it waits for the file that `HEAP_PROFILER_TRIGGER` names, and takes a shot into the file that
-//! `HEAP_PROFILER_OUTPUT` names.
+//! Attached to a running program, the profiler takes one shot into the file that the client data
+//! names, and detaches. Loaded at the start, it waits for the file that `HEAP_PROFILER_TRIGGER`
+//! names, and takes a shot into the file that `HEAP_PROFILER_OUTPUT` names.
 
 mod graph;
 mod report;
@@ -43,20 +43,22 @@ impl State {
         self.graph.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forces a collection, which reports all that is alive. Only on a thread of the profiler's own.
+    /// Forces a collection, which reports all that is alive. Only on a thread of the profiler's
+    /// own.
     fn shoot(&self) {
         *self.graph() = Some(Graph::default());
         let collected = self.info.force_gc();
         let graph = self.graph().take().unwrap_or_default();
         let text = collected.map_or_else(|error| format!("no shot: {error}\n"), |()| report::report_text(self, &graph));
-        // A file that others find when it is whole. A failure is ignored: the program's output is not ours.
+        // A file that others find when it is whole. A failure is ignored: the program's output is
+        // not ours.
         let part = self.output.with_extension("part");
         drop(std::fs::write(&part, text).and_then(|()| std::fs::rename(part, &self.output)));
     }
 }
 
-/// Events asked for: those of collections, and the loading of modules; at attach they can be asked for in
-/// `initialize_for_attach` only.
+/// Events asked for: those of collections, and the loading of modules; at attach they can be asked
+/// for in `initialize_for_attach` only.
 const EVENTS: Events = Events::GC.union(Events::MODULE_LOADS);
 
 impl Profiler for Heap {
@@ -88,7 +90,8 @@ impl Callbacks for Heap {
         let own = Arc::clone(&self.0);
         drop(OwnThread::start(&self.0.info, "heap", move |_thread| {
             own.shoot();
-            // The last thing this thread asks: the runtime lets go of the profiler when it has returned from all callbacks.
+            // The last thing this thread asks: the runtime lets go of the profiler when it has
+            // returned from all callbacks.
             drop(own.info.request_detach(0));
         }));
     }

@@ -34,7 +34,8 @@ pub(crate) fn report_text(state: &State, graph: &Graph) -> String {
     text
 }
 
-/// A line for the root, and one for each object with the member of the one before that refers to it.
+/// A line for the root, and one for each object with the member of the one before that refers to
+/// it.
 fn path(state: &State, graph: &Graph, root: Root, steps: &[Step], text: &mut String) {
     let _ = writeln!(text, "{}", root_name(state, root));
     let statics = statics(state);
@@ -50,7 +51,8 @@ fn path(state: &State, graph: &Graph, root: Root, steps: &[Step], text: &mut Str
     }
 }
 
-/// Static fields by the place of their value: those of classes of which a method was compiled, if only to set them up.
+/// Static fields by the place of their value: those of classes that had a method compiled, if only
+/// to set them up.
 fn statics(state: &State) -> HashMap<usize, String> {
     let functions = state.info.compiled_functions().unwrap_or_default();
     let classes: HashSet<ClassId> =

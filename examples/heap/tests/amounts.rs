@@ -1,4 +1,5 @@
-//! A heap of known objects is shown right, with the way to the largest, at start and by attach, on every runtime at hand.
+//! A heap of known objects is shown right, with the way to the largest, at start and by attach, on
+//! every runtime at hand.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -25,7 +26,7 @@ fn end(mut program: Child, folder: &Path) {
     assert!(program.wait().expect("it ends").success());
 }
 
-/// Checks a shot of the fixture's heap, whoever took it.
+/// Checks a shot of the fixture's heap, no matter how it was taken.
 fn check(text: &str, version: &dyn std::fmt::Display) {
     let row = |line: &str| {
         let [bytes, objects, class] = line.split('\t').collect::<Vec<_>>()[..] else { return None };

@@ -1,7 +1,9 @@
-//! Counts how often each method of the program is called, by an addition that is put into its code: no hook, no call.
+//! Counts how often each method of the program is called, by an addition that is put into its code:
+//! no hook, no call.
 //!
-//! The file's name comes from `IL_COUNTER_OUTPUT`. `IL_COUNTER_EXITS=1` counts the ends of calls as well,
-//! `IL_COUNTER_MODULES=all` counts the runtime's own methods, too, and `IL_COUNTER_STRESS=1` makes all branches long and puts a `nop` before each instruction, which must change nothing.
+//! The file's name comes from `IL_COUNTER_OUTPUT`. `IL_COUNTER_EXITS=1` counts the ends of calls as
+//! well, `IL_COUNTER_MODULES=all` counts the runtime's own methods, too, and `IL_COUNTER_STRESS=1`
+//! makes all branches long and puts a `nop` before each instruction, which must change nothing.
 
 use std::collections::HashMap;
 use std::env;
@@ -33,8 +35,8 @@ struct IlCounter {
 #[derive(Default)]
 struct Counters(Mutex<Vec<Counter>>);
 
-/// Calls of a method, and how many of them have ended, by return or exception. The code adds to them for as long as the
-/// process lives, so they are never freed.
+/// Calls of a method, and how many of them have ended, by return or exception. The code adds to
+/// them for as long as the process lives, so they are never freed.
 struct Counter {
     calls: &'static [AtomicU64; 2],
     metadata: MetadataImport,
@@ -86,7 +88,8 @@ impl Callbacks for IlCounter {
         let is_counted = status.is_ok() && self.is_own(module);
         lock(&self.modules).insert(module, is_counted);
         if is_counted {
-            // SAFETY: an addition to memory that stays, and instructions that do nothing, are right for every method.
+            // SAFETY: an addition to memory that stays, and instructions that do nothing, are right
+            // for every method.
             match unsafe { self.writers.write_module(module) } {
                 Ok(written) => {
                     let each = written.refused.iter().map(|(method, error)| format!("{:#x}: {error}", method.as_raw()));

@@ -1,4 +1,5 @@
-//! Methods with additions in them count right, and with every instruction moved they do what they did, on every runtime.
+//! Methods with additions in them count right, and with every instruction moved they do what they
+//! did, on every runtime.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
-//! Waits for locks, by the method that waited and how long: events that the runtime writes of itself (EventPipe).
+//! Waits for locks, by the method that waited and how long: events that the runtime writes of
+//! itself (EventPipe).
 //!
-//! The file's name comes from `LOCKS_PROFILER_OUTPUT`: a profiler must not write to the program's own output. An empty file
-//! is there as soon as waits are counted.
+//! The file's name comes from `LOCKS_PROFILER_OUTPUT`: a profiler must not write to the program's
+//! own output. An empty file is there as soon as waits are counted.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -79,7 +80,7 @@ impl Callbacks for Locks {
         match event.event_id {
             START => {
                 let mut functions = Vec::new();
-                // What can't be walked has no frames: a wait of nobody known.
+                // A stack that can't be walked has no frames: the wait's function is unknown.
                 let _ = self.info.stack_here(|frame| {
                     functions.push(frame.function);
                     ControlFlow::Continue(())

@@ -1,7 +1,7 @@
 //! Every callback of the runtime, one line each, with names, indented by nesting.
 //!
-//! The file's name comes from `LOGGING_PROFILER_OUTPUT`; each line begins with the number of its thread. With
-//! `LOGGING_PROFILER_EVENTS=CLASS_LOADS,EXCEPTIONS` only these events are asked for.
+//! The file's name comes from `LOGGING_PROFILER_OUTPUT`; each line begins with the number of its
+//! thread. With `LOGGING_PROFILER_EVENTS=CLASS_LOADS,EXCEPTIONS` only these events are asked for.
 
 use clr_profiler::callbacks::Argument;
 use clr_profiler::{Callbacks, Error, Events, NameCache, NestedLog, Profiler, ProfilerInfo, Result, Setup};
@@ -15,8 +15,8 @@ struct Logging {
     log: NestedLog,
 }
 
-/// Pairs that open no level: the search for precompiled code may never end, and some versions report the steps of the second pass
-/// of an exception twice.
+/// Pairs that open no level: the search for precompiled code may never end, and some versions
+/// report the steps of the second pass of an exception twice.
 const FLAT: [&str; 4] =
     ["jit_cached_function_search", "exception_unwind_function", "exception_unwind_finally", "exception_catcher"];
 
@@ -29,7 +29,8 @@ impl Logging {
         self.write(callback, arguments, |argument| argument.ask(&self.info, &self.names));
     }
 
-    /// Logs a callback in which the runtime may not be queried: only names that are known already are there.
+    /// Logs a callback in which the runtime may not be queried: only names that are known already
+    /// are there.
     fn knows(&self, callback: &'static str, arguments: Arguments<'_>) {
         self.write(callback, arguments, |argument| argument.known(&self.names));
     }
@@ -45,8 +46,8 @@ impl Logging {
         for (name, argument) in arguments {
             text += &format!(" {name}={}", words(*argument));
         }
-        // Callbacks between a start and its end stand one level deeper: the classes that are loaded while a method is
-        // compiled, the modules that come with an assembly.
+        // Callbacks between a start and its end stand one level deeper: the classes that are loaded
+        // while a method is compiled, the modules that come with an assembly.
         match callback.rsplit_once('_') {
             Some((stem, _)) if FLAT.contains(&stem) => self.log.line(text),
             Some(("runtime_suspend", "started")) => self.log.begin("suspension", text),

@@ -1,4 +1,5 @@
-//! The log of what a fake runtime plays: no .NET needed, and sequences that a real one shows rarely.
+//! The log of what a fake runtime plays: no .NET needed, and sequences that a real one shows
+//! rarely.
 
 use clr_profiler::{Events, HResult};
 use clr_profiler_fake::Event::*;

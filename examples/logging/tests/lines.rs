@@ -17,7 +17,8 @@ const PAIRS: [(&str, &str); 6] = [
     ("exception_search_filter_enter", "exception_search_filter_leave"),
 ];
 
-/// The lines without thread and indentation; fails where a pair's lines don't stand at the same level.
+/// The lines without thread and indentation; fails where a pair's lines don't stand at the same
+/// level.
 fn lines(text: &str) -> Vec<&str> {
     let mut open = BTreeMap::<&str, Vec<(&str, usize)>>::new();
     let mut lines = Vec::new();
@@ -30,7 +31,8 @@ fn lines(text: &str) -> Vec<&str> {
         if PAIRS.iter().any(|(begin, _)| *begin == what) {
             open.push((what, level));
         } else if let Some((begin, _)) = PAIRS.iter().find(|(_, end)| *end == what) {
-            // An exception that escapes a filter ends the search without saying so of the function it had come to.
+            // An exception that escapes a filter ends the search without saying so of the function
+            // it had come to.
             while what == "exception_search_filter_leave" && open.last().is_some_and(|(what, _)| *what == SEARCH) {
                 open.pop();
             }

@@ -1,6 +1,7 @@
 //! The stacks of all threads, a hundred times a second, as collapsed stacks: `main;Work;Step 42`.
 //!
-//! The file's name comes from `SAMPLER_PROFILER_OUTPUT`: a profiler must not write to the program's own output.
+//! The file's name comes from `SAMPLER_PROFILER_OUTPUT`: a profiler must not write to the program's
+//! own output.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -20,8 +21,8 @@ const INTERVAL: Duration = Duration::from_millis(10);
 /// Time that a sample may wait for a collection that is under way.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Pauses between half and one and a half of the interval, evenly spread: at a regular interval a loop whose rounds take as long, or a third of it,
-/// would be seen at always the same places.
+/// Pauses between half and one and a half of the interval, evenly spread: at a regular interval a
+/// loop whose rounds take as long, or a third of it, would be seen at always the same places.
 fn pauses() -> impl Iterator<Item = Duration> {
     // The fractions of the multiples of the golden ratio fill the range from 0 to 1 without gaps.
     (0_u32..).map(|number| INTERVAL / 2 + INTERVAL.mul_f64((f64::from(number) * 0.618_033_988_749_895).fract()))
@@ -72,7 +73,8 @@ impl Callbacks for Sampler {
         self.0.samples().threads.insert(thread, name.to_owned());
     }
 
-    // The runtime uses its identifiers again: what is known by them must go with the thread, and the module.
+    // The runtime uses its identifiers again: what is known by them must go with the thread, and
+    // the module.
     fn thread_destroyed(&self, thread: ThreadId) {
         self.0.samples().threads.remove(&thread);
     }

@@ -1,4 +1,5 @@
-//! Two methods that share a processor as 3 to 1 are sampled so, beside a thread that sleeps, on every runtime at hand.
+//! Two methods that share a processor as 3 to 1 are sampled so, while another thread sleeps, on
+//! every runtime at hand.
 
 use clrscope_testkit as testkit;
 
@@ -36,9 +37,10 @@ fn known_shares_are_sampled_and_the_program_is_unchanged() {
     assert!(is_three_to_one(sums.0, sums.1), "{} to {} on all together", sums.0, sums.1);
 }
 
-/// Whether so many samples of each can be those of three quarters and one quarter of the time, within five standard deviations. On a busy machine
-/// several samples may meet the program before it has got any further, and are worth less than as many others: 172 to 97 was seen once, and
-/// ten runs beside had 1,509 to 537 together.
+/// Whether so many samples of each can be those of three quarters and one quarter of the time,
+/// within five standard deviations. On a busy machine several samples may meet the program before
+/// it has got any further, and are worth less than as many others: 172 to 97 was seen once, and ten
+/// other runs had 1,509 to 537 together.
 fn is_three_to_one(three: u64, one: u64) -> bool {
     let all = (three + one) as f64;
     (three as f64 / all - 0.75).abs() < 5.0 * (0.75 * 0.25 / all).sqrt()

@@ -1,6 +1,8 @@
-//! A profiler that counts how often each function is called, and writes the counts to a file when the program ends.
+//! A profiler that counts how often each function is called, and writes the counts to a file when
+//! the program ends.
 //!
-//! The file's name comes from `TEMPLATE_PROFILER_OUTPUT`: a profiler must not write to the program's own output.
+//! The file's name comes from `TEMPLATE_PROFILER_OUTPUT`: a profiler must not write to the
+//! program's own output.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -68,7 +70,8 @@ impl CallHooks for Counts {
     fn tailcall(&self, _id: ClientId, _sp: CallerSp) {}
 }
 
-/// The mapper gives each function a record. The runtime asks at each compilation of one, and wants the same answer each time.
+/// The mapper gives each function a record. The runtime asks at each compilation of one, and wants
+/// the same answer each time.
 impl FunctionMapper for Counts {
     fn map(&self, function: FunctionId) -> Mapped {
         let name = self.names.function(&self.info, function).signature.clone();

@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 
 use clrscope_testkit as testkit;
 
-/// The template as a library, built from the sources as they are now: a test does not build its package's `cdylib`.
+/// The template as a library, built from the sources as they are now: a test does not build its
+/// package's `cdylib`.
 fn template() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {

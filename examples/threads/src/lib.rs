@@ -1,6 +1,8 @@
-//! Threads with their names and how long they lived, and how long the program stood still, for which reason.
+//! Threads with their names and how long they lived, and how long the program stood still, for
+//! which reason.
 //!
-//! The file's name comes from `THREADS_PROFILER_OUTPUT`: a profiler must not write to the program's own output.
+//! The file's name comes from `THREADS_PROFILER_OUTPUT`: a profiler must not write to the program's
+//! own output.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -133,8 +135,9 @@ fn milliseconds(time: Duration) -> String {
 }
 
 impl Threads {
-    /// Of threads: name, when born, how long lived (`-` where it lives on) and stood still; of suspensions: reason, when,
-    /// how long until all threads stood and how long they did. All in milliseconds, with tabs between.
+    /// Of threads: name, when born, how long lived (`-` where it lives on) and stood still; of
+    /// suspensions: reason, when, how long until all threads stood and how long they did. All in
+    /// milliseconds, with tabs between.
     fn report(&self) -> String {
         let seen = self.seen();
         let or_dash = |time: Option<Duration>| time.map_or_else(|| "-".to_owned(), milliseconds);

@@ -1,7 +1,8 @@
 //! A trace of all calls: one line per call, indented by depth, one file per thread.
 //!
-//! The folder's name comes from `TRACE_PROFILER_OUTPUT`. Hooks must be short, so they only note the call; the text is written
-//! when a thread ends and when the program does. Of each thread the first four million calls are kept.
+//! The folder's name comes from `TRACE_PROFILER_OUTPUT`. Hooks must be short, so they only note the
+//! call; the text is written when a thread ends and when the program does. Of each thread the first
+//! four million calls are kept.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -21,7 +22,8 @@ struct Trace(Arc<CallStacks<Tracer>>);
 
 impl Profiler for Trace {
     fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
-        // From .NET 9 on the runtime throws by managed code of its own, which is not the program's flow.
+        // From .NET 9 on the runtime throws by managed code of its own, which is not the program's
+        // flow.
         let functions = Arc::new(NamedFunctions::new(info, |function| !function.is_exception_handling()));
         let stacks = CallStacks::new(info, Tracer { functions: functions.clone() })?;
         Ok((Self(stacks.clone()), Setup::default().with_call_stacks(stacks, functions).without_inlining()))

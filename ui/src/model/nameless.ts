@@ -1,5 +1,6 @@
-// Nameless code: functions of native libraries of which only places are known, `libcoreclr.so+0x1234`. Those of a library that
-// call one another are folded into one frame, as nobody can tell them apart.
+// Nameless code: functions of native libraries that are known by their places only,
+// `libcoreclr.so+0x1234`. Those of a library that call one another are folded into one frame, as
+// they can't be told apart.
 
 import { Builder, type Func, type Nodes } from "./tree";
 
@@ -47,7 +48,7 @@ export function pathsWithin(nodes: Nodes, functions: Func[], path: number[], mos
     sums[node] += nodes.own[node] + nodes.rest[node];
     sums[nodes.parent[node]] += sums[node];
   }
-  // How much of the path each node ends; -1 for nodes beside it.
+  // How much of the path each node ends; -1 for nodes off the path.
   const ended = new Int32Array(size).fill(-1);
   ended[0] = 0;
   const found: number[] = [];

@@ -1,10 +1,13 @@
 //! The floors under what hooks and callbacks cost: they are there and do next to nothing.
 //!
-//! `CLRSCOPE_FLOOR=empty`: every function gets hooks, which return at once. `CLRSCOPE_FLOOR=clocks`: each reads the
-//! time stamp counter and returns. `CLRSCOPE_FLOOR=exceptions`: no hooks, but every callback about exceptions is asked
-//! for, and returns at once. `CLRSCOPE_FLOOR=allocations`: as that, of the callback about each allocation. `CLRSCOPE_FLOOR=safe`, `stacks`, `info`, `arguments`: what the framework's own kinds of
-//! hooks do for an observer that does nothing: `CallHooks`, `CallStacks`, `InfoHooks`, and these asking for the
-//! arguments at each enter. Anything else is refused, so that a bench cannot measure the wrong thing.
+//! `CLRSCOPE_FLOOR=empty`: every function gets hooks, which return at once.
+//! `CLRSCOPE_FLOOR=clocks`: each reads the time stamp counter and returns.
+//! `CLRSCOPE_FLOOR=exceptions`: no hooks, but every callback about exceptions is asked for, and
+//! returns at once. `CLRSCOPE_FLOOR=allocations`: as that, of the callback about each allocation.
+//! `CLRSCOPE_FLOOR=safe`, `stacks`, `info`, `arguments`: what the framework's own kinds of hooks do
+//! for an observer that does nothing: `CallHooks`, `CallStacks`, `InfoHooks`, and these asking for
+//! the arguments at each enter. Anything else is refused, so that a bench cannot measure the wrong
+//! thing.
 
 use std::arch::naked_asm;
 use std::ffi::c_void;
@@ -63,9 +66,9 @@ impl InfoHooks for Arguments {
 
 fn clocks() -> RawHooks {
     let read = read_clock as *const c_void;
-    // SAFETY: `read_clock` keeps all that the convention of enter, leave and tail call wants kept: `rax` and `rdx`,
-    // which `rdtsc` overwrites, it puts back; `r10` and `r11` are free in all three. Libraries of the framework stay
-    // mapped.
+    // SAFETY: `read_clock` keeps all that the convention of enter, leave and tail call wants kept:
+    // `rax` and `rdx`, which `rdtsc` overwrites, it puts back; `r10` and `r11` are free in all
+    // three. Libraries of the framework stay mapped.
     unsafe { RawHooks::new(read, read, read) }
 }
 

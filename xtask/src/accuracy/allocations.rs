@@ -1,4 +1,5 @@
-//! Sampled allocations: bytes of each type against what the program measured, and whether the truth lies within the bounds.
+//! Sampled allocations: bytes of each type against what the program measured, and whether the truth
+//! lies within the bounds.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,8 @@ pub(super) fn run(runtime: &Runtime, page: &mut Page) -> Result<usize, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let out = folder.path().join("run.clrs.d");
         let mut command = runtime.command(&fixture("Allocated"));
-        // Ticks come after so many bytes: where each run had the same objects in the same order, they would be the same few all times.
+        // Ticks come after so many bytes: where each run had the same objects in the same order,
+        // they would be the same few all times.
         command.args(["mixed", MEGABYTES, &at.to_string()]);
         under_agent(&mut command, "alloc", &out);
         let stdout = run_measured(&mut command)?.stdout;

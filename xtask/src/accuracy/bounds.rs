@@ -6,7 +6,8 @@ use super::page::Page;
 
 /// Part of the rows whose bounds hold the truth.
 const STATED: f64 = 0.95;
-/// The chance below which so few rows within their bounds are a miss: bounds do not hold as often as they say then.
+/// The chance below which so few rows within their bounds are a miss: bounds do not hold as often
+/// as they say then.
 const UNLIKELY: f64 = 0.01;
 /// Part of a time that hooks must have taken for their cost to say anything about its bounds.
 const HOOKS_THAT_MATTER: f64 = 0.1;
@@ -41,8 +42,9 @@ impl Bounded {
         self.hooks.1 > self.measured * HOOKS_THAT_MATTER
     }
 
-    /// Part by which hooks must be taken for cheaper or dearer than the recording says, so that the bounds of a time just reach the
-    /// truth; 0 where they do anyway, nothing where they would not if hooks were free.
+    /// Part by which hooks must be taken for cheaper or dearer than the recording says, so that the
+    /// bounds of a time just reach the truth; 0 where they do anyway, nothing where they would not
+    /// if hooks were free.
     fn margin(&self) -> Option<f64> {
         let (least, most) = self.within;
         let below = self.measured - self.hooks.1 * (1.0 + HOOK_MARGIN) - least;
@@ -55,7 +57,8 @@ impl Bounded {
     }
 }
 
-/// Prints how many rows hold the truth; of all rows whether that is often enough. How many goals were missed.
+/// Prints how many rows hold the truth; of all rows whether that is often enough. How many goals
+/// were missed.
 pub(super) fn print(rows: &[Bounded], are_all: bool, page: &mut Page) -> usize {
     let count = |holds: fn(&Bounded) -> bool| rows.iter().filter(|row| holds(row)).count();
     let all = rows.len();
@@ -85,12 +88,13 @@ pub(super) fn print(rows: &[Bounded], are_all: bool, page: &mut Page) -> usize {
     missed
 }
 
-/// Whether so many rows within their bounds agree with bounds that hold 95 of 100: chance alone leaves fewer in half of all series.
+/// Whether so many rows within their bounds agree with bounds that hold 95 of 100: chance alone
+/// leaves fewer in half of all series.
 pub(super) fn hold_often_enough(inside: usize, all: usize) -> bool {
     at_most(inside, all, STATED) >= UNLIKELY
 }
 
-/// Chance of at most `hits` in so many tries, each of which hits with this chance.
+/// Chance of at most `hits` in so many tries, where each try hits with this chance.
 fn at_most(hits: usize, tries: usize, chance: f64) -> f64 {
     let mut exactly = (1.0 - chance).powi(i32::try_from(tries).unwrap_or(i32::MAX));
     let mut sum = exactly;

@@ -1,25 +1,30 @@
 //! `cargo xtask accuracy`: programs that know their own answer, against what the report says.
 //!
-//! `Shares` has four groups of functions whose calls differ by orders of magnitude, `Mixed` five that wait for
-//! different things. They measure, with the thread's own CPU clock, how long each group takes; bare runs give the truth
-//! and its spread, runs under the agent are interleaved with them. Call counts must be equal, shares within the limit
-//! of goal P12 plus the spread of the bare runs. `Times` sleeps, managed and native, spins and works.
+//! `Shares` has four groups of functions whose calls differ by orders of magnitude, `Mixed` five
+//! that wait for different things. They measure, with the thread's own CPU clock, how long each
+//! group takes; bare runs give the truth and its spread, runs under the agent are interleaved with
+//! them. Call counts must be equal, shares within the limit of goal P12 plus the spread of the bare
+//! runs. `Times` sleeps, managed and native, spins and works.
 //!
-//! Samples of `cpu`, by both engines, must have the same shares; `Beats` has two functions that take turns in step with the
-//! sampling interval and with ticks of the kernel.
+//! Samples of `cpu`, by both engines, must have the same shares; `Beats` has two functions that
+//! take turns in step with the sampling interval and with ticks of the kernel.
 //!
-//! `Allocated` allocates objects of random sizes and measures how much of each type, on every runtime at hand.
+//! `Allocated` allocates objects of random sizes and measures how much of each type, on every
+//! runtime at hand.
 //!
-//! `KnownPaths` knows its call paths, which stacks of samples must equal (`--paths`, that is `--only paths,stops,callers,slower`),
-//! and `Slower` which method was made slower. `Roots` has ways to wait, whose chains of awaiters exceptions must have.
+//! `KnownPaths` knows its call paths, which stacks of samples must equal (`--paths`, that is
+//! `--only paths,stops,callers,slower`), and `Slower` which method was made slower. `Roots` has
+//! ways to wait, whose chains of awaiters exceptions must have.
 //!
-//! Bounds of single runs, of times as of sampled bytes, hold the truth in 95 of 100 rows, or so many that chance may have done the
-//! rest (see [`bounds`]).
+//! Bounds of single runs, of times as of sampled bytes, hold the truth in 95 of 100 rows, or so
+//! many that chance may have done the rest (see [`bounds`]).
 //!
-//! With `--loaded` others keep every processor busy meanwhile: shares may be off then, but bounds and counts are true. Runs are fewer and shorter then, as each takes three times as long or more.
+//! With `--loaded` others keep every processor busy meanwhile: shares may be off then, but bounds
+//! and counts are true. Runs are fewer and shorter then, as each takes three times as long or more.
 //!
-//! Each part goes into a section of its own of `docs/accuracy.md`, as soon as it is measured; with `--only` the others stay as they are. With
-//! `--loaded`, `--quick` (fewer samples of paths) or other numbers of runs and rounds than usual, nothing is written there.
+//! Each part goes into a section of its own of `docs/accuracy.md`, as soon as it is measured; with
+//! `--only` the others stay as they are. With `--loaded`, `--quick` (fewer samples of paths) or
+//! other numbers of runs and rounds than usual, nothing is written there.
 
 mod allocations;
 mod awaiters;

@@ -1,4 +1,5 @@
-//! Results, on the terminal and in `docs/accuracy.md`: a section for each part, so that parts can be measured one at a time.
+//! Results, on the terminal and in `docs/accuracy.md`: a section for each part, so that parts can
+//! be measured one at a time.
 
 use std::fmt::{Arguments, Write as _};
 use std::path::PathBuf;
@@ -19,7 +20,8 @@ impl Page {
         let _ = writeln!(self.0, "{text}");
     }
 
-    /// Says on the terminal alone what is under way: a run takes seconds, or minutes on a busy machine.
+    /// Says on the terminal alone what is under way: a run takes seconds, or minutes on a busy
+    /// machine.
     #[expect(clippy::print_stderr, reason = "a command line tool")]
     pub(super) fn progress(text: Arguments<'_>) {
         eprintln!("{text}");
@@ -30,7 +32,8 @@ impl Page {
         self.0.clear();
     }
 
-    /// Writes the lines into the file as the section below `heading`, `about` first. All others of the sections stay as they are.
+    /// Writes the lines into the file as the section below `heading`, `about` first. All others of
+    /// the sections stay as they are.
     pub(super) fn write(&self, sections: &[&str], heading: &str, about: &str) -> Result<(), String> {
         let path = path();
         let before = std::fs::read_to_string(&path).unwrap_or_default();
@@ -80,7 +83,8 @@ mod tests {
     use super::*;
     use crate::accuracy::parts::headings;
 
-    /// A run of one part alone could not be written down, and a run of the whole was needed for any of it.
+    /// A run of one part alone could not be written down, and a run of the whole was needed for any
+    /// of it.
     #[test]
     fn a_part_that_is_measured_alone_leaves_the_others_on_the_page() {
         let sections = ["One", "Two", "Three"];

@@ -1,4 +1,5 @@
-//! Shares of CPU time by samples of `cpu`, with both engines, beside bare runs of the same programs.
+//! Shares of CPU time by samples of `cpu`, with both engines, next to bare runs of the same
+//! programs.
 
 use clrscope_analysis::{Query, functions, share_bounds};
 use clrscope_recording::model::SamplingEngine;
@@ -17,7 +18,8 @@ const ENGINES: [(&str, SamplingEngine); 2] =
 
 /// Two functions that take turns.
 const BEATS: Program = Program { name: "Beats", about: "two functions that take turns", groups: &["Even", "Odd"] };
-/// Microseconds of a turn: half the sampling interval and the whole of it, half a tick of the kernel and the whole of it.
+/// Microseconds of a turn: half the sampling interval and the whole of it, half a tick of the
+/// kernel and the whole of it.
 const TURNS: [usize; 4] = [500, 1_000, 2_000, 4_000];
 /// CPU time of a run of `Beats` for each of the rounds of a plan, microseconds.
 const BEATS_US: usize = 4_000;
@@ -89,7 +91,8 @@ fn print_engine(
         let (truth, found) = (spread_of(bare, |b| b.shares[g]), spread_of(list, |shown| shown.shares[g]));
         let (low, high) = share_bounds(found.median / 100.0, samples as u64);
         let met = is_met(truth, found, (100.0 * low, 100.0 * high));
-        // Timers go off at the kernel's ticks, whatever one does, and these programs take turns in step with them.
+        // Timers go off at the kernel's ticks, whatever one does, and these programs take turns in
+        // step with them.
         let in_step = engine == SamplingEngine::Timer && program.name == BEATS.name;
         // Where others have the processors, what they leave decides what a share is.
         missed += usize::from(!met && !loaded && !in_step);
@@ -112,7 +115,8 @@ fn print_engine(
     missed
 }
 
-/// Whether what is shown is near the truth, or the truth within the bounds that are stated; all in percent.
+/// Whether what is shown is near the truth, or the truth within the bounds that are stated; all in
+/// percent.
 fn is_met(truth: Spread, shown: Spread, (low, high): (f64, f64)) -> bool {
     let is_near = (shown.median - truth.median).abs() <= LIMIT + truth.width();
     is_near || (low <= truth.median && truth.median <= high)

@@ -1,5 +1,6 @@
-//! Shares of CPU time of groups of functions that call, and wait, in very different ways. CPU time, because on a busy
-//! machine the wall time of a program says more about the others than about itself.
+//! Shares of CPU time of groups of functions that call, and wait, in very different ways. CPU time,
+//! because on a busy machine the wall time of a program says more about the others than about
+//! itself.
 
 use clrscope_analysis::{Query, functions};
 use clrscope_recording::model::{HookCost, Process};
@@ -181,9 +182,10 @@ fn print_clock(
     missed
 }
 
-/// Times of single runs beside the truth. That is what the program itself measured in the same run, hooks included; without the
-/// profiler it is what the bare runs took, at the pace of the same run: processors are slower where others want them and their
-/// caches. `Lone` makes no calls and shows the pace. Bare runs differ among themselves: the middle half of them counts.
+/// Times of single runs next to the truth. That is what the program itself measured in the same
+/// run, hooks included; without the profiler it is what the bare runs took, at the pace of the same
+/// run: processors are slower where others want them and their caches. `Lone` makes no calls and
+/// shows the pace. Bare runs differ among themselves: the middle half of them counts.
 fn bounded(program: &Program, bare: &[Truth], list: &[Reported]) -> Vec<Bounded> {
     let lone = program.groups.len() - 1;
     let rows = list.iter().flat_map(|r| (0..=lone).map(move |g| (r, g)));

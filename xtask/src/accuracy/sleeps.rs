@@ -7,7 +7,8 @@ use super::page::Page;
 use crate::agents::under_agent;
 use crate::measured::run as run_measured;
 
-/// A clock may be this much short of what the program slept or worked: samples come each millisecond.
+/// A clock may be this much short of what the program slept or worked: samples come each
+/// millisecond.
 const LEAST: f64 = 0.95;
 /// CPU time that a sleep may show: the calls around it are compiled and run.
 const IDLE_MS: f64 = 60.0;

@@ -46,7 +46,8 @@ pub(super) fn flow(bench: &Bench, runs: usize) -> Result<Line, String> {
     ))
 }
 
-/// Time and memory to open a recording of a thousand megabytes, by the recording crate's own example.
+/// Time and memory to open a recording of a thousand megabytes, by the recording crate's own
+/// example.
 pub(super) fn open() -> Result<Line, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let path = folder.path().join("large.clrs.d");

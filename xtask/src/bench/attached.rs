@@ -48,8 +48,8 @@ pub(super) fn speed_after(bench: &Bench, runs: usize) -> Result<Line, String> {
     after(bench, runs, ("attach", "libraries, time after detach / before"), &[])
 }
 
-/// Time of the work after probes are gone over that before they came: of methods of the program, and of one of the framework that it calls
-/// all the time.
+/// Time of the work after probes are gone over that before they came: of methods of the program,
+/// and of one of the framework that it calls all the time.
 pub(super) fn speed_after_probes(bench: &Bench, runs: usize) -> Result<Line, String> {
     let probes = ["--probe", "[Library]*", "--probe", "[System.Private.CoreLib]System.String::Concat"];
     after(bench, runs, ("P13", "libraries, time after all of its methods had probes / before"), &probes)
@@ -108,13 +108,14 @@ impl Paced {
         let (sender, paces) = channel();
         thread::spawn(move || {
             let numbers = output.lines().map_while(Result::ok).filter_map(|line| line.parse().ok());
-            // Whoever has seen enough listens no more.
+            // A receiver that has seen enough listens no more.
             numbers.take_while(|&pace| sender.send(pace).is_ok()).for_each(drop);
         });
         Ok(Self { child, paces })
     }
 
-    /// Paces that the program says in so much time from now on; what it has said before is forgotten.
+    /// Paces that the program says in so much time from now on; what it has said before is
+    /// forgotten.
     fn paces(&self, time: Duration) -> Vec<f64> {
         self.paces.try_iter().for_each(drop);
         let end = Instant::now() + time;

@@ -16,7 +16,7 @@ struct Recorded {
     most_ns: Option<f64>,
 }
 
-/// Lines of the report: what an await that waits costs beside the bare one.
+/// Lines of the report: what an await that waits costs compared with the bare one.
 pub(super) fn price_of_an_await(bench: &Bench, pairs: usize) -> Result<Vec<Line>, String> {
     let recorded = [
         Recorded { what: "without its path", under: Agent("awaits"), most_ns: Some(60.0) },
@@ -26,7 +26,7 @@ pub(super) fn price_of_an_await(bench: &Bench, pairs: usize) -> Result<Vec<Line>
     prices(bench, pairs, ("awaits", "an await that waits"), Program::Awaits(10_000), &recorded)
 }
 
-/// Lines of the report: what a contended acquisition costs beside the bare one.
+/// Lines of the report: what a contended acquisition costs compared with the bare one.
 pub(super) fn price_of_a_contended_lock(bench: &Bench, pairs: usize) -> Result<Vec<Line>, String> {
     let recorded = [
         Recorded { what: "most without their stacks", under: Agent("locks"), most_ns: Some(200.0) },

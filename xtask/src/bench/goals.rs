@@ -1,4 +1,4 @@
-//! The goals that are ratios of two runs, and what else is measured the same way beside them.
+//! The goals that are ratios of two runs, and other figures that are measured the same way.
 
 use super::programs::Program::{
     self, Beside, Callees, Collects, Compiler, CompilerUntiered, Hello, Library, Numbers, Quiet, Throws, Tiny,
@@ -59,7 +59,8 @@ const fn framework(what: &'static str, which: &'static str) -> Goal {
     goal("framework", what, Tiny(100), Framework(which), EmptyHooks, Limit::None)
 }
 
-/// Samples beside threads that do nothing: whoever stops all threads for each sample pays for each of these.
+/// Samples next to threads that do nothing: a sampler that stops all threads for each sample pays
+/// for each of these.
 const fn beside(what: &'static str, threads: u32, subject: Under, limit: Limit) -> Goal {
     goal("P4", what, Beside(1_500, threads), subject, Bare, limit)
 }

@@ -1,4 +1,5 @@
-//! Snapshots of large heaps: how long a program stands still for one, how fast it is written, and what its analysis takes.
+//! Snapshots of large heaps: how long a program stands still for one, how fast it is written, and
+//! what its analysis takes.
 
 use std::ffi::OsStr;
 use std::process::Command;
@@ -27,7 +28,8 @@ struct Analysis {
     user: Duration,
 }
 
-/// Time and memory of retained sizes by type, by the analysis crate's own example on a heap of its own.
+/// Time and memory of retained sizes by type, by the analysis crate's own example on a heap of its
+/// own.
 pub(super) fn analysis(runs: usize) -> Result<Line, String> {
     let runs = (0..runs).map(|_| analyse(OsStr::new(&GOAL.to_string()))).collect::<Result<Vec<_>, _>>()?;
     let seconds = Spread::from_values(&runs.iter().map(|run| run.seconds).collect::<Vec<_>>());

@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: what profiling costs, as ratios of interleaved runs, into `docs/benchmarks.md`.
+//! `cargo xtask bench`: what profiling costs, as ratios of interleaved runs, into
+//! `docs/benchmarks.md`.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -11,7 +12,7 @@
 //! | [`requests`] | the price of a request |
 //! | [`probes`] | the price of a probed call |
 //! | [`view`] | served pages of a large recording |
-//! | [`suite`] | tests with coverage, beside other collectors |
+//! | [`suite`] | tests with coverage, compared with other collectors |
 //! | [`programs`] | the programs and what they run under |
 //! | [`source`] | text for the compiler |
 //! | [`series`] | interleaved pairs |
@@ -44,7 +45,8 @@ use crate::agents::newest_runtime;
 
 const USAGE: &str = "usage: cargo xtask bench [--only P1,P2,...] [--pairs N] [--no-file]";
 
-/// A measurement that is no ratio of [`GOALS`]: what it is asked for by, and the lines of the report that it makes.
+/// A measurement that is no ratio of [`GOALS`]: what it is asked for by, and the lines of the
+/// report that it makes.
 type Absolute = (&'static str, fn(&Bench, &Plan) -> Result<Vec<Line>, String>);
 
 const ABSOLUTE: [Absolute; 18] = [
@@ -79,7 +81,8 @@ struct Plan {
 /// Measures and writes.
 ///
 /// # Errors
-/// A sentence for a usage error or a run that failed. A missed goal is no error: the report says so.
+/// A sentence for a usage error or a run that failed. A missed goal is no error: the report says
+/// so.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let plan = parse(arguments)?;
     let bench = Bench::new(newest_runtime()?)?;
@@ -189,7 +192,8 @@ impl Plan {
     }
 }
 
-/// Whether a goal is met, where it is one; `first` is the ratio of the first comparison with its id.
+/// Whether a goal is met, where it is one; `first` is the ratio of the first comparison with its
+/// id.
 fn verdict(limit: Limit, series: &series::Series, first: f64) -> &'static str {
     let met = match limit {
         Limit::OfFirst(times) => series.ratio.median <= times * first,

@@ -1,5 +1,5 @@
-//! `docs/benchmarks.md`: tables whose lines belong to goals, so that what is measured of one goal replaces that and nothing else,
-//! and below them what was measured by hand, which stays.
+//! `docs/benchmarks.md`: tables whose lines belong to goals, so that what is measured of one goal
+//! replaces that and nothing else, and below them what was measured by hand, which stays.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -8,7 +8,8 @@ use crate::measured::run;
 
 /// Rounds of half a million calls.
 const ROUNDS: u32 = 100;
-/// Goals of P13 in nanoseconds: a call that is counted and no more, and one with time and histogram beside two clock reads.
+/// Goals of P13 in nanoseconds: a call that is counted and no more, and one with time and histogram
+/// on top of two clock reads.
 const COUNTED_NS: f64 = 5.0;
 const TIMED_NS: f64 = 30.0;
 

@@ -36,7 +36,8 @@ pub(super) enum Under {
     Agent(&'static str),
     /// The sampler of the runtime's own event pipe, 200 Hz.
     EventPipe,
-    /// Events of the runtime's own event pipe that `dotnet-trace` collects with its profile `gc-verbose`.
+    /// Events of the runtime's own event pipe that `dotnet-trace` collects with its profile
+    /// `gc-verbose`.
     GcVerbose,
     /// Events of the runtime's own event pipe about contended locks.
     Contentions,
@@ -71,40 +72,44 @@ impl Requests {
 pub(super) enum Program {
     /// A recursion of tiny functions, so many rounds of half a million calls.
     Tiny(u32),
-    /// One caller with so many callees, called in turn until so many calls are made; each compiled once and for all.
+    /// One caller with so many callees, called in turn until so many calls are made; each compiled
+    /// once and for all.
     Callees(u32, u32),
     /// So many thousand awaits that wait, and go on at once.
     Awaits(u32),
     /// So many thousand acquisitions of a contended lock, on one processor so that no thread spins.
     Contends(u32),
-    /// So many thousand requests, one after another, on one processor: on two, what a request takes depends on where
-    /// threads wake up.
+    /// So many thousand requests, one after another, on one processor: on two, what a request takes
+    /// depends on where threads wake up.
     Requests(Requests, u32),
     /// A program that ends at once.
     Hello,
-    /// Threads, this many, that make a few calls and wait; prints the bytes that are in memory then.
+    /// Threads, this many, that make a few calls and wait; prints the bytes that are in memory
+    /// then.
     Threads(u32),
     /// The C# compiler.
     Compiler,
-    /// The C# compiler, with each of its methods compiled once and for all: how much of it is compiled again, with what,
-    /// does not depend on how long the run takes.
+    /// The C# compiler, with each of its methods compiled once and for all: how much of it is
+    /// compiled again, with what, does not depend on how long the run takes.
     CompilerUntiered,
     /// Framework libraries, so many rounds.
     Library(u32),
-    /// Framework libraries, so many rounds, beside so many threads that do nothing; says how long the rounds took.
+    /// Framework libraries, so many rounds, next to so many threads that do nothing; says how long
+    /// the rounds took.
     Beside(u32, u32),
     /// Framework libraries for ever; says how long each ten rounds take.
     Pace,
-    /// Allocates so many megabytes, of which some live for a few collections.
+    /// Allocates so many megabytes; some of them live for a few collections.
     Collects(u32),
     /// Keeps so many million objects of several types until it ends.
     Shop(u32),
     /// Throws and catches so often.
     Throws(u32),
-    /// The program of `Throws` without a throw: so many rounds of a thousand calls under `try` and `finally`.
+    /// The program of `Throws` without a throw: so many rounds of a thousand calls under `try` and
+    /// `finally`.
     Quiet(u32),
-    /// A recursion of functions with so many plain numbers, so many rounds; with none of functions that are
-    /// not called `Traced`.
+    /// A recursion of functions with so many plain numbers, so many rounds; with none of functions
+    /// that are not called `Traced`.
     Numbers(u32, u32),
 }
 
@@ -268,8 +273,8 @@ impl Bench {
         command.args(["-target:exe", "-langversion:12", "-nowarn:CS1998,CS8600,CS9236"]);
         command.args(sdk.reference_assemblies().iter().map(|file| format!("-reference:{}", file.display())));
         command.arg(format!("-out:{}", self.compiled.display())).arg("Dense.cs").current_dir(self.folder.path());
-        // On a busy machine the pool makes more threads, each with a tree of its own: always the same number, so that
-        // runs compare.
+        // On a busy machine the pool makes more threads, each with a tree of its own: always the
+        // same number, so that runs compare.
         command.env("DOTNET_ThreadPool_ForceMaxWorkerThreads", "4");
         Ok(command)
     }

@@ -36,8 +36,8 @@ pub(super) fn memory(bench: &Bench) -> Result<Line, String> {
     Ok(("P17", title, figure, verdict(with - bare <= MOST_MIB)))
 }
 
-/// Lines of the report: CPU time that a request takes more than without the agent, while the program
-/// warms up, with the agent's start, and from then on.
+/// Lines of the report: CPU time that a request takes more than without the agent, while the
+/// program warms up, with the agent's start, and from then on.
 pub(super) fn price_of_a_request(bench: &Bench, pairs: usize) -> Result<Vec<Line>, String> {
     let mut lines = Vec::new();
     for which in [Requests::Served, Requests::Made] {

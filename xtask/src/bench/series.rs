@@ -27,8 +27,8 @@ pub(super) struct Series {
     pub(super) repeated: usize,
 }
 
-/// Runs `subject` and `base` in turn, `pairs` times, and repeats the pairs whose base half was disturbed, at most as
-/// many again.
+/// Runs `subject` and `base` in turn, `pairs` times, and repeats the pairs whose base half was
+/// disturbed, at most as many again.
 ///
 /// # Errors
 /// When a run fails, or when the two print different things.

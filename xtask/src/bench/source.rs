@@ -1,7 +1,8 @@
 //! C# source for the compiler to chew on: dense, valid, and the same for the same seed and size.
 //!
-//! What makes a compiler busy is binding: overloads, generics, lambdas, queries, patterns, interpolation. Each class
-//! holds a handful of methods made from such pieces with names and constants that differ, so nothing is cached away.
+//! What makes a compiler busy is binding: overloads, generics, lambdas, queries, patterns,
+//! interpolation. Each class holds a handful of methods made from such pieces with names and
+//! constants that differ, so nothing is cached away.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,5 @@
-//! A test suite under `dotnet test`: with coverage by us, by coverlet, by Microsoft's collector, and without.
+//! A test suite under `dotnet test`: with coverage by us, by coverlet, by Microsoft's collector,
+//! and without.
 
 use std::fs;
 use std::path::Path;
@@ -16,12 +17,13 @@ use crate::programs::{TEST_PACKAGES, take_packages_of_kit};
 enum Of {
     /// The whole of `dotnet test`.
     Command,
-    /// Time that the test says its own work took, without the start of the host and of the collector.
+    /// Time that the test says its own work took, without the start of the host and of the
+    /// collector.
     Test,
 }
 
-/// Kinds of tests: the title, the filter of `dotnet test`, whose CPU time counts, the most that each of our two ways may take, and the most
-/// pairs. A tight loop takes minutes with coverlet.
+/// Kinds of tests: the title, the filter of `dotnet test`, whose CPU time counts, the most that
+/// each of our two ways may take, and the most pairs. A tight loop takes minutes with coverlet.
 const TESTS: [(&str, &str, Of, [f64; 2], usize); 2] = [
     ("ordinary tests", "FullyQualifiedName~Ordinary", Of::Command, [1.05; 2], usize::MAX),
     ("a tight loop", "FullyQualifiedName~Loop", Of::Test, [2.0, 1.1], 3),
@@ -149,8 +151,8 @@ fn work(folder: &Path) -> Result<f64, String> {
     said.trim().parse().map_err(|_| format!("{}: '{said}' is no number", file.display()))
 }
 
-/// Lines of the report: user CPU time with each collector over that without. None where there is no SDK, or its
-/// packages are not at hand.
+/// Lines of the report: user CPU time with each collector over that without. None where there is no
+/// SDK, or its packages are not at hand.
 pub(super) fn beside_peers(pairs: usize) -> Result<Vec<Line>, String> {
     let Some(sdk) = Sdk::find() else { return Ok(Vec::new()) };
     let folder = scratch();

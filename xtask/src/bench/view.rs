@@ -1,5 +1,5 @@
-//! Served pages of a large recording: how soon the first picture is there, how soon clicks and changes of the tree are answered, what memory
-//! that takes; and its page as a file.
+//! Served pages of a large recording: how soon the first picture is there, how soon clicks and
+//! changes of the tree are answered, what memory that takes; and its page as a file.
 
 use std::cmp::Reverse;
 use std::fs::File;
@@ -19,7 +19,8 @@ use super::absolute::{Line, verdict};
 use crate::measured::{Spread, run};
 
 const SHAPE: Many = Many { samples: 10_000_000, stacks: 1_000_000, threads: 500 };
-/// Goals of P14: the first picture, a click, a change of the tree, memory after all of these, and a page in one file.
+/// Goals of P14: the first picture, a click, a change of the tree, memory after all of these, and a
+/// page in one file.
 const FIRST: Duration = Duration::from_secs(2);
 const CLICK: Duration = Duration::from_millis(100);
 const CHANGE: Duration = Duration::from_millis(300);
@@ -27,10 +28,10 @@ const MEMORY: u64 = 1_000_000_000;
 const FILE_BYTES: u64 = 10_000_000;
 /// Clicks of each kind in one run.
 const CLICKS: u64 = 9;
-/// Time that somebody looks at the first picture before the first click.
+/// Time that the user looks at the first picture before the first click.
 const LOOKED_AT: Duration = Duration::from_secs(20);
 
-/// Lines of the report. Times are by the clock: somebody waits for them.
+/// Lines of the report. Times are by the clock: a user waits for them.
 pub(super) fn of_a_large_recording(runs: usize) -> Result<Vec<Line>, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let file = folder.path().join("large.clrs");
@@ -83,7 +84,8 @@ fn clicks(viewing: &Viewing) -> Result<Vec<Line>, String> {
     kinds.into_iter().map(line).collect()
 }
 
-/// The line of changes of the tree, each kind with several functions: all paths are changed, and none is left out before.
+/// The line of changes of the tree, each kind with several functions: all paths are changed, and
+/// none is left out before.
 fn changes(viewing: &Viewing) -> Result<Line, String> {
     const KINDS: [(&str, &str); 12] = [
         ("focus", "changes=fID"),
@@ -119,7 +121,8 @@ fn changes(viewing: &Viewing) -> Result<Line, String> {
     Ok(("P14", what, figure, verdict(spread.high < CHANGE.as_secs_f64() * 1e3)))
 }
 
-/// Addresses that call the functions of the recording that have most time, those of its roots left out.
+/// Addresses that call the functions of the recording that have most time, those of its roots left
+/// out.
 fn largest_functions() -> Result<Vec<u64>, String> {
     // The same program, for less time.
     let recording = Many { samples: 20_000, stacks: 5_000, threads: 1 }.recording();

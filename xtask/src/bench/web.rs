@@ -1,4 +1,5 @@
-//! A web service under load: requests per second and how long the slowest take, bare and sampled at several rates.
+//! A web service under load: requests per second and how long the slowest take, bare and sampled at
+//! several rates.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -34,7 +35,8 @@ pub(crate) struct Answers {
     p99_ms: f64,
 }
 
-/// Lines of the report; none where there is no runtime for a web service. All kinds of runs are interleaved.
+/// Lines of the report; none where there is no runtime for a web service. All kinds of runs are
+/// interleaved.
 pub(super) fn under_load(runs: usize) -> Result<Vec<Line>, String> {
     let Some(runtime) = runtimes().iter().rev().find(|runtime| runtime.has_web()) else { return Ok(Vec::new()) };
     let mut found: Vec<Vec<Answers>> = vec![Vec::new(); UNDER.len()];

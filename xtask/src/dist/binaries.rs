@@ -36,7 +36,7 @@ impl Binaries {
     /// A sentence or the compiler's words, when they can't be built, or are not as they are to be.
     pub(crate) fn build(target: &Path) -> Result<Self, String> {
         let builder = Builder::prepare(target)?;
-        // Names of functions stay in the agent: a crash in somebody's program must say where.
+        // Names of functions stay in the agent: a crash in a user's program must say where.
         let agent = builder.build("clrscope-agent", "libclrscope_agent.so", "debuginfo", None)?;
         let tool = builder.build("clrscope", "clrscope", "symbols", Some(&agent))?;
         let read = |path: &Path| fs::read(path).map_err(|error| format!("{}: {error}", path.display()));

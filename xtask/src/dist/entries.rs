@@ -1,4 +1,5 @@
-//! Files of packages, written so that the same files are the same bytes: sorted, with one time and one owner.
+//! Files of packages, written so that the same files are the same bytes: sorted, with one time and
+//! one owner.
 
 use std::collections::BTreeSet;
 use std::io::{Cursor, Write};

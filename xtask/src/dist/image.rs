@@ -1,4 +1,5 @@
-//! The image: one layer with tool and agent, as an archive in the layout of the Open Container Initiative.
+//! The image: one layer with tool and agent, as an archive in the layout of the Open Container
+//! Initiative.
 //!
 //! Nothing else is in it: other images take files out of it, and Kubernetes mounts it as a volume.
 //! The formats are those of the image specification 1.1 (`image-layout.md`, `config.md`,

@@ -1,6 +1,8 @@
-//! `cargo xtask dist`: the files of a release, the same bytes whenever they are made of the same sources.
+//! `cargo xtask dist`: the files of a release, the same bytes whenever they are made of the same
+//! sources.
 //!
-//! 1. [`binaries`] builds agent and tool for glibc 2.17, and checks what they need and what they say.
+//! 1. [`binaries`] builds agent and tool for glibc 2.17, and checks what they need and what they
+//!    say.
 //! 2. [`tarball`], [`dotnet_tool`] and [`image`] lay them out, as [`entries`] that are written in
 //!    one order, with one time and one owner.
 //! 3. `SHA256SUMS` has the sums of all files.

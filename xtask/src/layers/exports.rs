@@ -11,8 +11,8 @@ struct Export {
     to: Module,
 }
 
-/// Items that can be reached by two public paths: an item of a public module that another one exports as well, and an item that
-/// two export.
+/// Items that can be reached by two public paths: an item of a public module that another one
+/// exports as well, and an item that two export.
 pub(super) fn twice(modules: &Modules) -> Vec<String> {
     let exports: Vec<Export> = modules.exports().collect();
     let public = public_modules(&exports);
@@ -63,7 +63,8 @@ fn list(paths: &BTreeSet<Module>) -> String {
 }
 
 impl Modules {
-    /// Exports of the modules of this crate, of things of this crate. All of a module's names have the name `*`.
+    /// Exports of the modules of this crate, of things of this crate. All of a module's names have
+    /// the name `*`.
     fn exports(&self) -> impl Iterator<Item = Export> {
         self.sources().flat_map(move |(module, source)| {
             source.exports.iter().filter_map(move |(inline, name, path)| {

@@ -1,9 +1,9 @@
 //! `cargo xtask layers`: crates and modules use only what is below them, as `layers.toml` says.
 //!
-//! The file lists the crates, lowest first, with the crates that each may use, and the levels of a crate's
-//! modules, lowest first. Modules of one level may use each other in one direction; circles are errors
-//! everywhere, deeper down as well. What only tests use doesn't count. Public items of the framework, which is
-//! made for others, have one public path each.
+//! The file lists the crates, lowest first, with the crates that each may use, and the levels of a
+//! crate's modules, lowest first. Modules of one level may use each other in one direction; circles
+//! are errors everywhere, deeper down as well. What only tests use doesn't count. Public items of
+//! the framework, which is made for others, have one public path each.
 
 mod exports;
 mod modules;
@@ -129,7 +129,8 @@ fn wrong_levels(within: &str, levels: &[Vec<String>], uses: &Uses) -> Vec<String
     wrong
 }
 
-/// Our own crates that are built into the tool, its tests and xtask, with those that each uses, its tests left out.
+/// Our own crates that are built into the tool, its tests and xtask, with those that each uses, its
+/// tests left out.
 fn dependencies() -> Result<BTreeMap<String, BTreeSet<String>>, String> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);

@@ -9,7 +9,7 @@ use super::source::Source;
 /// The path of a module in its crate; empty for the crate's root.
 pub(super) type Module = Vec<String>;
 
-/// Modules of one folder: each with those beside it that it uses, and where it does.
+/// Modules of one folder: each with its siblings that it uses, and where it does.
 pub(super) type Uses = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
 /// Names are followed through so many re-exports.
@@ -22,8 +22,8 @@ pub(super) struct Modules {
 }
 
 impl Modules {
-    /// Reads the sources in a crate's folder `src`. A `main.rs` beside a `lib.rs` is a crate of its own and left out,
-    /// and so are modules called `tests`.
+    /// Reads the sources in a crate's folder `src`. A `main.rs` next to a `lib.rs` is a crate of
+    /// its own and left out, and so are modules called `tests`.
     ///
     /// # Errors
     /// A sentence when a file can't be read.
@@ -66,7 +66,8 @@ impl Modules {
         self.sources.iter()
     }
 
-    /// For each module with modules of its own (the crate's root: the empty path), which of these use which.
+    /// For each module with modules of its own (the crate's root: the empty path), which of these
+    /// use which.
     pub(super) fn uses(&self) -> BTreeMap<Module, Uses> {
         let mut all: BTreeMap<Module, Uses> = BTreeMap::new();
         for module in self.sources.keys().filter(|module| !module.is_empty()) {
@@ -168,7 +169,8 @@ pub(super) fn circles(uses: &Uses) -> Vec<Vec<String>> {
     found
 }
 
-/// The modules in levels from below: each uses only modules of lower levels, and of its own level those that use it.
+/// The modules in levels from below: each uses only modules of lower levels, and of its own level
+/// those that use it.
 pub(super) fn levels(uses: &Uses) -> Vec<Vec<String>> {
     let circles = circles(uses);
     let together =

@@ -6,13 +6,15 @@ type Word = String;
 /// References of a module's code to other modules, tests left out.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Source {
-    /// Paths that begin with `crate`, `self` or `super`, each with the inline module that it stands in.
+    /// Paths that begin with `crate`, `self` or `super`, each with the inline module that it stands
+    /// in.
     pub(super) paths: Vec<(Vec<Word>, Vec<Word>)>,
     /// Imports by `use`: the name here, and the path; `*` for all of a module's names.
     pub(super) imports: Vec<(Word, Vec<Word>)>,
     /// Names of the items that are defined here.
     pub(super) defines: Vec<Word>,
-    /// Exports by `pub use` and `pub mod`: the inline module, the name, and the path; no path for a module of its own.
+    /// Exports by `pub use` and `pub mod`: the inline module, the name, and the path; no path for a
+    /// module of its own.
     pub(super) exports: Vec<(Vec<Word>, Word, Vec<Word>)>,
 }
 

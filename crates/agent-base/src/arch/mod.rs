@@ -1,7 +1,7 @@
-//! Processors: a module for each, of which the target's is re-exported.
+//! Processors: one module for each; the target's is re-exported.
 //!
-//! Instruments and services keep what only they need of it in folders `arch` of their own. `clr-profiler` refuses, with a
-//! sentence, to be built for processors that have no such modules.
+//! Instruments and services keep what only they need of it in folders `arch` of their own.
+//! `clr-profiler` refuses, with a sentence, to be built for processors that have no such modules.
 
 #[cfg(target_arch = "x86_64")]
 pub mod x86_64;

@@ -1,6 +1,7 @@
 //! Values of an event, in the order in which the runtime packs them.
 
-/// Walks the bytes of an event. Every read answers `None` behind the end: newer runtimes add fields, older ones lack some.
+/// Walks the bytes of an event. Every read answers `None` behind the end: newer runtimes add
+/// fields, older ones lack some.
 #[derive(Debug, Clone, Copy)]
 pub struct Fields<'a>(&'a [u8]);
 
@@ -48,7 +49,8 @@ impl<'a> Fields<'a> {
         Some(taken)
     }
 
-    /// Units of the next text, which is UTF-16 with a zero at its end. `None` where the zero is missing.
+    /// Units of the next text, which is UTF-16 with a zero at its end. `None` where the zero is
+    /// missing.
     pub fn text(&mut self) -> Option<impl Iterator<Item = u16> + Clone + use<'a>> {
         let (units, _) = self.0.as_chunks::<2>();
         let length = units.iter().position(|unit| *unit == [0, 0])?;

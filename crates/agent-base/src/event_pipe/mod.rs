@@ -2,17 +2,19 @@
 //! instruments share: one of what they ask for when they start, and further ones of what they
 //! [ask for later](EventPipe::want_more).
 //!
-//! An instrument [asks](EventPipe::want) for a provider when it starts, lets the session [begin](EventPipe::begin), and takes its
-//! events out of the callback `event_pipe_event_delivered`: [`of_runtime`](EventPipe::of_runtime) says which are the runtime's, by
-//! number and version, with their [`Fields`]. The callback runs on the thread that raises the event, during collections too:
-//! nothing may wait there, and the runtime may be asked for nothing but what is safe at that place.
+//! An instrument [asks](EventPipe::want) for a provider when it starts, lets the session
+//! [begin](EventPipe::begin), and takes its events out of the callback
+//! `event_pipe_event_delivered`: [`of_runtime`](EventPipe::of_runtime) says which are the
+//! runtime's, by number and version, with their [`Fields`]. The callback runs on the thread that
+//! raises the event, during collections too: nothing may wait there, and the runtime may be asked
+//! for nothing but what is safe at that place.
 //!
 //! A session delivers what any instrument wants, so others' events arrive as well: instruments look
 //! at the provider and the number of an event. An event that several sessions ask for is delivered
 //! once for each of them.
 //!
-//! Sessions are started and stopped on a thread of the agent's own that ends with that: the runtime refuses sessions in
-//! `Initialize`, and none may be open when an attached agent leaves.
+//! Sessions are started and stopped on a thread of the agent's own that ends with that: the runtime
+//! refuses sessions in `Initialize`, and none may be open when an attached agent leaves.
 
 mod fields;
 
@@ -36,8 +38,8 @@ pub const RUNTIME_PRIVATE: &str = "Microsoft-Windows-DotNETRuntimePrivate";
 
 /// The event source by which a program marks parts of its recording.
 pub const MARKS: &str = "clrscope";
-/// The event source of xUnit, which says when a test begins and ends (`TestEventSource` of xUnit 2 and
-/// 3).
+/// The event source of xUnit, which says when a test begins and ends (`TestEventSource` of xUnit 2
+/// and 3).
 pub const XUNIT: &str = "xUnit.TestEventSource";
 
 /// Providers that events are looked for of.
@@ -45,7 +47,8 @@ const KNOWN: [&str; 4] = [RUNTIME, RUNTIME_PRIVATE, MARKS, XUNIT];
 
 /// Keyword of randomly sampled allocations (.NET 10 and later).
 pub const SAMPLED_ALLOCATIONS: u64 = 0x800_0000_0000;
-/// Keyword of collections, and of the tick that comes with each 100 KiB at the level [`level::VERBOSE`].
+/// Keyword of collections, and of the tick that comes with each 100 KiB at the level
+/// [`level::VERBOSE`].
 pub const COLLECTIONS: u64 = 1;
 
 /// Levels of events: a session delivers what is at most as verbose.
@@ -105,7 +108,7 @@ pub struct EventPipe {
 }
 
 impl EventPipe {
-    /// Sessions of their own, beside those that instruments [share](SharedEventPipe).
+    /// Sessions of their own, in addition to those that instruments [share](SharedEventPipe).
     pub fn new(info: &ProfilerInfo, writer: &'static ProcessWriter) -> Self {
         Self {
             info: info.clone(),
@@ -120,8 +123,9 @@ impl EventPipe {
         }
     }
 
-    /// Events of a provider are wanted: those with any of these keywords, up to this level. Before [`begin`](Self::begin). What
-    /// several instruments want of one provider is delivered together, up to the highest level of any.
+    /// Events of a provider are wanted: those with any of these keywords, up to this level. Before
+    /// [`begin`](Self::begin). What several instruments want of one provider is delivered together,
+    /// up to the highest level of any.
     pub fn want(&self, provider: &str, keywords: u64, level: u32) {
         self.want_with(ProviderConfig { name: provider.to_owned(), keywords, level, filter: None });
     }
@@ -170,8 +174,8 @@ impl EventPipe {
         Events::EVENT_PIPE
     }
 
-    /// Begins the session as soon as the runtime is up, with all that was asked for by then. For the instruments'
-    /// `begins`, as often as one likes.
+    /// Begins the session as soon as the runtime is up, with all that was asked for by then. For
+    /// the instruments' `begins`, as often as one likes.
     pub fn begin(&'static self) {
         self.is_wanted.store(true, Ordering::Release);
         self.settle();
@@ -261,7 +265,7 @@ impl EventPipe {
                 self.change();
             }
             drop(changed);
-            // Whoever wanted something else meanwhile relied on this thread.
+            // A caller that wanted something else meanwhile relied on this thread.
             if self.is_settled() || self.is_changing.swap(true, Ordering::AcqRel) {
                 return;
             }
@@ -328,8 +332,9 @@ impl EventPipe {
         log(Level::Info, || format!("a session of events is over: {stopped:?}"));
     }
 
-    /// A session with sampled allocations silences the allocation ticks of all others, the program's own listeners among them, also when
-    /// it is over (.NET 10; measured). Any session that comes after it brings them back.
+    /// A session with sampled allocations silences the allocation ticks of all others, the
+    /// program's own listeners among them, also when it is over (.NET 10; measured). Any session
+    /// that comes after it brings them back.
     fn bring_ticks_back(&self) {
         let silences = |config: &ProviderConfig| config.name == RUNTIME && config.keywords & SAMPLED_ALLOCATIONS != 0;
         if !lock(&self.wanted).iter().any(silences) {

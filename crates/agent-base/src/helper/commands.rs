@@ -1,4 +1,5 @@
-//! Commands from outside while the program runs: carried out one after another, each with an answer.
+//! Commands from outside while the program runs: carried out one after another, each with an
+//! answer.
 
 use std::sync::atomic::Ordering;
 

@@ -1,8 +1,8 @@
 //! The agent's own thread: keeps space ahead of need, stores heartbeats, and runs what the
 //! instruments want done regularly.
 //!
-//! The thread blocks all signals, so the program's handlers never run on it and SIGXFSZ from a file size
-//! limit stays pending instead of killing somebody's process.
+//! The thread blocks all signals, so the program's handlers never run on it and SIGXFSZ from a file
+//! size limit stays pending instead of killing the process.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -33,26 +33,29 @@ use rounds::Helper;
 /// Time that a request to stop recording or start it again waits for its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Work to be done regularly. Runs on the helper thread: may allocate and wait for the disk, must not call the runtime.
+/// Work to be done regularly. Runs on the helper thread: may allocate and wait for the disk, must
+/// not call the runtime.
 #[expect(unused_variables, reason = "the defaults ignore what they are given; the names are documentation")]
 pub trait Task: Send {
     /// At each interval.
     fn tick(&mut self, now_ns: u64) {}
     /// About fifty times a second.
     fn slow_tick(&mut self, now_ns: u64) {}
-    /// The program ends: what was put off is done now. After [`tick`](Self::tick), in each of the last rounds.
+    /// The program ends: what was put off is done now. After [`tick`](Self::tick), in each of the
+    /// last rounds.
     fn end(&mut self) {}
     /// Write out what lies in private memory.
     fn write_out(&mut self) {}
     /// The recording so far is about to be copied: what is known in the process alone is written
     /// down.
     fn get_ready_for_copy(&mut self) {}
-    /// Recording stops while the process goes on; called until it answers true, and now and then after that.
+    /// Recording stops while the process goes on; called until it answers true, and now and then
+    /// after that.
     fn stop(&mut self) -> bool {
         true
     }
-    /// A command from outside that is for an instrument; whether it is for this one, which begins to carry it out. What becomes of
-    /// it says [`answer`](Self::answer).
+    /// A command from outside that is for an instrument; whether it is for this one, which begins
+    /// to carry it out. What becomes of it says [`answer`](Self::answer).
     fn begins(&mut self, command: &Command) -> bool {
         false
     }
@@ -60,19 +63,19 @@ pub trait Task: Send {
     fn answer(&self) -> Option<Answer> {
         Some(Answer::Failed)
     }
-    /// The recording is about to end while the process goes on; called until it answers true, and then tasks
-    /// [stop](Self::stop).
+    /// The recording is about to end while the process goes on; called until it answers true, and
+    /// then tasks [stop](Self::stop).
     fn finish(&mut self) -> bool {
         true
     }
-    /// The recording is over, every task has [stopped](Self::stop) and none starts again, while the process goes on: what was changed of the program's
-    /// code is changed back. Called until it answers true. Who asks the runtime for that does so on a thread that the runtime
-    /// knows.
+    /// The recording is over, every task has [stopped](Self::stop) and none starts again, while the
+    /// process goes on: what was changed of the program's code is changed back. Called until it
+    /// answers true. Who asks the runtime for that does so on a thread that the runtime knows.
     fn undo(&mut self) -> bool {
         true
     }
-    /// A boundary between parts of the recording: notes what was gained since the last one, a step at each call, of less than a
-    /// millisecond.
+    /// A boundary between parts of the recording: notes what was gained since the last one, a step
+    /// at each call, of less than a millisecond.
     fn gains(&mut self) -> Gains {
         Gains::Noted(0)
     }
@@ -80,13 +83,15 @@ pub trait Task: Send {
     fn has_gains(&self) -> bool {
         false
     }
-    /// Recording is about to start again after [`stop`](Self::stop): what was known of threads is out of date.
+    /// Recording is about to start again after [`stop`](Self::stop): what was known of threads is
+    /// out of date.
     fn start_again(&mut self, now_ns: u64) {}
 }
 
 /// Way in which an attached agent leaves when the recording is over.
 pub trait Detach: Send + Sync {
-    /// Whether nobody waits for the recording any more. Looks into the file system now and then, so for the helper thread.
+    /// Whether nothing waits for the recording any more. Looks into the file system now and then,
+    /// so for the helper thread.
     fn is_abandoned(&self, now_ns: u64) -> bool;
     /// The runtime has refused the setup.
     fn was_refused(&self);
@@ -100,7 +105,8 @@ pub trait Detach: Send + Sync {
 pub enum Gains {
     /// There is more to note.
     More,
-    /// All is noted, under this number; 0 where there is nothing that events and their times don't tell, or no room for it.
+    /// All is noted, under this number; 0 where there is nothing that events and their times don't
+    /// tell, or no room for it.
     Noted(u32),
 }
 
@@ -147,7 +153,8 @@ impl HelperHandle {
         self.0.gone.load(Ordering::Acquire)
     }
 
-    /// The program ends: waits until the thread has made one more whole round, with all that was put off, but not longer than `most`.
+    /// The program ends: waits until the thread has made one more whole round, with all that was
+    /// put off, but not longer than `most`.
     pub fn wait_for_last_round(&self, most: Duration) {
         self.0.is_ending.store(true, Ordering::Release);
         let target = self.0.rounds.load(Ordering::Acquire) + 2;
@@ -183,7 +190,8 @@ impl HelperHandle {
         is_so() && !self.is_gone()
     }
 
-    /// Starts the thread. With a delay nothing is recorded from when this returns until the delay is over.
+    /// Starts the thread. With a delay nothing is recorded from when this returns until the delay
+    /// is over.
     ///
     /// # Errors
     /// When the system has no thread to give.
@@ -206,7 +214,8 @@ impl HelperHandle {
         self.0.marks.begin(delay_ends.is_none(), tasks.iter().any(|task| task.has_gains()));
         let mut helper = Helper::new(writer, tasks, link, (delay_ends, schedule.duration));
         let builder = std::thread::Builder::new().name("clrscope".into()).stack_size(512 << 10);
-        // Signals are blocked before the thread exists, so that not even its first instruction gets one.
+        // Signals are blocked before the thread exists, so that not even its first instruction gets
+        // one.
         let mask = signals::block();
         let spawned = builder.spawn(move || helper.run(interval));
         signals::restore(&mask);
@@ -216,12 +225,14 @@ impl HelperHandle {
         Ok(())
     }
 
-    /// Says how the agent leaves when the recording is over, instead of staying. Before [`start`](Self::start).
+    /// Says how the agent leaves when the recording is over, instead of staying. Before
+    /// [`start`](Self::start).
     pub fn set_detachment(&self, detachment: Box<dyn Detach>) {
         let _ = self.0.detachment.set(detachment);
     }
 
-    /// An attached agent has done what comes first, such as to give methods probes: from now on the recording lasts as long as was asked for.
+    /// An attached agent has done what comes first, such as to give methods probes: from now on the
+    /// recording lasts as long as was asked for.
     pub fn has_attached(&self) {
         self.0.is_attached.store(true, Ordering::Release);
     }

@@ -42,7 +42,8 @@ pub(super) struct Helper {
 }
 
 impl Helper {
-    /// A thread with this work; the times are those at which recording begins, where that is not at once, and how long it goes on.
+    /// A thread with this work; the times are those at which recording begins, where that is not at
+    /// once, and how long it goes on.
     pub(super) fn new(
         writer: &'static ProcessWriter,
         tasks: Vec<Box<dyn Task>>,
@@ -118,8 +119,8 @@ impl Helper {
         }
         if self.link.is_ending.load(Ordering::Acquire) {
             self.tasks.iter_mut().for_each(|task| task.end());
-            // The recording lasts up to here: what was recorded since the last sign would lie behind
-            // its end, and behind that of its last part.
+            // The recording lasts up to here: what was recorded since the last sign would lie
+            // behind its end, and behind that of its last part.
             self.give_sign(monotonic_ns());
         }
         // At once: a program that is refused space may be about to end.
@@ -176,7 +177,8 @@ impl Helper {
         for task in &mut self.tasks {
             task.write_out();
         }
-        // A failed write is tried again at the next round; data that is never written shows as missing.
+        // A failed write is tried again at the next round; data that is never written shows as
+        // missing.
         let _ = self.writer.log().segment().write_out();
         let _ = self.writer.state().segment().write_out();
         let _ = self.writer.threads().segment().write_out();
@@ -189,8 +191,8 @@ impl Helper {
     }
 }
 
-/// Pauses between half and one and a half of an interval, in no order: samples at regular intervals would see a
-/// program that repeats itself always at the same place.
+/// Pauses between half and one and a half of an interval, in no order: samples at regular intervals
+/// would see a program that repeats itself always at the same place.
 struct Pauses {
     interval: Duration,
     state: u64,

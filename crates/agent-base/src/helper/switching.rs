@@ -1,4 +1,5 @@
-//! Recording stops for now, starts again, and ends, while the process goes on; boundaries between parts of it.
+//! Recording stops for now, starts again, and ends, while the process goes on; boundaries between
+//! parts of it.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -43,7 +44,8 @@ impl Helper {
         self.writer.part_boundary(&PartBoundary { mono_ns, kind, name, number });
     }
 
-    /// Notes what all tasks gained since the last boundary; where recording goes on, in turn with the thread's other work.
+    /// Notes what all tasks gained since the last boundary; where recording goes on, in turn with
+    /// the thread's other work.
     fn note_gains(&mut self, goes_on: bool) -> u32 {
         let mut number = 0;
         for at in 0..self.tasks.len() {
@@ -156,8 +158,8 @@ impl Helper {
         self.tasks.iter_mut().all(|task| task.undo())
     }
 
-    /// Ends the recording while the process goes on: until every thread's hooks are off, and sees to it that they stay
-    /// so.
+    /// Ends the recording while the process goes on: until every thread's hooks are off, and sees
+    /// to it that they stay so.
     pub(super) fn stop(&mut self) {
         log(Level::Info, || "recording ends: every thread's hooks are switched off".to_owned());
         self.link.marks.take(false);
@@ -174,7 +176,8 @@ impl Helper {
         loop {
             let done = self.stop_tasks();
             if done && !self.link.gone.swap(true, Ordering::AcqRel) {
-                // Only now: whoever finds this in the recording may count on nothing being added.
+                // Only now: a reader that finds this in the recording may count on nothing being
+                // added.
                 self.writer.state().lose(LossReason::Stopped, 1, monotonic_ns());
                 self.write_out();
                 self.writer.state().stopped();
@@ -184,8 +187,8 @@ impl Helper {
             if done && self.undo_tasks() && self.link.detachment.get().is_some_and(|detachment| detachment.request()) {
                 return;
             }
-            // For ever: a thread that was preempted in the middle of a hook, for however long, stores where it
-            // stood when it goes on, and would record again.
+            // For ever: a thread that was preempted in the middle of a hook, for however long,
+            // stores where it stood when it goes on, and would record again.
             std::thread::park_timeout(pause);
             if done {
                 pause = (pause * 2).min(WATCH);

@@ -1,12 +1,13 @@
-//! Fields that the agent keeps of each thread for its hooks: in the thread's record, where the format leaves room to the writer.
+//! Fields that the agent keeps of each thread for its hooks: in the thread's record, where the
+//! format leaves room to the writer.
 //!
-//! One thread-local word leads hooks to both, the thread's own words and what the recording keeps of the thread. The first
-//! line of the record is for what most events touch.
+//! One thread-local word leads hooks to both, the thread's own words and what the recording keeps
+//! of the thread. The first line of the record is for what most events touch.
 
 use clrscope_recording::layout::thread;
 
-/// Declares areas of a thread's record, each with its offset and bytes, and checks that each lies where the format has
-/// nothing, and on no other.
+/// Declares areas of a thread's record, each with its offset and bytes, and checks that each lies
+/// where the format has nothing, and on no other.
 macro_rules! areas {
     ($($(#[$doc:meta])* $name:ident: $bytes:expr, at $offset:literal;)*) => {
         $($(#[$doc])* pub const $name: usize = $offset;)*
@@ -36,7 +37,8 @@ areas! {
     CLOCK_OFF: 4, at 52;
     /// `u64`: address of the thread's map of edges, 0 where none of its callers has many callees.
     EDGE_MAP: 8, at 56;
-    /// `u32`: by how many bits a fingerprint is shifted to the right to be a place in the map of edges.
+    /// `u32`: by how many bits a fingerprint is shifted to the right to be a place in the map of
+    /// edges.
     EDGE_MAP_SHIFT: 4, at 112;
     /// `u32`: edges in the map.
     EDGE_MAP_LENGTH: 4, at 116;
@@ -45,7 +47,8 @@ areas! {
     /// `u32`: number and one of the wait after which the thread has just gone on with a method,
     /// until the outcome is known; 0 for none.
     AWAIT: 4, at 124;
-    /// `u64`: the highest frame pointer below which a finally or catch block that runs has ended frames; 0 where none has.
+    /// `u64`: the highest frame pointer below which a finally or catch block that runs has ended
+    /// frames; 0 where none has.
     ENDED_BY_BLOCK: 8, at 224;
     /// `u64`: below this address the thread's stack is nearly used up; 0 where its end is unknown.
     LITTLE_STACK: 8, at 232;
@@ -55,7 +58,8 @@ areas! {
     FLOW_CHUNK: 8, at 208;
     /// `u32`: bytes of events the chunk has room for, 0 where there is no chunk.
     FLOW_ROOM: 4, at 216;
-    /// `u32`: bytes of calls of probed methods that the thread's chunk has room for, 0 where there is no chunk.
+    /// `u32`: bytes of calls of probed methods that the thread's chunk has room for, 0 where there
+    /// is no chunk.
     PROBE_ROOM: 4, at 220;
     /// `u64`: address of the chunk that the thread's calls of probed methods go to.
     PROBE_CHUNK: 8, at 240;

@@ -1,6 +1,7 @@
-//! Systems: a module for each, of which the target's is re-exported.
+//! Systems: one module for each; the target's is re-exported.
 //!
-//! What POSIX has (keys of threads, handlers of `fork`, the dynamic loader's `dladdr`) stays where it is used.
+//! What POSIX has (keys of threads, handlers of `fork`, the dynamic loader's `dladdr`) stays where
+//! it is used.
 
 #[cfg(target_os = "linux")]
 mod linux;

@@ -1,7 +1,8 @@
 //! Threads: a record for each, from its first event until its end, whatever the instruments.
 //!
-//! A thread begins where it is first seen, in a hook or in a callback, and each instrument that keeps
-//! something per thread prepares the record then. [`names`] finds out what threads are called.
+//! A thread begins where it is first seen, in a hook or in a callback, and each instrument that
+//! keeps something per thread prepares the record then. [`names`] finds out what threads are
+//! called.
 
 pub mod names;
 
@@ -48,7 +49,8 @@ struct Registry {
 }
 
 impl Registry {
-    /// Whether a thread is the program's first. Hosts may run it on any thread: without a delay it is the first that is seen.
+    /// Whether a thread is the program's first. Hosts may run it on any thread: without a delay it
+    /// is the first that is seen.
     fn is_main(&self, serial: u32, os_id: u32) -> bool {
         if self.begins_late { os_id == std::process::id() } else { serial == 1 }
     }
@@ -56,16 +58,16 @@ impl Registry {
 
 /// Receivers of the begin and end of threads, which prepare each thread's record.
 pub trait FollowThreads: Send + Sync {
-    /// Prepares the record of the calling thread, which is new. Runs in a hook, so it neither blocks nor waits;
-    /// false when there is no room, and then the thread is not recorded at all.
+    /// Prepares the record of the calling thread, which is new. Runs in a hook, so it neither
+    /// blocks nor waits; false when there is no room, and then the thread is not recorded at all.
     fn thread_begins(&self, record: ThreadRecord) -> bool;
 
     /// The calling thread ends. Runs after its last hook, or between two.
     fn thread_ends(&self, record: ThreadRecord);
 }
 
-/// Arranges that threads are known to `followers`. Called before any hook; whether that worked. `begins_late`: recording
-/// begins after the program.
+/// Arranges that threads are known to `followers`. Called before any hook; whether that worked.
+/// `begins_late`: recording begins after the program.
 pub fn prepare(
     writer: &'static ProcessWriter,
     helper: HelperHandle,
@@ -87,19 +89,21 @@ pub fn is_prepared() -> bool {
     REGISTRY.get().is_some()
 }
 
-/// Forgets everything: for a forked child, in which no thread begins or ends for us. Async-signal-safe.
+/// Forgets everything: for a forked child, in which no thread begins or ends for us.
+/// Async-signal-safe.
 pub fn withdraw() {
     REGISTRY.withdraw();
     hooks::set_current_record(ptr::null_mut());
 }
 
-/// Forgets everything, for a recording that is over while the process goes on: when this returns nobody uses a record any more.
-/// Called when no callback comes any more, and there are no hooks.
+/// Forgets everything, for a recording that is over while the process goes on: when this returns no
+/// record is used any more. Called when no callback comes any more, and there are no hooks.
 pub fn let_go() {
     HAS_LET_GO.store(true, Ordering::SeqCst);
     REGISTRY.withdraw();
     let key = KEY.swap(u32::MAX, Ordering::AcqRel);
-    // SAFETY: the key that `prepare` made, or none, which the C library refuses. What threads keep under it needs no end.
+    // SAFETY: the key that `prepare` made, or none, which the C library refuses. What threads keep
+    // under it needs no end.
     unsafe { libc::pthread_key_delete(key) };
     fence(Ordering::SeqCst);
     while ENDING.load(Ordering::SeqCst) != 0 {
@@ -148,8 +152,8 @@ fn begin() -> Option<ThreadRecord> {
     begun
 }
 
-/// Reason why a thread found no place: a full table never has one again, one that is behind has one soon, and the
-/// thread's next call takes it.
+/// Reason why a thread found no place: a full table never has one again, one that is behind has one
+/// soon, and the thread's next call takes it.
 fn reason_without_place(table: &ThreadTable) -> LossReason {
     if table.may_grow() { LossReason::ThreadTableBehind } else { LossReason::ThreadTableFull }
 }
@@ -172,19 +176,20 @@ fn try_begin(registry: &Registry) -> Option<ThreadRecord> {
         }
     };
     if !registry.followers.thread_begins(record) {
-        // A record without an id was never used; whoever walks the table passes over it.
+        // A record without an id was never used; walks of the table pass over it.
         record.u32(thread::OS_ID).store(0, Ordering::Release);
         return None;
     }
     hooks::set_current_record(record.address());
-    // SAFETY: the key exists; without memory for the entry the thread's end is only seen by its absence.
+    // SAFETY: the key exists; without memory for the entry the thread's end is only seen by its
+    // absence.
     unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), record.address().cast()) };
     Some(record)
 }
 
-/// Record of a thread that somebody else has seen, for instruments that look at threads from outside; a new one where the thread
-/// has none, which it takes when it comes by a hook or callback. `None` where there is no room, which is counted. Not for
-/// hooks.
+/// Record of a thread that another thread has seen, for instruments that look at threads from
+/// outside; a new one where the thread has none, which it takes when it comes by a hook or
+/// callback. `None` where there is no room, which is counted. Not for hooks.
 pub fn seen(os_id: u32) -> Option<ThreadRecord> {
     let registry = REGISTRY.get()?;
     let table = registry.writer.threads();
@@ -215,8 +220,8 @@ extern "C" fn thread_ended(record: *mut c_void) {
     fence(Ordering::SeqCst);
     guard(|| {
         let Some(registry) = REGISTRY.get() else { return };
-        // A thread that was seen by an earlier recording may be on its way here while the next one begins: its record may be
-        // gone, and nobody who follows threads now has prepared it.
+        // A thread that was seen by an earlier recording may be on its way here while the next one
+        // begins: its record may be gone, and none of the present followers has prepared it.
         if !registry.writer.threads().holds(record.cast()) {
             return;
         }

@@ -104,14 +104,16 @@ struct UnnamedThread {
 pub struct SystemNames {
     writer: &'static ProcessWriter,
     given: Arc<Given>,
-    /// Threads were named before anybody listened: the system's names, which are cut after 15 bytes, are all that is left of that.
+    /// Threads were named before anybody listened: the system's names, which are cut after 15
+    /// bytes, are all that is left of that.
     is_late: bool,
     seen: usize,
     unnamed: Vec<UnnamedThread>,
 }
 
 impl SystemNames {
-    /// `names`: what the program named threads of which there was no record yet. `is_late`: it ran before the agent was there.
+    /// `names`: what the program named threads that had no record yet. `is_late`: it ran before the
+    /// agent was there.
     pub fn new(writer: &'static ProcessWriter, names: &Names, is_late: bool) -> Self {
         Self { writer, given: Arc::clone(&names.given), is_late, seen: 0, unnamed: Vec::new() }
     }
@@ -143,11 +145,12 @@ impl UnnamedThread {
         self.due_ns = now + PAUSE_NS;
         let os_id = self.record.u32(thread::OS_ID).load(Ordering::Relaxed);
         if os_id != 0 {
-            // It may have been named while nothing was recorded; where both tell it, they say the same.
+            // It may have been named while nothing was recorded; where both tell it, they say the
+            // same.
             let is_first = !std::mem::replace(&mut self.is_looked_up, true);
             let named = if is_first { given.of_os_thread(os_id) } else { None };
             let name = name_of(os_id);
-            // Threads that nobody names have the name of the process.
+            // Threads without a name of their own have the name of the process.
             let is_name = || is_first && is_late && !name.is_empty() && name != name_of(std::process::id());
             let named = named.or_else(|| is_name().then(|| name.clone()));
             named.into_iter().for_each(|name| writer.thread_name(self.record.serial(), &name, None));
@@ -162,7 +165,8 @@ impl UnnamedThread {
     }
 }
 
-/// The role of a thread that the runtime or the framework has named. Those begin with `.NET ` and are cut after 15 bytes.
+/// The role of a thread that the runtime or the framework has named. Those begin with `.NET ` and
+/// are cut after 15 bytes.
 fn role_of(name: &str) -> Option<ThreadRole> {
     let rest = name.strip_prefix(".NET ")?;
     Some(match rest {

@@ -43,8 +43,8 @@ impl BoxLayout {
         Self::with_machine(info, names, (class, &metadata), (machine, &found))
     }
 
-    /// Finds the layout of the boxes of a class, with the core library's metadata, of which the
-    /// type that holds the method's own state is known.
+    /// Finds the layout of the boxes of a class, given the core library's metadata and the type
+    /// that holds the method's own state.
     pub(super) fn with_machine(
         info: &ProfilerInfo,
         names: &NameCache,

@@ -15,7 +15,7 @@ const MOST_BETWEEN: usize = 64;
 /// Elements of a list of continuations that are looked at: those that are gone are empty.
 const MOST_ELEMENTS: usize = 64;
 
-/// A chain of awaiters; by default one of which nothing is known.
+/// A chain of awaiters; unknown by default.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Chain {
     /// Indices of the functions, the one that awaits the resumed method first, and where in their

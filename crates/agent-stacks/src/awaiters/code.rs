@@ -12,8 +12,8 @@ use super::AsyncPart;
 
 /// Bytes of code that share a bit.
 const GRAIN: usize = 64;
-/// Words of bits, which are as many as the grains of 64 MB of code: 128 kB, of which the system
-/// backs what is used.
+/// Words of bits, which are as many as the grains of 64 MB of code: 128 kB. The system backs the
+/// part that is used.
 const WORDS: usize = 1 << 14;
 
 /// Part that a piece of code plays.

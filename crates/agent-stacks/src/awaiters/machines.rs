@@ -22,7 +22,7 @@ const STATE_WORDS: usize = 32;
 pub(super) enum Builder {
     /// A task, or a value task that stands for one.
     Task,
-    /// Nobody sees the task of an `async void` method.
+    /// No code sees the task of an `async void` method.
     Void,
     /// The task of an iterator is not what its consumer awaits, nor do we know others.
     Other,
@@ -56,7 +56,7 @@ pub(super) enum TaskClass {
     Box(BoxClass),
     /// Of tasks that are no method's, such as promises.
     Plain,
-    /// Of boxes of which nothing is known.
+    /// Of unknown boxes.
     Unknown,
 }
 

@@ -89,7 +89,7 @@ pub(crate) enum Questions {
     /// The runtime, about classes that are new: on the thread whose objects these are, or on
     /// another one where unloads [wait](Unloads::hold).
     Asked,
-    /// Nobody. Questions are noted, for [`Awaiters::look_up_wanted`].
+    /// Nothing. Questions are noted, for [`Awaiters::look_up_wanted`].
     Noted,
 }
 

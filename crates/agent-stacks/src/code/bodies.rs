@@ -26,7 +26,8 @@ const REMEMBERED_NS: u64 = 5_000_000_000;
 const SEARCHED: usize = 4096;
 /// Addresses of no method that are remembered.
 const MOST_STUBS: usize = 1 << 14;
-/// Time for which code may run before it is told of: the thread that compiled it may wait for a processor, or for a collection, in between.
+/// Time for which code may run before it is told of: the thread that compiled it may wait for a
+/// processor, or for a collection, in between.
 const TOLD_LATE_NS: u64 = 100_000_000;
 
 /// One piece of one body of a method.
@@ -176,7 +177,7 @@ impl Bodies {
                     (body.il.clone(), &body.candidates),
                 );
             }
-            // The code may be gone when somebody asks.
+            // The code may be gone by the time it is asked about.
             let fleeting = body.ranges.iter().filter_map(|range| self.live.get(&range.start));
             for body in fleeting {
                 body.unwind.get_or_init(|| BodyUnwind::find(body.code(None)));
@@ -197,8 +198,8 @@ impl Bodies {
         is_gone
     }
 
-    /// Modules are gone, each at its time. Of code that is not known to be a module's it is not told whether it went; what is still there
-    /// is asked for again.
+    /// Modules are gone, each at its time. Of code that is not known to be a module's it is not
+    /// told whether it went; what is still there is asked for again.
     fn unload(&mut self, modules: &HashMap<ModuleId, u64>, last_ns: u64) {
         let dynamic: HashSet<usize> = self.dynamic.values().flatten().copied().collect();
         let gone = |(start, body): (&usize, &Arc<Body>)| match body.module {
@@ -251,7 +252,8 @@ impl Bodies {
         let was =
             |&&(ref body, gone_ns): &&(Arc<Body>, u64)| holds(body) && body.born_ns <= time_ns && time_ns <= gone_ns;
         let gone = self.gone.iter().rev().find(was).map(|(body, _)| body);
-        // Nothing else lay there: other threads run new code before the one that compiled it tells of it.
+        // Nothing else lay there: other threads run new code before the one that compiled it tells
+        // of it.
         let told_late = || live.filter(|body| holds(body) && body.born_ns <= time_ns.saturating_add(TOLD_LATE_NS));
         gone.or_else(told_late).map(Arc::clone)
     }
@@ -261,10 +263,11 @@ impl Bodies {
         self.live.values().filter(|body| body.took_over()).map(|body| body.addresses.clone())
     }
 
-    /// Asks the runtime what an address is that is in no body that is known.
-    /// `is_image`: the address lies in what is mapped from a file, where code lies that was compiled at build time.
+    /// Asks the runtime what an address is that is in no body that is known. `is_image`: the
+    /// address lies in what is mapped from a file, where code lies that was compiled at build time.
     pub(super) fn ask(&mut self, address: usize, is_image: bool) -> Option<Arc<Body>> {
-        // What is known to lie there came later than what is asked about, which nobody knows any more.
+        // The body that is known to lie there came later than the one asked about, which is no
+        // longer known.
         let is_younger = self.find(address, u64::MAX).is_some();
         if is_younger || self.stubs.contains_key(&address) {
             return None;
@@ -291,7 +294,8 @@ impl Bodies {
             Some((start, ranges)) => {
                 (start, ranges.iter().map(|range| range.start..range.start + range.bytes).collect::<Vec<_>>())
             }
-            // Calls of native functions that were compiled at build time: the runtime knows whose code that is, and not where it begins and ends.
+            // Calls of native functions that were compiled at build time: the runtime knows whose
+            // code that is, and not where it begins and ends.
             None => {
                 let piece = self.images.around(&self.info, self.feed.loads(), address)?.piece_around(address)?;
                 (piece.start, vec![piece])
@@ -300,7 +304,7 @@ impl Bodies {
         let index = self.functions.noted(id).index;
         let method = Method { index, id, is_framework: self.functions.is_framework(id), module: None };
         let origin = self.feed.origin(start).map(|origin| self.refined(origin, id));
-        // Code that nobody was told of was compiled at build time, or before we came.
+        // Code that we were not told of was compiled at build time, or before we came.
         let is_precompiled =
             origin.is_none() && (is_image || self.images.around(&self.info, self.feed.loads(), start).is_some());
         let origin = origin.or(is_precompiled.then_some(Origin::Image));
@@ -311,7 +315,8 @@ impl Bodies {
         self.find(address, u64::MAX)
     }
 
-    /// The origin, where the method itself says that it is to be compiled with optimisation at once.
+    /// The origin, where the method itself says that it is to be compiled with optimisation at
+    /// once.
     fn refined(&self, origin: Origin, id: FunctionId) -> Origin {
         /// `MethodImplAttributes.AggressiveOptimization`.
         const AGGRESSIVE: u32 = 0x200;
@@ -324,7 +329,8 @@ impl Bodies {
         if is_aggressive { Origin::Aggressive } else { origin }
     }
 
-    /// Takes a piece of a body; whether others lay there. `il`: the map to the IL, where it is known already.
+    /// Takes a piece of a body; whether others lay there. `il`: the map to the IL, where it is
+    /// known already.
     fn insert(
         &mut self,
         addresses: Range<usize>,
@@ -338,7 +344,7 @@ impl Bodies {
             first.clear();
         }
         let tier = self.tier(&addresses, &first, origin);
-        // What lay there before is gone, even where nobody said so.
+        // What lay there before is gone, even where we were not told.
         let overlap: Vec<usize> = self
             .live
             .range(..addresses.end)
@@ -392,7 +398,8 @@ impl Bodies {
         }
     }
 
-    /// Whether an address of a body lies in a filter of the method, as far as IL and the map to that say it.
+    /// Whether an address of a body lies in a filter of the method, as far as IL and the map to
+    /// that say it.
     fn is_in_filter(&self, body: &Body, address: usize, is_return: bool) -> bool {
         if !matches!(body.unwind.get(), Some(BodyUnwind::Many(_))) || !self.has_blocks(body) {
             return false;
@@ -408,7 +415,8 @@ impl Bodies {
         found().unwrap_or(false)
     }
 
-    /// The step to the caller from an address in a body. `is_return`: the address is where a call returns to, not an interrupted instruction.
+    /// The step to the caller from an address in a body. `is_return`: the address is where a call
+    /// returns to, not an interrupted instruction.
     pub(super) fn step(&mut self, body: &Arc<Body>, address: usize, is_return: bool) -> BodyStep {
         let is_live = self.is_live(body);
         // The filter is looked for by the body's pieces.
@@ -416,10 +424,11 @@ impl Bodies {
         let in_filter = self.is_in_filter(body, address, is_return);
         let (unwind, code) = self.unwind(body);
         let BodyStep { step, is_certain } = unwind.step(code, address, is_return);
-        // While a filter runs, what has thrown is on the stack still, and so is its method below that: the filter has a frame of its own.
+        // While a filter runs, what has thrown is on the stack still, and so is its method below
+        // that: the filter has a frame of its own.
         let out = if in_filter { unwind.out_of_block(code, address, is_return) } else { None };
         let step = out.unwrap_or(step);
-        // Where code is gone, nobody can say whether it had set up its frame.
+        // Where code is gone, nothing tells whether it had set up its frame.
         BodyStep { step, is_certain: is_certain && (is_live || is_return) }
     }
 
@@ -455,7 +464,7 @@ impl Bodies {
         *body.has_blocks.get_or_init(|| body_of(&self.info, body.id).is_ok_and(|il| has_blocks(&il)))
     }
 
-    /// The name of the body's method; `None` where nobody may be asked.
+    /// The name of the body's method; `None` where the runtime may not be asked.
     pub(super) fn name(&self, body: &Body) -> Option<String> {
         self.may_ask_about(body).then(|| self.functions.names().function(&self.info, body.id).name.clone())
     }
@@ -470,7 +479,8 @@ impl Bodies {
             self.info.il_map_at(start).ok()
         };
         let il = body.il.get_or_init(|| map().unwrap_or_default());
-        // An address on the stack is where a call returns to; the byte before it belongs to the call.
+        // An address on the stack is where a call returns to; the byte before it belongs to the
+        // call.
         let at = address.checked_sub(body.start + usize::from(is_return)).and_then(|at| u32::try_from(at).ok());
         (body.frame(at.and_then(|at| IlRange::statement_at(il, at))), true)
     }

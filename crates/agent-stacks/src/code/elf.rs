@@ -128,18 +128,21 @@ impl Elf {
 }
 
 impl Elf {
-    /// The function around an address, both as the file gives addresses: from where it begins up to where the next one does, by the sorted table in
-    /// front of the unwind data; `None` where there is none, or in another form than linkers write.
+    /// The function around an address, both as the file gives addresses: from where it begins up to
+    /// where the next one does, by the sorted table in front of the unwind data; `None` where there
+    /// is none, or in another form than linkers write.
     pub(crate) fn function_around(&self, address: u64) -> Option<Range<u64>> {
         self.entry_around(address).map(|(function, _)| function)
     }
 
-    /// Whether unwind data says how the function around an address is left. Pieces in assembler may have none.
+    /// Whether unwind data says how the function around an address is left. Pieces in assembler may
+    /// have none.
     pub(crate) fn has_unwind_data(&self, address: u64) -> bool {
         let covered = || {
             let (function, entry) = self.entry_around(address)?;
             let frames = self.eh_frame.as_ref()?;
-            // Length, distance of the common part, begin, length of the code (System V ABI, `.eh_frame`).
+            // Length, distance of the common part, begin, length of the code (System V ABI,
+            // `.eh_frame`).
             let at = usize::try_from(entry.checked_sub(frames.addresses.start)?).ok()?;
             let length = number(&frames.bytes, at.checked_add(12)?, 4)?;
             Some(address - function.start < length)

@@ -1,8 +1,9 @@
 //! Changes of compiled code, by callbacks: which bodies are new, and which are gone.
 //!
-//! Callbacks run on the program's threads and do as little as they can; the threads that look addresses up take what they
-//! left. Functions whose identifiers may be used again get their index at once, all others when an address asks for it.
-//! There is one feed in a process, a part of the agent's composition of callbacks, and as many readers as there are maps.
+//! Callbacks run on the program's threads and do as little as they can; the threads that look
+//! addresses up take what they left. Functions whose identifiers may be used again get their index
+//! at once, all others when an address asks for it. There is one feed in a process, a part of the
+//! agent's composition of callbacks, and as many readers as there are maps.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,7 +24,8 @@ use crate::awaiters::Awaiters;
 use crate::inlined::{Candidates, InlinedMethods, OwnCalls};
 use crate::stacks::code_around;
 
-/// A new body that may be gone before anybody asks what lies there: of a dynamic method, or of one of a module that may be unloaded.
+/// A new body that may be gone before anybody asks what lies there: of a dynamic method, or of one
+/// of a module that may be unloaded.
 #[derive(Clone)]
 pub(super) struct NewBody {
     pub(super) ranges: Vec<CodeRange>,
@@ -76,18 +78,19 @@ pub struct CodeFeed {
     loads: AtomicU64,
 }
 
-/// The feed of the process, once somebody has asked for a map of code.
+/// The feed of the process, once a map of code was asked for.
 #[derive(Default)]
 pub struct SharedCodeFeed(OnceLock<Arc<CodeFeed>>);
 
 impl SharedCodeFeed {
-    /// The feed, where somebody asked for a map.
+    /// The feed, where a map was asked for.
     pub fn in_use(&self) -> Option<Arc<CodeFeed>> {
         self.0.get().map(Arc::clone)
     }
 
     /// The feed, made when the first asks. Who does asks the runtime for [`CodeFeed::EVENTS`].
-    /// `has_changed_code`: methods may have code from the load of their module on that is not their own.
+    /// `has_changed_code`: methods may have code from the load of their module on that is not their
+    /// own.
     pub fn open(
         &self,
         info: &ProfilerInfo,
@@ -100,7 +103,7 @@ impl SharedCodeFeed {
 }
 
 impl CodeFeed {
-    /// The events that tell of code. Whoever has a map of code asks for them.
+    /// The events that tell of code. Every owner of a map of code asks for them.
     pub const EVENTS: Events =
         Events::JIT_COMPILATION.union(Events::DYNAMIC_FUNCTION_UNLOADS).union(Events::MODULE_LOADS);
 
@@ -164,7 +167,8 @@ impl CodeFeed {
         self.last_unload_ns.load(Ordering::Acquire)
     }
 
-    /// Number of modules that have come since the feed was made: as long as it is the same, there are no new ones.
+    /// Number of modules that have come since the feed was made: as long as it is the same, there
+    /// are no new ones.
     pub(super) fn loads(&self) -> u64 {
         self.loads.load(Ordering::Acquire)
     }
@@ -322,7 +326,8 @@ impl Callbacks for CodeFeed {
         self.tell(|news| news.unloaded.push((module, now)));
         let mut told = self.told();
         told.collectible.remove(&module);
-        // Of which modules these are is not known, and their identifiers and addresses may be used again.
+        // Which modules these belong to is not known, and their identifiers and addresses may be
+        // used again.
         told.origins.clear();
         told.warm.clear();
         drop(told);

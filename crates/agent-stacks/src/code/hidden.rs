@@ -1,4 +1,5 @@
-//! Return addresses that no frame pointer leads to, by the unwind information of the code that hides them.
+//! Return addresses that no frame pointer leads to, by the unwind information of the code that
+//! hides them.
 
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use crate::unwind::BodyStep;
 use crate::unwind::arch::Base;
 
 impl CodeMap {
-    /// Knowledge of an address at which a body goes on: whether the body hides where its caller does.
+    /// Knowledge of an address at which a body goes on: whether the body hides where its caller
+    /// does.
     pub fn behind(&mut self, body: &Arc<Body>, address: usize) -> CallerReturn {
         let BodyStep { step, is_certain } = self.step(body, address, true);
         let takes_place = body.took_over();
@@ -24,7 +26,8 @@ impl CodeMap {
         }
     }
 
-    /// Answers the doubts of those who follow frame pointers; where nobody may be asked, not yet.
+    /// Answers the doubts of the code that follows frame pointers; not yet where the runtime may
+    /// not be asked.
     pub fn settle(&mut self, hidden: &HiddenReturns) {
         self.look(|map| {
             if map.questions() == Questions::Asked {

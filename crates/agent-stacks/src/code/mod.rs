@@ -8,8 +8,8 @@
 //! | `hidden` | return addresses that no frame pointer leads to |
 //! | `native` | libraries and other mappings; `elf` reads what their files say |
 //!
-//! Look-ups are for one thread, which drains samples: they ask the runtime about addresses that are new, allocate, and
-//! read files. Nothing here is for hooks or signal handlers.
+//! Look-ups are for one thread, which drains samples: they ask the runtime about addresses that are
+//! new, allocate, and read files. Nothing here is for hooks or signal handlers.
 
 mod bodies;
 pub(crate) mod elf;
@@ -44,8 +44,8 @@ use crate::unwind::{BodyStep, FrameShape};
 
 /// Longest time that a list of mappings is believed.
 const STALE_NS: u64 = 2_000_000_000;
-/// Shortest time between two readings of it for the sake of single addresses. As long as readings bring nothing, each is twice as long after the
-/// one before.
+/// Shortest time between two readings of it for the sake of single addresses. As long as readings
+/// bring nothing, each is twice as long after the one before.
 const HASTE_NS: u64 = 50_000_000;
 
 /// Code at an address.
@@ -55,7 +55,8 @@ pub enum Place {
     Method(Arc<Body>),
     /// A library, and its module's index in the recording.
     Native(Arc<Library>, u32),
-    /// Code of the runtime that is no method: a stub, or a method that is gone. The offset counts from nowhere.
+    /// Code of the runtime that is no method: a stub, or a method that is gone. The offset counts
+    /// from nowhere.
     Stub,
     /// Nothing that can be run.
     Nowhere,
@@ -76,8 +77,8 @@ impl Place {
 enum KnownFrom {
     /// A thread was interrupted there.
     Interrupted,
-    /// A word of a stack says that a call there returns to the next address, which may be by chance: see
-    /// [`code_owner`](clrscope_agent_base::code_owner).
+    /// A word of a stack says that a call there returns to the next address, which may be by
+    /// chance: see [`code_owner`](clrscope_agent_base::code_owner).
     Called,
 }
 
@@ -117,7 +118,8 @@ pub struct CodeMap {
     read_ns: u64,
     /// Time after which the list is read again for the sake of one address.
     haste_ns: u64,
-    /// Mappings are gone, or others lie there, since what was found out about addresses was last thrown away.
+    /// Mappings are gone, or others lie there, since what was found out about addresses was last
+    /// thrown away.
     has_moved: bool,
     /// Places found at addresses, until code goes or comes to lie where none was.
     places: HashMap<usize, Place, BuildHasherDefault<Mix>>,
@@ -132,8 +134,8 @@ pub struct CodeMap {
 }
 
 /// Lends the map of something for a look at it, in which the runtime may be asked: unloads wait
-/// meanwhile. Where something was unloaded that the map does not know of, or is being unloaded,
-/// nobody is asked, and what is not known yet stays so. A look must not hold another one.
+/// meanwhile. Where something was unloaded that the map does not know of, or is being unloaded, the
+/// runtime is not asked, and what is not known yet stays so. A look must not hold another one.
 pub fn look<T, R>(owner: &mut T, map: fn(&mut T) -> &mut CodeMap, look: impl FnOnce(&mut T) -> R) -> R {
     let unloads = Arc::clone(map(owner).feed.unloads());
     let held = unloads.hold(map(owner).unloads);
@@ -148,7 +150,8 @@ const MOST_PLACES: usize = 1 << 16;
 
 impl CodeMap {
     /// An empty map, which callbacks tell of code from now on by the process's feed.
-    /// `has_changed_code`: methods may have code from the load of their module on that is not their own.
+    /// `has_changed_code`: methods may have code from the load of their module on that is not their
+    /// own.
     pub fn new(
         info: &ProfilerInfo,
         functions: &Arc<Functions>,
@@ -176,7 +179,8 @@ impl CodeMap {
         }
     }
 
-    /// Takes what callbacks told; whether something is gone, so that what was found out about addresses may be wrong now.
+    /// Takes what callbacks told; whether something is gone, so that what was found out about
+    /// addresses may be wrong now.
     pub fn update(&mut self) -> bool {
         // Counted first: what is told from here on may not be among the news.
         self.unloads = self.feed.unloads().count();
@@ -213,7 +217,8 @@ impl CodeMap {
         monotonic_ns().saturating_sub(self.read_ns) > time_ns
     }
 
-    /// Reads the list for the sake of an address that is not in it, if it may be: unwinding that has lost its way finds such all the time.
+    /// Reads the list for the sake of an address that is not in it, if it may be: unwinding that
+    /// has lost its way finds such all the time.
     fn refresh_for(&mut self, address: usize) {
         if self.is_older_than(self.haste_ns) {
             self.refresh();
@@ -222,8 +227,9 @@ impl CodeMap {
         }
     }
 
-    /// Asks the runtime for a method at an address that was on a thread's stack at a time. Not where a module was unloaded since: the runtime reads
-    /// what it knows of code that it is about to give back. Nor where it is sure that no call is.
+    /// Asks the runtime for a method at an address that was on a thread's stack at a time. Not
+    /// where a module was unloaded since: the runtime reads what it knows of code that it is about
+    /// to give back. Nor where it is sure that no call is.
     fn ask(&mut self, address: usize, known: KnownFrom, is_image: bool, time_ns: u64) -> Option<Arc<Body>> {
         let may_ask = self.bodies.asks
             && !self.may_be_gone(time_ns)
@@ -256,8 +262,8 @@ impl CodeMap {
         self.feed.last_unload_ns() >= time_ns
     }
 
-    /// Whether a call returns to an address, as far as that is known without reading the list again: for words that are addresses by
-    /// chance as a rule.
+    /// Whether a call returns to an address, as far as that is known without reading the list
+    /// again: for words that are addresses by chance as a rule.
     pub fn is_return_address(&mut self, address: usize, time_ns: u64) -> bool {
         let call = address - 1;
         let is_code = self.places.contains_key(&call)
@@ -301,7 +307,8 @@ impl CodeMap {
         self.place_known(address, KnownFrom::Interrupted, time_ns)
     }
 
-    /// Code of the call that returns to an address which was on a stack at a time: that address belongs to the next instruction.
+    /// Code of the call that returns to an address which was on a stack at a time: that address
+    /// belongs to the next instruction.
     pub fn place_of_call(&mut self, return_address: usize, time_ns: u64) -> Place {
         self.place_known(return_address.saturating_sub(1), KnownFrom::Called, time_ns)
     }
@@ -315,7 +322,7 @@ impl CodeMap {
             Place::Method(body) => self.bodies.is_live(body),
             // Code may come to lie where none is.
             Place::Nowhere => false,
-            // Whoever is interrupted there later has it asked about.
+            // If a thread is interrupted there later, the runtime is asked about it.
             Place::Stub => self.bodies.asks && known == KnownFrom::Interrupted && !self.may_be_gone(time_ns),
             Place::Native(..) => true,
         };
@@ -331,7 +338,8 @@ impl CodeMap {
         }
         let mut contents = self.native.at(address).cloned();
         if contents.is_none() {
-            // The runtime maps memory for code all the time; asking it costs less than reading the list.
+            // The runtime maps memory for code all the time; asking it costs less than reading the
+            // list.
             if let Some(body) = self.ask(address, known, false, time_ns) {
                 return Place::Method(body);
             }
@@ -350,7 +358,8 @@ impl CodeMap {
         }
     }
 
-    /// The frame for a place, as it is recorded. `is_return`: the address is where a call returns to.
+    /// The frame for a place, as it is recorded. `is_return`: the address is where a call returns
+    /// to.
     pub fn frame(&mut self, place: &Place, address: usize, is_return: bool) -> StackFrame {
         match place {
             Place::Method(body) => {
@@ -365,7 +374,8 @@ impl CodeMap {
                 frame
             }
             Place::Native(library, module) => {
-                // A function that is called for good may be the last thing that its caller does: what follows is another's.
+                // A function that is called for good may be the last thing that its caller does:
+                // what follows is another's.
                 let at = address - usize::from(is_return);
                 StackFrame::Native { module: *module, offset: at.wrapping_sub(library.base) as u32 }
             }
@@ -374,7 +384,8 @@ impl CodeMap {
         }
     }
 
-    /// The frames at a place in a method that an address on a stack is of. `is_return`: the address is where a call returns to.
+    /// The frames at a place in a method that an address on a stack is of. `is_return`: the address
+    /// is where a call returns to.
     pub fn frames_there(&mut self, body: &Arc<Body>, address: usize, is_return: bool, time_ns: u64) -> FramesThere {
         let frame = self.frame(&Place::Method(Arc::clone(body)), address, is_return);
         let inlining = if body.holds_no_other() { Inlining::None } else { Inlining::Unknown };
@@ -407,8 +418,8 @@ impl CodeMap {
         FramesThere { frame: there.at_call(frame), inlined: there.frames, inlining, lasts: true }
     }
 
-    /// Part that a method plays in running asynchronous code, at an address on a stack. `is_return`: a call returns
-    /// there.
+    /// Part that a method plays in running asynchronous code, at an address on a stack.
+    /// `is_return`: a call returns there.
     pub(crate) fn async_part(&self, body: &Body, address: usize, is_return: bool) -> AsyncPart {
         if !self.bodies.may_ask_about(body) {
             return AsyncPart::Other;
@@ -420,8 +431,8 @@ impl CodeMap {
         }
     }
 
-    /// Makes a body known to [`Awaiters::fold`], where it is async code. It was there when there had been so many
-    /// unloads.
+    /// Makes a body known to [`Awaiters::fold`], where it is async code. It was there when there
+    /// had been so many unloads.
     pub fn note_async_code(&mut self, body: &Body, unloads: u64) {
         let may_ask = self.bodies.may_ask_about(body) && unloads == self.unloads;
         if may_ask && self.noted.insert(body.number) {
@@ -456,7 +467,8 @@ impl CodeMap {
         self.ask(address, KnownFrom::Interrupted, is_image, time_ns).map_or(CodeAt::Piece, method)
     }
 
-    /// The step from an address in a body to its caller. `is_return`: the address is where a call returns to, not an interrupted instruction.
+    /// The step from an address in a body to its caller. `is_return`: the address is where a call
+    /// returns to, not an interrupted instruction.
     pub(crate) fn step(&mut self, body: &Arc<Body>, address: usize, is_return: bool) -> BodyStep {
         self.bodies.step(body, address, is_return)
     }
@@ -466,7 +478,7 @@ impl CodeMap {
         self.bodies.frame_shape(body)
     }
 
-    /// The frame of a body in which nobody knows where it is.
+    /// The frame of a body, at an unknown place in it.
     pub fn frame_without_line(&self, body: &Body) -> StackFrame {
         body.frame(None)
     }
@@ -476,7 +488,7 @@ impl CodeMap {
         self.bodies.has_blocks(body)
     }
 
-    /// The name of a body's method; `None` where nobody may be asked.
+    /// The name of a body's method; `None` where the runtime may not be asked.
     pub fn name(&self, body: &Body) -> Option<String> {
         self.bodies.name(body)
     }

@@ -1,6 +1,7 @@
 //! Native modules and other places with code, by the system's list of mappings.
 //!
-//! The list is read, never the dynamic loader asked: a thread may hold the loader's lock for as long as a constructor runs.
+//! The list is read, never the dynamic loader asked: a thread may hold the loader's lock for as
+//! long as a constructor runs.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,7 +17,8 @@ use super::elf::Elf;
 pub(crate) enum Contents {
     /// A native library, the main executable, or the system's page of functions.
     Library(Arc<Library>),
-    /// Code that the runtime alone knows: compiled methods and stubs, in images of assemblies methods compiled at build time.
+    /// Code that the runtime alone knows: compiled methods and stubs, in images of assemblies
+    /// methods compiled at build time.
     Runtime { is_image: bool },
 }
 
@@ -116,7 +118,8 @@ impl NativeMap {
         if line.path == "[vdso]" {
             return self.library(Path::new("[vdso]"), line.addresses.start, || image(&line.addresses));
         }
-        // Compiled code is mapped twice from memory without a file, and images of assemblies from theirs.
+        // Compiled code is mapped twice from memory without a file, and images of assemblies from
+        // theirs.
         let is_file = line.path.starts_with('/') && !line.path.starts_with("/memfd:");
         if !is_file || line.path.ends_with(".dll") {
             return Contents::Runtime { is_image: is_file };

@@ -78,7 +78,7 @@ impl Origins {
         TOLD.get(entry.0 & ((1 << CELL) - 1)).copied()
     }
 
-    /// Adds a body of which nothing was told before; whether it was.
+    /// Adds a body that was not told of before; returns whether it was added.
     pub(super) fn add(&mut self, start: usize, origin: Origin) -> bool {
         let Some(number) = TOLD.iter().position(|told| *told == origin) else { return false };
         self.0.insert(Entry::new(start, number))

@@ -25,7 +25,7 @@ pub(crate) enum CodeAt<Id = FunctionId> {
     Piece,
     /// Of a library.
     Library,
-    /// Nobody knows.
+    /// Not known.
     Unknown,
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum CallTarget<Id = FunctionId> {
     Method(Id),
     /// Nothing that is a method, and never will be.
     Nothing,
-    /// Nobody knows now. The runtime may not have put the method's address there yet.
+    /// Not known now. The runtime may not have put the method's address there yet.
     Unknown,
 }
 

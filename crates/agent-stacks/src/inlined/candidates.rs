@@ -133,7 +133,8 @@ impl<Id: Copy + Eq + Hash> Compilations<Id> {
         }
     }
 
-    /// A piece of the debug information of a method came on this thread, which has just compiled it.
+    /// A piece of the debug information of a method came on this thread, which has just compiled
+    /// it.
     pub(super) fn debug(&self, is_of: impl Fn(Id) -> bool, is_first: bool, bytes: &[u8]) {
         let mut tables = self.tables();
         let compilation = tables.compilations.get_mut(&threads::thread_id()).and_then(|open| open.last_mut());

@@ -1,8 +1,9 @@
 //! The runtime's events with its debug information about inlined methods, for `--inlined=exact`.
 //!
 //! They come where the process began with `DOTNET_RichDebugInfo=1` and a session listens to both
-//! providers, on the thread that compiles: after the compiler, and before the callback about the end
-//! of the compilation (`MethodDesc::JitCompileCodeLockedEventWrapper` in the runtime's `prestub.cpp`).
+//! providers, on the thread that compiles: after the compiler, and before the callback about the
+//! end of the compilation (`MethodDesc::JitCompileCodeLockedEventWrapper` in the runtime's
+//! `prestub.cpp`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,8 +65,8 @@ impl DebugEvents {
 }
 
 impl DebugEvents {
-    /// Whether the program itself begins: a method of an assembly that is not the framework's. By then
-    /// the runtime is up, and gives sessions.
+    /// Whether the program itself begins: a method of an assembly that is not the framework's. By
+    /// then the runtime is up, and gives sessions.
     fn is_of_program(&self, function: FunctionId) -> bool {
         let module = self.info.function_info(function).ok().map(|about| about.module);
         let path = module.and_then(|module| Some((module, self.info.module_info(module).ok()?.path)));
@@ -74,8 +75,9 @@ impl DebugEvents {
 }
 
 impl Callbacks for DebugEvents {
-    /// The first method of the program waits for the session, which another thread begins: what is compiled before
-    /// has no debug information, and a loop in `Main` may be compiled for good within milliseconds.
+    /// The first method of the program waits for the session, which another thread begins: what is
+    /// compiled before has no debug information, and a loop in `Main` may be compiled for good
+    /// within milliseconds.
     fn jit_compilation_started(&self, function: FunctionId, is_safe_to_block: bool) {
         if self.has_waited.load(Ordering::Relaxed) || !is_safe_to_block {
             return;

@@ -1,12 +1,13 @@
 //! Inlined methods by the runtime's own debug information, for `--inlined=exact`.
 //!
-//! With `DOTNET_RichDebugInfo=1` the compiler keeps for each body the tree of the methods that it put
-//! into it and, for statements of the code, their method and offset in its IL. The event
-//! `JittedMethodRichDebugInfo` has both (`SendMethodRichDebugInfo` in the runtime's `eventtrace.cpp`).
+//! With `DOTNET_RichDebugInfo=1` the compiler keeps for each body the tree of the methods that it
+//! put into it and, for statements of the code, their method and offset in its IL. The event
+//! `JittedMethodRichDebugInfo` has both (`SendMethodRichDebugInfo` in the runtime's
+//! `eventtrace.cpp`).
 //!
-//! The map is as exact as the compiler's statements: the value that an inlined method returns may be
-//! computed in the statement of its caller, and counts for the caller then. A call in such a statement
-//! is told by its callee: [`Places::way_to_call`].
+//! The map is as exact as the compiler's statements: the value that an inlined method returns may
+//! be computed in the statement of its caller, and counts for the caller then. A call in such a
+//! statement is told by its callee: [`Places::way_to_call`].
 //!
 //! Not all code has a statement of its own: a block that begins with values on the stack (behind
 //! `?:` or `??` within an expression) has none before the stack is empty again
@@ -24,7 +25,8 @@ use super::inline_paths::{MethodName, Methods, PathMethod};
 
 /// Methods and statements of a body that are read at most.
 const MOST: u32 = 1 << 16;
-/// The runtime writes numbers from here on where there is no offset (`MappingTypes` in its `cordebuginfo.h`).
+/// The runtime writes numbers from here on where there is no offset (`MappingTypes` in its
+/// `cordebuginfo.h`).
 const NO_OFFSET: u32 = 0x8000_0000;
 
 /// A method that was put into another one; the first is the compiled method itself.
@@ -87,8 +89,8 @@ impl InlineMap {
         }
         let mut raw = Vec::new();
         for _ in 0..counts.0 {
-            // SAFETY: the runtime writes identifiers of methods there, of the body that it compiles and
-            // of those that it put into that; they stay as long as the body.
+            // SAFETY: the runtime writes identifiers of methods there, of the body that it compiles
+            // and of those that it put into that; they stay as long as the body.
             let method = unsafe { FunctionId::from_raw(fields.u64()? as usize) };
             // The offset of the call is not filled in on .NET 9 and 10: any number stands there.
             fields.u32()?;
@@ -154,8 +156,8 @@ impl<Id: Copy> InlineMap<Id> {
 pub(super) struct Places<'a, M: Methods> {
     pub(super) map: &'a InlineMap<M::Id>,
     pub(super) methods: &'a mut M,
-    /// Whether the body's code certainly runs on from an offset to the instruction that is looked for,
-    /// without a jump or a call that may not return.
+    /// Whether the body's code certainly runs on from an offset to the instruction that is looked
+    /// for, without a jump or a call that may not return.
     pub(super) runs_on_from: &'a dyn Fn(u32) -> bool,
 }
 
@@ -201,9 +203,10 @@ impl<M: Methods> Places<'_, M> {
         parts
     }
 
-    /// The methods whose statement the code at an offset in the body is of, outermost first, each at the
-    /// offset in its IL that leads on; and whether that is all, as no other method was put into the
-    /// innermost one there. `None` before the first statement, and where the statement is not certain.
+    /// The methods whose statement the code at an offset in the body is of, outermost first, each
+    /// at the offset in its IL that leads on; and whether that is all, as no other method was put
+    /// into the innermost one there. `None` before the first statement, and where the statement is
+    /// not certain.
     pub(super) fn at(&mut self, code: u32) -> Option<(Vec<PathMethod<M::Id>>, bool)> {
         let (statement, parts) = self.statement(code)?;
         let map = self.map;
@@ -222,7 +225,8 @@ impl<M: Methods> Places<'_, M> {
         }
     }
 
-    /// Finds the calls in a node's method, within parts of its IL, and in what was put into it there.
+    /// Finds the calls in a node's method, within parts of its IL, and in what was put into it
+    /// there.
     fn find(
         &mut self,
         node: u32,
@@ -244,7 +248,8 @@ impl<M: Methods> Places<'_, M> {
         Some(())
     }
 
-    /// Offsets in its caller's IL at which a node's method may be called; `None` where nobody knows.
+    /// Offsets in its caller's IL at which a node's method may be called; `None` where they are not
+    /// known.
     fn calls_of(&mut self, node: u32) -> Option<Vec<u32>> {
         let Node { method, caller } = self.map.nodes[node as usize];
         let calls = self.methods.calls(self.map.nodes[caller? as usize].method)?;
@@ -398,7 +403,8 @@ mod tests {
         assert_eq!(way(&mut calls, 12, "Deep"), None, "its IL can't be read");
     }
 
-    /// `Where(...)` leads to a method that no IL names: a loop without a call was "not known" for its sake.
+    /// `Where(...)` leads to a method that no IL names: a loop without a call was "not known" for
+    /// its sake.
     #[test]
     fn a_statement_without_a_call_holds_no_other_method() {
         let mut calls = Calls(HashMap::from([(1, vec![(30, "Leaf")])]), Vec::new());
@@ -411,8 +417,9 @@ mod tests {
         assert_eq!([4, 12, 20].map(&mut is_all), [true, false, true]);
     }
 
-    /// A lambda that is kept is made only once: `call(kept ?? (kept = made))`. The call's block begins with a
-    /// value on the stack, and has no statement; it was taken for one that calls nothing.
+    /// A lambda that is kept is made only once: `call(kept ?? (kept = made))`. The call's block
+    /// begins with a value on the stack, and has no statement; it was taken for one that calls
+    /// nothing.
     #[test]
     fn a_block_that_begins_with_a_value_is_of_the_statement_that_leads_to_it() {
         let jump = Jump { from: Some(6), to: 31 };

@@ -115,9 +115,8 @@ pub(super) struct PathMethod<Id = FunctionId> {
     pub(super) offset: Option<u32>,
 }
 
-/// Returns the only path from `root` to a call of a method with the names `target`, outermost first; `None`
-/// where there are several or none, or the code
-/// of a method on the way can't be read.
+/// Returns the only path from `root` to a call of a method with the names `target`, outermost
+/// first; `None` where there are several or none, or the code of a method on the way can't be read.
 pub(super) fn only_path<M: Methods>(
     root: M::Id,
     candidates: &[Candidate<M::Id>],

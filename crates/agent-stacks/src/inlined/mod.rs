@@ -10,10 +10,9 @@
 //! | `exact` | the map of a body in it |
 //!
 //! A call instruction says by itself where it leads: to a method's code, or to a piece of the
-//! runtime's that hands the call on. Which
-//! method's IL that call stands in, `inline_paths` finds out. Of an instruction that was interrupted
-//! nobody says which method it belongs to,
-//! nor of a call by a table of methods: these have no frames here.
+//! runtime's that hands the call on. Which method's IL that call stands in, `inline_paths` finds
+//! out. Nothing says which method an interrupted instruction belongs to, nor which one a call by a
+//! table of methods belongs to: these have no frames here.
 //!
 //! All instruments ask here, of return addresses alone: samples by the map of code, exceptions and
 //! collections in their callbacks. No lock
@@ -180,7 +179,8 @@ impl Methods for CompilationMethods<'_> {
 }
 
 impl InlinedMethods {
-    /// Returns a table without methods; `has_changed_code` says whether the program's code is changed.
+    /// Returns a table without methods; `has_changed_code` says whether the program's code is
+    /// changed.
     pub fn new(info: &ProfilerInfo, functions: &Arc<Functions>, has_changed_code: Arc<AtomicBool>) -> Self {
         Self {
             functions: Arc::clone(functions),
@@ -200,8 +200,8 @@ impl InlinedMethods {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A piece of the runtime's debug information about the method that this thread compiles. `is_first`:
-    /// what came before is of another body.
+    /// A piece of the runtime's debug information about the method that this thread compiles.
+    /// `is_first`: what came before is of another body.
     pub(crate) fn debug_information(&self, method: u64, is_first: bool, bytes: &[u8]) {
         self.told.debug(|function| function.as_raw() as u64 == method, is_first, bytes);
     }
@@ -226,9 +226,9 @@ impl InlinedMethods {
         }
     }
 
-    /// The methods that were put into `root`, whose body has these candidates, at an instruction of the
-    /// body, and whether the answer will be the same next time. `called` is
-    /// where a call instruction leads, `None` at any other; `calls` finds all methods that the body's code
+    /// The methods that were put into `root`, whose body has these candidates, at an instruction of
+    /// the body, and whether the answer will be the same next time. `called` is where a call
+    /// instruction leads, `None` at any other; `calls` finds all methods that the body's code
     /// calls. Asks the runtime about methods that are new.
     pub(crate) fn there(
         &self,
@@ -323,7 +323,7 @@ impl InlinedMethods {
             return None;
         }
         let is_any = is_more(&own);
-        // Of the others nobody knows whether the method itself calls them.
+        // Whether the method itself calls the others is not known.
         own.extend(
             candidates.iter().filter(|candidate| candidate.0 == root && !is_own(candidate)).map(|(_, callee)| *callee),
         );

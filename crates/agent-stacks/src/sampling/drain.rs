@@ -28,7 +28,8 @@ use crate::code::CodeMap;
 const PAUSE: Duration = Duration::from_millis(10);
 /// Least time between two times that samples are taken from the engine.
 const DRAIN_NS: u64 = 5_000_000;
-/// Between two looks which threads there are, where new ones must be met, and where all that is learnt is which have ended.
+/// Between two looks which threads there are, where new ones must be met, and where all that is
+/// learnt is which have ended.
 const THREADS_NS: u64 = 50_000_000;
 const ENDED_NS: u64 = 250_000_000;
 /// Pause until the next look at the threads, in times of what a look takes, and the longest.
@@ -55,7 +56,7 @@ pub(super) struct Drain {
     next_threads_ns: u64,
     next_drain_ns: u64,
     next_check_ns: u64,
-    /// Whether somebody else has taken the signal.
+    /// Whether other code has taken the signal.
     has_given_up: bool,
     #[cfg(feature = "stops-on-demand")]
     stops: Option<super::stops::Stops>,
@@ -174,15 +175,17 @@ impl Drain {
         }
     }
 
-    /// Looks at threads that wait: the first that a round does. Where there are no more processors than threads that work, this thread takes one's
-    /// place, and a thread whose wait is short would be found ready to run after anything that takes longer than that.
+    /// Looks at threads that wait: the first that a round does. Where there are no more processors
+    /// than threads that work, this thread takes one's place, and a thread whose wait is short
+    /// would be found ready to run after anything that takes longer than that.
     fn look_at_waits(&mut self, now: u64) {
         let Some((output, poll)) = &mut self.wall else { return };
         self.sampler.work.copy_into(&mut self.work);
         poll.round(now, output, &mut self.frames, &self.work);
     }
 
-    /// Whether something is to be done for each new thread: those that come under perf events have inherited them.
+    /// Whether something is to be done for each new thread: those that come under perf events have
+    /// inherited them.
     fn meets_threads(&self) -> bool {
         matches!(self.engine, Engine::Timers(_)) || self.kernel_time.is_some() || self.wall.is_some()
     }
@@ -247,7 +250,8 @@ impl Drain {
         self.tell(false);
     }
 
-    /// Takes timers where perf events, which nobody asked for by name, cost more than samples are worth.
+    /// Takes timers where perf events, which were not asked for by name, cost more than samples are
+    /// worth.
     fn change_engine_if_dear(&mut self) {
         let cpu = self.sampler.cpu.get();
         let is_choice = cpu.is_none_or(|wanted| wanted.engine == EngineRequest::Auto);
@@ -272,8 +276,8 @@ impl Drain {
         self.next_threads_ns = 0;
     }
 
-    /// Gives up, since somebody else handles the signal now: what timers send would be taken for that program's own
-    /// signals.
+    /// Gives up, since other code handles the signal now: what timers send would be taken for the
+    /// program's own signals.
     fn give_up(&mut self, now: u64) {
         self.has_given_up = true;
         self.engine.enable(false);
@@ -296,7 +300,7 @@ impl Drain {
                 }
             }
             let thread = threads.with_id(sample.os_id);
-            // Nobody asks where in the profiler its own threads are.
+            // Where in the profiler its own threads are is of no interest.
             let found = if thread.is_own {
                 FoundStack { is_complete: true, ..frames.of_leaf(sample) }
             } else {

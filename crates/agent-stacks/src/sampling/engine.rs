@@ -11,7 +11,8 @@ use super::os::perf::{self, EventSettings, PerfEvents};
 use super::os::signal::{self, Shared};
 use super::raw::{RawSample, Registers};
 
-/// Words of the ring of signal handlers: hundreds of stacks. The system backs them as they are used.
+/// Words of the ring of signal handlers: hundreds of stacks. The system backs them as they are
+/// used.
 const RING_WORDS: usize = 1 << 20;
 
 /// Engine that a request asks for.
@@ -47,8 +48,8 @@ pub(super) struct EngineChoice {
 }
 
 impl Engine {
-    /// The engine that does what the instruments want, as far as the system allows; perf events are opened for the calling thread and those
-    /// that come from it.
+    /// The engine that does what the instruments want, as far as the system allows; perf events are
+    /// opened for the calling thread and those that come from it.
     pub(super) fn choose(sampler: &Sampler, at_launch: bool) -> (Self, EngineChoice) {
         let cpu = sampler.cpu.get();
         let wall = sampler.wall.get();
@@ -80,8 +81,8 @@ impl Engine {
         }
     }
 
-    /// Timers instead of perf events that have turned out to be dear, with the reason; `None` where they are not to be had.
-    /// `kernel`: frames of the kernel were wanted.
+    /// Timers instead of perf events that have turned out to be dear, with the reason; `None` where
+    /// they are not to be had. `kernel`: frames of the kernel were wanted.
     pub(super) fn change_to_timers(choice: &EngineChoice, kernel: bool, why: String) -> Option<(Self, EngineChoice)> {
         let mut choice = EngineChoice { interval_ns: choice.interval_ns, why_engine: why, ..EngineChoice::default() };
         Some((Self::timers(&mut choice, kernel)?, choice))
@@ -120,7 +121,7 @@ impl Engine {
             Self::Perf(events) => events.enable(is_on),
             Self::Timers(shared) => {
                 if is_on {
-                    // Where somebody else has the signal now, the draining thread finds that out.
+                    // Where other code has the signal now, the draining thread finds that out.
                     signal::stand_in_front();
                 }
                 shared.is_on.store(is_on, Ordering::SeqCst);
@@ -129,7 +130,8 @@ impl Engine {
         }
     }
 
-    /// Gives back what the engine has taken of the program, until it is enabled again. For after the last timer was deleted.
+    /// Gives back what the engine has taken of the program, until it is enabled again. For after
+    /// the last timer was deleted.
     pub(super) fn let_go(&self) {
         if let Self::Timers(shared) = self {
             shared.objects.end();
@@ -145,7 +147,8 @@ impl Engine {
         }
     }
 
-    /// Gives every sample that is there to `take`; how many were lost in the kernel, and in the ring.
+    /// Gives every sample that is there to `take`; how many were lost in the kernel, and in the
+    /// ring.
     pub(super) fn drain(&mut self, sample: &mut RawSample, mut take: impl FnMut(&mut RawSample)) -> (u64, u64) {
         match self {
             Self::Perf(events) => (events.drain(sample, take), 0),

@@ -30,7 +30,8 @@ pub(super) struct Frames {
     /// Numbers of the stacks that begin with each of the frames.
     numbers: Vec<u32>,
     last: LastStacks,
-    /// Numbers of stacks with awaiters beside them, by those without, and what stands for the chain.
+    /// Numbers of stacks together with their awaiters, by the number of the stack alone and what
+    /// stands for the chain.
     awaited: HashMap<(u32, u64), u32>,
     /// What a signal handler finds objects by, where samples are taken by one.
     copies: Option<&'static ObjectCopies>,
@@ -109,8 +110,9 @@ impl Frames {
         look(self, |frames| &mut frames.map, look_at)
     }
 
-    /// The stack of a sample of a thread that goes on: what lies further out than its thread has returned since its last sample is as it was,
-    /// and where the sample holds too little of the stack, the rest is read now.
+    /// The stack of a sample of a thread that goes on: what lies further out than its thread has
+    /// returned since its last sample is as it was, and where the sample holds too little of the
+    /// stack, the rest is read now.
     pub(super) fn of_running(&mut self, sample: &mut RawSample) -> FoundStack {
         self.look(|frames| frames.find_running(sample))
     }
@@ -129,7 +131,8 @@ impl Frames {
         self.since_last(sample, OnMissingWords::Guessed)
     }
 
-    /// The stack of a sample, from where it differs from the last one of the thread. A stack that is found whole is the thread's last one then.
+    /// The stack of a sample, from where it differs from the last one of the thread. A stack that
+    /// is found whole is the thread's last one then.
     fn since_last(&mut self, sample: &RawSample, rest: OnMissingWords) -> FoundStack {
         if sample.registers.ip == 0 {
             return self.find_whole(sample);
@@ -168,9 +171,10 @@ impl Frames {
         FoundStack { number: self.with_awaiters(number, joined, sample), is_complete: true, touched }
     }
 
-    /// The number of the whole stack that was walked last, with the chain of awaiters of the method
-    /// beside it that was resumed on it, as far as that is certain; otherwise `number`, which is the
-    /// stack's own. Behind what was walked lie the frames of the thread's last stack up to `joined`.
+    /// The number of the whole stack that was walked last, together with the chain of awaiters of
+    /// the method that was resumed on it, as far as that is certain; otherwise `number`, which is
+    /// that of the stack alone. Behind what was walked lie the frames of the thread's last stack up
+    /// to `joined`.
     fn with_awaiters(&mut self, number: u32, joined: Option<usize>, sample: &RawSample) -> u32 {
         let outer = joined.map_or(&[][..], |index| self.last.stack_of_thread(sample.os_id).frames_to(index));
         let walked = self.unwinder.walked.iter().chain(outer.iter().rev().map(|(frame, _)| frame));
@@ -199,8 +203,8 @@ impl Frames {
         with
     }
 
-    /// The chain of who awaits the method that was resumed on a stack: as it was copied with the sample, where it
-    /// was; or as it is now.
+    /// The chain of who awaits the method that was resumed on a stack: as it was copied with the
+    /// sample, where it was; or as it is now.
     fn awaiters(&mut self, walked: &[WalkedFrame], sample: &RawSample) -> Option<Chain> {
         let mut search = ResumedSearch::default();
         for frame in walked {
@@ -234,7 +238,8 @@ impl Frames {
         }
     }
 
-    /// The chain of who awaits the method with this `this`, by the objects that were copied with a sample.
+    /// The chain of who awaits the method with this `this`, by the objects that were copied with a
+    /// sample.
     fn copied_awaiters(&self, (function, this): (FunctionId, usize), sample: &RawSample) -> Option<Chain> {
         if sample.objects.this != this {
             return None;
@@ -247,9 +252,9 @@ impl Frames {
         Some(chain).filter(|chain| !chain.is_unknown())
     }
 
-    /// The chain of who awaits the method with this `this`, which was that of a sample: what it leads to is looked at
-    /// now, and only believed where no object has moved since. A method that has ended since is awaited by who awaited
-    /// it when one of its samples was looked at before.
+    /// The chain of who awaits the method with this `this`, which was that of a sample: what it
+    /// leads to is looked at now, and only believed where no object has moved since. A method that
+    /// has ended since is awaited by who awaited it when one of its samples was looked at before.
     fn awaiters_now(&mut self, (function, this): (FunctionId, usize), sample: &RawSample) -> Option<Chain> {
         let ((), moves) = self.sampler.moves.unmoved(sample.time_ns, || ())?;
         let known = self.chains.get(&this).filter(|known| known.function == function && known.moves == moves);
@@ -276,7 +281,8 @@ impl Frames {
 
     fn find_whole(&mut self, sample: &RawSample) -> FoundStack {
         let ending = match sample.registers.ip {
-            // A thread of the kernel's, or one that is about to end: there is no user mode to go on in.
+            // A thread of the kernel's, or one that is about to end: there is no user mode to go on
+            // in.
             0 => {
                 self.unwinder.walked.clear();
                 Ending::Complete
@@ -310,9 +316,9 @@ impl Frames {
         }
     }
 
-    /// Returns the state of a thread that waits in a call of the kernel that locks, events and sleeps
-    /// are all made of, by the methods that [`stack_of_sample`](Self::stack_of_sample) met last.
-    /// `is_suspended`: the runtime has other threads stand still.
+    /// Returns the state of a thread that waits in a call of the kernel that locks, events and
+    /// sleeps are all made of, by the methods that [`stack_of_sample`](Self::stack_of_sample) met
+    /// last. `is_suspended`: the runtime has other threads stand still.
     pub(super) fn state_of_last(&mut self, stack: FoundStack, time_ns: u64, is_suspended: bool) -> ThreadState {
         self.look(|frames| frames.find_state(stack, time_ns, is_suspended))
     }
@@ -350,7 +356,8 @@ impl Frames {
         FoundStack { number: self.stacks.number_of(&[frame], false), ..FoundStack::default() }
     }
 
-    /// Whether the instruction before is a call of the kernel: a signal that comes there was due in the kernel.
+    /// Whether the instruction before is a call of the kernel: a signal that comes there was due in
+    /// the kernel.
     pub(super) fn follows_system_call(&mut self, sample: &RawSample) -> bool {
         let ip = sample.registers.ip;
         let mut before = [0; 2];
@@ -360,7 +367,8 @@ impl Frames {
     }
 }
 
-/// Adds frames that were walked, innermost first, each with those of the methods that were put into it in front.
+/// Adds frames that were walked, innermost first, each with those of the methods that were put into
+/// it in front.
 fn add_walked(frames: &mut Vec<StackFrame>, walked: &[WalkedFrame], map: &CodeMap) {
     for walked in walked {
         frames.extend_from_slice(map.inlined(walked.inlined));
@@ -368,7 +376,8 @@ fn add_walked(frames: &mut Vec<StackFrame>, walked: &[WalkedFrame], map: &CodeMa
     }
 }
 
-/// Keeps of the numbers of stacks, the outermost first, those of which frames that were walked are the innermost, with what was put into them.
+/// Of the numbers of stacks, the outermost first, keeps one for each walked frame: that of the
+/// stack whose innermost frame it is, with what was put into it.
 fn keep_numbers(numbers: &mut Vec<u32>, walked: &[WalkedFrame], map: &CodeMap) {
     let mut end = 0;
     let last_of = walked.iter().rev().map(|walked| {
@@ -379,8 +388,9 @@ fn keep_numbers(numbers: &mut Vec<u32>, walked: &[WalkedFrame], map: &CodeMap) {
     *numbers = kept;
 }
 
-/// The state of a thread that stands in these methods of the framework, innermost first, and perhaps in code that called
-/// them. `is_suspended`: while the runtime has other threads stand still. A thread that began to wait for something else before is not looked at anew then.
+/// The state of a thread that stands in these methods of the framework, innermost first, and
+/// perhaps in code that called them. `is_suspended`: while the runtime has other threads stand
+/// still. A thread that began to wait for something else before is not looked at again then.
 fn state_by_names(names: Vec<String>, touched: FrameMarks, is_suspended: bool) -> ThreadState {
     /// The first that fits counts.
     const METHODS: [(&str, ThreadState); 9] = [
@@ -396,7 +406,8 @@ fn state_by_names(names: Vec<String>, touched: FrameMarks, is_suspended: bool) -
     ];
     let known = |name: &String| METHODS.iter().find(|(method, _)| name.starts_with(method)).map(|(_, state)| *state);
     let in_threading = names.first().is_some_and(|name| name.starts_with("System.Threading."));
-    // The runtime itself takes locks of objects, right below the method that wants one. What other libraries wait for they don't say.
+    // The runtime itself takes locks of objects, right below the method that wants one. What other
+    // libraries wait for they don't say.
     let otherwise = match !touched.called_library && (touched.own_code || !names.is_empty()) {
         true if !in_threading && is_suspended => ThreadState::Suspended,
         true if !in_threading => ThreadState::Lock,

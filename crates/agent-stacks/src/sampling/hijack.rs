@@ -1,10 +1,11 @@
 //! Return addresses that the runtime has replaced by its own.
 //!
-//! To stop a thread that runs compiled code which can't be stopped where it is, the runtime puts the address of a function of its own in
-//! place of the return address of the innermost method, and keeps the true one in its object for the thread, beside the place of the stack where
-//! it stood (`Thread::HijackThread` in `src/coreclr/vm/threadsuspend.cpp`). A thread's identifier is the address of that object. Where in it
-//! the two words lie is no promise of the runtime's, and is learnt: the second is the place on the stack, and the first is where a call
-//! returns to.
+//! To stop a thread that runs compiled code which can't be stopped where it is, the runtime puts
+//! the address of a function of its own in place of the return address of the innermost method, and
+//! keeps the true one in its object for the thread, next to the place of the stack where it stood
+//! (`Thread::HijackThread` in `src/coreclr/vm/threadsuspend.cpp`). A thread's identifier is the
+//! address of that object. Where in it the two words lie is no promise of the runtime's, and is
+//! learnt: the second is the place on the stack, and the first is where a call returns to.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,7 +61,8 @@ impl RuntimeThreads {
 /// Finds return addresses that were replaced.
 pub(crate) struct Hijacks {
     threads: &'static RuntimeThreads,
-    /// Bytes from the beginning of the runtime's object for a thread to the true return address, once that was learnt.
+    /// Bytes from the beginning of the runtime's object for a thread to the true return address,
+    /// once that was learnt.
     offset: Option<usize>,
 }
 
@@ -69,8 +71,9 @@ impl Hijacks {
         Self { threads, offset: None }
     }
 
-    /// The return address that stood at `place` of the stack of a sample's thread, and whether that is certain: by the runtime's object for the
-    /// thread, where that says so still, otherwise by what stands there now. `is_return_address` says whether a call returns to an address.
+    /// The return address that stood at `place` of the stack of a sample's thread, and whether that
+    /// is certain: by the runtime's object for the thread, where that says so still, otherwise by
+    /// what stands there now. `is_return_address` says whether a call returns to an address.
     pub(super) fn replaced(
         &mut self,
         sample: &RawSample,

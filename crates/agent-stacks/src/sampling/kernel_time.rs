@@ -1,4 +1,5 @@
-//! Time in the kernel that perf events may not sample: what the threads' CPU clocks say beyond the samples.
+//! Time in the kernel that perf events may not sample: what the threads' CPU clocks say beyond the
+//! samples.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -13,7 +14,7 @@ const SLACK: u64 = 3;
 /// Rounds at most in which a thread that stands still is passed over.
 const LONGEST: u32 = 15;
 
-/// The clocks of threads beside the weights of their samples.
+/// The clocks of threads, and the weights of their samples.
 pub(super) struct KernelTime {
     interval_ns: u64,
     /// Threads that the events don't reach.
@@ -34,7 +35,8 @@ struct Account {
 }
 
 impl KernelTime {
-    /// Begins with the thread `first` and those that come later; `alive` are the threads that there are.
+    /// Begins with the thread `first` and those that come later; `alive` are the threads that there
+    /// are.
     pub(super) fn new(interval_ns: u64, first: u32, alive: &[u32]) -> Self {
         let passed_over = alive.iter().copied().filter(|&os_id| os_id != first).collect();
         let mut threads = HashMap::new();
@@ -56,8 +58,8 @@ impl KernelTime {
         }
     }
 
-    /// Gives each thread's time without samples to `take`, where there is more than a few intervals of it. Threads that stand still
-    /// are looked at ever more rarely, unless `is_last`.
+    /// Gives each thread's time without samples to `take`, where there is more than a few intervals
+    /// of it. Threads that stand still are looked at ever more rarely, unless `is_last`.
     pub(super) fn update(&mut self, alive: &[u32], is_last: bool, mut take: impl FnMut(u32, u64)) {
         let slack = SLACK * self.interval_ns;
         for &os_id in alive {

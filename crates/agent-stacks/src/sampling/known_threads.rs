@@ -67,7 +67,7 @@ impl KnownThreads {
         self.known.retain(|os_id, known| {
             let is_alive = is_among(alive, *os_id);
             if let (false, Some(record)) = (is_alive, known.record) {
-                // Whoever ended in order has noted an earlier time.
+                // A thread that ended in order has noted an earlier time.
                 let _ =
                     record.u64(thread::ENDED).compare_exchange(0, monotonic_ns(), Ordering::Relaxed, Ordering::Relaxed);
             }

@@ -1,8 +1,10 @@
 //! Stacks as threads had them when they were sampled last.
 //!
-//! Between two samples a thread seldom returns from more than its innermost calls. A frame is where it was as long as its return address
-//! is: so where a walk comes to a frame of before, with the registers that it had there, and the return addresses of all frames further out
-//! stand where they stood, these are the frames of before. Walks, and the search for their numbers, cost as much as what has changed.
+//! Between two samples a thread seldom returns from more than its innermost calls. A frame is where
+//! it was as long as its return address is: so where a walk comes to a frame of before, with the
+//! registers that it had there, and the return addresses of all frames further out stand where they
+//! stood, these are the frames of before. Walks, and the search for their numbers, cost as much as
+//! what has changed.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -79,7 +81,8 @@ impl LastStack {
             match sp.checked_sub(8) {
                 Some(at) if at < sample.registers.sp => break,
                 Some(at) => match sample.word(at) {
-                    // What was a guess the last time may be certain now, as the sample holds the words.
+                    // What was a guess the last time may be certain now, as the sample holds the
+                    // words.
                     Some(word) if word == ip && frame.marks.guessed => break,
                     Some(word) if word == ip => seen += 1,
                     Some(_) => break,
@@ -97,8 +100,8 @@ impl LastStack {
 }
 
 impl Comparison<'_> {
-    /// The index of the frame of before that a walk has come to with these registers, where all further out is as it was. Frames are asked for from
-    /// the innermost outwards.
+    /// The index of the frame of before that a walk has come to with these registers, where all
+    /// further out is as it was. Frames are asked for from the innermost outwards.
     pub(super) fn joins(&mut self, registers: Registers) -> Option<usize> {
         let frame = |index: usize| self.last.frames[index].0.registers;
         while !self.places.is_empty() && (1..registers.sp).contains(&frame(self.places.end - 1).sp) {
@@ -131,7 +134,8 @@ mod tests {
         RawSample { registers: Registers { ip: 1, sp, bp: 0 }, stack, ..RawSample::default() }
     }
 
-    /// The stack with these frames, innermost first, whose numbers are 7, 8 and so on from the outermost on.
+    /// The stack with these frames, innermost first, whose numbers are 7, 8 and so on from the
+    /// outermost on.
     fn known(frames: &[usize]) -> LastStack {
         let mut last = LastStack::default();
         let fresh: Vec<_> = frames.iter().map(|&sp| frame(sp)).collect();

@@ -1,4 +1,5 @@
-//! Sampling: an engine interrupts threads, and a thread of the profiler's own turns what it took into stacks and records.
+//! Sampling: an engine interrupts threads, and a thread of the profiler's own turns what it took
+//! into stacks and records.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -15,8 +16,8 @@
 //! | `runtime_work` | what the runtime was about on which thread, by its callbacks |
 //! | `poll` | what threads are about that don't run |
 //!
-//! One [`Sampler`] serves all sampling instruments of the process. The runtime is asked, files are read and memory is
-//! allocated on the draining thread only.
+//! One [`Sampler`] serves all sampling instruments of the process. The runtime is asked, files are
+//! read and memory is allocated on the draining thread only.
 
 mod arch;
 mod drain;
@@ -174,7 +175,8 @@ pub struct Sampler {
     threads: RuntimeThreads,
     type_loads: TypeLoads,
     state: AtomicU8,
-    /// Descriptors of the draining thread that stand in the program's table, too, and are to be closed there.
+    /// Descriptors of the draining thread that stand in the program's table, too, and are to be
+    /// closed there.
     left_open: Mutex<Vec<CopiedDescriptor>>,
     begun: Once,
 }
@@ -199,7 +201,8 @@ impl Sampler {
         code
     }
 
-    /// Begins to take samples, once. On the thread that calls `Initialize` or `InitializeForAttach`.
+    /// Begins to take samples, once. On the thread that calls `Initialize` or
+    /// `InitializeForAttach`.
     pub fn begin(&'static self, at_launch: bool) {
         self.begun.call_once(|| self.start(at_launch));
     }
@@ -254,7 +257,7 @@ impl Sampler {
 
     /// Moves from one state to another, if it is still in the first.
     fn change_state(&self, from: State, to: State) {
-        // Another state than the first means that somebody else has moved on.
+        // Another state than the first means that other code has already moved on.
         let _ = self.state.compare_exchange(from as u8, to as u8, Ordering::AcqRel, Ordering::Acquire);
     }
 

@@ -174,8 +174,8 @@ impl ObjectCopies {
         MOST_WORDS
     }
 
-    /// Finds an async method on the calling thread's interrupted stack, of which `word` gives the
-    /// words from `sp` on, and the thread is at `ip`. Async-signal-safe.
+    /// Finds an async method on the calling thread's interrupted stack. `word` gives the words of
+    /// that stack from `sp` on; the thread is at `ip`. Async-signal-safe.
     pub(crate) fn find(&self, ip: usize, sp: usize, word: impl Fn(usize) -> Option<usize>) -> Option<FirstObject> {
         if self.task_field.load(Ordering::Acquire) == 0 {
             return None;

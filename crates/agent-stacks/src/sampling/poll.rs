@@ -1,11 +1,13 @@
 //! States of threads that don't run, by what the system says of them.
 //!
-//! Nobody is interrupted: a signal would let calls of the kernel end early that otherwise go on (`poll`, `epoll_wait`, `nanosleep`,
-//! `futex` answer EINTR whatever the handler's flags). A thread that waits stands still, so its stack is read from
-//! outside, once; as long as it has not run since, one record counts all samples of it, and the system is asked ever more
-//! rarely. Time on a processor comes from the engine's samples; time waiting for one is what the system adds up, spent where the thread was
-//! seen last. Where a thread ran at one look and at the next, nobody has seen what it waited for between: that time is part of the wait
-//! that is seen next. So is the time from a thread's start to the first look at it, which comes late on a busy machine.
+//! No thread is interrupted: a signal would let calls of the kernel end early that otherwise go on
+//! (`poll`, `epoll_wait`, `nanosleep`, `futex` answer EINTR whatever the handler's flags). A thread
+//! that waits stands still, so its stack is read from outside, once; as long as it has not run
+//! since, one record counts all samples of it, and the system is asked ever more rarely. Time on a
+//! processor comes from the engine's samples; time waiting for one is what the system adds up,
+//! spent where the thread was seen last. Where a thread ran at one look and at the next, what it
+//! waited for in between was not seen: that time is part of the wait that is seen next. So is the
+//! time from a thread's start to the first look at it, which comes late on a busy machine.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -38,7 +40,8 @@ const RECORD_NS: u64 = 1_000_000_000;
 pub(super) struct Poll {
     interval_ns: u64,
     start_ns: u64,
-    /// Time since which threads are looked at, as far as they were there; `None` where recording has stopped.
+    /// Time since which threads are looked at, as far as they were there; `None` where recording
+    /// has stopped.
     since_ns: Option<u64>,
     watched: HashMap<u32, WatchedThread>,
     next_ns: u64,
@@ -73,12 +76,13 @@ struct WatchedThread {
     is_ready_where_seen: bool,
     /// End of the stack, once that was looked up.
     stack_end: Option<usize>,
-    /// Times that the stack is looked for again where it was not found whole: what it leads through may have been loaded a moment ago,
-    /// and the list of libraries is not read at each look.
+    /// Times that the stack is looked for again where it was not found whole: what it leads through
+    /// may have been loaded a moment ago, and the list of libraries is not read at each look.
     tries: u32,
     /// Time in this state that no record stands for yet.
     open_ns: u64,
-    /// Time of waits that nobody has seen, and time waiting for a processor of a thread of which no stack was ever seen.
+    /// Time of waits that were not seen, and time waiting for a processor of a thread whose stack
+    /// was never seen.
     unseen_ns: u64,
     ready_ns: u64,
     /// Time waiting for a processor that was not spent where the thread was seen last.
@@ -147,7 +151,8 @@ impl Poll {
         }
     }
 
-    /// A thread was sampled while it ran; one record stands for as many samples as make up the interval.
+    /// A thread was sampled while it ran; one record stands for as many samples as make up the
+    /// interval.
     pub(super) fn ran(&mut self, os_id: u32, sample: &Sample, found: FoundStack, output: &mut Output) {
         let Some(watched) = self.watched.get_mut(&os_id) else { return };
         // Samples are taken from the engine later than threads are looked at.
@@ -202,8 +207,9 @@ impl WatchedThread {
         }
     }
 
-    /// Takes the time from the thread's beginning on, at the earliest from `since_ns`, for part of the wait that is seen next. The system adds up
-    /// times since the thread's own beginning: where that is longer ago than anybody knows of, they may be more than has passed since.
+    /// Takes the time from the thread's beginning on, at the earliest from `since_ns`, for part of
+    /// the wait that is seen next. The system adds up times since the thread's own beginning: where
+    /// that is longer ago than anybody knows of, they may be more than has passed since.
     fn began(&mut self, since_ns: u64) {
         let created = |record: ThreadRecord| record.u64(thread::CREATED).load(Ordering::Relaxed);
         let Some(created_ns) = self.thread.record.map(created).filter(|&created| created != 0) else { return };
@@ -238,7 +244,8 @@ impl WatchedThread {
         self.due_ns = self.until_ns + self.pause_ns;
     }
 
-    /// Adds the time since the last look to the state that the thread was in then, less what it ran and waited for a processor.
+    /// Adds the time since the last look to the state that the thread was in then, less what it ran
+    /// and waited for a processor.
     fn account(&mut self, schedule: Schedule, start_ns: u64, interval_ns: u64, output: &mut Output) {
         let now = monotonic_ns();
         let passed = now.saturating_sub(self.until_ns);
@@ -260,10 +267,11 @@ impl WatchedThread {
         }
     }
 
-    /// Whether a thread waits for a processor where it was seen last, when it has been put on one for
-    /// `slice_ns` each time on average: it waits where it was interrupted in its work, or it has just
-    /// been woken. One that gives its processor away all the time (`sched_yield`, as who spins for a
-    /// lock does) is hardly ever seen on one, and its last sample may be from other work.
+    /// Whether a thread waits for a processor where it was seen last, when it has been put on one
+    /// for `slice_ns` each time on average: it waits where it was interrupted in its work, or it
+    /// has just been woken. One that gives its processor away all the time (`sched_yield`, as who
+    /// spins for a lock does) is hardly ever seen on one, and its last sample may be from other
+    /// work.
     fn stays_where_seen(&self, schedule: Schedule, slice_ns: u64) -> bool {
         let since_wait = self.ran_when_waiting_ns.map(|ran_ns| schedule.ran_ns.saturating_sub(ran_ns));
         slice_ns >= SHORT_NS || since_wait.is_some_and(|ran_ns| ran_ns < SHORT_NS)
@@ -277,8 +285,8 @@ impl WatchedThread {
         }
     }
 
-    /// Records time waiting for a processor that was spent elsewhere: in the wait that is seen next,
-    /// or at a place that is not known.
+    /// Records time waiting for a processor that was spent elsewhere: in the wait that is seen
+    /// next, or at a place that is not known.
     fn close_elsewhere(&mut self, stack: FoundStack, start_ns: u64, interval_ns: u64, output: &mut Output) {
         if self.elsewhere_ns >= interval_ns / 2 {
             let elsewhere_ns = std::mem::take(&mut self.elsewhere_ns);
@@ -315,8 +323,9 @@ impl WatchedThread {
         };
     }
 
-    /// The stack of the thread as a sample without words is of it: so much of it is read as leads to its start. `None` for a thread that has run meanwhile, which
-    /// has another stack than the one that was read.
+    /// The stack of the thread as a sample without words is of it: so much of it is read as leads
+    /// to its start. `None` for a thread that has run meanwhile, which has another stack than the
+    /// one that was read.
     fn walk(&self, sample: &mut RawSample, sources: &mut Sources<'_>) -> Option<FoundStack> {
         let size = self.stack_end.map_or(0, |end| end.saturating_sub(sample.registers.sp));
         let mut most = MOST_COPIED;
@@ -334,8 +343,9 @@ impl WatchedThread {
         }
     }
 
-    /// Records the time that no record stands for yet. Of a thread that ran at the last look it is part of what is seen next; where nothing is
-    /// seen for long, the thread is recorded to wait where it was seen to run.
+    /// Records the time that no record stands for yet. Of a thread that ran at the last look it is
+    /// part of what is seen next; where nothing is seen for long, the thread is recorded to wait
+    /// where it was seen to run.
     fn close(&mut self, start_ns: u64, interval_ns: u64, output: &mut Output) {
         let open_ns = std::mem::take(&mut self.open_ns);
         if self.state == ThreadState::Running {
@@ -348,8 +358,9 @@ impl WatchedThread {
         }
     }
 
-    /// State of a thread that waits: idle where nobody's code waits. What the thread is there for is looked up when it is recorded: it may be
-    /// named after it was seen to wait. The runtime does not name all of its own.
+    /// State of a thread that waits: idle where none of the program's code waits. What the thread
+    /// is there for is looked up when it is recorded: it may be named after it was seen to wait.
+    /// The runtime does not name all of its own.
     fn state_of_wait(&self) -> ThreadState {
         let touched = self.stack.touched;
         let is_runtimes = self.stack.is_complete && touched.runtime_alone;

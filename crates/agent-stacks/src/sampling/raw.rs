@@ -15,7 +15,8 @@ pub(crate) struct Registers {
     pub(crate) bp: usize,
 }
 
-/// Frame pointer that nobody knows. Not 0: that is the one of a thread's first function, which has no caller.
+/// Frame pointer that is not known. Not 0: that is the one of a thread's first function, which has
+/// no caller.
 pub(crate) const UNKNOWN_FRAME: usize = 1;
 
 /// A sample.
@@ -35,17 +36,18 @@ pub(crate) struct RawSample {
     pub kernel: Vec<usize>,
     /// Words of the stack from the stack pointer on.
     pub stack: Vec<u64>,
-    /// Frame pointers with the return addresses beside them, by ascending frame pointer. The word at a frame pointer is the
-    /// next one, unless [`GAP`] or [`DETOUR`] is set in it.
+    /// Frame pointers, each with the return address next to it, by ascending frame pointer. The
+    /// word at a frame pointer is the next one, unless [`GAP`] or [`DETOUR`] is set in it.
     pub frames: Vec<(usize, usize)>,
     /// Words that were read a moment later; see [`read_on`](Self::read_on).
     pub later: LateWords,
-    /// Return addresses as found by frame pointers that nobody knows, the innermost first; the first is the interrupted
-    /// instruction.
+    /// Return addresses as found by frame pointers that are not known, the innermost first; the
+    /// first is the interrupted instruction.
     pub chain: Vec<usize>,
     /// Objects that the thread's innermost async method led to.
     pub(super) objects: CopiedObjects,
-    /// Registers of the caller that is the last of the chain, where words that were read later lead on from it.
+    /// Registers of the caller that is the last of the chain, where words that were read later lead
+    /// on from it.
     pub rest: Option<Registers>,
 }
 
@@ -81,8 +83,8 @@ impl LateWords {
 
 /// Bit of a frame pointer in [`RawSample::frames`]: what lies there does not lead to the next one.
 pub(crate) const GAP: usize = 1;
-/// Bit of a frame pointer in [`RawSample::frames`]: the next one is that of the frame it took over; what lies here leads
-/// to the one after that.
+/// Bit of a frame pointer in [`RawSample::frames`]: the next one is that of the frame it took over;
+/// what lies here leads to the one after that.
 pub(crate) const DETOUR: usize = 2;
 const MARKS: usize = GAP | DETOUR;
 /// Bytes before the place where a walk was lost that are compared with what lies there later.
@@ -107,7 +109,8 @@ impl RawSample {
         self.rest = None;
     }
 
-    /// Takes the sample for one of what was interrupted with these registers, further out on the same stack; on another one nothing is changed.
+    /// Takes the sample for one of what was interrupted with these registers, further out on the
+    /// same stack; on another one nothing is changed.
     pub(crate) fn interrupted_at(&mut self, registers: Registers) {
         let below = registers.sp.checked_sub(self.registers.sp & !7).map(|bytes| bytes / 8);
         if let Some(words) = below.filter(|&words| words <= self.stack.len()) {
@@ -116,10 +119,11 @@ impl RawSample {
         }
     }
 
-    /// Reads on where a walk was lost for want of words, with these registers: `read` copies the thread's stack as it is now, from an address on,
-    /// and answers how many bytes that were.
-    /// Whether it is the same stack still: what is known of it from there on, and of the words before, stands there as it was; or callers
-    /// of the chain stand there, whatever they have called since, and [`rest`](Self::rest) leads on from its end.
+    /// Reads on where a walk was lost for want of words, with these registers: `read` copies the
+    /// thread's stack as it is now, from an address on, and answers how many bytes that were.
+    /// Whether it is the same stack still: what is known of it from there on, and of the words
+    /// before, stands there as it was; or callers of the chain stand there, whatever they have
+    /// called since, and [`rest`](Self::rest) leads on from its end.
     pub(crate) fn read_on(&mut self, lost: Registers, read: impl FnOnce(usize, &mut Vec<u8>)) -> bool {
         let start = lost.sp.saturating_sub(BEFORE).max(self.registers.sp) & !7;
         let mut later = LateWords { start, bytes: std::mem::take(&mut self.later.bytes), ..LateWords::default() };
@@ -144,13 +148,14 @@ impl RawSample {
     /// Return addresses of the chain beyond a frame.
     pub(crate) fn chain_beyond(&self, frame: Registers) -> Option<&[usize]> {
         let known = self.chain.iter().rposition(|&address| address == frame.ip);
-        // The chain begins at the frame pointer, whoever's frame that is.
+        // The chain begins at the frame pointer, whichever frame that belongs to.
         let begins_here = || (frame.bp == self.registers.bp && !self.chain.is_empty()).then_some(0);
         self.chain.get(known.or_else(begins_here)? + 1..)
     }
 
-    /// The place in words that were read later from which on frame pointers lead to the callers at the end of the chain, as many as there are, and the
-    /// registers of the outermost of these; `None` where they stand there more than once.
+    /// The place in words that were read later from which on frame pointers lead to the callers at
+    /// the end of the chain, as many as there are, and the registers of the outermost of these;
+    /// `None` where they stand there more than once.
     fn end_of_chain(&self, lost: Registers, later: &LateWords) -> Option<(usize, Registers)> {
         let chain = self.chain_beyond(lost)?;
         // Where in the chain an address stands first, of those that enough others follow.
@@ -198,8 +203,9 @@ impl RawSample {
         self.word_then(address).or_else(|| self.later.word(address).inspect(|_| self.later.was_asked.set(true)))
     }
 
-    /// Whether [`word`](Self::word) has given one that was read later since this was last asked. The thread may have returned and called
-    /// others meanwhile: below its stack pointer words stay as they were, so what says that it is the same stack still may say nothing.
+    /// Whether [`word`](Self::word) has given one that was read later since this was last asked.
+    /// The thread may have returned and called others meanwhile: below its stack pointer words stay
+    /// as they were, so what says that it is the same stack still may say nothing.
     pub(crate) fn took_later(&self) -> bool {
         self.later.was_asked.take()
     }
@@ -238,9 +244,10 @@ impl RawSample {
         self.frames[at..].iter().map(|&(frame, return_address)| (frame & !MARKS, return_address))
     }
 
-    /// The first place from `start` on that looks like a frame: it leads to another one further up, and both have return
-    /// addresses that `is_return_address` agrees to. Or it returns to where threads start, by `is_start_of_thread`: that code keeps no frame
-    /// pointers, so whatever lies there leads to none.
+    /// The first place from `start` on that looks like a frame: it leads to another one further up,
+    /// and both have return addresses that `is_return_address` agrees to. Or it returns to where
+    /// threads start, by `is_start_of_thread`: that code keeps no frame pointers, so whatever lies
+    /// there leads to none.
     pub(crate) fn find_frame(
         &self,
         start: usize,
@@ -262,10 +269,12 @@ impl RawSample {
 mod tests {
     use super::*;
 
-    /// `read` in a loop that only `start_thread` called was no whole stack: no frame leads on from there.
+    /// `read` in a loop that only `start_thread` called was no whole stack: no frame leads on from
+    /// there.
     #[test]
     fn a_frame_that_returns_to_the_start_of_the_thread_leads_to_no_other() {
-        // A return address of a call that is over; the frame, its caller's register and where it returns to.
+        // A return address of a call that is over; the frame, its caller's register and where it
+        // returns to.
         let stack = vec![9, 77, 8, 0xFFFF_FFFF, 99, 0];
         let sample = RawSample { registers: Registers { ip: 1, sp: 0x1000, bp: 1 }, stack, ..RawSample::default() };
         let find = |start| sample.find_frame(0x1000, |ip| ip == 77 || ip == 99, |ip| ip == start);
@@ -295,13 +304,14 @@ mod tests {
         assert!(!sample.read_on(lost, read(Vec::new())), "the thread is gone");
     }
 
-    /// Of a program that starts with long chains of continuations a tenth of the stacks was cut: below them types were loaded, and when the rest of
-    /// the stack was read, others were.
+    /// Of a program that starts with long chains of continuations a tenth of the stacks was cut:
+    /// below them types were loaded, and when the rest of the stack was read, others were.
     #[test]
     fn a_stack_is_read_on_from_the_end_of_the_chain_whatever_its_callers_have_called_since() {
         let registers = Registers { ip: 7, sp: 0x1000, bp: 0x1010 };
         let sample = |chain| RawSample { registers, stack: vec![1; 2], chain, ..RawSample::default() };
-        // What has been called since, and ten frames: a word of their own, the next frame, the return address.
+        // What has been called since, and ten frames: a word of their own, the next frame, the
+        // return address.
         let frames = (0..10_u64).flat_map(|at| [55, 0x1020 + 24 * (at + 1) + 8, 100 + at]);
         let read = |from: usize, into: &mut Vec<u8>| {
             assert_eq!(from, 0x1000);

@@ -1,7 +1,8 @@
-//! The ring that signal handlers put samples into: of fixed size, without locks, many writers and one reader.
+//! The ring that signal handlers put samples into: of fixed size, without locks, many writers and
+//! one reader.
 //!
-//! A record is a row of words, its length first. The length is stored last, so that the reader finds whole records only, and
-//! the reader leaves zeros behind.
+//! A record is a row of words, its length first. The length is stored last, so that the reader
+//! finds whole records only, and the reader leaves zeros behind.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -36,8 +37,8 @@ impl Ring {
         &self.words[at as usize & (self.words.len() - 1)]
     }
 
-    /// Room for a record of so many words besides its length; `None`, which is counted, where the ring is full.
-    /// Async-signal-safe.
+    /// Room for a record of so many words besides its length; `None`, which is counted, where the
+    /// ring is full. Async-signal-safe.
     pub(super) fn reserve(&self, words: usize) -> Option<Slot<'_>> {
         let words = words as u64 + 1;
         let fits = |head: u64| {

@@ -1,9 +1,10 @@
-//! Work of the runtime on the program's threads, as its callbacks tell: who suspends the others and collects, and who loads
-//! modules.
+//! Work of the runtime on the program's threads, as its callbacks tell: who suspends the others and
+//! collects, and who loads modules.
 //!
-//! Callbacks note where such work begins and ends; the draining thread asks what a thread was about at a time that is past. Some
-//! callbacks come while the runtime has stopped all threads: nothing is allocated here, and the lock is held no longer than
-//! a few kilobytes take to be copied, by threads that the runtime doesn't stop meanwhile.
+//! Callbacks note where such work begins and ends; the draining thread asks what a thread was about
+//! at a time that is past. Some callbacks come while the runtime has stopped all threads: nothing
+//! is allocated here, and the lock is held no longer than a few kilobytes take to be copied, by
+//! threads that the runtime doesn't stop meanwhile.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +13,8 @@ use clrscope_agent_base::os::threads::thread_id;
 use clrscope_recording::model::Activity;
 use clrscope_recording::writer::monotonic_ns;
 
-/// Pieces of work that are remembered: more than the runtime does between two rounds of the draining thread.
+/// Pieces of work that are remembered: more than the runtime does between two rounds of the
+/// draining thread.
 const REMEMBERED: usize = 256;
 
 /// Kind of work of the runtime.
@@ -32,7 +34,8 @@ pub(super) enum Work {
 struct Span {
     os_id: u32,
     work: Work,
-    /// Monotonic nanoseconds: the beginning, when the other threads had stopped, the end; [`OPEN`] for what has not come yet.
+    /// Monotonic nanoseconds: the beginning, when the other threads had stopped, the end; [`OPEN`]
+    /// for what has not come yet.
     from_ns: u64,
     stopped_ns: u64,
     until_ns: u64,
@@ -52,8 +55,8 @@ pub(super) struct Spans {
 /// Work as callbacks tell of it.
 pub(super) struct RuntimeWork(Mutex<Spans>);
 
-/// Times at which objects may have moved: only while the runtime has stopped the program (`SuspendEE` and
-/// `RestartEE` in the runtime's `threadsuspend.cpp`).
+/// Times at which objects may have moved: only while the runtime has stopped the program
+/// (`SuspendEE` and `RestartEE` in the runtime's `threadsuspend.cpp`).
 #[derive(Debug, Default)]
 pub(super) struct ObjectMoves {
     /// Odd while the program is stopped.
@@ -69,8 +72,8 @@ impl ObjectMoves {
         self.changes.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// What a look at objects finds, with the number of times that they may have moved so far; `None` where they may
-    /// have moved since a time, or moved meanwhile.
+    /// What a look at objects finds, with the number of times that they may have moved so far;
+    /// `None` where they may have moved since a time, or moved meanwhile.
     pub(super) fn unmoved<T>(&self, since_ns: u64, look: impl FnOnce() -> T) -> Option<(T, u64)> {
         let before = self.changes.load(Ordering::Acquire);
         if !before.is_multiple_of(2) || self.last_ns.load(Ordering::Acquire) >= since_ns {
@@ -83,7 +86,8 @@ impl ObjectMoves {
 }
 
 impl ObjectMoves {
-    /// Number of times that objects may have moved so far; `None` while they may. Async-signal-safe.
+    /// Number of times that objects may have moved so far; `None` while they may.
+    /// Async-signal-safe.
     pub(super) fn unmoved_so_far(&self) -> Option<u64> {
         Some(self.changes.load(Ordering::Acquire)).filter(|changes| changes.is_multiple_of(2))
     }

@@ -1,8 +1,10 @@
-//! Stops of the whole runtime, at which its own walk of each thread's stack (`DoStackSnapshot`) is compared with ours. Compiled with the
-//! feature `stops-on-demand` only, which no agent that is handed out has.
+//! Stops of the whole runtime, at which its own walk of each thread's stack (`DoStackSnapshot`) is
+//! compared with ours. Compiled with the feature `stops-on-demand` only, which no agent that is
+//! handed out has.
 //!
-//! Both walk the same stopped thread. The runtime begins at what it has kept of the thread, ours at the call of the kernel that the thread waits in, and the words of
-//! its stack are copied before the threads go on. Methods with the addresses at which they go on must be the same, in order.
+//! Both walk the same stopped thread. The runtime begins at what it has kept of the thread, ours at
+//! the call of the kernel that the thread waits in, and the words of its stack are copied before
+//! the threads go on. Methods with the addresses at which they go on must be the same, in order.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -51,7 +53,8 @@ struct Method {
 }
 
 impl Method {
-    /// The method at an address that the walker found; `None` for one that the runtime's walk leaves out.
+    /// The method at an address that the walker found; `None` for one that the runtime's walk
+    /// leaves out.
     fn at(ip: usize, map: &mut CodeMap, time_ns: u64) -> Option<Self> {
         let Place::Method(body) = resuming_code(ip, map, time_ns) else { return None };
         (!is_hidden(&map.name(&body).unwrap_or_default())).then_some(Self { id: body.id(), ip })
@@ -59,7 +62,7 @@ impl Method {
 }
 
 impl Stops {
-    /// Stops, where somebody asks for them.
+    /// Stops, where they are asked for.
     pub(super) fn asked_for() -> Option<Self> {
         let file = std::env::var_os(VARIABLE)?.into();
         Some(Self { file, next_ns: 0, counts: BTreeMap::new(), examples: Vec::new() })
@@ -152,8 +155,8 @@ impl Stops {
     }
 }
 
-/// Whether the runtime's walk leaves out a method of this name, or some versions' do: code made at run time, such as stubs for calls of native functions, and its own
-/// handling of exceptions.
+/// Whether the runtime's walk leaves out a method of this name, or some versions' do: code made at
+/// run time, such as stubs for calls of native functions, and its own handling of exceptions.
 fn is_hidden(name: &str) -> bool {
     name.starts_with("DynamicClass::") || name.starts_with("System.Runtime.EH::")
 }
@@ -177,7 +180,8 @@ fn name(ip: usize, map: &mut CodeMap, time_ns: u64) -> String {
     }
 }
 
-/// A stopped thread by both; `None` where no method is on its stack, or a word for why it can't be compared.
+/// A stopped thread by both; `None` where no method is on its stack, or a word for why it can't be
+/// compared.
 fn stopped(
     info: &ProfilerInfo,
     suspended: &Suspended<'_>,

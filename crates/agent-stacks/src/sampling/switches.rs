@@ -1,8 +1,11 @@
-//! Switches of the program's threads on and off processors, and whether perf events are too dear for so many.
+//! Switches of the program's threads on and off processors, and whether perf events are too dear
+//! for so many.
 //!
-//! A perf event on the CPU clock is a timer of the kernel, which is set whenever a thread is put on a processor and cleared
-//! when it is taken off again. On virtual machines both take microseconds where the timer goes off before the next tick, and threads that serve
-//! are switched tens of thousands of times in a second: timers on threads, which the kernel looks at when it ticks, cost nothing then.
+//! A perf event on the CPU clock is a timer of the kernel, which is set whenever a thread is put on
+//! a processor and cleared when it is taken off again. On virtual machines both take microseconds
+//! where the timer goes off before the next tick, and threads that serve are switched tens of
+//! thousands of times in a second: timers on threads, which the kernel looks at when it ticks, cost
+//! nothing then.
 
 /// Switches in a second of CPU time that are too many.
 const MOST: u64 = 5_000;
@@ -21,8 +24,8 @@ pub(super) struct Switches {
 }
 
 impl Switches {
-    /// Looks at how many there are by now, and at the CPU time of the process; how many there are in a second of that, where
-    /// these have been too many for a while.
+    /// Looks at how many there are by now, and at the CPU time of the process; how many there are
+    /// in a second of that, where these have been too many for a while.
     pub(super) fn look(&mut self, switches: u64, cpu_ns: u64) -> Option<u64> {
         let Some((switches_then, cpu_then)) = self.last else {
             self.last = Some((switches, cpu_ns));

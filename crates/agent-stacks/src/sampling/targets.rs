@@ -1,8 +1,9 @@
 //! The threads that timers sample: which there are, and a timer for each.
 //!
-//! A thread that blocks the signal is left alone until it lets the signal in again. One that was sent would wait for it, and be what it gets when
-//! it waits for signals itself (`sigwait`). That a thread begins to block the signal is seen by the samples that it does not take; on Linux before 6.13 the
-//! one that waits by then can't be taken back.
+//! A thread that blocks the signal is left alone until it lets the signal in again. One that was
+//! sent would wait for it, and be what it gets when it waits for signals itself (`sigwait`). That a
+//! thread begins to block the signal is seen by the samples that it does not take; on Linux before
+//! 6.13 the one that waits by then can't be taken back.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -22,7 +23,8 @@ const FEW: usize = 32;
 pub(super) struct Targets {
     shared: &'static Shared,
     places: HashMap<u32, ThreadSlot>,
-    /// Places that were given back, and the first that was never used; the last where none are to be had any more.
+    /// Places that were given back, and the first that was never used; the last where none are to
+    /// be had any more.
     free: Vec<usize>,
     fresh: usize,
     /// Threads that no timer could be had for since this was last asked.
@@ -63,7 +65,8 @@ impl Targets {
         self.meet(threads::thread_id(), stack, signal::is_blocked_here);
     }
 
-    /// A thread with the bounds of its stack, where they are known. `is_blocked`: whether it blocks the signal.
+    /// A thread with the bounds of its stack, where they are known. `is_blocked`: whether it blocks
+    /// the signal.
     fn meet(&mut self, os_id: u32, stack: Option<Range<usize>>, is_blocked: impl FnOnce() -> bool) {
         if let Some(place) = self.places.get(&os_id) {
             self.bounds(place.index, stack);
@@ -120,7 +123,8 @@ impl Targets {
         }
     }
 
-    /// The thread's stack pointer stood here, perhaps outside of the stack that is known of it: finds out where that lies.
+    /// The thread's stack pointer stood here, perhaps outside of the stack that is known of it:
+    /// finds out where that lies.
     pub(super) fn find_stack(&mut self, os_id: u32, sp: usize) {
         let Some(&ThreadSlot { index, met_ns, .. }) = self.places.get(&os_id) else { return };
         let target = &self.shared.targets[index];
@@ -131,8 +135,9 @@ impl Targets {
         }
     }
 
-    /// Bounds of the stack around an address, of a thread that was there by `since_ns`. What was read earlier may be of another
-    /// stack, and who reads a stack by wrong bounds reads what is not mapped.
+    /// Bounds of the stack around an address, of a thread that was there by `since_ns`. What was
+    /// read earlier may be of another stack, and who reads a stack by wrong bounds reads what is
+    /// not mapped.
     fn stack_around(&mut self, address: usize, since_ns: u64) -> Option<Range<usize>> {
         let known = self.stacks.as_ref().filter(|stacks| stacks.read_ns > since_ns);
         if let Some(found) = known.and_then(|stacks| stacks.around(address)) {
@@ -151,14 +156,15 @@ impl Targets {
         let is_new = |os_id: &u32| !self.places.contains_key(os_id) && !self.passed_over.contains(os_id);
         let (own, new): (Vec<u32>, Vec<u32>) = alive.iter().copied().filter(is_new).partition(|&os_id| is_own(os_id));
         self.passed_over.extend(own);
-        // Of many threads the last would wait long for its timer, if the masks of all were read first.
+        // Of many threads the last would wait long for its timer, if the masks of all were read
+        // first.
         let are_few = new.len() <= FEW;
         new.iter().for_each(|&os_id| self.meet(os_id, None, || are_few && blocks(os_id)));
         if !are_few {
             new.iter().for_each(|&os_id| self.look_at_mask(os_id));
         }
-        // All are met before the list of mappings is read, once. Of threads that wait the system says where their stack is; of
-        // others their first sample does.
+        // All are met before the list of mappings is read, once. Of threads that wait the system
+        // says where their stack is; of others their first sample does.
         for os_id in new {
             if let Some(call) = Task::open(os_id).and_then(|task| task.system_call()) {
                 self.find_stack(os_id, call.sp);
@@ -179,7 +185,8 @@ impl Targets {
         }
     }
 
-    /// Looks after threads that block the signal, where they are few, more often than it is looked which threads there are.
+    /// Looks after threads that block the signal, where they are few, more often than it is looked
+    /// which threads there are.
     pub(super) fn look_at_few(&mut self) {
         if self.places.len() <= FEW {
             self.follow_masks();
@@ -195,7 +202,8 @@ impl Targets {
             let Some(timer) = timer_of(target.who.load(Ordering::Acquire)) else { continue };
             let cpu_ns = clrscope_agent_base::os::clock::thread_cpu_ns(os_id).unwrap_or(0);
             let is_late = cpu_ns.saturating_sub(target.cpu_ns.load(Ordering::Relaxed)) > late_ns;
-            // Reading what the system says of a thread costs a hundred times as much as reading its clock.
+            // Reading what the system says of a thread costs a hundred times as much as reading its
+            // clock.
             if (is_late || place.is_blocked) && blocks(os_id) != place.is_blocked {
                 place.is_blocked = !place.is_blocked;
                 match place.is_blocked {

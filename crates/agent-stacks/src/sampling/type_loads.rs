@@ -1,8 +1,9 @@
 //! Functions of the runtime in which it loads types, by where its callbacks about types come from.
 //!
-//! The runtime's library has no symbols, and a pair of callbacks says when a type is there, not what was done for it before. But a type
-//! that was loaded is reported from within the function that loads it: what the stacks of such callbacks have in common, from
-//! whatever code they come, is the runtime's loader. Samples whose stacks lead through it are about loading types.
+//! The runtime's library has no symbols, and a pair of callbacks says when a type is there, not
+//! what was done for it before. But a type that was loaded is reported from within the function
+//! that loads it: what the stacks of such callbacks have in common, from whatever code they come,
+//! is the runtime's loader. Samples whose stacks lead through it are about loading types.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -12,15 +13,18 @@ use std::sync::{Mutex, PoisonError};
 use super::os::task::sample_part_here;
 use super::raw::RawSample;
 
-/// Bytes of a stack that are looked at: more than the runtime's frames between a callback and the code that needed the type.
+/// Bytes of a stack that are looked at: more than the runtime's frames between a callback and the
+/// code that needed the type.
 const BYTES: usize = 6 << 10;
-/// Stacks that are taken between two rounds of the draining thread: all that are wanted, since on a busy machine a short program may
-/// be over before the third one.
+/// Stacks that are taken between two rounds of the draining thread: all that are wanted, since on a
+/// busy machine a short program may be over before the third one.
 const IN_A_ROUND: usize = MOST;
-/// Stacks that must have been seen before anything is said, and those after which no more are taken.
+/// Stacks that must have been seen before anything is said, and those after which no more are
+/// taken.
 const LEAST: usize = 24;
 const MOST: usize = 64;
-/// Functions that must have been seen to call the runtime's loader, directly or not, each from code of another kind or place.
+/// Functions that must have been seen to call the runtime's loader, directly or not, each from code
+/// of another kind or place.
 const LEAST_ENTRIES: usize = 3;
 /// Of so many stacks one may have come another way.
 const EXCEPTION: usize = 32;
@@ -33,7 +37,8 @@ pub(super) struct TypeLoads {
 }
 
 impl Default for TypeLoads {
-    /// Wants stacks from the program's start on: the first samples are looked at with what these say.
+    /// Wants stacks from the program's start on: the first samples are looked at with what these
+    /// say.
     fn default() -> Self {
         Self { wanted: AtomicUsize::new(IN_A_ROUND), taken: Mutex::default() }
     }
@@ -83,7 +88,8 @@ impl TypeLoaders {
         self.stacks >= MOST
     }
 
-    /// Learns from a callback's stack: the runtime's functions from the one that calls back outwards, up to code that is not the runtime's.
+    /// Learns from a callback's stack: the runtime's functions from the one that calls back
+    /// outwards, up to code that is not the runtime's.
     pub(super) fn learn(&mut self, run: &[Range<usize>]) {
         let Some(entry) = run.last() else { return };
         self.stacks += 1;

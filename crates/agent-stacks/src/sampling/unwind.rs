@@ -1,10 +1,13 @@
-//! From a sample's registers and words to the frames of its stack, innermost first, up to the start of the thread.
+//! From a sample's registers and words to the frames of its stack, innermost first, up to the start
+//! of the thread.
 //!
-//! Each frame is stepped over by the unwind information of its own code: compiled methods by what the compilers left
-//! ([`BodyStep`]), libraries by the unwind data in their files, which the crate `framehop` reads, and what a signal interrupted by the
-//! registers that the kernel has put on the stack. Only where none of these says how it goes on, a walk goes on by guessing: by the
-//! frame pointer, by the next place that looks like a frame, by return addresses whose frames nobody knows. A frame that was found
-//! so is marked, and with it the sample. What was found out about an address is kept, so that each frame costs one look-up.
+//! Each frame is stepped over by the unwind information of its own code: compiled methods by what
+//! the compilers left ([`BodyStep`]), libraries by the unwind data in their files, which the crate
+//! `framehop` reads, and what a signal interrupted by the registers that the kernel has put on the
+//! stack. Only where none of these says how it goes on, a walk goes on by guessing: by the frame
+//! pointer, by the next place that looks like a frame, by return addresses whose frames are not
+//! known. A frame that was found so is marked, and with it the sample. What was found out about an
+//! address is kept, so that each frame costs one look-up.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
@@ -60,10 +63,12 @@ pub(crate) struct StackUnwinder {
     known: HashMap<usize, Arc<Library>, ByAddress>,
     /// Addresses with what was found out about them.
     met: HashMap<usize, AddressFacts, ByAddress>,
-    /// Bytes from the stack pointer to the frame pointer at return addresses in libraries, where the code says so.
+    /// Bytes from the stack pointer to the frame pointer at return addresses in libraries, where
+    /// the code says so.
     to_frame_pointers: HashMap<usize, Option<usize>, ByAddress>,
-    /// Return addresses in the functions of the C library that threads start in, learnt from our own thread alone: other walks may have read a
-    /// stack that changed meanwhile, and a wrong address would end all later walks that meet it, as if they were complete.
+    /// Return addresses in the functions of the C library that threads start in, learnt from our
+    /// own thread alone: other walks may have read a stack that changed meanwhile, and a wrong
+    /// address would end all later walks that meet it, as if they were complete.
     roots: HashSet<usize, ByAddress>,
     /// Return addresses that the last walk met in the C library after all others.
     outermost: Vec<usize>,
@@ -100,15 +105,19 @@ struct AddressFacts {
 enum CallerRule {
     /// By the unwind data of a library.
     Library,
-    /// By the unwind information of a method, or by the instructions of the function that threads stop in when they return.
+    /// By the unwind information of a method, or by the instructions of the function that threads
+    /// stop in when they return.
     Method(BodyStep),
-    /// The code that handlers of signals return to: what was interrupted has its registers on the stack.
+    /// The code that handlers of signals return to: what was interrupted has its registers on the
+    /// stack.
     Signal,
-    /// A function's beginning, where no call returns to: the runtime may have put that there in place of a return address.
+    /// A function's beginning, where no call returns to: the runtime may have put that there in
+    /// place of a return address.
     Replaced,
-    /// A piece of code of the runtime's own that is no method: it has no frame, and the return address lies at the stack pointer, as a rule.
+    /// A piece of code of the runtime's own that is no method: it has no frame, and the return
+    /// address lies at the stack pointer, as a rule.
     Bare,
-    /// Nobody says.
+    /// No rule is known.
     Unknown,
 }
 
@@ -127,7 +136,7 @@ enum Next {
     End,
     /// The sample lacks the words that the step needs.
     Lacking,
-    /// Nobody says how it goes on.
+    /// Nothing says how it goes on.
     Unknown,
 }
 
@@ -175,7 +184,8 @@ impl StackUnwinder {
         }
     }
 
-    /// Learns from the stack of a callback about a type in which functions of the runtime such are loaded.
+    /// Learns from the stack of a callback about a type in which functions of the runtime such are
+    /// loaded.
     pub(super) fn learn_type_load(&mut self, map: &mut CodeMap, sample: &RawSample) {
         self.walk(map, sample, None, OnMissingWords::Guessed);
         let callers = self.walked.iter().skip_while(|walked| walked.marks.agent);
@@ -193,8 +203,9 @@ impl StackUnwinder {
         }
     }
 
-    /// Takes a sample for one of what a signal interrupted, where the signal's handler has not run its first instruction. Signals that are due at the
-    /// same moment as that of a timer come first, and a tick finds their handlers begun that have taken no time.
+    /// Takes a sample for one of what a signal interrupted, where the signal's handler has not run
+    /// its first instruction. Signals that are due at the same moment as that of a timer come
+    /// first, and a tick finds their handlers begun that have taken no time.
     pub(super) fn leave_handlers_that_begin(&self, map: &CodeMap, sample: &mut RawSample) {
         let Registers { ip, sp, .. } = sample.registers;
         let returns_to_kernel = self.signal_return.is_some() && sample.word(sp) == self.signal_return;
@@ -207,8 +218,8 @@ impl StackUnwinder {
         }
     }
 
-    /// Walks the stack of a sample, whose frames are in [`walked`](Self::walked) then. A walk that meets the stack in `last` ends there:
-    /// with the index of the frame that comes next in it.
+    /// Walks the stack of a sample, whose frames are in [`walked`](Self::walked) then. A walk that
+    /// meets the stack in `last` ends there: with the index of the frame that comes next in it.
     pub(super) fn walk(
         &mut self,
         map: &mut CodeMap,
@@ -450,7 +461,8 @@ impl StackUnwinder {
         }
     }
 
-    /// By a library's unwind data where that needs the frame pointer, which was not told, and the function's code says where that points.
+    /// By a library's unwind data where that needs the frame pointer, which was not told, and the
+    /// function's code says where that points.
     fn step_without_frame_pointer(&mut self, map: &mut CodeMap, sample: &RawSample, at: Position) -> Next {
         let Registers { ip, sp, .. } = at.registers;
         if self.to_frame_pointers.len() >= MOST_MET {
@@ -487,7 +499,8 @@ impl StackUnwinder {
         self.native.add_module(Module::new(library.name.clone(), addresses, library.base as u64, sections));
     }
 
-    /// The next frame where nobody says how it goes on: that at the frame pointer, or the first place that looks like one.
+    /// The next frame where nothing says how the walk goes on: that at the frame pointer, or the
+    /// first place that looks like one.
     fn guess(&mut self, map: &mut CodeMap, sample: &RawSample, at: Position) -> Next {
         let Registers { sp, bp, .. } = at.registers;
         let on_stack = bp >= sp && bp - sp < MOST_STACK;
@@ -515,7 +528,8 @@ impl StackUnwinder {
         }
     }
 
-    /// The first frame from `start` on that leads on, of those that the engine found and of what lies on the stack.
+    /// The first frame from `start` on that leads on, of those that the engine found and of what
+    /// lies on the stack.
     fn find_frame(&mut self, map: &mut CodeMap, sample: &RawSample, start: usize) -> Option<usize> {
         let is_return_address = |ip| Self::is_return_address(map, sample, ip);
         let on_stack = sample.find_frame(start, is_return_address, |ip| self.roots.contains(&ip));
@@ -529,8 +543,8 @@ impl StackUnwinder {
         ip >= 0x1_0000 && map.is_return_address(ip, sample.time_ns)
     }
 
-    /// Goes on by return addresses whose frames are not known, from where the walk stood last: to the start of the thread, or to the registers from
-    /// which a walk can go on.
+    /// Goes on by return addresses whose frames are not known, from where the walk stood last: to
+    /// the start of the thread, or to the registers from which a walk can go on.
     fn follow_chain(
         &mut self,
         map: &mut CodeMap,
@@ -575,15 +589,15 @@ fn by_step(sample: &RawSample, registers: Registers, step: FrameStep) -> Result<
     let sp = at(step.to_caller)?;
     let ip = sample.word(sp.wrapping_sub(8)).ok_or(Next::Lacking)?;
     let bp = match step.frame_pointer {
-        // A frame pointer that the sample lacks is one that nobody knows.
+        // A frame pointer that the sample lacks is not known.
         Some(bytes) => sample.word(at(bytes)?).unwrap_or(UNKNOWN_FRAME),
         None => registers.bp,
     };
     Ok(Registers { ip, sp, bp })
 }
 
-/// The way from an instruction of the function that the runtime has threads return to where they are to stop: its unwind data is wrong. `None` for any other
-/// instruction.
+/// The way from an instruction of the function that the runtime has threads return to where they
+/// are to stop: its unwind data is wrong. `None` for any other instruction.
 fn stop_on_return(map: &CodeMap, call: usize, ip: usize) -> Option<CallerRule> {
     let (_, function) = map.native_function(call)?;
     let mut code = [0; STOP_ON_RETURN_BYTES];
@@ -595,7 +609,8 @@ fn stop_on_return(map: &CodeMap, call: usize, ip: usize) -> Option<CallerRule> {
     Some(step.map_or(CallerRule::Unknown, |step| CallerRule::Method(BodyStep { step, is_certain: true })))
 }
 
-/// Bytes from the stack pointer to the frame pointer at a place in a library's function, as far as the function's code says so.
+/// Bytes from the stack pointer to the frame pointer at a place in a library's function, as far as
+/// the function's code says so.
 fn to_frame_pointer(map: &CodeMap, at: Position) -> Option<usize> {
     let ip = at.registers.ip;
     let (_, function) = map.native_function(ip - usize::from(at.is_return))?;
@@ -606,8 +621,8 @@ fn to_frame_pointer(map: &CodeMap, at: Position) -> Option<usize> {
 /// The step from where a function begins: nothing lies above the return address yet.
 const ENTRY: BodyStep = BodyStep { step: FrameStep::AT_ENTRY, is_certain: true };
 
-/// Whether the jump to a function of another library is at an address (an entry of a procedure linkage table), for which some linkers
-/// (lld) leave no unwind data.
+/// Whether the jump to a function of another library is at an address (an entry of a procedure
+/// linkage table), for which some linkers (lld) leave no unwind data.
 fn leads_to_library(ip: usize) -> bool {
     let mut code = [0; LINKAGE_BYTES];
     copy_if_there(ip, &mut code) && is_linkage(&code)

@@ -9,7 +9,8 @@ use crate::inlined::InlinedFrames;
 /// A frame of a stack that was walked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WalkedFrame {
-    /// Registers in the frame; the stack pointer is 0 where a chain of return addresses was followed.
+    /// Registers in the frame; the stack pointer is 0 where a chain of return addresses was
+    /// followed.
     pub(super) registers: Registers,
     pub(super) frame: StackFrame,
     /// Methods that were put into that of the frame, and were called by it.

@@ -33,7 +33,7 @@ pub struct CodeLocation {
 }
 
 impl CodeLocation {
-    /// A function, at a place that nobody knows.
+    /// A function, at an unknown place.
     pub(super) fn of_function(function: u32) -> Self {
         Self { function, il_offset: None, il_span: 0, inlined: InlinedFrames::default(), part: AsyncPart::Other }
     }
@@ -95,7 +95,7 @@ struct LocationTable {
 }
 
 impl CodeLocations {
-    /// Locations of which so many are remembered.
+    /// Locations; so many of them are remembered.
     pub(super) fn new(most: usize, inlined: Arc<InlinedMethods>, awaiters: Arc<Awaiters>) -> Self {
         Self { known: Mutex::default(), inlined, awaiters, shapes: FrameShapes::default(), most }
     }
@@ -122,8 +122,9 @@ impl CodeLocations {
         self.at(info, functions, frame, Instruction { address: frame.address, is_return: true })
     }
 
-    /// The true locations of the frames of the runtime's walk of the calling thread's stack, which begins at `start`: those in blocks where the
-    /// block goes on. `may_fail`: the innermost may have failed at its instruction.
+    /// The true locations of the frames of the runtime's walk of the calling thread's stack, which
+    /// begins at `start`: those in blocks where the block goes on. `may_fail`: the innermost may
+    /// have failed at its instruction.
     pub(super) fn all(
         &self,
         (info, functions): (&ProfilerInfo, &Functions),
@@ -207,7 +208,8 @@ impl CodeLocations {
         location
     }
 
-    /// The location of an instruction of a function, looked up, and whether that will be the same next time.
+    /// The location of an instruction of a function, looked up, and whether that will be the same
+    /// next time.
     fn location(
         &self,
         info: &ProfilerInfo,
@@ -246,7 +248,7 @@ impl CodeLocations {
     }
 }
 
-/// The instruction that a frame is at; `None` where it may be in a block and nobody knows where.
+/// The instruction that a frame is at; `None` where it may be in a block, at an unknown place.
 fn instruction(
     code: &Code,
     between: &StackGap,
@@ -276,7 +278,8 @@ pub(crate) fn recorded_place(place: Option<IlPlace>) -> (Option<u32>, u16) {
     place.map_or((None, 0), |place| (Some(place.offset), span(place)))
 }
 
-/// An address of the instruction itself. One on the stack is where the call returns to: the byte before it belongs to the call.
+/// An address of the instruction itself. One on the stack is where the call returns to: the byte
+/// before it belongs to the call.
 fn call_address(instruction: Instruction) -> Option<usize> {
     instruction.address.checked_sub(instruction.is_return.into())
 }

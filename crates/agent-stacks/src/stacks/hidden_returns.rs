@@ -1,14 +1,17 @@
 //! Return addresses that no frame pointer leads to, and what is known of where they lie.
 //!
-//! A short method may have no frame: the address at which its caller goes on lies at a fixed distance on the stack from the one at which
-//! the method itself does. A body that took over a running frame (OSR) has that one above its own, with the address at which the caller
-//! goes on, and an address of the older body where that of the caller would be. Code of the runtime without a frame, by which .NET 10
-//! allocates, is such code as well. Who follows frame pointers alone takes stacks for the same that differ.
+//! A short method may have no frame: the address at which its caller goes on lies at a fixed
+//! distance on the stack from the one at which the method itself does. A body that took over a
+//! running frame (OSR) has that one above its own, with the address at which the caller goes on,
+//! and an address of the older body where that of the caller would be. Code of the runtime without
+//! a frame, by which .NET 10 allocates, is such code as well. Who follows frame pointers alone
+//! takes stacks for the same that differ.
 //!
 //! What code hides an address is learnt by two teachers: the unwind information of the body
-//! ([`CodeMap::behind`](crate::code::CodeMap::behind)), and, for callbacks that may ask for it, the runtime's own walk, which
-//! says at once that something is hidden and is believed later, once the unwind information has said what. Callbacks and hooks look
-//! here without a lock and without memory.
+//! ([`CodeMap::behind`](crate::code::CodeMap::behind)), and, for callbacks that may ask for it, the
+//! runtime's own walk, which says at once that something is hidden and is believed later, once the
+//! unwind information has said what. Callbacks and hooks look here without a lock and without
+//! memory.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -36,7 +39,8 @@ const WORDS_AT: u32 = ADDRESS_BITS + KIND_BITS;
 /// A longer distance is not kept.
 const MOST_WORDS: u64 = u64::MAX >> WORDS_AT;
 
-/// Number of the last generation of the process: threads keep what they found by one of an earlier recording.
+/// Number of the last generation of the process: threads keep what they found by one of an earlier
+/// recording.
 static GENERATIONS: AtomicU64 = AtomicU64::new(0);
 
 /// How the caller behind a return address is found.
@@ -96,13 +100,14 @@ fn next_generation() -> u64 {
 }
 
 impl HiddenReturns {
-    /// A number that is another one each time that something else is known. Read before what is known is read.
+    /// A number that is another one each time that something else is known. Read before what is
+    /// known is read.
     #[inline]
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Knowledge of a return address; nothing is hidden behind one that nobody has heard of.
+    /// Knowledge of a return address; nothing is hidden behind an unknown one.
     #[inline]
     pub fn behind(&self, address: usize) -> CallerReturn {
         self.entry(address).map_or(CallerReturn::Nothing, told)
@@ -167,8 +172,9 @@ impl HiddenReturns {
         self.generation.store(next_generation(), Ordering::Release);
     }
 
-    /// Compares the return addresses that frame pointers lead to on the calling thread's stack, from `frame` on and so many, with those of the
-    /// runtime's own walk of a moment ago, given as the place of each and the address: writes down behind which addresses others are hidden.
+    /// Compares the return addresses that frame pointers lead to on the calling thread's stack,
+    /// from `frame` on and so many, with those of the runtime's own walk of a moment ago, given as
+    /// the place of each and the address: writes down behind which addresses others are hidden.
     /// Whether there was room. For callbacks.
     pub fn compare(
         &self,
@@ -190,8 +196,8 @@ impl HiddenReturns {
         is_noted
     }
 
-    /// Finds the addresses that hide others which are not known to be there. `chain` has the places of the return addresses that frame pointers lead
-    /// to, and these.
+    /// Finds the addresses that hide others which are not known to be there. `chain` has the places
+    /// of the return addresses that frame pointers lead to, and these.
     fn raise_doubts(
         &self,
         stack: CurrentStack,
@@ -217,7 +223,8 @@ impl HiddenReturns {
                 if let Some((at, address)) = between
                     && self.may_hide(address)
                 {
-                    // Code that uses the frame pointer for something else hides whatever is further out.
+                    // Code that uses the frame pointer for something else hides whatever is further
+                    // out.
                     let is_lost = is_whole && chain.peek().is_none();
                     let is_steady = !is_lost && self.entry(address).is_none();
                     doubt(address, is_steady.then(|| place - at - 8));
@@ -227,7 +234,8 @@ impl HiddenReturns {
         }
     }
 
-    /// Whether an address may hide something that is not known of it. Where unwind information says what it hides, a block of a method lies between.
+    /// Whether an address may hide something that is not known of it. Where unwind information says
+    /// what it hides, a block of a method lies between.
     fn may_hide(&self, address: usize) -> bool {
         self.entry(address).is_none_or(|entry| matches!(told(entry), CallerReturn::Seen(_)))
     }
@@ -237,7 +245,8 @@ impl HiddenReturns {
         !self.doubts().is_empty()
     }
 
-    /// Answers the doubts that wait, as far as `answer` knows. For the thread that looks addresses up.
+    /// Answers the doubts that wait, as far as `answer` knows. For the thread that looks addresses
+    /// up.
     pub(crate) fn settle(&self, mut answer: impl FnMut(UncertainReturn) -> CallerReturn) {
         let waiting = self.doubts().clone();
         for doubt in waiting {
@@ -336,8 +345,8 @@ mod tests {
         assert!((PLACES / 2..PLACES).contains(&noted), "{noted}");
     }
 
-    /// A stack as the runtime walks it: native code without a frame that hides the innermost method behind 8 bytes; that method has no frame but
-    /// 16 bytes, and its caller has one.
+    /// A stack as the runtime walks it: native code without a frame that hides the innermost method
+    /// behind 8 bytes; that method has no frame but 16 bytes, and its caller has one.
     fn walked(base: usize, words: &mut [usize; 32]) -> Vec<(usize, usize)> {
         let at = |word: usize| base + 8 * word;
         for (word, up, address) in [(0, at(4), 0xE0), (4, at(20), 0xE1), (20, at(30), 0xC0), (30, 0, 0xD0)] {
@@ -366,7 +375,8 @@ mod tests {
         known.settle(|doubt| if doubt.address == 0xE1 { CallerReturn::Seen(8) } else { hidden_by(16) });
         assert!(compare() && known.doubts().is_empty());
         assert_eq!((known.behind(0xE1), known.behind(0xA0)), (CallerReturn::Seen(8), hidden_by(16)));
-        // What was seen is seen elsewhere: no distance is known. What unwind information says stays.
+        // What was seen is seen elsewhere: no distance is known. What unwind information says
+        // stays.
         assert!(known.note(0xE1, CallerReturn::Seen(16)) && known.note(0xA0, hidden_by(24)) && compare());
         assert_eq!(*known.doubts(), [UncertainReturn { address: 0xE1, bytes: None, time_ns: 5 }]);
         // What is forgotten is not written down any more.

@@ -1,6 +1,8 @@
-//! Call stacks of the calling thread, in callbacks of the runtime, each as a number in the recording's stack table.
+//! Call stacks of the calling thread, in callbacks of the runtime, each as a number in the
+//! recording's stack table.
 //!
-//! A stack at a callback is walked by what is known of each return address, and by the runtime where that is not enough:
+//! A stack at a callback is walked by what is known of each return address, and by the runtime
+//! where that is not enough:
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -13,9 +15,10 @@
 //! | `throw_blocks` | the statements whose checks throw by a block that the compiler maps to none |
 //! | `table` | the recording's stack table |
 //!
-//! Rules for all of it: only on the thread whose stack is meant, only in a callback in which the runtime may be asked
-//! (exceptions, allocations; not in hooks, nor while a collection has stopped the program), and no lock is held while the
-//! runtime is asked. Frames are those that the runtime shows: compiled methods and dynamic ones, without what is native.
+//! Rules for all of it: only on the thread whose stack is meant, only in a callback in which the
+//! runtime may be asked (exceptions, allocations; not in hooks, nor while a collection has stopped
+//! the program), and no lock is held while the runtime is asked. Frames are those that the runtime
+//! shows: compiled methods and dynamic ones, without what is native.
 
 pub mod block_addresses;
 mod code_locations;
@@ -59,7 +62,8 @@ pub fn mix_address(mixed: u64, address: usize) -> u64 {
     mix.finish()
 }
 
-/// Where the next count of unloads begins, so that no stack of an earlier recording is taken for one of this.
+/// Where the next count of unloads begins, so that no stack of an earlier recording is taken for
+/// one of this.
 static FIRST_UNLOAD: AtomicU64 = AtomicU64::new(0);
 /// More unloads than one recording sees.
 const UNLOADS_OF_ONE: u64 = 1 << 40;
@@ -88,7 +92,7 @@ pub struct StackOptions {
     pub remembered: usize,
 }
 
-/// Stacks that are remembered where nobody asks for fewer.
+/// Stacks that are remembered unless fewer are asked for.
 pub const REMEMBERED: usize = MOST;
 /// Bytes of a stack and an address that are remembered, in tables that may be half empty.
 pub const BYTES_OF_A_STACK: usize = 2 * (2 * size_of::<u64>() + size_of::<(usize, CodeLocation)>());
@@ -115,7 +119,8 @@ pub struct CallStacks {
     recorded: &'static RecordedStacks,
     known: RwLock<RulesAndNumbers>,
     cache: StackCache,
-    /// Counts unloads: what was found out before one is not believed after it. Changed with `known` locked.
+    /// Counts unloads: what was found out before one is not believed after it. Changed with `known`
+    /// locked.
     unloads: AtomicU64,
     comparison: Comparison,
 }
@@ -158,7 +163,8 @@ impl Sum {
 }
 
 impl CallStacks {
-    /// Stacks that are stored in `recorded`, with the methods of `inlined` in them, and with who awaits them beside them.
+    /// Stacks that are stored in `recorded`, with the methods of `inlined` in them, and together
+    /// with their awaiters.
     ///
     /// # Errors
     /// In words, when the process has no thread key left.
@@ -191,7 +197,8 @@ impl CallStacks {
         self.known.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Code is gone; other code may come to lie at its addresses. Call it for each module and dynamic method that unloads.
+    /// Code is gone; other code may come to lie at its addresses. Call it for each module and
+    /// dynamic method that unloads.
     pub fn code_unloaded(&self) {
         self.locations.code_unloaded();
         let mut known = self.known_mut();
@@ -220,9 +227,9 @@ impl CallStacks {
         self.recorded.detach_in_child();
     }
 
-    /// The number of the calling thread's stack in the recording's stack table, 0 for none. `frame` is the frame that the
-    /// framework's callback was given. Where frame pointers were asked for, `visit` sees the frames that are kept,
-    /// innermost first.
+    /// The number of the calling thread's stack in the recording's stack table, 0 for none. `frame`
+    /// is the frame that the framework's callback was given. Where frame pointers were asked for,
+    /// `visit` sees the frames that are kept, innermost first.
     ///
     /// # Errors
     /// The runtime's error, where its own walk was needed.
@@ -245,7 +252,8 @@ impl CallStacks {
         walked.map_or_else(|| self.asked(stack, frame), Ok)
     }
 
-    /// The number of the calling thread's stack, walked by the runtime: for callbacks that come rarely. 0 for none.
+    /// The number of the calling thread's stack, walked by the runtime: for callbacks that come
+    /// rarely. 0 for none.
     ///
     /// # Errors
     /// The runtime's error.
@@ -256,15 +264,15 @@ impl CallStacks {
         self.asked(None, NativeFrame::new(0))
     }
 
-    /// The number of a stack that is a method alone, of which nobody knows who awaits it: its index
-    /// and the offset in its IL are given. 0 once recording has ended.
+    /// The number of a stack that is a method alone, with unknown awaiters: the method's index and
+    /// the offset in its IL are given. 0 once recording has ended.
     pub fn number_alone(&self, at: (u32, u32)) -> u32 {
         self.number(&[at_await(at)], false, Some(&Chain::default()))
     }
 
-    /// The number of the stack of a method that goes on after an `await`, with who awaits it beside
-    /// it. `this` is the address of its state, on whose thread this is, where objects don't move.
-    /// Asks the runtime nothing.
+    /// The number of the stack of a method that goes on after an `await`, together with its
+    /// awaiters. `this` is the address of its state; called on that state's thread, where objects
+    /// don't move. Asks the runtime nothing.
     pub fn number_of_resumed(&self, at: (u32, u32), function: FunctionId, this: usize) -> u32 {
         let chain = self.awaiters.chain_of(function, this, Questions::Noted);
         self.number(&[at_await(at)], false, Some(&chain))
@@ -300,7 +308,8 @@ impl CallStacks {
         }
     }
 
-    /// The sum of a stack, whether there are more frames than are kept, and the method that was resumed on it.
+    /// The sum of a stack, whether there are more frames than are kept, and the method that was
+    /// resumed on it.
     #[cold]
     fn sum(&self, words: impl Words, frame: NativeFrame) -> Option<(u64, bool, Option<Resumed>)> {
         let (mut sum, mut resumed) = (Sum::default(), ResumedSearch::default());
@@ -332,7 +341,8 @@ impl CallStacks {
         let kept = self.kept(&frames, frame);
         if let Some(stack) = stack {
             let names = self.functions.names();
-            // What the rest of the stack says of a frame's place, and not its address alone, no rule can say.
+            // What the rest of the stack says of a frame's place, and not its address alone, no
+            // rule can say.
             let by_address = |at: usize, frame: StackFrame| {
                 let location = self.locations.location_of_frame(&self.info, &self.functions, frame);
                 kept.get(at).is_none_or(|kept| *kept == location).then_some(location)
@@ -356,8 +366,8 @@ impl CallStacks {
         self.resumed(resumed).map(|resumed| self.awaiters.chain(resumed))
     }
 
-    /// The method that was resumed. Where walks are compared none is looked at: who awaits it may change from one
-    /// to the other.
+    /// The method that was resumed. Where walks are compared none is looked at: who awaits it may
+    /// change from one to the other.
     fn resumed(&self, search: ResumedSearch) -> Option<Resumed> {
         search.found().filter(|_| self.options.walk != Walk::Check)
     }
@@ -376,7 +386,8 @@ impl CallStacks {
         Ok(self.number(&kept, cut, self.chain_of(&kept, &frames).as_ref()))
     }
 
-    /// The frames that the runtime's walk shows, at most one more than is kept, and whether there is one more.
+    /// The frames that the runtime's walk shows, at most one more than is kept, and whether there
+    /// is one more.
     fn walked_by_runtime(&self) -> Result<(Vec<StackFrame>, bool)> {
         let mut frames = Vec::new();
         has_frames(self.info.stack_here_with_frame_pointers(|frame| {
@@ -388,7 +399,8 @@ impl CallStacks {
         Ok((frames, cut))
     }
 
-    /// The locations of the frames that are kept. `start` is the frame that the framework's callback was given, 0 where it was given none.
+    /// The locations of the frames that are kept. `start` is the frame that the framework's
+    /// callback was given, 0 where it was given none.
     fn kept(&self, frames: &[StackFrame], start: NativeFrame) -> Vec<CodeLocation> {
         let kept = &frames[..frames.len().min(self.options.frames)];
         let Some(stack) = CurrentStack::here() else {
@@ -417,7 +429,8 @@ impl CallStacks {
         apply(training.compare(seen, &trial, |end| self.known().rules.ends.contains(&end)));
     }
 
-    /// The number of a stack with the chain of awaiters beside it, stored in the recording when it is new.
+    /// The number of a stack together with its chain of awaiters, stored in the recording when it
+    /// is new.
     fn number(&self, locations: &[CodeLocation], cut: bool, chain: Option<&Chain>) -> u32 {
         let mut sum = Sum::default();
         locations.iter().for_each(|&location| sum.add(location));
@@ -441,7 +454,8 @@ impl CallStacks {
         number
     }
 
-    /// The frames as they are recorded: in front of each method's those of the methods that were put into it.
+    /// The frames as they are recorded: in front of each method's those of the methods that were
+    /// put into it.
     fn frames_of(&self, locations: &[CodeLocation]) -> Vec<RecordedFrame> {
         let mut frames = Vec::with_capacity(locations.len());
         for location in locations {
@@ -491,14 +505,15 @@ fn at_await((function, il_offset): (u32, u32)) -> CodeLocation {
     CodeLocation { il_offset: Some(il_offset), ..CodeLocation::of_function(function) }
 }
 
-/// The sum of a stack with a chain of awaiters beside it.
+/// The sum of a stack together with a chain of awaiters.
 fn mixed(sum: u64, chain: &Chain) -> u64 {
     let mut mix = Mix::after(sum);
     mix.write_u64(chain.mixed());
     mix.finish()
 }
 
-/// Refuses a walk without frames: stacks are asked for where managed code runs, so the walk has failed.
+/// Refuses a walk without frames: stacks are asked for where managed code runs, so the walk has
+/// failed.
 fn has_frames(walk: StackWalk) -> Result<()> {
     match walk {
         StackWalk::NoManagedFrames => Err(Error::new(HResult::FAIL, "DoStackSnapshot")),

@@ -1,7 +1,7 @@
 //! The stacks that a thread was at before: most programs throw and allocate at the same few places.
 //!
-//! A walk reads words of the stack and nothing else, so where it read the same ones before it leads to the
-//! same stack, without looking anything up.
+//! A walk reads words of the stack and nothing else, so where it read the same ones before it leads
+//! to the same stack, without looking anything up.
 
 use clr_profiler::internals::{CurrentStack, NativeFrame, StackWords};
 use clrscope_agent_base::thread_own::{ThreadOwn, ThreadOwnPool};
@@ -27,8 +27,8 @@ pub fn let_go() {
 pub(super) struct StoredStack {
     /// Its number, where nothing was resumed on it.
     pub(super) number: u32,
-    /// The method that was resumed on it, with the stack's sum: who awaits that method may be another
-    /// one each time.
+    /// The method that was resumed on it, with the stack's sum: who awaits that method may be
+    /// another one each time.
     pub(super) resumed: Option<(Resumed, u64)>,
 }
 
@@ -42,7 +42,8 @@ struct CachedWalk {
 }
 
 impl StackCache {
-    /// Nothing is remembered of unloads that are not counted yet; what is remembered of others is of an earlier recording.
+    /// Nothing is remembered of unloads that are not counted yet; what is remembered of others is
+    /// of an earlier recording.
     ///
     /// # Errors
     /// When the process has no thread key left.
@@ -50,8 +51,9 @@ impl StackCache {
         OWN.borrow_values().map(Self)
     }
 
-    /// The calling thread's stack: remembered, or found by `walk`, which must read the stack through
-    /// what it is given only, and ask nothing of the runtime. `unloads` counts what makes walks worthless.
+    /// The calling thread's stack: remembered, or found by `walk`, which must read the stack
+    /// through what it is given only, and ask nothing of the runtime. `unloads` counts what makes
+    /// walks worthless.
     #[inline]
     pub(super) fn stored(
         &self,

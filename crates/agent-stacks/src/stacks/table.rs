@@ -43,9 +43,10 @@ pub struct RecordedStacks {
 }
 
 impl RecordedStacks {
-    /// The number of the stack with these frames, innermost first; stored if it is new. 0 for a stack without frames, once
-    /// recording has ended, and where there is no room, which is counted. Allocates, and waits where the helper thread is
-    /// behind: for callbacks, not for hooks.
+    /// The number of the stack with these frames, innermost first; stored if it is new. 0 for a
+    /// stack without frames, once recording has ended, and where there is no room, which is
+    /// counted. Allocates, and waits where the helper thread is behind: for callbacks, not for
+    /// hooks.
     pub fn number(&self, frames: &[StackFrame], cut: bool) -> u32 {
         if hooks::is_stopped() {
             return 0;
@@ -53,12 +54,14 @@ impl RecordedStacks {
         self.number_of(frames, cut)
     }
 
-    /// The number of a stack as [`number`](Self::number) gives it, also once recording has ended: for samples that were taken before.
+    /// The number of a stack as [`number`](Self::number) gives it, also once recording has ended:
+    /// for samples that were taken before.
     pub fn number_of(&self, frames: &[StackFrame], cut: bool) -> u32 {
         self.patiently(|| self.table.intern(frames, cut))
     }
 
-    /// The number of the stack as [`number`](Self::number) gives it, with a chain of awaiters beside it.
+    /// The number of the stack as [`number`](Self::number) gives it, for the stack together with a
+    /// chain of awaiters.
     pub(crate) fn number_awaited(&self, frames: &[StackFrame], cut: bool, chain: &Chain) -> u32 {
         if hooks::is_stopped() {
             return 0;
@@ -66,14 +69,14 @@ impl RecordedStacks {
         self.number_of_awaited(frames, cut, chain)
     }
 
-    /// The number of a stack with a chain of awaiters beside it, also once recording has ended.
+    /// The number of a stack together with a chain of awaiters, also once recording has ended.
     pub fn number_of_awaited(&self, frames: &[StackFrame], cut: bool, chain: &Chain) -> u32 {
         let awaiters = AwaiterChain { frames: &chain.frames(), end: chain.end };
         self.patiently(|| self.table.intern_awaited(frames, cut, awaiters))
     }
 
-    /// The number of the stack with these frames above those of the stack `callers`; see [`StackTable::intern_above`]. Where there is no
-    /// room 0, and `numbers` is empty.
+    /// The number of the stack with these frames above those of the stack `callers`; see
+    /// [`StackTable::intern_above`]. Where there is no room 0, and `numbers` is empty.
     pub(crate) fn number_above(&self, callers: u32, frames: &[StackFrame], numbers: &mut Vec<u32>) -> u32 {
         let number = self.patiently(|| {
             numbers.clear();

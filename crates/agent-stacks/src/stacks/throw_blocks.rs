@@ -1,8 +1,9 @@
 //! Blocks that throw for the checks of a method.
 //!
-//! In optimised code all checks of one kind in a region (ranges of arrays, overflows) jump to one block, which calls the runtime's helper and
-//! which the compiler maps to no IL (the runtime's src/coreclr/jit/flowgraph.cpp, `fgAddCodeRef`). The check that failed is one of those that
-//! jump there.
+//! In optimised code all checks of one kind in a region (ranges of arrays, overflows) jump to one
+//! block, which calls the runtime's helper and which the compiler maps to no IL (the runtime's
+//! src/coreclr/jit/flowgraph.cpp, `fgAddCodeRef`). The check that failed is one of those that jump
+//! there.
 
 use clr_profiler::{CodeRange, IlPlace, IlRange};
 use clrscope_agent_base::arch::{LONGEST_CALL, call_starts, ends_in_trap, jumps_to};
@@ -13,8 +14,9 @@ const MOST_CODE: usize = 64 << 10;
 /// Bytes behind a call in which the trap is looked for that ends all such blocks.
 const BEHIND: usize = 64;
 
-/// Place in the IL that holds all checks whose failure runs the call that returns to `return_address`. `None` where the call is in no such
-/// block of the code, whose pieces and map are given, and where nobody knows the statement of a check.
+/// Place in the IL that holds all checks whose failure runs the call that returns to
+/// `return_address`. `None` where the call is in no such block of the code, whose pieces and map
+/// are given, and where the statement of a check is not known.
 pub(super) fn place_of_checks(pieces: &[CodeRange], map: &[IlRange], return_address: usize) -> Option<IlPlace> {
     let pieces: Vec<(CodeRange, Vec<u8>)> =
         pieces.iter().map(|piece| Some((*piece, code_of(piece)?))).collect::<Option<_>>()?;

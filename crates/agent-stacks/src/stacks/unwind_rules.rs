@@ -1,8 +1,9 @@
 //! Walking a stack by what is known of each return address on it.
 //!
-//! The stack pointer in a compiled method is a fixed distance below that of its caller, so the return
-//! address alone says where the next one lies. Only what led to the same stack as the runtime's own walk
-//! before is trusted (`unwind_training`); at anything else the walk gives up, and the runtime is asked.
+//! The stack pointer in a compiled method is a fixed distance below that of its caller, so the
+//! return address alone says where the next one lies. Only what led to the same stack as the
+//! runtime's own walk before is trusted (`unwind_training`); at anything else the walk gives up,
+//! and the runtime is asked.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -13,7 +14,8 @@ use super::code_locations::CodeLocation;
 
 /// Addresses and ends of stacks that are remembered at most.
 pub(super) const MOST: usize = 1 << 16;
-/// Frames of the runtime's own between the innermost method and us, and between a stack's end and the thread's.
+/// Frames of the runtime's own between the innermost method and us, and between a stack's end and
+/// the thread's.
 const NATIVE_FRAMES: usize = 32;
 const END_FRAMES: usize = 6;
 
@@ -22,7 +24,8 @@ const END_FRAMES: usize = 6;
 pub(super) enum CodeKind {
     /// The runtime's code, or its managed helpers: the frame pointer leads on.
     Runtime,
-    /// A stub of the runtime that keeps no frame pointer: so many bytes from where its callee's frame ends.
+    /// A stub of the runtime that keeps no frame pointer: so many bytes from where its callee's
+    /// frame ends.
     Stub(usize),
     /// A method whose frame has so many bytes.
     Method { bytes: usize, keeps_frame_pointer: bool, location: CodeLocation },
@@ -93,7 +96,8 @@ pub(super) enum Outcome {
     Whole,
     /// At the limit, and there are more.
     Cut,
-    /// At something that is not known; where methods were seen before, at this return address, called with this stack pointer.
+    /// At something that is not known; where methods were seen before, at this return address,
+    /// called with this stack pointer.
     Lost(Option<(usize, usize)>),
 }
 
@@ -108,7 +112,8 @@ impl UnwindRules {
         (trust == Trust::All || rule.sure).then_some(rule.kind)
     }
 
-    /// Address at which the innermost method goes on, and its stack pointer. `visit` sees the addresses on the way.
+    /// Address at which the innermost method goes on, and its stack pointer. `visit` sees the
+    /// addresses on the way.
     fn innermost(
         &self,
         stack: &mut impl Words,
@@ -133,8 +138,9 @@ impl UnwindRules {
         None
     }
 
-    /// Walks from the innermost method outwards, `limit` methods at most. `visit` is given each method's address,
-    /// stack pointer and place, `on_the_way` the addresses of the runtime's code before them.
+    /// Walks from the innermost method outwards, `limit` methods at most. `visit` is given each
+    /// method's address, stack pointer and place, `on_the_way` the addresses of the runtime's code
+    /// before them.
     pub(super) fn walk(
         &self,
         mut stack: impl Words,
@@ -170,9 +176,10 @@ impl UnwindRules {
     }
 }
 
-/// Names the place on its thread's stack that a method was called at by native code: the frames beyond, by
-/// their addresses and where they go on. The same frames mean the same callers, so if nothing managed was
-/// beyond them once, nothing is. `None` where they can't be followed. `sp` is the caller's after the return.
+/// Names the place on its thread's stack that a method was called at by native code: the frames
+/// beyond, by their addresses and where they go on. The same frames mean the same callers, so if
+/// nothing managed was beyond them once, nothing is. `None` where they can't be followed. `sp` is
+/// the caller's after the return.
 pub(super) fn end_of_stack(stack: &mut impl Words, address: usize, sp: usize) -> Option<u64> {
     let mut mix = Mix::default();
     mix.write_usize(address);
@@ -236,8 +243,8 @@ mod tests {
     const CALLER: usize = 0x2100;
     const NATIVE: usize = 0x3000;
 
-    /// Our own frame's words as a stack: two frames of the runtime, a stub of 16 bytes, a thrower of 32 bytes and a caller of 16, which
-    /// native code called.
+    /// Our own frame's words as a stack: two frames of the runtime, a stub of 16 bytes, a thrower
+    /// of 32 bytes and a caller of 16, which native code called.
     fn stack(words: &mut [usize; 20]) -> NativeFrame {
         let at = words.as_ptr().expose_provenance();
         let address = |index: usize| at + index * 8;

@@ -37,7 +37,7 @@ pub(super) struct Training<'a> {
     pub(super) frame: NativeFrame,
 }
 
-/// A walk by rules of which not all are sure.
+/// A walk by rules that are not all sure.
 pub(super) struct Trial {
     way: Vec<usize>,
     /// Address and stack pointer of each method.
@@ -97,7 +97,8 @@ impl RuleUpdate {
     }
 }
 
-/// A rule led elsewhere. One that led right before stays: the runtime passes over frames whose block runs.
+/// A rule led elsewhere. One that led right before stays: the runtime passes over frames whose
+/// block runs.
 fn doubt(rules: &mut UnwindRules, address: usize) {
     let Some(rule) = rules.addresses.get_mut(&address).filter(|rule| !rule.sure) else { return };
     rule.failed += 1;
@@ -126,7 +127,8 @@ impl Training<'_> {
         lesson
     }
 
-    /// The method with a call that returns to an address; `None` for what is no method, and where no call returns to.
+    /// The method with a call that returns to an address; `None` for what is no method, and where
+    /// no call returns to.
     fn method_of_call(&self, return_address: usize) -> Option<FunctionId> {
         function_at(self.info, RunAddress::before_return(return_address)?).map(|(method, _)| method)
     }
@@ -166,7 +168,8 @@ impl Training<'_> {
                 _ => break,
             }
         }
-        // The last of the runtime's frames belongs to a stub, whose own frame the chain passes over.
+        // The last of the runtime's frames belongs to a stub, whose own frame the chain passes
+        // over.
         if let Some((address, frame)) = before
             && let Some(bytes) =
                 (16..STUB_BYTES).step_by(8).find(|bytes| self.stack.word(frame + 8 + bytes) == Some(innermost))
@@ -199,16 +202,17 @@ impl Training<'_> {
         Trial { way, walked, outcome }
     }
 
-    /// Compares the walk with what the runtime saw: what led the same way may be trusted from now on.
-    /// `is_end` knows ends of stacks.
+    /// Compares the walk with what the runtime saw: what led the same way may be trusted from now
+    /// on. `is_end` knows ends of stacks.
     pub(super) fn compare(&self, seen: &RuntimeWalk<'_>, trial: &Trial, is_end: impl Fn(u64) -> bool) -> RuleUpdate {
         let mut lesson = RuleUpdate::default();
         if let (Some(&(address, sp)), Some((first, _))) = (trial.walked.first(), seen.frames.first())
             && address == first.address
             && !is_at(first, sp)
         {
-            // A fault: the word that has the address is the runtime's copy of the registers, not what a call has pushed, and how far it
-            // lies from the method's frame is a matter of chance.
+            // A fault: the word that has the address is the runtime's copy of the registers, not
+            // what a call has pushed, and how far it lies from the method's frame is a matter of
+            // chance.
             lesson.odd.extend(trial.way.last().filter(|last| **last != address));
             return lesson;
         }
@@ -262,7 +266,8 @@ impl Training<'_> {
         }
         let owner = self.method_of_call(address);
         if owner.is_some_and(|owner| owner != function) {
-            // In the program's code, but not where the runtime went on: in a block, or a stub in IL.
+            // In the program's code, but not where the runtime went on: in a block, or a stub in
+            // IL.
             lesson.add.push((address, CodeKind::Odd));
         } else if owner.is_none() && library_of(address).is_some() {
             // Called by native code, and if nothing of the program's is beyond, this is the end.
@@ -275,8 +280,8 @@ impl Training<'_> {
         }
     }
 
-    /// The end of the last method's frame where that is larger than its prolog says, as of code that
-    /// took over from a running frame of the same method (OSR). `sp` is the end by the prolog.
+    /// The end of the last method's frame where that is larger than its prolog says, as of code
+    /// that took over from a running frame of the same method (OSR). `sp` is the end by the prolog.
     fn end_of_larger(&self, trial: &Trial, sp: usize, next: Next, is_end: impl Fn(u64) -> bool) -> Option<usize> {
         let library = trial.way.first().and_then(|address| library_of(*address));
         let leads_on = |sp: usize| match (next, self.stack.word(sp - 8)) {

@@ -1,10 +1,13 @@
-//! Checks of steps against two truths that share nothing with them, at every instruction of compiled code.
+//! Checks of steps against two truths that share nothing with them, at every instruction of
+//! compiled code.
 //!
-//! One is what the code itself does to the stack: its instructions are followed from its entry along all branches, by a disassembler, without
-//! a look at any unwind information. The other is an unwinder of others for the same unwind information (crate `pe-unwind-info`, of Mozilla's), from
-//! each place behind a prolog that is in no epilog: it takes every jump for an epilog's end, and does not know the operation that the runtime has
-//! added. Bodies are those of the framework's precompiled images, and what the runtime has compiled in a program that runs without
-//! us, as far as its own list of code says where that lies.
+//! One is what the code itself does to the stack: its instructions are followed from its entry
+//! along all branches, by a disassembler, without a look at any unwind information. The other is an
+//! unwinder of others for the same unwind information (crate `pe-unwind-info`, of Mozilla's), from
+//! each place behind a prolog that is in no epilog: it takes every jump for an epilog's end, and
+//! does not know the operation that the runtime has added. Bodies are those of the framework's
+//! precompiled images, and what the runtime has compiled in a program that runs without us, as far
+//! as its own list of code says where that lies.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -110,7 +113,8 @@ impl Frame {
     fn agrees(self, step: FrameStep) -> Option<bool> {
         let base = match step.base {
             Base::StackPointer => self.sp?,
-            // In a block of a handler, which has taken over the frame pointer of its method or was given that.
+            // In a block of a handler, which has taken over the frame pointer of its method or was
+            // given that.
             Base::FramePointer if self.bp == FramePointer::Other => return None,
             Base::FramePointer if self.bp == FramePointer::Callers && self.saved.is_none() => return None,
             Base::FramePointer => self.frame_pointer().unwrap_or(i64::MIN),
@@ -190,7 +194,8 @@ impl CheckSums {
             let mut bytes = vec![0; 4 + 2 * 255];
             let there = body.memory.copy_while_there(*info, &mut bytes);
             let other = PeInfo::parse(&bytes[..there]);
-            // The code of a body that took over a running frame begins in the middle of what its unwind information tells of.
+            // The code of a body that took over a running frame begins in the middle of what its
+            // unwind information tells of.
             let took_over = name.ends_with("OSR]");
             for (at, (frame, instruction)) in follow(&code, piece.start as u64) {
                 self.reached += 1;
@@ -215,7 +220,8 @@ impl CheckSums {
         }
     }
 
-    /// Compares a step with the code. In a handler's block, where it has not taken over the frame of its method yet, it may be uncertain.
+    /// Compares a step with the code. In a handler's block, where it has not taken over the frame
+    /// of its method yet, it may be uncertain.
     fn by_code(&mut self, (frame, in_block): (Frame, bool), found: BodyStep, place: impl Fn() -> String) {
         match frame.agrees(found.step) {
             None => self.silent += 1,
@@ -228,7 +234,8 @@ impl CheckSums {
         }
     }
 
-    /// Compares a step from behind the prolog with what another unwinder does by all of the operations.
+    /// Compares a step from behind the prolog with what another unwinder does by all of the
+    /// operations.
     fn by_unwinder(&mut self, other: &PeInfo<'_>, found: BodyStep, place: impl Fn() -> String) {
         const SP: u64 = 1 << 20;
         const BP: u64 = SP + (1 << 12);
@@ -305,7 +312,8 @@ fn whole() -> bool {
     std::env::var_os("CLRSCOPE_TEST_ALL").is_some_and(|is| is == "1")
 }
 
-/// An image as the runtime lays it out in memory; `None` for one without code that was compiled at build time.
+/// An image as the runtime lays it out in memory; `None` for one without code that was compiled at
+/// build time.
 fn laid_out(file: &Path) -> Option<Vec<u8>> {
     let bytes = fs::read(file).expect("the image");
     let number = |at: usize, width: usize| {
@@ -337,7 +345,8 @@ fn check_image(file: &Path, one_of: usize) -> Option<CheckSums> {
     let image = super::images::image_at(base)?;
     let pieces = image.pieces_in(0..u32::MAX);
     let mut checked = CheckSums::default();
-    // Which pieces belong together only the runtime's tables say; a body of one piece each is what the walk needs of a method without handlers.
+    // Which pieces belong together only the runtime's tables say; a body of one piece each is what
+    // the walk needs of a method without handlers.
     for piece in pieces.iter().step_by(one_of) {
         let ImagePiece { begin, end, unwind_info } = *piece;
         let code = base + begin as usize..base + end as usize;

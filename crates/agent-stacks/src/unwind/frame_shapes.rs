@@ -1,4 +1,5 @@
-//! Frames of compiled methods, for those who ask the runtime about single addresses and have no map of code.
+//! Frames of compiled methods, for those who ask the runtime about single addresses and have no map
+//! of code.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +13,8 @@ use super::tables::{BodyCode, BodyStep, BodyUnwind, OwnMemory};
 /// The frame of a compiled method behind its prolog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameShape {
-    /// From the stack pointer in the method's body to that of its caller after the return. Not so in a method that allocates on the stack.
+    /// From the stack pointer in the method's body to that of its caller after the return. Not so
+    /// in a method that allocates on the stack.
     pub bytes: usize,
     /// The caller's frame pointer is the word below the return address.
     pub(crate) keeps_frame_pointer: bool,
@@ -50,8 +52,9 @@ impl FrameShapes {
         self.find(info, function, range)?.0.frame().map(FrameShape::from_step)
     }
 
-    /// The frame at an address that a call returns to, where the stack pointer alone leads to the caller; `None` in blocks of handlers, in methods that
-    /// allocate on the stack, and where nothing certain is known.
+    /// The frame at an address that a call returns to, where the stack pointer alone leads to the
+    /// caller; `None` in blocks of handlers, in methods that allocate on the stack, and where
+    /// nothing certain is known.
     pub(crate) fn at_return(
         &self,
         info: &ProfilerInfo,
@@ -66,7 +69,8 @@ impl FrameShapes {
         (is_certain && step.base == Base::StackPointer).then(|| FrameShape::from_step(step))
     }
 
-    /// The unwind information of a piece of code, and the image that it lies in, if it was compiled at build time.
+    /// The unwind information of a piece of code, and the image that it lies in, if it was compiled
+    /// at build time.
     fn find(
         &self,
         info: &ProfilerInfo,
@@ -79,7 +83,8 @@ impl FrameShapes {
         if compiled != BodyUnwind::Unknown {
             return Some((compiled, None));
         }
-        // Code over types of several modules may lie in another module's image: of that nothing is known here.
+        // Code over types of several modules may lie in another module's image: of that nothing is
+        // known here.
         let base = info.module_info(info.function_info(function).ok()?.module).ok()?.base_address;
         let known = self.images().get(&base).cloned();
         let image = known.unwrap_or_else(|| {

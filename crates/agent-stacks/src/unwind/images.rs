@@ -1,8 +1,10 @@
-//! Images of assemblies with code that was compiled at build time, where the runtime has laid them out itself.
+//! Images of assemblies with code that was compiled at build time, where the runtime has laid them
+//! out itself.
 //!
-//! The framework's images are mapped from their files, and the system's list of mappings names them. Others, an application's own as
-//! a rule, have sections that no page begins with: the runtime copies these into memory without a file, where they look like
-//! code that was compiled a moment ago.
+//! The framework's images are mapped from their files, and the system's list of mappings names
+//! them. Others, an application's own as a rule, have sections that no page begins with: the
+//! runtime copies these into memory without a file, where they look like code that was compiled a
+//! moment ago.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -98,8 +100,8 @@ pub(crate) struct Images {
 }
 
 impl Images {
-    /// The image with precompiled code that an address lies in. `loads` is the number of modules that were loaded so far: the runtime is asked for all of
-    /// them once for each.
+    /// The image with precompiled code that an address lies in. `loads` is the number of modules
+    /// that were loaded so far: the runtime is asked for all of them once for each.
     pub(crate) fn around(&mut self, info: &ProfilerInfo, loads: u64, address: usize) -> Option<&Image> {
         let image_of = |module| image_at(info.module_info(module).ok()?.base_address);
         self.around_or_list(loads, address, || info.modules().ok(), image_of)
@@ -124,7 +126,7 @@ impl Images {
         self.find(address)
     }
 
-    /// [`around`](Self::around) as far as that is known; nobody is asked.
+    /// [`around`](Self::around) as far as that is known; the runtime is not asked.
     pub(crate) fn find(&self, address: usize) -> Option<&Image> {
         self.known.values().flatten().find(|image| image.addresses.contains(&address))
     }
@@ -135,7 +137,8 @@ impl Images {
     }
 }
 
-/// The image that begins at `base`; `None` for one without precompiled code, and for one that lies in memory as in its file.
+/// The image that begins at `base`; `None` for one without precompiled code, and for one that lies
+/// in memory as in its file.
 pub(crate) fn image_at(base: usize) -> Option<Image> {
     /// Beginning of the header of precompiled code.
     const SIGNATURE: [u8; 4] = *b"RTR\0";

@@ -1,4 +1,5 @@
-//! The step from a place in a compiled method to its caller, by the unwind information of the compilers: for all that walks stacks.
+//! The step from a place in a compiled method to its caller, by the unwind information of the
+//! compilers: for all that walks stacks.
 //!
 //! | module | what it holds |
 //! |---|---|

@@ -1,11 +1,15 @@
-//! Unwind information of compiled methods: where the compilers have put it, and the step to the caller at each address.
+//! Unwind information of compiled methods: where the compilers have put it, and the step to the
+//! caller at each address.
 //!
-//! A body is made of pieces: the method itself, and one for each block of a handler (a funclet). Each piece has unwind information of its
-//! own. Of code that was compiled at build time the image's table of pieces leads there. Of code that was compiled while the program runs
-//! the runtime keeps it behind a header, to which the word in front of the code points (`RealCodeHeader` in `src/coreclr/vm/codeman.h`: the
-//! number of pieces at 32, the pieces from 36 on; so on 8, 9 and 10). That header is no promise of the runtime's. So what is read there is
-//! believed only where all of it fits: pieces that follow one another within the code, each with information that is understood, and a first
-//! piece whose prolog does what the information says. Anything else is a body without unwind information, whose steps are guesses.
+//! A body is made of pieces: the method itself, and one for each block of a handler (a funclet).
+//! Each piece has unwind information of its own. Of code that was compiled at build time the
+//! image's table of pieces leads there. Of code that was compiled while the program runs the
+//! runtime keeps it behind a header, to which the word in front of the code points
+//! (`RealCodeHeader` in `src/coreclr/vm/codeman.h`: the number of pieces at 32, the pieces from 36
+//! on; so on 8, 9 and 10). That header is no promise of the runtime's. So what is read there is
+//! believed only where all of it fits: pieces that follow one another within the code, each with
+//! information that is understood, and a first piece whose prolog does what the information says.
+//! Anything else is a body without unwind information, whose steps are guesses.
 
 use std::ops::Range;
 
@@ -84,8 +88,8 @@ pub(crate) enum BodyUnwind {
     Unknown,
 }
 
-/// The only piece of a body: bytes of its prolog, and the step from behind that. There is one for each method that was ever met, so a step takes 12
-/// bytes here and not 16.
+/// The only piece of a body: bytes of its prolog, and the step from behind that. There is one for
+/// each method that was ever met, so a step takes 12 bytes here and not 16.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OnePiece {
     prolog: u8,
@@ -132,7 +136,8 @@ fn unwind_piece(base: usize, piece: ImagePiece) -> UnwindPiece {
 }
 
 impl BodyCode<'_> {
-    /// The body's pieces with the addresses of their unwind information; none where there is none that can be believed.
+    /// The body's pieces with the addresses of their unwind information; none where there is none
+    /// that can be believed.
     #[cfg(test)]
     pub(crate) fn pieces_with_info(&self) -> Vec<(Range<usize>, usize)> {
         self.pieces().into_iter().flatten().map(|piece| (piece.code, piece.info)).collect()
@@ -186,7 +191,8 @@ impl BodyCode<'_> {
         first
     }
 
-    /// Whether a block of a handler, whose prolog ends at `begin`, has the frame pointer of its method at an address.
+    /// Whether a block of a handler, whose prolog ends at `begin`, has the frame pointer of its
+    /// method at an address.
     fn has_own_frame_pointer(&self, begin: usize, address: usize) -> bool {
         let mut code = [0; BLOCK_BYTES];
         if address >= begin + code.len() {
@@ -196,7 +202,8 @@ impl BodyCode<'_> {
         address >= begin + bytes_to_own_frame_pointer(&code[..there])
     }
 
-    /// The step by what the first instructions do, where the address lies within those that are looked at, otherwise by the frame pointer.
+    /// The step by what the first instructions do, where the address lies within those that are
+    /// looked at, otherwise by the frame pointer.
     fn guess(&self, address: usize) -> FrameStep {
         prolog_step(&self.first_bytes(), address.saturating_sub(self.code.start))
     }
@@ -234,8 +241,8 @@ impl BodyUnwind {
         }
     }
 
-    /// The step to the caller from an address in the body. `is_return`: the address is where a call returns to, not an interrupted
-    /// instruction.
+    /// The step to the caller from an address in the body. `is_return`: the address is where a call
+    /// returns to, not an interrupted instruction.
     pub(crate) fn step(&self, body: BodyCode<'_>, address: usize, is_return: bool) -> BodyStep {
         let code = body.code;
         if let Some(step) = self.of_given_frame(code, address, is_return) {
@@ -266,7 +273,8 @@ impl BodyUnwind {
         body.info_at(body.pieces()?.iter().find(|piece| piece.code.start == begin)?.info)?.step(offset)
     }
 
-    /// The step from a block of a handler that keeps the frame pointer that it is given, its method's, all the time: so from .NET 10 on.
+    /// The step from a block of a handler that keeps the frame pointer that it is given, its
+    /// method's, all the time: so from .NET 10 on.
     fn of_given_frame(&self, code: &Range<usize>, address: usize, is_return: bool) -> Option<FrameStep> {
         let Self::Many(pieces) = self else { return None };
         let at = u32::try_from(address.checked_sub(code.start + usize::from(is_return))?).ok()?;
@@ -302,8 +310,9 @@ impl BodyUnwind {
                 if piece.begin == 0 {
                     return Some(certain(piece.step));
                 }
-                // Blocks of handlers have the frame pointer of their method, whose frame they work on, once they have taken it over. Before that the
-                // step leads to who runs the block.
+                // Blocks of handlers have the frame pointer of their method, whose frame they work
+                // on, once they have taken it over. Before that the step leads to who runs the
+                // block.
                 let begin = start + piece.begin as usize + usize::from(piece.prolog);
                 if !is_return && !body.has_own_frame_pointer(begin, address) {
                     return Some(BodyStep { step: piece.step, is_certain: false });
@@ -315,14 +324,16 @@ impl BodyUnwind {
 }
 
 impl FrameStep {
-    /// Whether the frame pointer points at the caller's, right below the return address (`genSPtoFPdelta` in `src/coreclr/jit/codegenxarch.cpp`), as it
-    /// does in all methods with a frame pointer of their own.
+    /// Whether the frame pointer points at the caller's, right below the return address
+    /// (`genSPtoFPdelta` in `src/coreclr/jit/codegenxarch.cpp`), as it does in all methods with a
+    /// frame pointer of their own.
     pub(crate) fn keeps_frame_pointer(self) -> bool {
         self.base == Base::FramePointer || self.frame_pointer.is_some_and(|at| at + 16 == self.to_caller)
     }
 
-    /// The step to the caller of a method from a block of a handler of it, behind the block's prolog: by the frame pointer, which is the method's
-    /// own there; `None` for a method that has none.
+    /// The step to the caller of a method from a block of a handler of it, behind the block's
+    /// prolog: by the frame pointer, which is the method's own there; `None` for a method that has
+    /// none.
     fn of_block(self) -> Option<Self> {
         match self.base {
             Base::FramePointer => Some(self),
@@ -335,7 +346,8 @@ impl FrameStep {
 mod tests {
     use super::*;
 
-    /// push rbp; sub rsp, 0x20; lea rbp, [rsp+0x20]; nop; add rsp, 0x20; pop rbp; ret. Then a block: push rbp; nop; pop rbp; ret.
+    /// push rbp; sub rsp, 0x20; lea rbp, [rsp+0x20]; nop; add rsp, 0x20; pop rbp; ret. Then a
+    /// block: push rbp; nop; pop rbp; ret.
     const CODE: [u8; 22] = [
         0x55, 0x48, 0x83, 0xEC, 0x20, 0x48, 0x8D, 0x6C, 0x24, 0x20, 0x90, 0x48, 0x83, 0xC4, 0x20, 0x5D, 0xC3, //
         0x55, 0x90, 0x90, 0x5D, 0xC3,
@@ -347,7 +359,8 @@ mod tests {
         BodyCode { code, image, memory: &OwnMemory }
     }
 
-    /// Memory with code, information and header as the runtime lays them out; 16 bytes in front of the code.
+    /// Memory with code, information and header as the runtime lays them out; 16 bytes in front of
+    /// the code.
     fn memory(pieces: &[[u32; 3]]) -> (Vec<u64>, Range<usize>) {
         let mut words = vec![0_u64; 64];
         let base = words.as_ptr().expose_provenance();

@@ -1,5 +1,5 @@
 //! Calling conventions of processors, which place arguments and results, and registers as hooks
-//! save them: a module for each, of which the target's is re-exported.
+//! save them: one module for each processor; the target's is re-exported.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

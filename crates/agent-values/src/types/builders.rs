@@ -16,7 +16,8 @@ const BUILDERS: [&str; 6] = [
     "System.Runtime.CompilerServices.PoolingAsyncValueTaskMethodBuilder`1",
 ];
 
-/// The methods of the builders that end an `async` method, each with whether it does so by an exception.
+/// The methods of the builders that end an `async` method, each with whether it does so by an
+/// exception.
 #[derive(Default)]
 pub(super) struct Completions(OnceLock<Vec<(Token, bool)>>);
 

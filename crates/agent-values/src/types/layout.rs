@@ -1,4 +1,5 @@
-//! Shapes of classes: what base a class has and where its fields lie, by the runtime's layout and the metadata.
+//! Shapes of classes: what base a class has and where its fields lie, by the runtime's layout and
+//! the metadata.
 
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature;
@@ -147,7 +148,8 @@ impl Types {
             names.types.push(self.type_text(&ty, &scope));
             fields.push(Field { offset, kind: self.kind(&ty, &scope), shown });
         }
-        // A value's size ends with its padding, so that it is also the distance of one to the next in an array.
+        // A value's size ends with its padding, so that it is also the distance of one to the next
+        // in an array.
         if names.is_value { layout.size.max(value_end(fields)) } else { layout.size }
     }
 }

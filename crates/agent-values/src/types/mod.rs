@@ -1,5 +1,5 @@
-//! From the runtime's types to kinds. Everything here runs where a function is compiled or a class has
-//! been loaded, or on a thread of the agent's own; only the [`table`] is for hooks.
+//! From the runtime's types to kinds. Everything here runs where a function is compiled or a class
+//! has been loaded, or on a thread of the agent's own; only the [`table`] is for hooks.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -61,8 +61,8 @@ thread_local! {
     static IN_PROGRESS: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Mark that this thread finds the shape of a class, until it is dropped: a class may have fields of
-/// its own class.
+/// Mark that this thread finds the shape of a class, until it is dropped: a class may have fields
+/// of its own class.
 struct InProgress(usize);
 
 impl InProgress {
@@ -93,11 +93,13 @@ pub(crate) struct Scope<'s> {
     pub metadata: &'s MetadataImport,
     pub(crate) type_arguments: &'s [ClassId],
     pub(crate) method_arguments: &'s [ClassId],
-    /// Names of the type's parameters, where code that several instantiations share does not tell all arguments.
+    /// Names of the type's parameters, where code that several instantiations share does not tell
+    /// all arguments.
     pub(crate) type_parameters: &'s [String],
     /// Names of the method's parameters, likewise.
     pub(crate) method_parameters: &'s [String],
-    /// Whether types of values are loaded with what the signature is of, and their type arguments with them.
+    /// Whether types of values are loaded with what the signature is of, and their type arguments
+    /// with them.
     pub(crate) loads_values: bool,
 }
 
@@ -129,8 +131,8 @@ pub fn let_go() {
 }
 
 impl Types {
-    /// Makes the types known to hooks. `store` takes their descriptions; parameters and fields whose name
-    /// matches one of `redact` are never read.
+    /// Makes the types known to hooks. `store` takes their descriptions; parameters and fields
+    /// whose name matches one of `redact` are never read.
     pub fn publish(
         info: &ProfilerInfo,
         store: EventStore,
@@ -138,7 +140,7 @@ impl Types {
         redact: Arc<Redaction>,
         takes_values: bool,
     ) -> &'static Self {
-        // Collections of the time before nobody has told of.
+        // Collections before this point were not reported.
         collections::begin_anew();
         table::prepare();
         delegates::prepare();
@@ -242,8 +244,9 @@ impl Types {
         }
     }
 
-    /// A class is there. Those of the program, and what the framework makes of them, are looked into at once, so
-    /// that their objects are known wherever they turn up; others when a signature names them or a hook meets them.
+    /// A class is there. Those of the program, and what the framework makes of them, are looked
+    /// into at once, so that their objects are known wherever they turn up; others when a signature
+    /// names them or a hook meets them.
     pub fn class_loaded(&self, class: ClassId) {
         let Ok(about) = self.info.class_info(class) else { return };
         let mut from = self.note_instantiation(class, &about);
@@ -286,7 +289,8 @@ impl Types {
         table::know_values(&of_values, &ids(["System.Object", "System.String", "System.Array", "System.IDisposable"]));
     }
 
-    /// Looks into the value types that a function's code is made for: where its hooks meet them they are known.
+    /// Looks into the value types that a function's code is made for: where its hooks meet them
+    /// they are known.
     pub fn know_type_arguments(&self, function: FunctionId) {
         let Ok(about) = self.info.function_info(function) else { return };
         let of_class = about.class.and_then(|class| self.info.class_info(class).ok());
@@ -297,7 +301,8 @@ impl Types {
         }
     }
 
-    /// A module is about to go: no object of its classes is left, so none of them is looked into any more.
+    /// A module is about to go: no object of its classes is left, so none of them is looked into
+    /// any more.
     pub fn module_unloads(&self, module: ModuleId) {
         delegates::forget();
         table::forget(module);
@@ -314,15 +319,17 @@ impl Types {
         self.found_loaded().retain(|(of, _), _| *of != module);
     }
 
-    /// Whether hooks have met what nobody has looked into yet.
+    /// Whether hooks have met something that has not been looked into yet.
     pub fn has_pending(&self) -> bool {
         table::has_pending() || delegates::is_time()
     }
 
-    /// Looks into the classes that hooks have met and did not know: values that were written name them by number.
+    /// Looks into the classes that hooks have met and did not know: values that were written name
+    /// them by number.
     pub fn look_into_pending(&self) {
         for id in table::pending() {
-            // SAFETY: hooks have read it as the class of a live object; classes of modules that may be unloaded are not looked into.
+            // SAFETY: hooks have read it as the class of a live object; classes of modules that may
+            // be unloaded are not looked into.
             self.class(unsafe { ClassId::from_raw(id) });
             self.look_into_referred();
             table::no_longer_pending(id);
@@ -391,8 +398,8 @@ impl Types {
         }
     }
 
-    /// The class with this id, with its shape; looked into when it is new. Without a shape is one that
-    /// this very thread looks into.
+    /// The class with this id, with its shape; looked into when it is new. Without a shape is one
+    /// that this very thread looks into.
     pub fn class(&self, id: ClassId) -> Option<&'static Class> {
         Some(match self.enter(id)? {
             Insertion::Known(class) => {
@@ -436,8 +443,8 @@ impl Types {
         self.describe(&payload);
     }
 
-    /// Sets the shape of a class. Another thread may do the same at the same time: to wait for it could
-    /// be for ever, as both ask the runtime.
+    /// Sets the shape of a class. Another thread may do the same at the same time: to wait for it
+    /// could be for ever, as both ask the runtime.
     fn find_shape(&self, class: &'static Class, id: ClassId) -> Names {
         let mut names = Names::default();
         let Some(_mark) = InProgress::begin(class.id) else { return names };
@@ -456,12 +463,13 @@ impl Types {
         names
     }
 
-    /// The class of arrays that a signature names: for those whose own class no hook has met before.
+    /// The class of arrays that a signature names: for those whose own class no hook has met
+    /// before.
     fn array(&self, ty: &Type, element: &Type, rank: u32, scope: &Scope<'_>) -> Option<&'static Class> {
         if loading::keeps_from_loading()
             && matches!(element, Type::Named { is_value: true, .. } | Type::Generic { is_value: true, .. })
         {
-            // Nobody says that the elements' type is loaded: the array does once there is one.
+            // Nothing shows that the elements' type is loaded; an array does, once there is one.
             return None;
         }
         // The array's type can be loaded without that of its elements.
@@ -505,7 +513,8 @@ impl Types {
         self.names.class(&self.info, id).to_string()
     }
 
-    /// Whether a type argument stands for all reference types that share code, or holds one that does.
+    /// Whether a type argument stands for all reference types that share code, or holds one that
+    /// does.
     pub(crate) fn is_shared(&self, id: ClassId) -> bool {
         id.is_null() || self.names.class(&self.info, id).contains("__Canon")
     }
@@ -519,7 +528,8 @@ impl Types {
         parameters.into_iter().map(|parameter| parameter.name).collect()
     }
 
-    /// Kind by which a value of this class is read: value types by their fields, others by reference.
+    /// Kind by which a value of this class is read: value types by their fields, others by
+    /// reference.
     pub(crate) fn kind_of(&self, id: ClassId) -> Kind {
         if matches!(self.info.array_class(id), Ok(Some(_))) {
             return Kind::Reference(self.reference_to(id));
@@ -546,8 +556,8 @@ impl Types {
     }
 }
 
-/// Generic value types of the framework that have typed references, without their numbers of parameters: of another assembly's types
-/// it is not looked up whether they have.
+/// Generic value types of the framework that have typed references, without their numbers of
+/// parameters: of another assembly's types it is not looked up whether they have.
 const OF_FRAMEWORK: [&str; 8] = [
     "System.ArraySegment",
     "System.Collections.Generic.KeyValuePair",
@@ -559,12 +569,14 @@ const OF_FRAMEWORK: [&str; 8] = [
     "System.ValueTuple",
 ];
 
-/// Whether a generic value type of the framework by this name has typed references, as far as that is known.
+/// Whether a generic value type of the framework by this name has typed references, as far as that
+/// is known.
 pub(crate) fn is_of_framework(name: &str) -> bool {
     name.split_once('`').is_some_and(|(name, _)| OF_FRAMEWORK.contains(&name))
 }
 
-/// Whether people know a type's values by another form than its fields, so that these are wanted of the first one too.
+/// Whether people know a type's values by another form than its fields, so that these are wanted of
+/// the first one too.
 fn is_known_by_another_form(name: &str) -> bool {
     const TYPES: [&str; 16] = [
         "DateOnly",

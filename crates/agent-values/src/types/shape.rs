@@ -85,7 +85,8 @@ pub(super) fn enumeration(metadata: &MetadataImport, token: Token, names: &mut N
                 _ => 4,
             };
             let mut raw = [0; 8];
-            // SAFETY: the metadata holds a constant of that type at this address while the module is loaded.
+            // SAFETY: the metadata holds a constant of that type at this address while the module
+            // is loaded.
             unsafe {
                 std::ptr::copy_nonoverlapping(field.constant_address as *const u8, raw.as_mut_ptr(), bytes);
             }

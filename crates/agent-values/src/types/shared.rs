@@ -1,7 +1,8 @@
 //! Class of code that several instantiations of a generic class share.
 //!
-//! .NET 10 says it (`List<__Canon>`), .NET 8 and 9 say nothing. But whoever runs such code has loaded one of the
-//! instantiations, and the runtime says which function of a class a method is.
+//! .NET 10 says it (`List<__Canon>`), .NET 8 and 9 say nothing. But a program that runs such code
+//! has loaded one of the instantiations, and the runtime says which function of a class a method
+//! is.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -42,7 +43,8 @@ impl Instantiations {
 }
 
 impl Types {
-    /// A class is there: kept in mind where it is an instantiation. Gives the modules that its arguments come from.
+    /// A class is there: kept in mind where it is an instantiation. Gives the modules that its
+    /// arguments come from.
     pub(super) fn note_instantiation(&self, class: ClassId, about: &ClassInfo) -> Vec<ModuleId> {
         let mut arguments_from = Vec::new();
         if !about.type_arguments.is_empty() {
@@ -68,8 +70,9 @@ impl Types {
         }
     }
 
-    /// The class of a function: as the runtime says, or, where it says none because the code is shared, the
-    /// instantiation that stands for all that share it. `declared` is the type that the method stands in.
+    /// The class of a function: as the runtime says, or, where it says none because the code is
+    /// shared, the instantiation that stands for all that share it. `declared` is the type that the
+    /// method stands in.
     pub(crate) fn class_of_function(
         &self,
         id: FunctionId,

@@ -1,5 +1,5 @@
-//! Types as signatures and declarations name them: how their values are read, which classes they are, how C# writes
-//! them.
+//! Types as signatures and declarations name them: how their values are read, which classes they
+//! are, how C# writes them.
 
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::Type;
@@ -39,7 +39,8 @@ impl Types {
         }
     }
 
-    /// The class of a type in a signature, where it is loaded; of a value type also where the runtime can load it.
+    /// The class of a type in a signature, where it is loaded; of a value type also where the
+    /// runtime can load it.
     pub(crate) fn class_id(&self, ty: &Type, scope: &Scope<'_>) -> Option<ClassId> {
         match ty {
             Type::Primitive(primitive) => self.core_id(core_name(*primitive)?),
@@ -119,7 +120,8 @@ impl Types {
         }
     }
 
-    /// The name of a type some of whose arguments are left open: by the names of the parameters that they are.
+    /// The name of a type some of whose arguments are left open: by the names of the parameters
+    /// that they are.
     fn with_parameters(&self, mut text: String, ty: &Type, scope: &Scope<'_>) -> String {
         if let Type::Generic { arguments, .. } = ty {
             for argument in arguments {

@@ -1,7 +1,9 @@
-//! The classes as hooks find them: by the first word of an object. No lock here is held across a call to the runtime.
+//! The classes as hooks find them: by the first word of an object. No lock here is held across a
+//! call to the runtime.
 //!
-//! A hook may meet an object before its class was looked into. What it writes then names the class by a number of its
-//! own, and the class is described under that number later, where queries are allowed.
+//! A hook may meet an object before its class was looked into. What it writes then names the class
+//! by a number of its own, and the class is described under that number later, where queries are
+//! allowed.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
@@ -39,16 +41,17 @@ struct Met {
     index: u32,
 }
 
-/// First words of objects whose classes the runtime announced as loaded, with the modules they unload with.
+/// First words of objects whose classes the runtime announced as loaded, with the modules they
+/// unload with.
 static ANNOUNCED: RwLock<Option<HashMap<usize, Vec<ModuleId>>>> = RwLock::new(None);
-/// The class that all arrays are derived from: nobody tells of theirs. 0 while it is not known where a class says
-/// what it is derived from.
+/// The class that all arrays are derived from: the runtime does not announce array classes. 0
+/// while it is not known where a class says what it is derived from.
 static ARRAYS: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether classes say where we look whether they are of values.
 static SAYS_VALUES: AtomicBool = AtomicBool::new(false);
-/// Bits of a class's first word that say what kind it is, and those of value types, on all runtimes seen; checked before they
-/// are relied on.
+/// Bits of a class's first word that say what kind it is, and those of value types, on all runtimes
+/// seen; checked before they are relied on.
 const CATEGORY: usize = 0x000C_0000;
 const OF_VALUES: usize = 0x0004_0000;
 
@@ -84,15 +87,16 @@ pub(crate) fn announce(id: usize, modules: Vec<ModuleId>) {
     }
 }
 
-/// Takes `System.Array` as what all arrays are derived from, where classes say what they are derived from where we look:
-/// as `System.String` and it are from `System.Object`.
+/// Takes `System.Array` as what all arrays are derived from, where classes say what they are
+/// derived from where we look: as `System.String` and it are from `System.Object`.
 pub(super) fn know_arrays(arrays: usize, string: usize, object: usize) {
     if parent_of(string) == Some(object) && parent_of(arrays) == Some(object) {
         ARRAYS.store(arrays, Ordering::Relaxed);
     }
 }
 
-/// Whether the runtime announced a class whose objects begin with this word. For hooks: the word may be anything.
+/// Whether the runtime announced a class whose objects begin with this word. For hooks: the word
+/// may be anything.
 pub(crate) fn is_told(id: usize) -> bool {
     ANNOUNCED
         .read()
@@ -107,14 +111,16 @@ fn is_array(id: usize) -> bool {
     arrays != 0 && id.is_multiple_of(8) && parent_of(id) == Some(arrays)
 }
 
-/// Relies on what classes say of themselves where they say the right thing of these, of values and of others.
+/// Relies on what classes say of themselves where they say the right thing of these, of values and
+/// of others.
 pub(super) fn know_values(of_values: &[usize], others: &[usize]) {
     let says = |id: &usize| category_of(*id).map(|category| category == OF_VALUES);
     let is_right = of_values.iter().all(|id| says(id) == Some(true)) && others.iter().all(|id| says(id) == Some(false));
     SAYS_VALUES.store(is_right, Ordering::Relaxed);
 }
 
-/// Whether values of a class lie where they are used; `None` where that can't be told. `id` must be a class. For hooks.
+/// Whether values of a class lie where they are used; `None` where that can't be told. `id` must be
+/// a class. For hooks.
 pub(crate) fn is_of_values(id: usize) -> Option<bool> {
     let category = category_of(id).filter(|_| SAYS_VALUES.load(Ordering::Relaxed))?;
     Some(category == OF_VALUES)
@@ -145,8 +151,9 @@ pub(super) fn known(id: usize) -> Option<&'static Class> {
     TABLE.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&id).map(|known| known.class)
 }
 
-/// Number of a class that may not be known yet; where it isn't, it is looked into where queries are allowed. `id` must be
-/// a class: the first word of a live object, or announced. For hooks. 0 where too many classes wait.
+/// Number of a class that may not be known yet; where it isn't, it is looked into where queries are
+/// allowed. `id` must be a class: the first word of a live object, or announced. For hooks. 0 where
+/// too many classes wait.
 pub fn number_of(id: usize) -> u32 {
     let mut pending = lock_pending();
     if let Some(met) = pending.iter().find(|met| met.id == id) {

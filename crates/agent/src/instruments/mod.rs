@@ -1,4 +1,5 @@
-//! The instruments, one module each, and their one list: what is made of all of them follows from it.
+//! The instruments, one module each, and their one list: what is made of all of them follows from
+//! it.
 
 use std::sync::Arc;
 
@@ -91,7 +92,8 @@ macro_rules! instruments {
     };
 }
 
-// Bodies with probes are made with what `coverage` has put into methods, which so comes before `probes`.
+// Bodies with probes are made with what `coverage` has put into methods, which so comes before
+// `probes`.
 instruments! {
     calls: Calls,
     flow: Flow,
@@ -161,7 +163,8 @@ impl Instruments {
         self.all().fold(index as usize, |client, instrument| instrument.mapped(function, index, client))
     }
 
-    /// Client identifier for the hooks of a function that the filters left out, where an instrument needs hooks in it.
+    /// Client identifier for the hooks of a function that the filters left out, where an instrument
+    /// needs hooks in it.
     pub(crate) fn needs(&self, function: FunctionId, index: u32) -> Option<usize> {
         self.all().find_map(|instrument| instrument.needs(function, index))
     }

@@ -1,8 +1,9 @@
-//! Whether this process is the program itself or one that it started, for recordings without children.
+//! Whether this process is the program itself or one that it started, for recordings without
+//! children.
 //!
-//! The first process of a recording leaves its mark in the directory. Under a launcher that mark stands for the whole
-//! run; without one the directory may be used again when a service is restarted, so a mark counts for as long as the
-//! process that left it lives.
+//! The first process of a recording leaves its mark in the directory. Under a launcher that mark
+//! stands for the whole run; without one the directory may be used again when a service is
+//! restarted, so a mark counts for as long as the process that left it lives.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
@@ -13,8 +14,8 @@ use clrscope_agent_base::os::process;
 
 const MARK: &str = "only-one";
 
-/// Whether another process of the recording in `folder` was first and counts. `launched` says that a launcher watches
-/// the run.
+/// Whether another process of the recording in `folder` was first and counts. `launched` says that
+/// a launcher watches the run.
 pub(crate) fn is_child(folder: &Path, launched: bool) -> bool {
     if !launched {
         // The first process may have to make the folder; if it can't, the writer says why.

@@ -14,8 +14,9 @@ type Detach = Box<dyn Fn() + Send + Sync>;
 static DETACH: PublishedState<Detach> = PublishedState::nothing();
 static PREPARED: Once = Once::new();
 
-/// Arranges that children made by `fork` turn their hooks off and then `detach`, which is async-signal-safe. Those made by
-/// `vfork` or a bare `clone` run no managed code before they `exec`.
+/// Arranges that children made by `fork` turn their hooks off and then `detach`, which is
+/// async-signal-safe. Those made by `vfork` or a bare `clone` run no managed code before they
+/// `exec`.
 pub(crate) fn prepare(detach: impl Fn() + Send + Sync + 'static) {
     DETACH.publish(Box::new(detach));
     PREPARED.call_once(|| {
@@ -24,7 +25,8 @@ pub(crate) fn prepare(detach: impl Fn() + Send + Sync + 'static) {
     });
 }
 
-/// Children have nothing to let go of any more. Called when the recording is over and the process goes on.
+/// Children have nothing to let go of any more. Called when the recording is over and the process
+/// goes on.
 pub(crate) fn withdraw() {
     DETACH.withdraw();
 }

@@ -5,7 +5,8 @@ use clrscope_contract::labels::{Label, RESOURCE_VARIABLE, SERVICE_NAME_VARIABLE,
 use clrscope_recording::model::Identity;
 use clrscope_recording::writer::random_id;
 
-/// The identity of this process with the labels that were given; at the second place what of its environment is not used.
+/// The identity of this process with the labels that were given; at the second place what of its
+/// environment is not used.
 ///
 /// Of the environment these two variables alone are kept.
 pub(crate) fn identity(given: &[Label]) -> (Identity, Vec<String>) {

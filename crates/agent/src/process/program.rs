@@ -12,7 +12,8 @@ use clrscope_contract::request::Glob;
 pub(crate) struct ProgramNames(Vec<String>);
 
 impl ProgramNames {
-    /// Names of the process, from what the system knows about it: the runtime has loaded nothing yet.
+    /// Names of the process, from what the system knows about it: the runtime has loaded nothing
+    /// yet.
     pub(crate) fn of_this_process(command_line: &[String]) -> Self {
         Self::new(&process::executable(), command_line)
     }
@@ -22,7 +23,8 @@ impl ProgramNames {
         names.add(executable);
         match (executable.file_name().is_some_and(|name| name == "dotnet"), entry_assembly(command_line)) {
             (true, Some(index)) => names.add_assembly(Path::new(&command_line[index])),
-            // A command of the SDK, such as `dotnet build`: its assembly has the name of the executable.
+            // A command of the SDK, such as `dotnet build`: its assembly has the name of the
+            // executable.
             (true, None) => {}
             (false, _) => names.add_assembly(&with_extension(executable)),
         }
@@ -56,7 +58,8 @@ impl ProgramNames {
     }
 }
 
-/// Simple name of the assembly that this process begins in, by what the system knows: of the SDK's commands that is `dotnet`.
+/// Simple name of the assembly that this process begins in, by what the system knows: of the SDK's
+/// commands that is `dotnet`.
 pub(crate) fn entry_assembly_name(command_line: &[String]) -> String {
     entry_name(&process::executable(), command_line)
 }
@@ -68,7 +71,7 @@ fn entry_name(executable: &Path, command_line: &[String]) -> String {
     hosted.and_then(stem).unwrap_or(name)
 }
 
-/// An executable made for one program starts the assembly of its own name that lies beside it.
+/// An executable made for one program starts the assembly of the same name that lies next to it.
 fn with_extension(executable: &Path) -> std::path::PathBuf {
     let mut path = executable.as_os_str().to_owned();
     path.push(".dll");

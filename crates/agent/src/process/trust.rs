@@ -1,5 +1,5 @@
-//! Trust in the owners of what we load and write: an agent in somebody's process is a way in, so its file,
-//! the folders above it and the recording directory must be safe from others.
+//! Trust in the owners of what we load and write: an agent in a process is a way into it, so its
+//! file, the folders above it and the recording directory must be safe from others.
 
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,8 @@ fn in_words(weakness: Weakness) -> String {
 }
 
 fn own_file() -> Option<PathBuf> {
-    // SAFETY: asks the loader about an address of this library; the name lives as long as the library.
+    // SAFETY: asks the loader about an address of this library; the name lives as long as the
+    // library.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         if libc::dladdr(own_file as *const libc::c_void, &mut info) == 0 || info.dli_fname.is_null() {

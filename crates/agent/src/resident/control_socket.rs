@@ -1,5 +1,5 @@
-//! The control socket of a dormant agent: beside that of the runtime's diagnostics, for the user of
-//! the process alone.
+//! The control socket of a dormant agent: next to that of the runtime's diagnostics, for the user
+//! of the process alone.
 //!
 //! The protocol is in [`control_socket`]. The thread that waits blocks in the system.
 
@@ -24,7 +24,8 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) struct ControlSocket {
     listener: UnixListener,
     path: PathBuf,
-    /// Number of the socket in the system: programs close descriptors that are not theirs, and open others of the same number.
+    /// Number of the socket in the system: programs close descriptors that are not theirs, and open
+    /// others of the same number.
     inode: u64,
 }
 
@@ -91,7 +92,7 @@ impl ControlSocket {
     }
 }
 
-/// The question of somebody who may ask.
+/// The question of a client that may ask.
 fn question(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
     let user = user_behind(stream)?;
     if user != effective_user() && user != 0 {
@@ -130,13 +131,15 @@ mod tests {
         Answer::parse(&answer)
     }
 
-    /// A stranger's file of that name in a sticky folder stopped the agent from sleeping where it can be woken.
+    /// A stranger's file of that name in a sticky folder stopped the agent from sleeping where it
+    /// can be woken.
     #[test]
     fn where_the_name_is_taken_the_door_has_another_one() {
         let folder = tempfile::tempdir().expect("a folder");
         let pid = std::process::id();
         let usual = folder.path().join(control_socket::socket_name(pid, start_of(pid).expect("a start")));
-        // What lies in it keeps it from being removed, as other users' files in a sticky folder are.
+        // What lies in it keeps it from being removed, as other users' files in a sticky folder
+        // are.
         fs::create_dir_all(usual.join("taken")).expect("a folder");
         let sockets = [(); 2].map(|()| ControlSocket::open_in(folder.path()).expect("a socket"));
         let [first, second] = [0, 1].map(|at| sockets[at].path().to_owned());

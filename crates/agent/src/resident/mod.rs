@@ -4,11 +4,11 @@
 //! The runtime never detaches a profiler that may have given methods other code. An attached agent
 //! of that kind goes dormant when its recording is over, and the next attach wakes it:
 //!
-//! 1. Methods have their own code again ([`Task::undo`]), no event is asked for, and the runtime has
-//!    refused the detach: the helper thread calls [`Resident::go_dormant`], and ends.
-//! 2. A thread of the agent's listens at a socket ([`control_socket`]), and takes away what a detach
-//!    would have taken away, once no callback is under way. What stays is that thread, which waits,
-//!    its socket, and the memory to which late calls of probed methods store.
+//! 1. Methods have their own code again ([`Task::undo`]), no event is asked for, and the runtime
+//!    has refused the detach: the helper thread calls [`Resident::go_dormant`], and ends.
+//! 2. A thread of the agent's listens at a socket ([`control_socket`]), and takes away what a
+//!    detach would have taken away, once no callback is under way. What stays is that thread, which
+//!    waits, its socket, and the memory to which late calls of probed methods store.
 //! 3. A launcher sends a request. The agent begins as at an attach, on a thread that the runtime
 //!    knows; the socket is removed, and the thread ends.
 //!
@@ -69,7 +69,7 @@ impl End {
     }
 
     fn remove_socket(&self) {
-        // Somebody may have removed it before.
+        // It may have been removed before.
         let _ = self.socket().take().map(std::fs::remove_file);
     }
 }
@@ -128,8 +128,8 @@ impl Resident {
     }
 
     /// Makes the agent dormant when its recording is over and the runtime does not detach it.
-    /// Returns `false` while the agent is being woken, and where there is no thread: then the helper
-    /// thread asks again.
+    /// Returns `false` while the agent is being woken, and where there is no thread: then the
+    /// helper thread asks again.
     fn go_dormant(&'static self) -> bool {
         let mut is_dormant = self.is_dormant();
         if *is_dormant {
@@ -171,7 +171,7 @@ impl Resident {
         is_over
     }
 
-    /// The agent records again: nobody listens any more, and it may go dormant again.
+    /// The agent records again: it no longer listens, and it may go dormant again.
     fn has_woken(&self) {
         self.end.remove_socket();
         *self.is_dormant() = false;
@@ -182,7 +182,7 @@ impl Resident {
         let (say, said) = channel();
         let given = request.to_owned();
         let begun = OwnThread::start(&self.info, "clrscope-wakes", move |_| {
-            // Nobody listens any more where the program ends.
+            // There is no receiver any more where the program ends.
             let _ = say.send(self.begin_again(&given));
         });
         let outcome = match begun {

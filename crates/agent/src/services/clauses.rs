@@ -1,4 +1,5 @@
-//! Catch blocks that belong to clauses with a filter: the runtime says where a block's code begins, not what it is.
+//! Catch blocks that belong to clauses with a filter: the runtime says where a block's code begins,
+//! not what it is.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -29,8 +30,9 @@ impl Clauses {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the catch block that has just run belongs to a clause with a filter; nothing where the runtime can't say. Only
-    /// when a catch block is left. Asks the runtime about a block that is new.
+    /// Whether the catch block that has just run belongs to a clause with a filter; nothing where
+    /// the runtime can't say. Only when a catch block is left. Asks the runtime about a block that
+    /// is new.
     pub(crate) fn has_filter(&self, info: &ProfilerInfo) -> Option<bool> {
         let code = info.exception_clause().ok()?.code;
         let (known, unloads) = {
@@ -67,7 +69,8 @@ fn look_up(info: &ProfilerInfo, code: usize) -> Option<bool> {
     let start = code_start(info, function, block)?;
     let block = u32::try_from(code.checked_sub(start.address())?).ok()?;
     let map = info.il_map_at(start).ok()?;
-    // The first instruction of the block that the compiler knows the IL of: what comes before it are its prolog's.
+    // The first instruction of the block that the compiler knows the IL of: what comes before it
+    // are its prolog's.
     let inside = map.iter().filter(|range| range.start >= block).filter_map(|range| Some((range.start, range.il?)));
     il::handler_has_filter(&body, inside.min_by_key(|(start, _)| *start)?.1)
 }

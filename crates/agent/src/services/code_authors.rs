@@ -1,7 +1,8 @@
 //! Authors of changes in the program's methods, those of all instruments.
 //!
-//! The runtime takes one body for each version of a method. What one instrument has put into methods when their module was loaded
-//! must be in every body that another makes of them later, so the authors of the former stand here for the latter.
+//! The runtime takes one body for each version of a method. What one instrument has put into
+//! methods when their module was loaded must be in every body that another makes of them later, so
+//! the authors of the former stand here for the latter.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +18,8 @@ pub(crate) struct CodeAuthors {
 }
 
 impl CodeAuthors {
-    /// Arbiter of the bodies that methods have from the load of their module on, with another author.
+    /// Arbiter of the bodies that methods have from the load of their module on, with another
+    /// author.
     pub(crate) fn at_load(&self, info: &ProfilerInfo, author: Arc<dyn BodyWriter>) -> BodyWriters {
         self.authors.lock().unwrap_or_else(PoisonError::into_inner).push(author);
         self.change.store(true, Ordering::Release);
@@ -29,13 +31,14 @@ impl CodeAuthors {
         self.change.load(Ordering::Acquire)
     }
 
-    /// Whether methods may have code from the load of their module on that is not their own, for who asks before all authors have come.
+    /// Whether methods may have code from the load of their module on that is not their own, for
+    /// who asks before all authors have come.
     pub(crate) fn changes_at_load(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.change)
     }
 
-    /// Arbiter of the bodies of methods that are compiled anew: with what they have from the load of their module on, and
-    /// an author's changes within that.
+    /// Arbiter of the bodies of methods that are recompiled: with what they have from the load of
+    /// their module on, and an author's changes within that.
     pub(crate) fn anew(&self, info: &ProfilerInfo, author: Arc<dyn BodyWriter>) -> BodyWriters {
         self.all(info).with(author)
     }

@@ -2,9 +2,9 @@
 //! [`clrscope`](MARKS): `Start` and `Stop`, each with a name. Tests of xUnit are parts, too, by the
 //! events of [its own source](XUNIT).
 //!
-//! Nobody listens until one of these sources is made: the session begins while the runtime makes it,
-//! on the same thread, so that not even its first event is missed. Events come on the thread that
-//! raises them; where something is counted up to a boundary, the thread waits for it
+//! Nothing listens until one of these sources is made: the session begins while the runtime makes
+//! it, on the same thread, so that not even its first event is missed. Events come on the thread
+//! that raises them; where something is counted up to a boundary, the thread waits for it
 //! ([`HelperHandle::draw`]).
 
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ const SOURCES: [(&str, [&str; 2]); 2] = [(MARKS, ["Start", "Stop"]), (XUNIT, ["T
 const LONGEST_NAME: usize = 256;
 /// Parts that may be open at once.
 const MOST_OPEN: usize = 1_024;
-/// Boundaries in a recording, of which each costs a record, and with `calls` a look at all trees.
+/// Boundaries in a recording. Each costs a record, and with `calls` a look at all trees.
 const MOST_BOUNDARIES: usize = 1 << 15;
 
 /// The types of fields that are a text, and fields of their own (`System.TypeCode`).

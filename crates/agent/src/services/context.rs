@@ -61,9 +61,10 @@ pub(crate) struct Context {
     pub(crate) types: SharedTypes,
     /// The stack table of the recording, for instruments that record stacks.
     pub(crate) stacks: SharedStackTable,
-    /// News of compiled code, for whoever looks addresses up.
+    /// News of compiled code, for anything that looks addresses up.
     pub(crate) code: SharedCodeFeed,
-    /// Authors of changed code. An instrument that changes methods when they are loaded starts before one that changes them later.
+    /// Authors of changed code. An instrument that changes methods when they are loaded starts
+    /// before one that changes them later.
     pub(crate) code_authors: CodeAuthors,
     /// Sampler, for instruments that record samples.
     pub(crate) sampler: SharedSampler,
@@ -129,8 +130,8 @@ impl Context {
         made.map_err(|error| format!("no memory for samples: {error}"))
     }
 
-    /// The types of the program, for instruments that store values; one dictionary for all of them, made when the first asks.
-    /// `takes_values`: hooks store numbers that lie in registers at once.
+    /// The types of the program, for instruments that store values; one dictionary for all of them,
+    /// made when the first asks. `takes_values`: hooks store numbers that lie in registers at once.
     ///
     /// # Errors
     /// A sentence for the user, when the dictionary's file could not be made.
@@ -138,7 +139,8 @@ impl Context {
         if let Some(types) = self.types.in_use() {
             return Ok(types);
         }
-        // The file has the name that the first instrument with values gave it, which recordings keep.
+        // The file has the name that the first instrument with values gave it, which recordings
+        // keep.
         let store = self
             .writer
             .create_events(instrument::FLOW_TYPES, TYPES_BYTES, Keep::First)

@@ -3,8 +3,8 @@
 //! 1. The helper thread sees that the recording is [over](Detach::is_abandoned), ends what it
 //!    does, [asks](Detach::request) the runtime to detach, and ends.
 //! 2. The runtime waits until no callback runs any more and says so. Then
-//!    [`detach_cleanup`](super::detach_cleanup) takes away what is left: thread keys and the mappings of the
-//!    recording.
+//!    [`detach_cleanup`](super::detach_cleanup) takes away what is left: thread keys and the
+//!    mappings of the recording.
 //!
 //! The library stays mapped, since it is linked so and since threads may be in its code; the next
 //! attach finds it again.
@@ -25,13 +25,15 @@ use clrscope_recording::writer::{is_abandoned, monotonic_ns};
 
 /// Between two looks whether the launcher lives.
 const LOOK_NS: u64 = 500_000_000;
-/// Milliseconds that the runtime lets callbacks take at first, at least and at most. Where one takes longer the runtime looks again
-/// after twice that time, and then after ten minutes only.
+/// Milliseconds that the runtime lets callbacks take at first, at least and at most. Where one
+/// takes longer the runtime looks again after twice that time, and then after ten minutes only.
 const EVACUATION_MS: RangeInclusive<u32> = 500..=8_000;
-/// Longest wait for callbacks that were under way when the recording ended: on a busy machine the first one, about all modules that
-/// are loaded, takes seconds of a program that gets a hundredth of a processor.
+/// Longest wait for callbacks that were under way when the recording ended: on a busy machine the
+/// first one, about all modules that are loaded, takes seconds of a program that gets a hundredth
+/// of a processor.
 const LONGEST_CALLBACK_NS: u64 = 60_000_000_000;
-/// Milliseconds more for each thread that waits for the same processor: a thread may have to wait for its turn in the middle of a callback.
+/// Milliseconds more for each thread that waits for the same processor: a thread may have to wait
+/// for its turn in the middle of a callback.
 const TURN_MS: u32 = 20;
 /// So many times less of a processor has a program for each step of its niceness.
 const FOR_NICENESS: f64 = 1.25;
@@ -96,7 +98,8 @@ impl Detach for Detachment {
         if self.was_refused.load(Ordering::Acquire) {
             return true;
         }
-        // So that few callbacks are under way when the runtime looks. Where that is refused they are waited for all the same.
+        // So that few callbacks are under way when the runtime looks. Where that is refused they
+        // are waited for all the same.
         let _ = self.info.set_events(Events::NONE);
         // The runtime looks for callbacks twice, and then after ten minutes only.
         let now_ns = monotonic_ns();
@@ -117,8 +120,8 @@ impl Detach for Detachment {
     }
 }
 
-/// Whether the runtime may be asked now, given how many callbacks are under way: none, or there have been some since `requested_ns`, and nobody
-/// should wait for longer.
+/// Whether the runtime may be asked now, given how many callbacks are under way: none, or there
+/// have been some since `requested_ns`, and no caller should wait longer.
 fn may_request(under_way: usize, wanted_ns: u64, now_ns: u64) -> bool {
     under_way == 0 || now_ns >= wanted_ns + LONGEST_CALLBACK_NS
 }
@@ -134,14 +137,16 @@ fn evacuation_ms(runnable: u32, niceness: i32) -> u32 {
 mod tests {
     use super::*;
 
-    /// Seen once on a busy machine: half a minute after the launcher was killed the agent was still in a program of niceness 10.
+    /// Seen once on a busy machine: half a minute after the launcher was killed the agent was still
+    /// in a program of niceness 10.
     #[test]
     fn programs_that_get_little_of_a_busy_processor_have_longer_for_their_callbacks() {
         assert_eq!((evacuation_ms(1, 0), evacuation_ms(1, 19), evacuation_ms(40, -5)), (500, 1_387, 800));
         assert_eq!((evacuation_ms(9, 10), evacuation_ms(9, 19), evacuation_ms(u32::MAX, 0)), (1_676, 8_000, 8_000));
     }
 
-    /// The runtime was asked while it told of the attach, which takes long on a busy machine, and looked again after ten minutes only.
+    /// The runtime was asked while it told of the attach, which takes long on a busy machine, and
+    /// looked again after ten minutes only.
     #[test]
     fn the_runtime_is_asked_when_no_callback_is_under_way() {
         assert!(may_request(0, 7, 7) && !may_request(1, 7, 7) && !may_request(2, 7, LONGEST_CALLBACK_NS));

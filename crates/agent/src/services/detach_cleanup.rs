@@ -28,9 +28,10 @@ pub(crate) fn clean_up(writer: &'static ProcessWriter) {
     types::let_go();
     signals::with_all_blocked(developer_log::let_go);
     writer.state().detached();
-    // SAFETY: the helper thread has ended, or there was none. No callback comes any more, and those under way have ended: the runtime
-    // says so before this is called, or has never had the setup. An attached agent has no hooks. Ends of threads were waited for by
-    // `threads::let_go`, and find no registry from now on; thread-local words that still lead to records are not followed
+    // SAFETY: the helper thread has ended, or there was none. No callback comes any more, and those
+    // under way have ended: the runtime says so before this is called, or has never had the setup.
+    // An attached agent has no hooks. Ends of threads were waited for by `threads::let_go`, and
+    // find no registry from now on; thread-local words that still lead to records are not followed
     // (`threads::known`).
     unsafe { unmap_all_in(writer.folder()) };
     // SAFETY: as above. Changed code of the program has no address of a part.

@@ -1,8 +1,8 @@
 //! Numbers and names for what events refer to.
 //!
-//! The runtime's identifiers are used again after an unload, so each entity gets a number of our own the
-//! first time it is seen. Its name follows as a record, at once or, where the runtime can't be asked,
-//! from the next callback in which it can.
+//! The runtime's identifiers are used again after an unload, so each entity gets a number of our
+//! own the first time it is seen. Its name follows as a record, at once or, where the runtime can't
+//! be asked, from the next callback in which it can.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -67,7 +67,8 @@ impl Dictionary {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A function, noted in the recording. With [`Resolve::Deferred`] only one that was noted before has a number.
+    /// A function, noted in the recording. With [`Resolve::Deferred`] only one that was noted
+    /// before has a number.
     pub(crate) fn function(&self, function: FunctionId, resolve: Resolve) -> EntityRef {
         let index = match resolve {
             Resolve::Now => self.functions.noted(function).index,
@@ -86,7 +87,8 @@ impl Dictionary {
         self.entity(Tag::CLASS, class.as_raw(), resolve)
     }
 
-    /// The class of an object. Only in the callback that received it, and where the runtime may be asked.
+    /// The class of an object. Only in the callback that received it, and where the runtime may be
+    /// asked.
     pub(crate) fn class_of(&self, object: ObjectId<'_>) -> EntityRef {
         self.class_id_of(object).map_or(EntityRef::default(), |class| self.class(class, Resolve::Now))
     }
@@ -143,8 +145,9 @@ impl Dictionary {
         let info = &self.info;
         macro_rules! id {
             ($kind:ident) => {
-                // SAFETY: a callback of the runtime was given the number as an identifier of the kind that `tag` names, and
-                // the dictionary forgets it in the callback about the end of what it names.
+                // SAFETY: a callback of the runtime was given the number as an identifier of the
+                // kind that `tag` names, and the dictionary forgets it in the callback about the
+                // end of what it names.
                 unsafe { $kind::from_raw(id) }
             };
         }
@@ -189,8 +192,8 @@ impl Dictionary {
         self.tables().entities.remove(&(tag, id));
     }
 
-    /// A module is going, with classes whose identifiers will be used again: which, only the runtime
-    /// could tell. Classes seen again get new numbers.
+    /// A module is going, with classes whose identifiers will be used again: which, only the
+    /// runtime could tell. Classes seen again get new numbers.
     pub(crate) fn module_unloads(&self, module: ModuleId) {
         let mut tables = self.tables();
         tables.entities.retain(|&(tag, id), _| tag != Tag::CLASS && (tag, id) != (Tag::MODULE, module.as_raw()));

@@ -59,7 +59,8 @@ impl Callbacks for EntryAssemblyWatch {
     }
 }
 
-/// The text of an attribute with one argument (ECMA-335, II.23.3): a prolog of two bytes, then the length, compressed, and UTF-8.
+/// The text of an attribute with one argument (ECMA-335, II.23.3): a prolog of two bytes, then the
+/// length, compressed, and UTF-8.
 fn text_of(value: &[u8]) -> Option<String> {
     let (length, text) = match value.strip_prefix(&[1, 0])? {
         [length @ 0..=0x7F, text @ ..] => (usize::from(*length), text),

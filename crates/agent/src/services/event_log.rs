@@ -1,8 +1,9 @@
 //! Log of instruments that record events: records in chunks, one row of chunks per thread.
 //!
-//! Writing takes no lock, asks neither the runtime nor the disk, and so may be done in every callback,
-//! during a collection too. It waits only where events come faster than the helper thread can back memory
-//! for them, and then for a bounded time. Names for a record are queried before it is written.
+//! Writing takes no lock, asks neither the runtime nor the disk, and so may be done in every
+//! callback, during a collection too. It waits only where events come faster than the helper thread
+//! can back memory for them, and then for a bounded time. Names for a record are queried before it
+//! is written.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -55,7 +56,8 @@ fn rings() -> MutexGuard<'static, Vec<&'static EventLog>> {
     RINGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Chunk that a thread writes to. Only that thread uses it; the atomics make it shareable, not shared.
+/// Chunk that a thread writes to. Only that thread uses it; the atomics make it shareable, not
+/// shared.
 #[derive(Default)]
 struct Track {
     /// Number of the log that the thread wrote to.
@@ -111,7 +113,7 @@ impl EventLog {
     fn write_dictionary(&self, kind: Kind, fields: &[(Tag, Value<'_>)]) {
         let mut dictionary = self.dictionary.lock().unwrap_or_else(PoisonError::into_inner);
         let now = monotonic_ns();
-        // Nobody asks for the time of such a record.
+        // The time of such a record is never used.
         let fill = |encoder: &mut Encoder<'_>| put_all(encoder, fields);
         if dictionary.is_some_and(|chunk| put(chunk, now, 0, kind, &fill)) {
             return;
@@ -124,8 +126,8 @@ impl EventLog {
     }
 
     /// Writes a record whose fields `fill` adds; it may be called twice. Without a time, for
-    /// records of which nobody needs it, it gets that of the one before it on the thread, as does
-    /// one with an earlier time. Whether the record is there.
+    /// records that do not need one, it gets that of the one before it on the thread, as does one
+    /// with an earlier time. Whether the record is there.
     #[inline]
     pub(crate) fn write_with(&self, now: Option<u64>, kind: Kind, fill: impl Fn(&mut Encoder<'_>)) -> bool {
         self.on_track(|track| self.write_on(track, now, kind, &fill)) == Some(true)
@@ -236,7 +238,7 @@ impl EventLog {
     /// In a ring without room, the oldest chunk before its time: its records are lost.
     fn take_oldest(&self, serial: u32, now: u64) -> Option<Chunk> {
         self.store.take_oldest(serial, now, |chunk| {
-            // SAFETY: nobody writes to a finished chunk, and so many of its bytes were written.
+            // SAFETY: nothing writes to a finished chunk, and so many of its bytes were written.
             let bytes = unsafe { std::slice::from_raw_parts(chunk.payload(), chunk.used()) };
             let records = Records::new(bytes).count() as u64;
             self.writer.state().lose(LossReason::EventDropped, records, now);

@@ -1,7 +1,8 @@
-//! Ring of chunks that threads write events of calls to, each thread to one of its own: the last events are kept.
+//! Ring of chunks that threads write events of calls to, each thread to one of its own: the last
+//! events are kept.
 //!
-//! Whoever appends is in a hook, in cooperative mode: nothing here allocates, and what waits does so for a bounded time, and
-//! not while the runtime stops the threads.
+//! A thread that appends is in a hook, in cooperative mode: nothing here allocates, and what waits
+//! does so for a bounded time, and not while the runtime stops the threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -12,11 +13,11 @@ use clrscope_agent_base::memory::Patience;
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Chunk, EventStore, ProcessWriter, ThreadRecord, monotonic_ns};
 
-/// Backed ahead of need at least: the helper thread may not run for a while, and a busy thread fills
-/// a few hundred MB in a second.
+/// Backed ahead of need at least: the helper thread may not run for a while, and a busy thread
+/// fills a few hundred MB in a second.
 pub(crate) const AHEAD: usize = 16 << 20;
-/// Backed at most for threads that the runtime stops, which may not wait: four that do nothing but call fill a megabyte
-/// meanwhile.
+/// Backed at most for threads that the runtime stops, which may not wait: four that do nothing but
+/// call fill a megabyte meanwhile.
 pub(crate) const RESERVE: usize = 32 << 20;
 /// Bytes of a chunk.
 pub(crate) const CHUNK: usize = 32 << 10;
@@ -88,7 +89,8 @@ impl EventRing {
         &self.store
     }
 
-    /// Task of the helper thread for the ring. Remarks name the instrument; `forget` is called where recording starts again.
+    /// Task of the helper thread for the ring. Remarks name the instrument; `forget` is called
+    /// where recording starts again.
     pub(crate) fn task(&'static self, instrument: &'static str, forget: fn()) -> Box<dyn Task> {
         let (stalled_ns, naps_in_suspensions, stop_rounds) = Default::default();
         Box::new(Keeper { ring: self, instrument, forget, stalled_ns, naps_in_suspensions, stop_rounds })
@@ -127,8 +129,8 @@ impl EventRing {
         }
     }
 
-    /// The thread's chunk, where so many bytes are free behind what is used; another one if need be. `None` where there is no
-    /// room. Only for the thread whose record it is.
+    /// The thread's chunk, where so many bytes are free behind what is used; another one if need
+    /// be. `None` where there is no room. Only for the thread whose record it is.
     pub(crate) fn room_for(&self, record: ThreadRecord, bytes: usize) -> Option<Chunk> {
         let room = record.u32(self.layout.room).load(Ordering::Relaxed) as usize;
         let address = record.u64(self.layout.chunk).load(Ordering::Relaxed);
@@ -165,8 +167,9 @@ impl EventRing {
         Some(chunk)
     }
 
-    /// While the runtime stops the threads: a chunk of the reserve, or the oldest one although fresh ones are to come. A
-    /// thread that sleeps in a hook can't be stopped, and all the others stand still for it.
+    /// While the runtime stops the threads: a chunk of the reserve, or the oldest one although
+    /// fresh ones are to come. A thread that sleeps in a hook can't be stopped, and all the others
+    /// stand still for it.
     fn take_without_waiting(&self, serial: u32, now: u64) -> Option<Chunk> {
         if !self.is_suspending.load(Ordering::Acquire) {
             return None;
@@ -181,8 +184,8 @@ impl EventRing {
         })
     }
 
-    /// Waits for a chunk that nobody had, before one is used again whose time has not come yet; not where the limit is
-    /// reached.
+    /// Waits for a chunk that was never used, before one is used again whose time has not come yet;
+    /// not where the limit is reached.
     fn wait_for_fresh(&self, serial: u32, now: u64) -> Option<Chunk> {
         if !self.patience.would_wait(&self.store, self.chunk_bytes) {
             return None;
@@ -208,7 +211,8 @@ struct Keeper {
     ring: &'static EventRing,
     /// Instrument that remarks name.
     instrument: &'static str,
-    /// Called where recording starts again: what threads keep of calls that have ended unseen must go.
+    /// Called where recording starts again: what threads keep of calls that have ended unseen must
+    /// go.
     forget: fn(),
     stalled_ns: u64,
     naps_in_suspensions: u64,
@@ -246,7 +250,8 @@ impl Task for Keeper {
 }
 
 impl Keeper {
-    /// Says how long writers waited, and how often the runtime waited for them, each time that it has doubled.
+    /// Says how long writers waited, and how often the runtime waited for them, each time that it
+    /// has doubled.
     fn report_stalls(&mut self, now: u64) {
         let (stalls, stalled_ns) = self.ring.stalls();
         let naps = self.ring.naps_in_suspensions();

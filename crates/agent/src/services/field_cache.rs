@@ -7,8 +7,8 @@ use clrscope_recording::events::ShortFields;
 /// Things that are remembered. A power of two.
 const SLOTS: usize = 128;
 
-/// The written form of functions and classes by their identifiers, which all lie at different places in memory.
-/// Only its thread uses it; the atomics make it shareable, not shared.
+/// The written form of functions and classes by their identifiers, which all lie at different
+/// places in memory. Only its thread uses it; the atomics make it shareable, not shared.
 pub(crate) struct FieldCache {
     slots: [Slot; SLOTS],
 }
@@ -39,7 +39,8 @@ impl FieldCache {
         self.slots.iter().for_each(|slot| slot.id.store(0, Ordering::Relaxed));
     }
 
-    /// Fields of `id`, found with `find` once as long as nothing is unloaded. `epoch` counts unloads.
+    /// Fields of `id`, found with `find` once as long as nothing is unloaded. `epoch` counts
+    /// unloads.
     #[inline]
     pub(crate) fn get(&self, id: usize, epoch: u64, find: impl FnOnce() -> ShortFields) -> ShortFields {
         let slot = self.slot(id);

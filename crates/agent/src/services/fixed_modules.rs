@@ -1,4 +1,4 @@
-//! Modules whose methods the runtime does not compile anew, and the reason in words.
+//! Modules whose methods the runtime does not recompile, and the reason in words.
 
 use std::env;
 
@@ -26,10 +26,11 @@ impl FixedModules {
         Self { edits_allowed: env::var(MODIFIABLE).is_ok_and(|value| value.eq_ignore_ascii_case("debug")) }
     }
 
-    /// Reason why no method of a module can be compiled anew. Where the runtime may be asked.
+    /// Reason why no method of a module can be recompiled. Where the runtime may be asked.
     ///
-    /// A module that may be edited is told by its attribute: 9 and 10 refuse it by `CORPROF_E_MODULE_IS_ENC`, 8 takes the request and does
-    /// nothing, so that methods seemed never to be called (measured with the fixture `Editable`).
+    /// A module that may be edited is told by its attribute: 9 and 10 refuse it by
+    /// `CORPROF_E_MODULE_IS_ENC`, 8 takes the request and does nothing, so that methods seemed
+    /// never to be called (measured with the fixture `Editable`).
     pub(crate) fn why(&self, info: &ProfilerInfo, names: &NameCache, module: ModuleId) -> Option<&'static str> {
         if info.module_info(module).is_ok_and(|about| about.flags.is_collectible()) {
             return Some(COLLECTIBLE);
@@ -41,7 +42,8 @@ impl FixedModules {
     }
 }
 
-/// Whether the value of a [`DEBUGGABLE`] asks for code that is not optimised: it has the modes as one number, or two truth values.
+/// Whether the value of a [`DEBUGGABLE`] asks for code that is not optimised: it has the modes as
+/// one number, or two truth values.
 fn is_unoptimised(value: &[u8]) -> bool {
     match value {
         [1, 0, _, modes, _, _, 0, 0] => modes & 1 != 0,

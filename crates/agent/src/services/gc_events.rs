@@ -132,7 +132,8 @@ mod tests {
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    /// Sizes of one heap as .NET stores them: generation `n` has `n` thousand bytes before and `n` hundred after.
+    /// Sizes of one heap as .NET stores them: generation `n` has `n` thousand bytes before and `n`
+    /// hundred after.
     fn heap_event(generations: u64) -> Vec<u8> {
         let mut bytes = 9_u16.to_le_bytes().to_vec();
         bytes.extend([0; 48]);

@@ -1,12 +1,16 @@
 //! Exceptions that stay where they are on the heap while the runtime looks for who handles them.
 //!
-//! From .NET 9 on the runtime hands an exception to a filter by an address that it has read before it tells profilers of the filter, and lets
-//! collections run meanwhile (`CallFilterFunclet` in its `exceptionhandling.cpp`, dotnet/runtime#132462). A collection that moves the exception just
-//! then leaves the filter with an address where something else lies, and the program ends by a fault of the runtime. It is so wherever a profiler
-//! asks for notifications of exceptions. An exception that is pinned does not move.
+//! From .NET 9 on the runtime hands an exception to a filter by an address that it has read before
+//! it tells profilers of the filter, and lets collections run meanwhile (`CallFilterFunclet` in its
+//! `exceptionhandling.cpp`, dotnet/runtime#132462). A collection that moves the exception just then
+//! leaves the filter with an address where something else lies, and the program ends by a fault of
+//! the runtime. It is so wherever a profiler asks for notifications of exceptions. An exception
+//! that is pinned does not move.
 //!
-//! Each thread has a stack of pins: one for each exception that it has thrown and that may not be handled yet. A pin goes when the thread leaves a catch
-//! block, and at the latest when the thread throws again where its stack is no deeper than at that throw: then nobody looks for a handler there any more.
+//! Each thread has a stack of pins: one for each exception that it has thrown and that may not be
+//! handled yet. A pin goes when the thread leaves a catch block, and at the latest when the thread
+//! throws again where its stack is no deeper than at that throw: from then on nothing looks for a
+//! handler there.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,7 +19,8 @@ use clr_profiler::{Callbacks, HandleKind, ObjectHandle, ObjectId, ProfilerInfo, 
 
 /// First version of the runtime that needs it.
 const FIRST_MAJOR: u16 = 9;
-/// Pins of one thread at most: the oldest goes then. So many exceptions at once are thrown by filters of filters only.
+/// Pins of one thread at most: the oldest goes then. So many exceptions at once are thrown by
+/// filters of filters only.
 const MOST: usize = 64;
 
 /// The exceptions that are held.
@@ -41,7 +46,8 @@ impl HeldExceptions {
         Self { info: info.clone(), threads: Mutex::new(needs_it.then(HashMap::new)) }
     }
 
-    /// Lets go of all exceptions, and holds no more. For when no callback about exceptions comes any more.
+    /// Lets go of all exceptions, and holds no more. For when no callback about exceptions comes
+    /// any more.
     pub(crate) fn let_go(&self) {
         let all = self.threads().take();
         drop(all);
@@ -52,8 +58,8 @@ impl HeldExceptions {
     }
 }
 
-/// Takes the pins of exceptions that nobody looks for a handler of any more, as the thread throws where its stack ends at `sp`, and makes room for
-/// one pin.
+/// Takes the pins of exceptions for which nothing looks for a handler any more, as the thread
+/// throws where its stack ends at `sp`, and makes room for one pin.
 fn take_done<P>(pins: &mut Vec<Pin<P>>, sp: usize) -> Vec<Pin<P>> {
     let under_way = pins.iter().rposition(|held| held.sp > sp).map_or(0, |last| last + 1);
     let mut done = pins.split_off(under_way);

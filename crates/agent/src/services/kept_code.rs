@@ -1,8 +1,8 @@
 //! Methods whose code stays changed to the end of the process, also where the recording that
 //! changed it is over.
 //!
-//! A method that has begun a wait in changed code may only go on in changed code. So whoever has
-//! such a method compiled anew gives it this body, and nobody gives it its own back.
+//! A method that has begun a wait in changed code may only go on in changed code. So any code that
+//! has such a method recompiled gives it this body, and nothing gives it its own back.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ pub(crate) type Method = (ModuleId, Token);
 
 /// The methods of the process. Their modules are never unloaded: those that can be are refused.
 static METHODS: Mutex<Option<HashMap<Method, KeptMethod>>> = Mutex::new(None);
-/// Another part of the agent answers the runtime about all methods that are compiled anew.
+/// Another part of the agent answers the runtime about all methods that are recompiled.
 static IS_ANSWERED: AtomicBool = AtomicBool::new(false);
 
 /// Reason why a method that keeps its code gets no other.

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use clrscope_recording::writer::Keep;
 
-/// Kept beyond the time that was asked for: whoever writes the recording out reads it while the
+/// Kept beyond the time that was asked for: the recording is read, to be written out, while the
 /// program goes on.
 const READING: Duration = Duration::from_secs(5);
 
 /// Events that the recording keeps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeptEvents {
-    /// The time before now of which they are kept; `None` where all are.
+    /// How far back from now they are kept; `None` where all are.
     last: Option<Duration>,
     /// Bytes at most of one instrument, in a ring.
     share: u64,

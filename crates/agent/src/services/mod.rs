@@ -5,10 +5,12 @@
 //! - [`object_types`]: number, name and module of each class that objects are of
 //! - [`no_stack_remark`]: the remark of a recording in which stacks are missing
 //! - [`dictionary`]: names of what is no function, noted once
-//! - [`event_log`]: chunks of event records per thread; [`field_cache`] keeps the written form of functions and classes
+//! - [`event_log`]: chunks of event records per thread; [`field_cache`] keeps the written form of
+//!   functions and classes
 //! - [`event_ring`]: the last events of calls, in chunks per thread
 //! - [`gc_events`]: what the runtime's own events say about collections
-//! - [`held_exceptions`]: exceptions that no collection may move while the runtime looks for their handlers
+//! - [`held_exceptions`]: exceptions that no collection may move while the runtime looks for their
+//!   handlers
 //! - [`detach`]: how an attached agent leaves; [`detach_cleanup`]: what it then takes away
 //! - [`code_authors`]: who changes the program's methods, and what must be in every body of theirs
 //! - [`entry_assembly`]: the assembly that the program begins in

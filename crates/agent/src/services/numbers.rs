@@ -30,7 +30,7 @@ struct Slot<T> {
     known: T,
     /// The next free number and one; 0 at the end of the list.
     next: AtomicU32,
-    /// Somebody has the number.
+    /// The number is taken.
     is_taken: AtomicBool,
 }
 
@@ -75,7 +75,7 @@ impl<T: Numbered> Numbers<T> {
         self.slot(number).map(|slot| &slot.known)
     }
 
-    /// Takes a number that nobody has; `None` where there is none left.
+    /// Takes a free number; `None` where there is none left.
     #[inline]
     pub(crate) fn take_number(&self) -> Option<u32> {
         let own = own_list();

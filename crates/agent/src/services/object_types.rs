@@ -1,9 +1,10 @@
-//! The dictionary of types of objects, shared by the instruments about memory: which number a class has, and its name and module
-//! in the recording.
+//! The dictionary of types of objects, shared by the instruments about memory: which number a class
+//! has, and its name and module in the recording.
 //!
-//! The runtime uses identifiers of classes again after an unload, so each class has a number of our own, given when it is first met
-//! and never again. Where the runtime may not be asked (in a collection, for example) the number comes first, and the name in the
-//! next callback in which it may. No lock is held while the runtime is asked.
+//! The runtime uses identifiers of classes again after an unload, so each class has a number of our
+//! own, given when it is first met and never again. Where the runtime may not be asked (in a
+//! collection, for example) the number comes first, and the name in the next callback in which it
+//! may. No lock is held while the runtime is asked.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,8 +57,9 @@ impl ObjectTypes {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of a class, whose name is in the recording when this returns. Only where the runtime may be asked for names; a
-    /// look-up may let a collection run, so ask about the object before.
+    /// The number of a class, whose name is in the recording when this returns. Only where the
+    /// runtime may be asked for names; a look-up may let a collection run, so ask about the object
+    /// before.
     pub(crate) fn noted(&self, class: ClassId) -> u32 {
         let number = self.numbered(class, false);
         self.settle();
@@ -67,14 +69,16 @@ impl ObjectTypes {
         number.0
     }
 
-    /// The number of a class by the runtime's identifier, if it has one; asks nothing of the runtime.
+    /// The number of a class by the runtime's identifier, if it has one; asks nothing of the
+    /// runtime.
     pub(crate) fn known(&self, class: usize) -> Option<u32> {
-        // SAFETY: a key to compare with; nobody asks the runtime about it.
+        // SAFETY: a key to compare with; the runtime is never asked about it.
         let class = unsafe { ClassId::from_raw(class) };
         self.tables().by_class.get(&class).copied()
     }
 
-    /// The number of a class, also where the runtime may not be asked; its name follows ([`settle`](Self::settle)).
+    /// The number of a class, also where the runtime may not be asked; its name follows
+    /// ([`settle`](Self::settle)).
     pub(crate) fn reserved(&self, class: ClassId) -> u32 {
         self.numbered(class, true).0
     }
@@ -129,7 +133,7 @@ impl ObjectTypes {
             };
             match array.element {
                 Some(element) => class = element,
-                // Numbers, of which the runtime gives no class.
+                // Numbers: the runtime gives no class for them.
                 None => return self.core(),
             }
         }
@@ -146,7 +150,8 @@ impl ObjectTypes {
         Some(*self.core.get_or_init(|| core))
     }
 
-    /// Of which module a class was only the runtime could tell: all of them get new numbers, and the reader adds up what has one name.
+    /// Only the runtime could tell which module a class belonged to: all classes get new numbers,
+    /// and the reader adds up what has one name.
     fn forget_all(&self) {
         let lost = {
             let mut tables = self.tables();

@@ -1,5 +1,5 @@
 //! A stop of all threads of the runtime, once, at the end of a recording whose code stays in
-//! methods of the program. Nobody is in the middle of a call of ours then.
+//! methods of the program. No thread is in the middle of a call of ours then.
 
 use std::sync::Arc;
 use std::time::Duration;

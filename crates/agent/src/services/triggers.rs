@@ -1,8 +1,8 @@
 //! What in the program is to have the kept events written out (`--on`).
 //!
 //! Instruments say when it happens. The helper thread notes it where the launcher looks, at most
-//! once in the time of which events are kept: what happens in between is in the same events, and is
-//! counted.
+//! once in the period for which events are kept: what happens in between is in the same events, and
+//! is counted.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -30,7 +30,7 @@ pub(crate) struct Triggers {
 }
 
 impl Triggers {
-    /// `kept` is the time of which events are kept.
+    /// `kept` is the period for which events are kept.
     pub(crate) fn new(all: &[Trigger], kept: Option<Duration>) -> Self {
         let least_ms = all.iter().filter_map(|trigger| match trigger {
             Trigger::Request(ms) => Some(*ms),

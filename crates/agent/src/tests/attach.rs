@@ -48,7 +48,8 @@ fn thrown(process: &Process) -> usize {
     records.filter(|record| record.record().kind == Kind::EXCEPTION_THROWN).count()
 }
 
-/// A program of which nothing but what this recording was told must be known: other classes, other functions in each round.
+/// A program with other classes and other functions in each round: nothing may be known about it
+/// but what this recording was told.
 fn round(session: &Session, number: usize) {
     let before = left_over(session).1;
     let _ = fs::remove_dir_all(session.out());
@@ -88,7 +89,7 @@ fn the_end_of_the_launcher_is_the_end_of_the_recording() {
     let before = left_over(&session).1;
     let writer = launcher(&session);
     let mut program = attach(&session, FakeRuntime::new().module("Shop"), "exceptions").expect("is attached");
-    // As after kill -9: nobody asks for anything.
+    // As after kill -9: nothing is requested.
     drop(writer);
     end(&mut program);
     assert_eq!(left_over(&session), (0, before));

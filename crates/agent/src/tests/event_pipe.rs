@@ -1,4 +1,5 @@
-//! The session that delivers the runtime's own events: begun when the runtime is up, stopped and begun again with the recording.
+//! The session that delivers the runtime's own events: begun when the runtime is up, stopped and
+//! begun again with the recording.
 
 use clr_profiler::Events;
 use clr_profiler::callback_args::SuspendReason;
@@ -18,7 +19,7 @@ fn open_sessions(program: &Running<Agent>) -> usize {
     program.sessions().iter().filter(|session| session.is_open).count()
 }
 
-/// The numbers of collections of which the runtime's events told.
+/// The numbers of the collections that the runtime's events reported.
 fn numbers(session: &Session) -> Vec<Option<u64>> {
     let process = session.process();
     let chunks = process.events.iter().flat_map(|arena| &arena.chunks);
@@ -27,7 +28,8 @@ fn numbers(session: &Session) -> Vec<Option<u64>> {
     of_start.map(|record| record.number(Tag::NUMBER)).collect()
 }
 
-/// The helper thread of a recording that stays stopped keeps hooks off in this whole process, in agents of other tests too.
+/// The helper thread of a recording that stays stopped keeps hooks off in this whole process, in
+/// agents of other tests too.
 fn leave(program: &mut Running<Agent>) {
     assert!(program.profiler().start_again(), "it starts again");
     program.play(&[on(0, Event::Shutdown())]);

@@ -14,7 +14,8 @@ macro_rules! runtime_names {
     };
 }
 
-/// Callbacks that no instrument receives: the agent answers before there is any, or later levels of the interface replaced them.
+/// Callbacks that no instrument receives: the agent answers before there is any, or later levels of
+/// the interface replaced them.
 const NOT_PASSED_ON: [&str; 5] =
     ["Initialize", "InitializeForAttach", "LoadAsNotificationOnly", "MovedReferences", "SurvivingReferences"];
 

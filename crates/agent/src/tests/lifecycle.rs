@@ -1,4 +1,5 @@
-//! Recording stops and starts again while the process lives: what happens in between is not recorded, the rest is right.
+//! Recording stops and starts again while the process lives: what happens in between is not
+//! recorded, the rest is right.
 
 use clr_profiler::{Events, FunctionId};
 use clr_profiler_fake::{Event::*, FakeRuntime, Running, Step, on};
@@ -139,8 +140,9 @@ fn events_and_exceptions_go_on_after_a_stop() {
     assert_eq!(kinds.map(|kind| count(&process, kind)), [5; 4]);
 }
 
-/// The tests' process ended by this, once: the thread of one recording ended while the next one began, whose instruments took the
-/// record for one that they had prepared, with a shadow stack at address 0.
+/// The tests' process ended by this, once: the thread of one recording ended while the next one
+/// began, whose instruments took the record for one that they had prepared, with a shadow stack at
+/// address 0.
 #[test]
 fn the_end_of_a_thread_that_an_earlier_recording_knew_harms_nobody() {
     let (go, may_end) = std::sync::mpsc::channel::<()>();

@@ -1,4 +1,5 @@
-//! The agent meets the framework's fake runtime: start-up, what is passed on, names, stop and start again.
+//! The agent meets the framework's fake runtime: start-up, what is passed on, names, stop and start
+//! again.
 
 mod attach;
 mod code;

@@ -101,7 +101,8 @@ fn every_object_and_every_byte_is_counted_by_type_and_path() {
     });
 }
 
-/// Beside `calls` the nodes of the tree say what was allocated on their paths: each object once, and as many as there were calls.
+/// With `calls`, the nodes of the tree also say what was allocated on their paths: each object
+/// once, and as many as there were calls.
 #[test]
 fn beside_calls_each_path_of_the_tree_has_what_it_allocated() {
     each_runtime(|runtime| {
@@ -127,8 +128,8 @@ fn beside_calls_each_path_of_the_tree_has_what_it_allocated() {
     });
 }
 
-/// An object that leaves its method nowhere lies on the stack, on .NET 10 and where the compiler does that before: no count has it, and the program
-/// allocates no more for being looked at.
+/// An object that leaves its method nowhere lies on the stack, on .NET 10 and where the compiler
+/// does that before: no count has it, and the program allocates no more for being looked at.
 #[test]
 fn objects_on_the_stack_are_not_invented() {
     const ROUNDS: u64 = 700;
@@ -163,8 +164,8 @@ fn objects_on_the_stack_are_not_invented() {
     });
 }
 
-/// Two runs of each runtime, sampled: what each type takes is what the program measured, as nearly as so many samples can say. Large objects are
-/// counted one by one.
+/// Two runs of each runtime, sampled: what each type takes is what the program measured, as nearly
+/// as so many samples can say. Large objects are counted one by one.
 #[test]
 fn sampled_bytes_of_each_type_are_near_the_truth() {
     each_runtime(|runtime| {
@@ -197,7 +198,8 @@ fn sampled_bytes_of_each_type_are_near_the_truth() {
     });
 }
 
-/// Points by the method that allocated them and the place in its IL: their number and bytes, sampled ones by what they stand for.
+/// Points by the method that allocated them and the place in its IL: their number and bytes,
+/// sampled ones by what they stand for.
 fn by_place(process: &Process) -> BTreeMap<(&str, Option<u32>), (u64, u64)> {
     let mut sums = BTreeMap::new();
     for (_, record) in records(process).iter().filter(|(_, record)| type_name(process, record) == "Allocated.Point") {
@@ -214,8 +216,8 @@ fn by_place(process: &Process) -> BTreeMap<(&str, Option<u32>), (u64, u64)> {
     sums
 }
 
-/// On .NET 10 the method that allocates is in no frame, so that all places of a method and all methods that a call leads to looked the same: the first
-/// that was met got all objects.
+/// On .NET 10 the method that allocates is in no frame, so that all places of a method and all
+/// methods that a call leads to looked the same: the first that was met got all objects.
 #[test]
 fn methods_and_places_that_allocate_the_same_type_are_told_apart() {
     each_runtime(|runtime| {
@@ -252,7 +254,8 @@ fn methods_and_places_that_allocate_the_same_type_are_told_apart() {
     });
 }
 
-/// Objects by type and by the fixture's caller on their stacks: their number and the bytes that they stand for.
+/// Objects by type and by the fixture's caller on their stacks: their number and the bytes that
+/// they stand for.
 fn by_caller(process: &Process) -> BTreeMap<(&str, &str), (u64, u64)> {
     let mut sums: BTreeMap<(&str, &str), (u64, u64)> = BTreeMap::new();
     for (_, record) in records(process) {
@@ -281,8 +284,8 @@ fn allocated_below(said: &str) -> BTreeMap<(&str, &str), u64> {
     said.lines().filter_map(of_line).filter(|(_, objects)| *objects > 0).collect()
 }
 
-/// Paths were told apart by frame pointers alone, which lead past the caller of a method without a frame: the first caller that was met got
-/// what all others allocated.
+/// Paths were told apart by frame pointers alone, which lead past the caller of a method without a
+/// frame: the first caller that was met got what all others allocated.
 #[test]
 fn callers_of_methods_without_frames_have_what_was_allocated_below_them() {
     each_runtime(|runtime| {
@@ -365,7 +368,8 @@ fn what_inlined_code_allocates_has_the_line_that_it_is_inlined_in() {
         };
         let (all, without) = (of(|_| true), of(|(_, offset)| offset.is_none()));
         assert!(all > 100_000_000 && without < all / 10, "{place}: {sums:?}");
-        // Arrays are made where the list grows, by the statement that makes most texts. Its call of `Add`, at 47, may be told.
+        // Arrays are made where the list grows, by the statement that makes most texts. Its call of
+        // `Add`, at 47, may be told.
         let statement = |offset: u32| if (28..52).contains(&offset) { 28 } else { offset };
         let lists = sums.keys().filter(|key| key.0 == "string[]").filter_map(|key| key.1);
         let lists: BTreeSet<u32> = lists.map(statement).collect();
@@ -375,7 +379,8 @@ fn what_inlined_code_allocates_has_the_line_that_it_is_inlined_in() {
     });
 }
 
-/// Objects that are followed by their types, as far as `by` is on their stacks: those alive and those gone.
+/// Objects that are followed by their types, as far as `by` is on their stacks: those alive and
+/// those gone.
 fn followed<'a>(process: &'a Process, by: &str) -> BTreeMap<&'a str, (u64, u64)> {
     let all = records(process);
     let of = |kind| all.iter().map(|(_, record)| record).filter(move |record| record.kind == kind);
@@ -426,7 +431,8 @@ fn threads_that_all_allocate_and_memory_that_runs_out_are_counted_through() {
     });
 }
 
-/// Objects and bytes that were seen, and collections, of a program that is still running or was killed; `None` before there are any.
+/// Objects and bytes that were seen, and collections, of a program that is still running or was
+/// killed; `None` before there are any.
 fn seen_so_far(out: &std::path::Path) -> Option<(u64, u64, usize)> {
     let recording = clrscope_recording::open(out).ok()?;
     let all = records(recording.processes.first()?);
@@ -493,8 +499,9 @@ fn collections_all_the_time_change_no_count() {
     });
 }
 
-/// Weak handles and names of types hold no context: Loading fails where none is unloaded. Stacks that were looked up after their code had
-/// gone lacked the methods of the context. On .NET 10 all objects lacked them, as all methods that one call leads to looked the same there.
+/// Weak handles and names of types hold no context: Loading fails where none is unloaded. Stacks
+/// that were looked up after their code had gone lacked the methods of the context. On .NET 10 all
+/// objects lacked them, as all methods that one call leads to looked the same there.
 #[test]
 fn objects_of_contexts_that_come_and_go_are_counted_and_hold_none() {
     each_runtime(|runtime| {
@@ -522,7 +529,8 @@ fn objects_of_contexts_that_come_and_go_are_counted_and_hold_none() {
     });
 }
 
-/// With a small `max=` each thread had a table of 3 KiB all the same, and what `gc` takes was not said at all.
+/// With a small `max=` each thread had a table of 3 KiB all the same, and what `gc` takes was not
+/// said at all.
 #[test]
 fn tables_of_a_thousand_threads_keep_to_a_small_limit_and_are_told_of() {
     const THREADS: u64 = 1_000;

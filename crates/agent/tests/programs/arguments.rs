@@ -1,4 +1,5 @@
-//! Every argument and result against what the program itself says of them, on every runtime at hand.
+//! Every argument and result against what the program itself says of them, on every runtime at
+//! hand.
 
 use crate::support::said::{Call, argument, plain, said, same};
 use crate::support::{record, record_in};
@@ -75,7 +76,8 @@ fn hot(recording: &Recording) -> i64 {
     number
 }
 
-/// Calls during which everything in the heap moved: what they were given the address of is shown as it is, or not at all.
+/// Calls during which everything in the heap moved: what they were given the address of is shown as
+/// it is, or not at all.
 fn collecting(recording: &Recording, place: &str) {
     let log = FlowLog::open(recording, &Query::default(), None).expect("flow was recorded");
     let mut ends = 0;
@@ -114,7 +116,8 @@ fn values_are_what_the_program_says_beside_the_tree() {
     check("calls;flow:args,all", &[]);
 }
 
-/// Calls of these methods are what the program says, and under `exceptions:args` the program says it, too.
+/// Calls of these methods are what the program says, and under `exceptions:args` the program says
+/// it, too.
 fn check_only(names: &[&str]) {
     each_runtime(|runtime| {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -223,7 +226,8 @@ fn objects_are_opened_as_deep_as_asked() {
     });
 }
 
-/// A field was hidden, and stood in the result of `ToString` of the same object, and of an object that holds it.
+/// A field was hidden, and stood in the result of `ToString` of the same object, and of an object
+/// that holds it.
 #[test]
 fn texts_that_objects_make_of_themselves_have_no_hidden_values() {
     each_runtime(|runtime| {

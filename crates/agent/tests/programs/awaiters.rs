@@ -1,4 +1,5 @@
-//! Who awaits a method that throws, against programs whose roots throw exceptions of their own classes.
+//! Who awaits a method that throws, against programs whose roots throw exceptions of their own
+//! classes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,8 +30,9 @@ fn throws(runtime: &Runtime, arguments: [&str; 2]) -> (RootTallies, BTreeMap<Str
     (tallies, said)
 }
 
-/// While memory is collected and compacted all the time, each throw is below the root that threw it, on all but a few
-/// stacks that were seen before anybody awaited them, and none is below another root.
+/// While memory is collected and compacted all the time, each throw is below the root that threw
+/// it, on all but a few stacks that were seen before anybody awaited them, and none is below
+/// another root.
 #[test]
 fn throws_after_awaits_are_those_of_who_awaits_them() {
     each_runtime(|runtime| {
@@ -41,7 +43,8 @@ fn throws_after_awaits_are_those_of_who_awaits_them() {
     });
 }
 
-/// Each object is below its root, but for a few at moments when nobody awaited it yet, and below no other.
+/// Each object is below its root and below no other, except for a few at moments when nothing
+/// awaited them yet.
 fn check_roots(runtime: &Runtime, found: &RootTallies, said: &BTreeMap<String, u64>) {
     for shape in ASYNC_SHAPES {
         let (tally, all) = (&found.0[shape.class], said[shape.class]);
@@ -63,7 +66,8 @@ fn burning_of(run: Run) -> BurningSamples {
     BurningSamples::read(&recording.processes[0], &run.finished.stdout_text())
 }
 
-/// The share of each root is what the program clocked, within a point, and next to no sample lacks its root.
+/// The share of each root is what the program clocked, within a point, and next to no sample lacks
+/// its root.
 #[test]
 fn samples_after_awaits_are_those_of_who_awaits_them() {
     each_runtime(|runtime| {
@@ -83,9 +87,10 @@ fn samples_after_awaits_are_those_of_who_awaits_them() {
     });
 }
 
-/// The chain must not be another one's: with a hundred thousand awaits and a collection each millisecond, and with work
-/// of some milliseconds between collections, compacting half of the time. Of perf events it is looked at later than the
-/// sample, so next to none of the short work is known; a timer's signal has it copied at once.
+/// The chain must not be another one's: with a hundred thousand awaits and a collection each
+/// millisecond, and with work of some milliseconds between collections, compacting half of the
+/// time. Of perf events it is looked at later than the sample, so next to none of the short work is
+/// known; a timer's signal has it copied at once.
 #[test]
 fn no_sample_has_awaiters_of_another_method_while_objects_move() {
     each_runtime(|runtime| {
@@ -105,7 +110,8 @@ fn no_sample_has_awaiters_of_another_method_while_objects_move() {
     });
 }
 
-/// A signal's handler copies who awaits a method at once: that is known of work that lasts less than a millisecond.
+/// A signal's handler copies who awaits a method at once: that is known of work that lasts less
+/// than a millisecond.
 #[test]
 fn short_work_has_its_awaiters_where_samples_are_taken_by_signals() {
     each_runtime(|runtime| {

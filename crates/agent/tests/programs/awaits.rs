@@ -140,7 +140,7 @@ fn awaits_are_told_apart_by_who_awaits_their_method() {
         assert!(found.iter().zip(known).all(|(found, known)| *found <= known && found * 10 >= known * 7), "{place}");
         assert_eq!(query.awaits, "System.Threading.Tasks.Task::Delay");
 
-        // Nobody waits in First for more than what it awaits, and no time counts twice.
+        // First waits for nothing but what it awaits, and no time counts twice.
         let metric = Metric::parse("awaited").expect("a metric");
         let view = functions(&recording, &Query { metric: Some(metric), ..Query::default() }).expect("functions");
         let amount = |name: &str| {

@@ -1,4 +1,5 @@
-//! `coverage` against a program whose source says how often each line runs, and against those that do all they should not.
+//! `coverage` against a program whose source says how often each line runs, and against those that
+//! do all they should not.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! `probes` beside `coverage`: a method has one body with both, and each counts what it counts alone.
+//! `probes` together with `coverage`: a method has one body with both, and each counts what it
+//! counts alone.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +10,9 @@ use crate::support::{Run, assert_unchanged, record};
 use clrscope_recording::model::{LossReason, MethodHits, ProbedMethod};
 use clrscope_testkit::{Expectations, Runtime, each_runtime, fixture, run};
 
-/// Every line of the fixture that says how often it runs: by coverage and by a probe of its own, in methods whose calls are counted,
-/// with exceptions, iterators, async methods, constructors, loops that are compiled anew while they run; and a stack trace has its lines.
+/// Every line of the fixture that says how often it runs: by coverage and by a probe of its own, in
+/// methods whose calls are counted, with exceptions, iterators, async methods, constructors, loops
+/// that are recompiled while they run; and a stack trace has its lines.
 #[test]
 fn lines_that_are_covered_and_probed_have_as_many_hits_as_they_run() {
     let said = said_hits(&source("Counted"));
@@ -61,7 +63,8 @@ fn counted(runtime: &Runtime, name: &str, request: &str) -> (Run, BTreeMap<u32, 
     (run, hits, calls)
 }
 
-/// Programs with all that is hard, each recorded with either and with both: what one instrument says does not depend on the other.
+/// Programs with all that is hard, each recorded with either and with both: what one instrument
+/// says does not depend on the other.
 #[test]
 fn coverage_and_probes_together_count_what_each_counts_alone() {
     each_runtime(|runtime| {
@@ -81,7 +84,8 @@ fn coverage_and_probes_together_count_what_each_counts_alone() {
                 assert_eq!(miscounted(&expected, &probed(process)), [] as [String; 0], "{place}");
             }
             if ["Async", "Iterators"].contains(&name) {
-                // Threads that add at the same time lose hits, and how often code goes on is a matter of time; alone, too.
+                // Threads that add at the same time lose hits, and how often code goes on is a
+                // matter of time; alone, too.
                 let all_hits = hits.values_mut().chain(hits_of_both.values_mut()).flat_map(|method| &mut method.hits);
                 let all_calls = calls.values_mut().chain(calls_of_both.values_mut()).map(|[calls, _]| calls);
                 all_hits.chain(all_calls).for_each(|count| *count = (*count).min(1));

@@ -1,5 +1,5 @@
-//! Disks that are small or refuse, and agent files that are missing or that others can change: the program
-//! never notices, what was recorded is reported, and what was lost is counted.
+//! Disks that are small or refuse, and agent files that are missing or that others can change: the
+//! program never notices, what was recorded is reported, and what was lost is counted.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -24,7 +24,8 @@ fn program(runtime: &Runtime, name: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// Records a program into a file system of `size`, which changes nothing for it; `None` where this machine mounts none.
+/// Records a program into a file system of `size`, which changes nothing for it; `None` where this
+/// machine mounts none.
 fn on_small_disk(
     runtime: &Runtime,
     request: &str,
@@ -186,7 +187,8 @@ fn several_processes_share_the_greatest_size_of_their_recording() {
     let mut command = program(runtime, "Paths", &["20"]);
     under_agent(&mut command, &format!("flow:all;max-size={SIZE}"), &out);
     assert_eq!(lines(run(shell(command))), bare);
-    // Alone each would fill the size; what two write at once between two looks at the disk is not yet counted by the other.
+    // Alone each would fill the size; what two write at once between two looks at the disk is not
+    // yet counted by the other.
     let entries = fs::read_dir(&out).expect("the recording").flatten().map(|entry| entry.path());
     let sizes: Vec<u64> = entries.filter(|path| path.is_dir()).map(|folder| size_of(&folder)).collect();
     assert!(sizes.iter().sum::<u64>() <= 2 * SIZE && sizes.iter().sum::<u64>() > SIZE / 2, "{sizes:?}");
@@ -199,7 +201,8 @@ fn several_processes_share_the_greatest_size_of_their_recording() {
     }
 }
 
-/// Root's program that becomes nobody may no longer open its own recording, so that nothing can grow from then on.
+/// A program of root's that becomes user 65534 may no longer open its own recording, so that
+/// nothing can grow from then on.
 #[test]
 fn a_program_that_becomes_another_user_folds_what_finds_no_room() {
     if !is_root() {
@@ -264,7 +267,8 @@ fn a_request_that_is_not_understood_is_refused_in_its_own_folder() {
     });
 }
 
-/// Runs hello world with this library as the agent; it must be as if there were none. What was left of a recording.
+/// Runs hello world with this library as the agent; it must be as if there were none. What was left
+/// of a recording.
 fn with_library(runtime: &Runtime, library: &Path, out: &Path) -> Option<Recording> {
     let mut command = program(runtime, "Hello", &[]);
     under_agent(&mut command, "calls", out);

@@ -1,4 +1,5 @@
-//! Assemblies that may be edited while they run, as under `dotnet watch`: the runtime compiles none of their methods anew.
+//! Assemblies that may be edited while they run, as under `dotnet watch`: the runtime recompiles
+//! none of their methods.
 
 use crate::support::counted::{covered, hits_by_line, probed, probed_lines, refused, said_hits, source};
 use crate::support::{Run, assert_unchanged, record_in};
@@ -7,7 +8,8 @@ use clrscope_testkit::{each_runtime, fixture, run};
 
 const EDITABLE: [(&str, &str); 1] = [("DOTNET_MODIFIABLE_ASSEMBLIES", "debug")];
 
-/// Reasons were a number of the runtime's, `CORPROF_E_MODULE_IS_ENC`, or on .NET 8 no reason at all: the methods seemed never to be called.
+/// Reasons were a number of the runtime's, `CORPROF_E_MODULE_IS_ENC`, or on .NET 8 no reason at
+/// all: the methods seemed never to be called.
 #[test]
 fn methods_of_editable_assemblies_are_covered_and_their_probes_are_refused_in_words() {
     let said = said_hits(&source("Editable"));

@@ -86,7 +86,8 @@ fn searches_for_precompiled_code_end_or_say_that_it_was_rejected() {
         let log = all(&seen.recording);
         let (found, _) = log.rows();
         let of = |kind: Kind| found.iter().filter(move |row| row.kind() == kind);
-        // Code for vectors is compiled for the processor that is there: whether some is rejected depends on both.
+        // Code for vectors is compiled for the processor that is there: whether some is rejected
+        // depends on both.
         let mut open = of(Kind::JIT_CACHED_FUNCTION_SEARCH_STARTED).filter(|row| row.duration_ns.is_none());
         assert!(open.all(|row| row.reason() == Some("the precompiled code was rejected")), "{}", runtime.version);
         assert!(of(Kind::JIT_CACHED_FUNCTION_SEARCH_FINISHED).count() > 0, "{}", runtime.version);
@@ -157,7 +158,8 @@ fn words(text: &str) -> Vec<&str> {
     text.split_whitespace().collect()
 }
 
-/// The first round of the fixture `Exceptions`, scenario by scenario, up to the exception that leaves a filter.
+/// The first round of the fixture `Exceptions`, scenario by scenario, up to the exception that
+/// leaves a filter.
 const BEFORE_BAD_FILTER: &str = "
     thrown:InvalidOperationException search:Throw searched search:Through searched search:Start found:Start searched
     unwind:Throw unwound unwind:Through finally:Through finished unwound unwind:Start catch:Start caught
@@ -181,8 +183,8 @@ const BEFORE_BAD_FILTER: &str = "
     thrown:InvalidOperationException search:Throw searched search:FromFilter filter:FromFilter
         thrown:NotSupportedException search:ThrowOther searched search:BadFilter searched search:FromFilter";
 
-/// .NET 8 ends the search in the function of the filter and unwinds the filter; later ones begin to unwind where they
-/// searched.
+/// .NET 8 ends the search in the function of the filter and unwinds the filter; later ones begin to
+/// unwind where they searched.
 const BAD_FILTER_8: &str = "searched unwind:ThrowOther unwound unwind:BadFilter unwound unwind:FromFilter unwound";
 const BAD_FILTER_LATER: &str = "unwound unwind:ThrowOther unwound unwind:BadFilter unwound unwind:FromFilter";
 
@@ -286,7 +288,8 @@ fn collections_tell_how_many_objects_there_are_of_each_class() {
         let strings = of(Kind::LIVE_OBJECTS_BY_CLASS).filter(|row| about(row) == "string");
         let counts: Vec<_> = strings.flat_map(EventRow::details).filter(|(key, _)| *key == "count").collect();
         assert!(counts.iter().all(|(_, count)| *count > 10) && !counts.is_empty(), "{counts:?} on {place}");
-        // Plugins come and go in a loop: each has its own name although the runtime uses identifiers again.
+        // Plugins come and go in a loop: each has its own name although the runtime uses
+        // identifiers again.
         let unloaded: Vec<_> = of(Kind::ASSEMBLY_UNLOAD_FINISHED).map(|row| about(row)).collect();
         assert!(!unloaded.is_empty() && unloaded.iter().all(|name| *name == "Plugin"), "{unloaded:?} on {place}");
     });

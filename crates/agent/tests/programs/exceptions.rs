@@ -134,8 +134,8 @@ fn exceptions_count_along_their_paths() {
     });
 }
 
-/// What the program `Rethrown` says of a scenario: exceptions that it made and threw, and throws of them
-/// after that; and the same as the runtime told the program.
+/// What the program `Rethrown` says of a scenario: exceptions that it made and threw, and throws of
+/// them after that; and the same as the runtime told the program.
 struct Truth<'a> {
     name: &'a str,
     counted: (u64, u64),
@@ -176,8 +176,8 @@ fn an_object_counts_once_and_its_further_throws_apart() {
                 if !["Awaiting", "Handed"].contains(&truth.name) {
                     assert_eq!((amount.total, amount.samples.total), truth.told, "{name}, {place}");
                 }
-                // On .NET 9 and 10 the runtime itself throws again what passed its own code on the way to
-                // reflection.
+                // On .NET 9 and 10 the runtime itself throws again what passed its own code on the
+                // way to reflection.
                 assert!(truth.told == truth.counted || truth.name == "Reflected", "{name}, {place}: {told}");
             }
             assert_eq!(all.len(), 13, "{told}");
@@ -273,7 +273,7 @@ fn stacks_walked_by_frames_are_the_runtimes_own() {
         for (name, arguments, least) in
             [("Exceptions", &[][..], 1_500), ("Async", &[], 500), ("Blocks", &["", "40"], 5_000)]
         {
-            // Tiers change all the time, so that rules are learnt anew.
+            // Tiers change all the time, so that rules are learnt again.
             let variables = [("DOTNET_TC_CallCountThreshold", "5"), ("DOTNET_TC_BackgroundWorkerTimeoutMs", "0")];
             let mut command = runtime.command(&fixture(name));
             command.args(arguments).envs(if name == "Blocks" { &variables[..] } else { &[] }.iter().copied());
@@ -302,7 +302,8 @@ fn frames_show_what_their_calls_were_given() {
             assert_eq!(found.len(), 40 * 100, "{place}");
             let mut checked = 0;
             for exception in &found {
-                // The message ends in the number of the round, which every method of the scenario hands on.
+                // The message ends in the number of the round, which every method of the scenario
+                // hands on.
                 let round = exception.message.as_deref().and_then(|message| message.split_once(' '));
                 let Some(("simple" | "filter" | "nested", round)) = round else { continue };
                 for frame in exception.stack.iter().filter(|frame| frame.function.module() == "Exceptions") {
@@ -313,7 +314,8 @@ fn frames_show_what_their_calls_were_given() {
                     checked += 1;
                 }
             }
-            // Throw, Through, Start; four of the filters; three from each bad block, four from within.
+            // Throw, Through, Start; four of the filters; three from each bad block, four from
+            // within.
             assert_eq!(checked, 100 * (3 + 4 + 3 * 3 + 4), "{place}");
             let calls = seen.recording.processes[0].threads.iter().any(|thread| thread.tree.load().len() > 1);
             assert_eq!(calls, request.contains("calls"), "{place}");
@@ -321,8 +323,8 @@ fn frames_show_what_their_calls_were_given() {
     });
 }
 
-/// Structures whose fields end before the next one begins, in arrays, and vectors of the processor among the arguments: both
-/// were read from the wrong places, and every program ended with SIGSEGV.
+/// Structures whose fields end before the next one begins, in arrays, and vectors of the processor
+/// among the arguments: both were read from the wrong places, and every program ended with SIGSEGV.
 #[test]
 fn arguments_of_all_methods_of_the_framework_can_be_kept() {
     each_runtime(|runtime| {
@@ -332,7 +334,8 @@ fn arguments_of_all_methods_of_the_framework_can_be_kept() {
     });
 }
 
-/// A filter that said no was shown as "said yes" whenever another clause of its method caught, and so was one that threw.
+/// A filter that said no was shown as "said yes" whenever another clause of its method caught, and
+/// so was one that threw.
 #[test]
 fn a_filter_that_refused_is_not_said_to_have_accepted_what_another_clause_of_its_method_caught() {
     each_runtime(|runtime| {
@@ -357,7 +360,8 @@ fn a_filter_that_refused_is_not_said_to_have_accepted_what_another_clause_of_its
     });
 }
 
-/// Exceptions are held where they are until they are handled, from .NET 9 on. Filters get what was thrown, and nothing stays held.
+/// Exceptions are held where they are until they are handled, from .NET 9 on. Filters get what was
+/// thrown, and nothing stays held.
 #[test]
 fn exceptions_that_were_held_are_forgotten_with_their_last_reference() {
     each_runtime(|runtime| {

@@ -1,5 +1,5 @@
-//! `flow` against what each fixture knows of itself, alone and together with `calls`, on every runtime
-//! at hand: counts, callers, threads, recursion; every begin has its end.
+//! `flow` against what each fixture knows of itself, alone and together with `calls`, on every
+//! runtime at hand: counts, callers, threads, recursion; every begin has its end.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +21,8 @@ fn check(name: &str) {
     });
 }
 
-/// Every begin has its end on its thread ([`FlowSums`] sees that each end is that of the innermost call), and
-/// of the program's own calls none is open.
+/// Every begin has its end on its thread ([`FlowSums`] sees that each end is that of the innermost
+/// call), and of the program's own calls none is open.
 fn balanced(flow: &FlowSums, name: &str, place: &str) {
     assert_eq!(flow.enters, flow.ends + flow.open.len() as u64, "{place}: begins and ends");
     let own: Vec<_> = flow.open.iter().filter(|open| open.function.starts_with(name)).collect();
@@ -105,7 +105,7 @@ fn every_way_to_end_leaves_the_events_until_then() {
             // A stack overflow leaves as many more as there was room for.
             let most = if arguments[0] == "stackoverflow" { 2 } else { usize::MAX };
             let own: Vec<_> = stack.iter().filter(|name| name.starts_with("Ends.")).take(most).collect();
-            // A call that throws what nobody catches never ends.
+            // A call that throws an uncaught exception never ends.
             let thrower = (arguments[0] == "unhandled").then_some("Ends.Program::Throw");
             let truth: Vec<_> = ["Ends.Program::Main", "Ends.Program::End"].into_iter().chain(thrower).collect();
             assert_eq!(own, truth, "{place}");
@@ -113,8 +113,8 @@ fn every_way_to_end_leaves_the_events_until_then() {
     });
 }
 
-/// Little stacks, a thousand threads, exceptions through ten thousand calls: those are ended by what the agent
-/// notes of exceptions, and only those.
+/// Little stacks, a thousand threads, exceptions through ten thousand calls: those are ended by
+/// what the agent notes of exceptions, and only those.
 #[test]
 fn calls_that_exceptions_end_are_ended_once_on_every_thread() {
     each_runtime(|runtime| {
@@ -173,7 +173,8 @@ fn rows(recording: &Recording) -> (u64, Option<(FlowKind, String, u32)>) {
     (rows, last)
 }
 
-/// Every event is either there or counted as lost, whatever stands between the events: nothing, registers, values.
+/// Every event is either there or counted as lost, whatever stands between the events: nothing,
+/// registers, values.
 #[test]
 fn a_ring_keeps_the_end_and_counts_the_events_it_lost() {
     each_runtime(|runtime| {
@@ -193,8 +194,9 @@ fn a_ring_keeps_the_end_and_counts_the_events_it_lost() {
     });
 }
 
-/// Four threads fill the ring faster than it is backed, and a thread that sleeps in a hook until there is more can't be stopped: a
-/// collection took 30 ms. Events are there or counted all the same.
+/// Four threads fill the ring faster than it is backed, and a thread that sleeps in a hook until
+/// there is more can't be stopped: a collection took 30 ms. Events are there or counted all the
+/// same.
 #[test]
 fn no_collection_waits_for_a_hook_that_waits_for_memory() {
     each_runtime(|runtime| {

@@ -75,8 +75,9 @@ fn collections_are_those_that_the_program_asked_for_and_the_runtime_counts() {
         assert_eq!(counts, said(&run, "COLLECTIONS"), "{place}: by generation");
         let by_cause = causes(&rows);
         let of = |method: &str| by_cause.get(&*format!("Collections.Program::{method}")).map_or(&[][..], Vec::as_slice);
-        // A server's collector makes more of a request for a young generation at times, by the runtime's own events on 8, 9 and
-        // 10: a collection of all in the background, and the next one then part of that.
+        // A server's collector makes more of a request for a young generation at times, by the
+        // runtime's own events on 8, 9 and 10: a collection of all in the background, and the next
+        // one then part of that.
         let is_server = flavour.1.contains(&("DOTNET_gcServer", "1"));
         for (method, asked) in [("Zero", 5), ("One", 3), ("Full", 7), ("Compact", 1)] {
             let (rows, may_be_more) = (of(method), is_server && asked != 7 && asked != 1);
@@ -134,8 +135,8 @@ fn pauses_agree(run: &Run, rows: &[Collection<'_>], place: &str) {
     assert!(near(ours, paused), "{place}: {ours} ns here, {paused} ns by the runtime");
 }
 
-/// Collectors that have no thread yet for a collection beside the program stop the program all the same: what the
-/// runtime's event calls background is a blocking one then.
+/// Collectors that have no thread yet for a collection alongside the program stop the program all
+/// the same: what the runtime's event calls background is a blocking one then.
 #[test]
 fn a_collection_beside_the_program_is_one_in_the_background_with_short_pauses() {
     each_runtime(|runtime| {
@@ -192,7 +193,8 @@ fn survivors_are_counted_by_type_and_generation_and_so_are_those_that_die_young(
             let run = record_command(runtime, "Collections", "gc:survivors", command);
             let place = format!("{flavour} on {}", runtime.version);
             assert!(run.finished.status.success(), "{place}: {}", run.finished.stderr_text());
-            // The first collection finds all of them in generation 0, and they move on from there to the last.
+            // The first collection finds all of them in generation 0, and they move on from there
+            // to the last.
             let young = survivals(&run, "Collections.Survivor", 0).unwrap_or_else(|| panic!("{place}: none"));
             assert_eq!((young.0, young.1), (1_000, 24_000), "{place}");
             assert!(young.2 <= 1_000 && young.3 == Some(0), "{place}: {young:?}");

@@ -1,4 +1,5 @@
-//! Snapshots of a heap of known objects: how many there are, what they refer to, and what holds them.
+//! Snapshots of a heap of known objects: how many there are, what they refer to, and what holds
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufRead, BufReader};
@@ -118,7 +119,7 @@ struct Heap {
 }
 
 impl Heap {
-    /// A snapshot of which all types have names.
+    /// A snapshot in which all types have names.
     fn read(process: &Process, number: u32) -> Self {
         let heap = Self::with_any_types(process, number);
         assert!(heap.types[1..].iter().all(|found| !found.name.is_empty()), "a type has no name");
@@ -360,7 +361,8 @@ fn a_snapshot_has_known_objects_with_what_holds_them() {
             let place = format!("{}, server's collector {collector}", runtime.version);
             let kept = RunningProgram::start(runtime, "heap:at=command", "keep", &[("DOTNET_gcServer", collector)]);
             assert_eq!(kept.snapshot("first"), Answer::Done, "{place}");
-            // Threads that run at that moment, as long as they spin, hold their variables nobody knows where.
+            // Threads that run at that moment hold their variables in unknown places, as long as
+            // they spin.
             let last = wait_for("a snapshot of threads that wait", || {
                 assert_eq!(kept.snapshot(""), Answer::Done, "{place}");
                 let recording = clrscope_recording::open(&kept.out).expect("a recording");
@@ -400,7 +402,8 @@ fn a_snapshot_at_the_end_has_what_is_held_then() {
     });
 }
 
-/// Memory that a program keeps for nothing, by the sizes of the runtime: a string of 41 characters takes 104 bytes, an array 24 and its elements.
+/// Memory that a program keeps for nothing, by the sizes of the runtime: a string of 41 characters
+/// takes 104 bytes, an array 24 and its elements.
 #[test]
 fn equal_strings_and_boxes_lists_and_arrays_with_nothing_in_them_are_told_as_waste() {
     const ORDERS: &str = "System.Collections.Generic.List<Holders.Order>";
@@ -489,7 +492,8 @@ fn a_snapshot_of_the_heap_as_it_is_has_the_garbage_and_what_is_held() {
         let process = &recording.processes[0];
         assert!(!process.snapshots[0].collected, "{:?}", process.snapshots);
         check(process, 1, &format!("{}, as it is", runtime.version), false);
-        // Objects that the collection moves afterwards: roots and references lead to where they were.
+        // Objects that the collection moves afterwards: roots and references lead to where they
+        // were.
         let kept = RunningProgram::start(runtime, "heap:at=command,collect=off", "churn", &[]);
         let most_held = 4 * 20_001;
         wait_until("a snapshot with garbage", || {
@@ -529,7 +533,7 @@ fn a_kill_in_the_middle_of_a_snapshot_costs_no_other() {
         let second = &process.snapshots[1];
         assert_eq!(process.heap(2).is_some(), second.is_complete(), "{second:?}");
         assert!(matches!(second.state, SnapshotState::Begun | SnapshotState::Complete), "{second:?}");
-        // Nobody answers who asks a dead program.
+        // A request to a dead program gets no answer.
         drop(asked);
     });
 }

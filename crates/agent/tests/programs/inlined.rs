@@ -1,5 +1,6 @@
-//! Methods that the compiler put into others, in the stacks of samples: a program says which methods its source has on the way to where time goes, and
-//! what the runtime's own stack trace has there.
+//! Methods that the compiler put into others, in the stacks of samples: a program says which
+//! methods its source has on the way to where time goes, and what the runtime's own stack trace has
+//! there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,7 +15,8 @@ use clrscope_testkit::{
 /// Shape of a call, as the program tells it.
 #[derive(Default)]
 struct Shape {
-    /// Methods of the source between the shape's own and the leaf, outermost first; `?` where two ways lead there.
+    /// Methods of the source between the shape's own and the leaf, outermost first; `?` where two
+    /// ways lead there.
     source: Vec<String>,
     /// Frames of the runtime's stack trace, the shape's own first.
     frames: Vec<String>,
@@ -35,7 +37,8 @@ fn shapes(text: &str) -> BTreeMap<String, Shape> {
     shapes
 }
 
-/// Methods of a stack from the outermost on, each with whether it was put into its caller: `Type::Method`.
+/// Methods of a stack from the outermost on, each with whether it was put into its caller:
+/// `Type::Method`.
 fn methods(process: &Process, stack: u32) -> Vec<(String, bool)> {
     let method = |frame| match frame {
         StackFrame::Method { function, tier, .. } => {
@@ -114,7 +117,8 @@ fn judge(process: &Process, stacks: Vec<(u32, Inlining)>, shapes: &BTreeMap<Stri
         let in_order = all.iter().all(|name| source.any(|one| one == name));
         let lacks_frame =
             shape.frames.iter().skip(1).any(|frame| !frame.starts_with('<') && !all.contains(&frame.as_str()));
-        // Where two ways lead there, none may be taken; what is called in code that is not optimised has frames of its own.
+        // Where two ways lead there, none may be taken; what is called in code that is not
+        // optimised has frames of its own.
         let is_wrong = match shape.source.as_slice() {
             [unknown] if unknown == "?" => between.iter().any(|(_, is_inlined)| *is_inlined),
             _ => !in_order || lacks_frame,
@@ -145,7 +149,8 @@ fn recorded_with(runtime: &Runtime, request: &str, words: &[&str], (variable, va
     record_command(runtime, "Inlinees", request, command)
 }
 
-/// Checks the samples of all shapes: at least so many must have each method of the source. What they say of inlining.
+/// Checks the samples of all shapes: at least so many must have each method of the source. What
+/// they say of inlining.
 fn check_shapes(
     runtime: &Runtime,
     request: &str,
@@ -174,7 +179,8 @@ fn methods_that_were_put_into_others_are_named_where_a_call_tells_them() {
     });
 }
 
-/// With all tiers, and interfaces that the compiler has seen one class of: methods that are called in one tier are put into others in the next.
+/// With all tiers, and interfaces that the compiler has seen one class of: methods that are called
+/// in one tier are put into others in the next.
 #[test]
 fn no_tier_has_a_method_that_the_compiler_refused() {
     each_runtime(|runtime| {
@@ -182,7 +188,8 @@ fn no_tier_has_a_method_that_the_compiler_refused() {
     });
 }
 
-/// A stack that differs from the source's in anything fails this where inlining is said to be known.
+/// A stack that differs from the source's in anything fails this where inlining is said to be
+/// known.
 #[test]
 fn with_debug_information_inlining_is_known_nearly_everywhere() {
     each_runtime(|runtime| {
@@ -197,8 +204,9 @@ fn assert_mostly_known(runtime: &Runtime, said: &BTreeMap<Inlining, u64>) {
     assert!(unknown * 100 <= all * 10, "{}: {said:?}", runtime.version);
 }
 
-/// Without a guess about the delegate's method the call of a lambda says nothing of its callee, and the block with
-/// that call has no statement: the method that was put into another one around it was said not to be there.
+/// Without a guess about the delegate's method the call of a lambda says nothing of its callee, and
+/// the block with that call has no statement: the method that was put into another one around it
+/// was said not to be there.
 #[test]
 fn a_call_without_a_statement_is_not_said_to_be_in_no_inlined_method() {
     each_runtime(|runtime| {
@@ -208,9 +216,9 @@ fn a_call_without_a_statement_is_not_said_to_be_in_no_inlined_method() {
     });
 }
 
-/// Where the words of the outermost frames were read later once, at the start, each stack that went on from them was
-/// called a guess for as long as the thread stood on them: 415 of 29,900 samples were left as certain (10, without
-/// instructions that need a new processor, five of eight runs).
+/// Where the words of the outermost frames were read later once, at the start, each stack that went
+/// on from them was called a guess for as long as the thread stood on them: 415 of 29,900 samples
+/// were left as certain (10, without instructions that need a new processor, five of eight runs).
 #[test]
 fn a_guess_at_the_start_of_a_thread_does_not_last() {
     each_runtime(|runtime| {
@@ -225,8 +233,8 @@ fn a_guess_at_the_start_of_a_thread_does_not_last() {
     });
 }
 
-/// Two methods that call nothing, the one through a third; the program clocks them in their caller, and prints
-/// nanoseconds of both.
+/// Two methods that call nothing, the one through a third; the program clocks them in their caller,
+/// and prints nanoseconds of both.
 const CLOCKED: &str = r#"
 using System;
 using System.Diagnostics;
@@ -280,7 +288,8 @@ fn clocked(folder: &Path) -> Option<PathBuf> {
     Some(program)
 }
 
-/// Samples whose innermost method of the program is this one, and those of them in which it is inlined.
+/// Samples whose innermost method of the program is this one, and those of them in which it is
+/// inlined.
 fn innermost(process: &Process, name: &str) -> (u64, u64) {
     let stacks = sampled(process).into_iter().map(|(stack, _)| methods(process, stack));
     let own = stacks.filter_map(|stack| stack.into_iter().rev().find(|(name, _)| name.starts_with("Clocked::")));
@@ -317,7 +326,8 @@ fn as_clocked(runtime: &Runtime, program: &Path) -> Result<(), String> {
     if is_right { Ok(()) } else { Err(format!("{}: {counts}", runtime.version)) }
 }
 
-/// The handlers of a web program were in no view: the server's method around each is made at run time, and the compiler puts the handler into it.
+/// The handlers of a web program were in no view: the server's method around each is made at run
+/// time, and the compiler puts the handler into it.
 #[test]
 fn methods_that_are_put_into_dynamic_methods_are_named() {
     each_runtime(|runtime| {
@@ -344,7 +354,8 @@ fn methods_that_are_put_into_dynamic_methods_are_named() {
     });
 }
 
-/// A class implements an interface by a method of another name, and a method that was refused calls one of that name.
+/// A class implements an interface by a method of another name, and a method that was refused calls
+/// one of that name.
 #[test]
 fn a_method_that_implements_another_name_proves_no_refused_caller() {
     each_runtime(|runtime| {

@@ -46,13 +46,15 @@ fn exceptions_through_finally_catch_and_filters() {
     check("Exceptions");
 }
 
-/// On .NET 9 the runtime's exception handling is managed code, which returns after the blocks that it has called.
+/// On .NET 9 the runtime's exception handling is managed code, which returns after the blocks that
+/// it has called.
 #[test]
 fn helpers_that_handle_exceptions_leave_without_a_loss() {
     known::check("Exceptions", &["calls:helpers=on"]);
 }
 
-/// The runtime's handlers of the outer exception leave after those of the inner one, which its method itself catches.
+/// The runtime's handlers of the outer exception leave after those of the inner one, which its
+/// method itself catches.
 #[test]
 fn helpers_leave_without_a_loss_after_a_finally_block_that_throws_and_catches() {
     known::check("Within", &["calls", "calls:helpers=on"]);
@@ -106,7 +108,7 @@ fn inlined_methods_without_inlining() {
     known::check("Inlining", &["calls:noinline", "calls:noinline,clock=tsc"]);
 }
 
-/// Names of unmanaged functions are ours to give, so the fixture's own lines stand beside what the
+/// Names of unmanaged functions are ours to give, so the fixture's own lines stand next to what the
 /// constants in its source say about `qsort`, `abs` and `getpid`.
 #[test]
 fn unmanaged_calls_stand_in_the_tree_with_their_callbacks() {
@@ -146,8 +148,8 @@ fn modules_have_the_version_of_their_assembly() {
     });
 }
 
-/// A tight loop of calls is there for the helper thread to measure what hooks cost in it. Where others keep the
-/// processor busy it may find no time to, so a few runs may pass.
+/// A tight loop of calls is there for the helper thread to measure what hooks cost in it. Where
+/// others keep the processor busy it may find no time to, so a few runs may pass.
 #[test]
 fn the_cost_of_hooks_is_measured_in_the_program_itself() {
     each_runtime(|runtime| {
@@ -156,7 +158,8 @@ fn the_cost_of_hooks_is_measured_in_the_program_itself() {
                 let run = record(runtime, "Shares", request);
                 let process = &run.recording.processes[0];
                 let sums = Sums::of_process(process, "Shares");
-                // 200 rounds of 100,000 and of 300 calls, whatever was tried on their hooks meanwhile.
+                // 200 rounds of 100,000 and of 300 calls, whatever was tried on their hooks
+                // meanwhile.
                 assert_eq!(
                     sums.calls.get("Shares.Program::Many"),
                     Some(&20_000_000),

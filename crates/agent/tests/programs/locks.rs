@@ -108,7 +108,7 @@ fn locks_that_are_free_leave_nothing() {
     });
 }
 
-/// What the program waits for beside locks, with the kind that the stack says, and the method.
+/// What the program waits for besides locks, with the kind that the stack says, and the method.
 const BLOCKING: [(&str, LockKind, &str); 5] = [
     ("handle", LockKind::WaitHandle, "AwaitHandle"),
     ("task", LockKind::Task, "AwaitTask"),

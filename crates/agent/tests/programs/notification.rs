@@ -1,5 +1,5 @@
-//! The agent as a notification-only profiler: another profiler has the main slot, and neither disturbs
-//! the other.
+//! The agent as a notification-only profiler: another profiler has the main slot, and neither
+//! disturbs the other.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,7 +24,8 @@ const LOCKS: &str = "{9754FACF-377E-48AB-AF30-AD3E50437A82}";
 /// The class of the example `threads` that leaves the main slot to others.
 const THREADS: &str = "{1256BFA0-BB2F-40C6-BA1D-B74528EB6025}";
 
-/// Tests of instruments that hold in any slot. What they compare with is what programs count and clock.
+/// Tests of instruments that hold in any slot. What they compare with is what programs count and
+/// clock.
 const OF_INSTRUMENTS: [&str; 7] = [
     "exceptions::each_story_is_what_the_program_did",
     "gc::collections_are_those_that_the_program_asked_for_and_the_runtime_counts",
@@ -138,7 +139,8 @@ fn sessions_of_two_profilers_deliver_each_event_once_to_each() {
         let of_main: u64 = waits.map(|line| line.split('\t').next().and_then(|n| n.parse::<u64>().ok()).unwrap()).sum();
         let recording = opened(&out);
         let ours: u64 = locks(&recording, &LockQuery::default()).expect("locks").0.iter().map(|row| row.count).sum();
-        // The session of the main profiler may begin when threads wait already; a double would show.
+        // The session of the main profiler may begin when threads wait already; a double would
+        // show.
         assert!(of_main > 0 && of_main <= truth, "{of_main} of {truth} on {place}");
         assert!(ours > 0 && ours <= truth + truth / 10 && ours >= of_main, "{ours} of {truth} on {place}");
     });

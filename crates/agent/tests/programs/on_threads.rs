@@ -51,8 +51,8 @@ fn threads_work_for_the_requests_that_the_programs_own_local_says() {
     });
 }
 
-/// Each mark is an object, and belongs to the request that throws it: sums by path begin anew where
-/// a thread works for another request.
+/// Each mark is an object, and belongs to the request that throws it: sums by path begin again
+/// where a thread works for another request.
 #[test]
 fn allocations_and_exceptions_of_a_request_are_those_that_the_program_counts() {
     each_web_runtime(|runtime| {

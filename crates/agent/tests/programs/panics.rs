@@ -1,4 +1,5 @@
-//! Panics of the agent, in a real program: the program is as without the agent, and the recording says what happened.
+//! Panics of the agent, in a real program: the program is as without the agent, and the recording
+//! says what happened.
 
 use clrscope_contract::request::{AGENT_CLSID, AGENT_VARIABLE};
 use clrscope_recording::model::LossReason;

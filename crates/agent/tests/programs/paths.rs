@@ -1,5 +1,6 @@
-//! Call paths of samples against programs that know theirs: every own frame is there, in order, and no other. Nothing has hooks here: these would
-//! force frames on methods and keep precompiled code out, and with them the faults.
+//! Call paths of samples against programs that know theirs: every own frame is there, in order, and
+//! no other. Nothing has hooks here: these would force frames on methods and keep precompiled code
+//! out, and with them the faults.
 //!
 //! `cargo xtask accuracy --paths` does the same at length, by step, into `docs/accuracy.md`.
 
@@ -13,7 +14,7 @@ use clrscope_testkit::{
     each_runtime, fixture, hooked_agent, load_profiler, methods, not_run, run as run_command, samples, scratch,
 };
 
-/// Requests with each engine; waits are looked at beside.
+/// Requests with each engine; waits are looked at as well.
 const REQUESTS: [(SamplingEngine, &str); 2] = [
     (SamplingEngine::Perf, "cpu:engine=perf;wall:rate=1000"),
     (SamplingEngine::Timer, "cpu:engine=timer;wall:rate=1000"),
@@ -50,7 +51,8 @@ fn below(all: &[(Sample, Vec<&str>)], method: &str) -> u64 {
     all.iter().filter(|(_, names)| names.contains(&method)).map(|(sample, _)| sample.weight_ns).sum()
 }
 
-/// `Task.Wait()` and `List<T>.Contains` have no frame pointer: stepping over them by frame pointers left their callers out, in silence.
+/// `Task.Wait()` and `List<T>.Contains` have no frame pointer: stepping over them by frame pointers
+/// left their callers out, in silence.
 #[test]
 fn callers_of_frameless_methods_have_their_time() {
     each_runtime(|runtime| {
@@ -85,8 +87,8 @@ fn wrong_shares<'a>(run: &'a Run, instrument: &'a str) -> impl Iterator<Item = S
         .into_iter()
 }
 
-/// The frame that a signal had interrupted was left out, and a return address that the runtime had changed led nowhere: `Leaf` had half of the time
-/// of `Mid`, which does nothing but call it.
+/// The frame that a signal had interrupted was left out, and a return address that the runtime had
+/// changed led nowhere: `Leaf` had half of the time of `Mid`, which does nothing but call it.
 #[test]
 fn a_method_that_is_suspended_keeps_its_time() {
     each_runtime(|runtime| {
@@ -123,7 +125,8 @@ fn worst(known: &KnownPaths, tally: &Tally) -> String {
     wrong.iter().take(4).map(line).collect()
 }
 
-/// 999 of 1,000 samples have the own frames of the path that the leaf noted, in order and no others.
+/// 999 of 1,000 samples have the own frames of the path that the leaf noted, in order and no
+/// others.
 #[test]
 fn own_frames_are_those_of_the_path_that_the_program_notes() {
     // A busy machine stops threads where they seldom stand.
@@ -137,13 +140,14 @@ fn look_at_own_frames() -> Result<(), String> {
         for way in ["", "collected"] {
             let folder = scratch();
             let notes = folder.path().join("notes").display().to_string();
-            // Filters are left out: they stand under their own method in samples as in exact trees, without what has thrown, which the runtime's own
-            // stack traces have.
+            // Filters are left out: they stand under their own method in samples as in exact trees,
+            // without what has thrown, which the runtime's own stack traces have.
             let more = if way.is_empty() { [].as_slice() } else { &["-filter"] };
             let arguments: Vec<&str> = [&notes, "700", "1", way].into_iter().chain(more.iter().copied()).collect();
             each_engine(runtime, "KnownPaths", &arguments, |run, place| {
                 let known = KnownPaths::read(notes.as_ref());
-                // Time waiting for a processor is spent where the thread was seen last, so waits of `wall` prove nothing about paths.
+                // Time waiting for a processor is spent where the thread was seen last, so waits of
+                // `wall` prove nothing about paths.
                 let instrument = "cpu";
                 let tally = SampledPaths::judge(&run.recording.processes[0], instrument, run.start_ns(), &known).tally;
                 let place =
@@ -165,7 +169,8 @@ fn look_at_own_frames() -> Result<(), String> {
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
-/// Fault of a tally in words, if it has one. Of few samples chance may have put some more among the wrong ones, but no more than four standard deviations.
+/// Fault of a tally in words, if it has one. Of few samples chance may have put some more among the
+/// wrong ones, but no more than four standard deviations.
 fn not_true(which: &str, tally: &Tally, text: &str) -> Option<String> {
     let expected = 0.001 * tally.samples as f64;
     let unequal = (tally.samples - tally.equal) as f64;
@@ -173,9 +178,11 @@ fn not_true(which: &str, tally: &Tally, text: &str) -> Option<String> {
     (!is_true).then(|| format!("{which}: {:.2} % of {} are equal\n{text}", tally.equal_percent(), tally.samples))
 }
 
-/// On 9 and 10 a collection that moves an exception while the runtime tells profilers of its filter leaves the filter with the old address, wherever a profiler
-/// asks for notifications of exceptions. No engine asks for them (timers did, to let their signal in again behind hardware exceptions), and for those that
-/// do exceptions are held where they are: without that each of these runs ended by a fault.
+/// On 9 and 10 a collection that moves an exception while the runtime tells profilers of its filter
+/// leaves the filter with the old address, wherever a profiler asks for notifications of
+/// exceptions. No engine asks for them (timers did, to let their signal in again behind hardware
+/// exceptions), and for those that do exceptions are held where they are: without that each of
+/// these runs ended by a fault.
 #[test]
 fn a_filter_that_runs_during_collections_does_not_end_the_program() {
     each_runtime(|runtime| {
@@ -194,7 +201,8 @@ fn a_filter_that_runs_during_collections_does_not_end_the_program() {
     });
 }
 
-/// A method with a frame, one that is inlined and one without a frame are made slower by k, 2k and 4k: by so much their time rises, and that of no other.
+/// A method with a frame, one that is inlined and one without a frame are made slower by k, 2k and
+/// 4k: by so much their time rises, and that of no other.
 #[test]
 fn a_method_that_is_made_slower_has_that_time_and_nobody_else() {
     each_runtime(|runtime| {
@@ -219,8 +227,9 @@ fn look_at_slower_methods(runtime: &Runtime) -> Result<(), String> {
     if is_true { Ok(()) } else { Err(format!("{place}: {odd:.2} % on no path of a round, {wrong:#?}")) }
 }
 
-/// Stacks at stops of the whole runtime have the same methods by its own walk (`DoStackSnapshot`) and by ours. Threads that were stopped when a method
-/// returned had none of them in ours, which were called complete: the unwind data of the function that they wait in is wrong.
+/// Stacks at stops of the whole runtime have the same methods by its own walk (`DoStackSnapshot`)
+/// and by ours. Threads that were stopped when a method returned had none of them in ours, which
+/// were called complete: the unwind data of the function that they wait in is wrong.
 #[test]
 fn stacks_are_those_of_the_runtimes_own_walk_where_it_has_stopped_the_threads() {
     each_runtime(|runtime| {
@@ -228,8 +237,8 @@ fn stacks_are_those_of_the_runtimes_own_walk_where_it_has_stopped_the_threads() 
             // A busy machine stops threads where they seldom stand.
             let outcome = attempted(|| {
                 let found = stops(runtime, way, milliseconds);
-                // New code that runs before it is told of is a stub, in one stack of several thousand; other differences are said to be guesses, and
-                // are few.
+                // New code that runs before it is told of is a stub, in one stack of several
+                // thousand; other differences are said to be guesses, and are few.
                 let is_true = found.different() <= 1 && found.said() as f64 <= 2.0 + 0.01 * found.compared() as f64;
                 if is_true { Ok(()) } else { Err(found) }
             });
@@ -254,7 +263,8 @@ fn stops(runtime: &Runtime, way: &str, milliseconds: &str) -> RuntimeStops {
     found
 }
 
-/// The callers of each sample, all own frames but the innermost, are a path of the exact tree that `calls` has of the same run.
+/// The callers of each sample, all own frames but the innermost, are a path of the exact tree that
+/// `calls` has of the same run.
 #[test]
 fn callers_by_samples_are_callers_by_calls() {
     let is_own =
@@ -262,7 +272,8 @@ fn callers_by_samples_are_callers_by_calls() {
     each_runtime(|runtime| {
         let folder = scratch();
         let notes = folder.path().join("notes").display().to_string();
-        // A filter runs on top of the method that throws, which did not call it: the tree does not have it between.
+        // A filter runs on top of the method that throws, which did not call it: the tree does not
+        // have it between.
         let arguments = [&notes, "900", "1", "", "-filter"];
         let run = record_with(runtime, "KnownPaths", "calls;cpu", &arguments);
         let process = &run.recording.processes[0];

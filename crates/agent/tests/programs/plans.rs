@@ -48,8 +48,8 @@ fn plans_of_generic_and_asynchronous_code_are_where_the_runtime_says() {
     all_are_right("Arguments", &[], 1_500);
 }
 
-/// Four threads compile methods with the same new struct at once. A thread that found the struct in the table while
-/// another one still asked about its fields took it for one in registers, for good.
+/// Four threads compile methods with the same new struct at once. A thread that found the struct in
+/// the table while another one still asked about its fields took it for one in registers, for good.
 #[test]
 fn plans_of_structs_that_threads_meet_at_once_are_where_the_runtime_says() {
     all_are_right("Structs", &["400"], 4_000);

@@ -13,7 +13,7 @@ use clrscope_testkit::{
     scratch, wait_for,
 };
 
-/// Name of callers that nobody knows.
+/// Name of unknown callers.
 const UNKNOWN: &str = "(unknown caller)";
 
 /// A fixture with arguments, without the agent.
@@ -51,7 +51,8 @@ fn add(sums: &mut CallerSums, more: &CallerSums) {
     sums.total_ns += more.total_ns;
 }
 
-/// The callers of each method add up to the method, and those of each caller to no more than that one.
+/// The callers of each method add up to the method, and those of each caller to no more than that
+/// one.
 fn assert_adds_up(recording: &Recording, place: &str) {
     let mut above: Vec<(CallerSums, CallerSums)> = Vec::new();
     let check = |above: &mut Vec<(CallerSums, CallerSums)>, depth: usize| {
@@ -112,7 +113,8 @@ fn direct_callers_are_counted_exactly_whatever_calls() {
     }
 }
 
-/// Callbacks have the native library as their caller: the sort of the C library keeps no frame pointers, so nobody knows who called that.
+/// Callbacks have the native library as their caller: the sort of the C library keeps no frame
+/// pointers, so its caller is unknown.
 #[test]
 fn methods_that_native_code_calls_have_its_library_as_their_caller() {
     each_runtime(|runtime| {
@@ -148,8 +150,8 @@ fn by(edges: &BTreeMap<(String, String), CallerSums>, method: &str, callers: &[&
     sums
 }
 
-/// Counts as the source of the fixture has them. What the compiler puts into others, and what leaves by a tail call, is one of two callers,
-/// as long as a program runs.
+/// Counts as the source of the fixture has them. What the compiler puts into others, and what
+/// leaves by a tail call, is one of two callers, as long as a program runs.
 #[test]
 fn callers_are_those_of_the_source_alone_and_beside_each_call() {
     each_runtime(|runtime| {
@@ -195,8 +197,9 @@ fn callers_are_those_of_the_source_alone_and_beside_each_call() {
     });
 }
 
-/// Loops are compiled anew while they run, and the frame that each had stays below its new one; a method with nothing but one call has no frame. Until
-/// that is known of an address, a few milliseconds, no callers further out are shown, and never wrong ones.
+/// Loops are recompiled while they run, and the frame that each had stays below its new one; a
+/// method with nothing but one call has no frame. Until that is known of an address, a few
+/// milliseconds, no callers further out are shown, and never wrong ones.
 #[test]
 fn callers_of_callers_are_those_of_the_source_without_frames_and_in_loops_too() {
     const WAYS: [&str; 10] = [
@@ -241,12 +244,14 @@ fn callers_of_callers_are_those_of_the_source_without_frames_and_in_loops_too() 
         are_most.then_some(()).ok_or(found)
     };
     each_runtime(|runtime| {
-        // How many calls come before their caller is looked up depends on when the helper thread gets a processor.
+        // How many calls come before their caller is looked up depends on when the helper thread
+        // gets a processor.
         assert_eq!(attempted(|| look(runtime)), Ok(()), "{}", runtime.version);
     });
 }
 
-/// Dynamic methods that are made and dropped by the hundred, and contexts that are unloaded: the runtime uses addresses of code that is gone again.
+/// Dynamic methods that are made and dropped by the hundred, and contexts that are unloaded: the
+/// runtime uses addresses of code that is gone again.
 #[test]
 fn callers_that_come_and_go_are_counted_and_named() {
     each_runtime(|runtime| {

@@ -1,4 +1,5 @@
-//! Each call of probed methods with its values, against what programs say of their calls themselves.
+//! Each call of probed methods with its values, against what programs say of their calls
+//! themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +20,8 @@ fn visit(recording: &Recording, mut visit: impl FnMut(&ProbeCall<'_>)) {
     });
 }
 
-/// Begins and ends of the calls of a method, each in its order, in the form of what the program says.
+/// Begins and ends of the calls of a method, each in its order, in the form of what the program
+/// says.
 #[derive(Default, Debug)]
 struct Ends {
     begins: Vec<Value>,
@@ -52,7 +54,8 @@ fn recorded(recording: &Recording) -> BTreeMap<String, Ends> {
     all
 }
 
-/// Whether what was found is what the program says, or says where it does not know. Notes the method where it does not.
+/// Whether what was found is what the program says, or says where it does not know. Notes the
+/// method where it does not.
 fn agrees(truth: &Value, found: &Value, unknown: &mut bool) -> bool {
     if *found == json!("Unknown") {
         *unknown = true;
@@ -66,8 +69,8 @@ fn agrees(truth: &Value, found: &Value, unknown: &mut bool) -> bool {
     }
 }
 
-/// Methods of which not all is known: results of code of `async` methods that have no field for their task, and the code of generic
-/// ones.
+/// Methods that are only partly known: results of code of `async` methods that have no field for
+/// their task, and the code of generic ones.
 const NOT_ALL_KNOWN: [&str; 12] = [
     "EchoAsync",
     "EmptyAsync",
@@ -139,8 +142,9 @@ fn values_are_what_the_program_says_while_objects_move_all_the_time() {
     check("probes:args", &[("DOTNET_GCStress", "0"), ("DOTNET_GCgen0size", "10000")]);
 }
 
-/// Both in the body of one method: the arguments and results of its calls are those of the source, and so are the hits of its lines,
-/// whether an exception ends the call or its code is compiled anew in the middle of a loop.
+/// Both in the body of one method: the arguments and results of its calls are those of the source,
+/// and so are the hits of its lines, whether an exception ends the call or its code is recompiled
+/// in the middle of a loop.
 #[test]
 fn a_method_has_the_values_of_its_calls_and_the_hits_of_its_lines() {
     let mut said = said_hits(&source("Counted"));
@@ -174,7 +178,8 @@ fn a_method_has_the_values_of_its_calls_and_the_hits_of_its_lines() {
     });
 }
 
-/// The parent's calls are there, each with its end; the child, which calls the same methods in memory of its own, does what it did.
+/// The parent's calls are there, each with its end; the child, which calls the same methods in
+/// memory of its own, does what it did.
 #[test]
 fn calls_of_a_program_that_forks_are_its_own() {
     each_runtime(|runtime| {
@@ -207,7 +212,8 @@ fn values_are_what_the_program_says_where_its_lines_are_covered() {
     check("coverage;include=[Arguments]*;probes:args", &[]);
 }
 
-/// Calls of a recording by the names of their methods: how many, how many ended, how many of these by an exception.
+/// Calls of a recording by the names of their methods: how many, how many ended, how many of these
+/// by an exception.
 fn counted(recording: &Recording) -> BTreeMap<String, [u64; 3]> {
     let mut counted: BTreeMap<String, [u64; 3]> = BTreeMap::new();
     visit(recording, |call| {
@@ -231,7 +237,8 @@ fn counters(recording: &Recording) -> BTreeMap<String, [u64; 3]> {
     counted
 }
 
-/// Generic methods, exceptions through all kinds of blocks, async methods, many threads, recursion 10,000 calls deep.
+/// Generic methods, exceptions through all kinds of blocks, async methods, many threads, recursion
+/// 10,000 calls deep.
 #[test]
 fn each_call_that_is_counted_is_there() {
     each_runtime(|runtime| {
@@ -250,7 +257,8 @@ fn each_call_that_is_counted_is_there() {
     });
 }
 
-/// A thread that is being stopped may stand in what a probed method calls; and objects move whenever it does not.
+/// A thread that is being stopped may stand in what a probed method calls; and objects move
+/// whenever it does not.
 #[test]
 fn collections_do_not_wait_for_calls_nor_calls_see_them() {
     each_runtime(|runtime| {

@@ -1,4 +1,5 @@
-//! `probes` against programs that know how often their methods are called, and against those that do all they should not.
+//! `probes` against programs that know how often their methods are called, and against those that
+//! do all they should not.
 
 use std::collections::BTreeMap;
 
@@ -36,8 +37,8 @@ fn every_call_is_counted_whatever_kind_of_method_it_is_of() {
     });
 }
 
-/// Constructors, references of all kinds, a stack trace that has its lines; contexts that are unloaded; recursions that are endless
-/// tail calls. What can't be changed is named.
+/// Constructors, references of all kinds, a stack trace that has its lines; contexts that are
+/// unloaded; recursions that are endless tail calls. What can't be changed is named.
 #[test]
 fn programs_with_probes_in_all_their_methods_do_what_they_did() {
     each_runtime(|runtime| {
@@ -67,8 +68,9 @@ fn programs_with_probes_in_all_their_methods_do_what_they_did() {
     });
 }
 
-/// Every line of the fixture that says how often it runs, alone and in methods whose calls are counted as well: constructors, iterators,
-/// async methods, filters, loops that are compiled anew while they run.
+/// Every line of the fixture that says how often it runs, alone and in methods whose calls are
+/// counted as well: constructors, iterators, async methods, filters, loops that are recompiled
+/// while they run.
 #[test]
 fn lines_are_counted_as_often_as_they_run_beside_calls_of_their_methods() {
     let said = said_hits(&source("Counted"));
@@ -113,8 +115,9 @@ fn threads_that_reach_a_line_at_the_same_time_lose_no_hit() {
     });
 }
 
-/// Methods that call themselves: alone, in turns, out of which an exception comes, on two threads at once. The program clocks
-/// the outermost calls, and prints the milliseconds that it slept in each method and the nanoseconds of those calls.
+/// Methods that call themselves: alone, in turns, with an exception that leaves them, on two
+/// threads at once. The program clocks the outermost calls, and prints the milliseconds that it
+/// slept in each method and the nanoseconds of those calls.
 const NESTED: &str = r#"
 using System;
 using System.Diagnostics;
@@ -157,7 +160,8 @@ static class Nested
 }
 "#;
 
-/// The total had the time of the innermost call once for each call around it, and rows were sorted by that.
+/// The total had the time of the innermost call once for each call around it, and rows were sorted
+/// by that.
 #[test]
 fn time_of_calls_of_a_method_within_itself_counts_once() {
     let Some(sdk) = Sdk::find() else { return not_run("there is no .NET SDK") };
@@ -180,7 +184,7 @@ fn time_of_calls_of_a_method_within_itself_counts_once() {
                 let clocked: u64 = clocked.parse().expect("a number");
                 let row = rows.iter().find(|row| row.name == format!("Nested::{name}")).expect("a row");
                 let place = format!("{instrument} {} {name}: {row:?}, clocked {clocked}", runtime.version);
-                // Ten outermost calls, each of which slept for ten milliseconds.
+                // Ten outermost calls; each slept for ten milliseconds.
                 assert!((100_000_000..=clocked).contains(&row.total_ns), "{place}");
                 let each = match name {
                     "Flat" => 1,

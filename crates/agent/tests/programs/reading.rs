@@ -1,4 +1,5 @@
-//! Values are never read where nothing is: programs live on and say what they say, whatever they hand over.
+//! Values are never read where nothing is: programs live on and say what they say, whatever they
+//! hand over.
 
 use crate::support::{self, Run, record_confined, record_with};
 use clrscope_analysis::{Argument, Field, FlowKind, FlowLog, FlowRow, Passing, Query, Value};

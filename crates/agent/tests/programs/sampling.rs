@@ -120,8 +120,9 @@ fn incomplete(process: &Process, all: &[Sample]) -> String {
     stacks.iter().take(20).map(|(stack, count)| format!("{count}: {stack}\n")).collect()
 }
 
-/// Of each run all but few, whose number has nothing to do with the length of the run: they fall into the runtime's start, which is
-/// deeper than a sample holds. Of all runs 99 of 100, with four standard deviations of what is lost then.
+/// Of each run all but few, whose number has nothing to do with the length of the run: they fall
+/// into the runtime's start, which is deeper than a sample holds. Of all runs 99 of 100, with four
+/// standard deviations of what is lost then.
 #[test]
 fn stacks_are_whole_from_the_innermost_frame_to_the_start_of_the_thread() {
     let losses = each_engine(|runtime, engine| {
@@ -177,8 +178,8 @@ fn time_in_the_kernel_is_there_where_the_kernel_may_not_be_sampled() {
     });
 }
 
-/// Time of a thread below a method by state, the longest first: a wait that begins between two looks is seen on another stack of the
-/// same methods.
+/// Time of a thread below a method by state, the longest first: a wait that begins between two
+/// looks is seen on another stack of the same methods.
 fn waits_below(process: &Process, all: &[Sample], thread: &str, method: &str) -> Vec<(u64, ThreadState)> {
     let thread = process.threads.iter().find(|one| one.name == thread).map(|one| one.id).expect("a thread");
     let mut sums: BTreeMap<ThreadState, u64> = BTreeMap::new();
@@ -208,14 +209,15 @@ fn threads_that_wait_are_seen_where_they_wait_and_for_what() {
             let place = format!("{thread} on {}: {found:?} below {method}", runtime.version);
             let (weight, longest) = *found.first().expect(&place);
             assert_eq!(longest, state, "{place}");
-            // Of a thread that waits the frame pointer is not known, and functions of the runtime's libraries are left by it.
+            // Of a thread that waits the frame pointer is not known, and functions of the runtime's
+            // libraries are left by it.
             assert!((700_000_000..1_600_000_000).contains(&weight), "{place}");
         }
         // One record counts many samples of a thread that stands still.
         let records = all.len() as f64;
         let counts: u64 = all.iter().map(|sample| u64::from(sample.count)).sum();
         assert!(counts as f64 > 4.0 * records, "{counts} samples in {records} records");
-        // Nobody is two places at once: the time of each thread is that of the run, at most.
+        // No thread is in two places at once: the time of each is that of the run, at most.
         let longest = all.iter().map(|sample| sample.time_ns + sample.weight_ns).max().expect("samples");
         for thread in &process.threads {
             let sum: u64 = all.iter().filter(|sample| sample.thread == thread.id).map(|sample| sample.weight_ns).sum();
@@ -224,7 +226,8 @@ fn threads_that_wait_are_seen_where_they_wait_and_for_what() {
     });
 }
 
-/// The first rows of a report by the clock were threads of the runtime that wait for signals, debuggers and diagnostics.
+/// The first rows of a report by the clock were threads of the runtime that wait for signals,
+/// debuggers and diagnostics.
 #[test]
 fn threads_of_the_runtime_that_wait_are_idle_and_their_stacks_are_whole() {
     each_runtime(|runtime| {
@@ -251,9 +254,10 @@ fn threads_of_the_runtime_that_wait_are_idle_and_their_stacks_are_whole() {
     });
 }
 
-/// The system tells of a thread that waits no frame pointer, and where a function that needs it to be left waits by a call of its own, it was searched
-/// for on the stack. Calls of native functions that were compiled at build time were nobody's code. A quarter of a web service's samples had
-/// a guessed frame for that.
+/// The system reports no frame pointer for a thread that waits. Where a function needs it to be
+/// left, and waits by a call of its own, it was searched for on the stack. Calls of native
+/// functions that were compiled at build time were code without an owner. For these reasons a
+/// quarter of a web service's samples had a guessed frame.
 #[test]
 fn threads_that_wait_in_libraries_are_seen_without_guesses() {
     each_runtime(|runtime| {
@@ -292,7 +296,8 @@ fn threads_that_wait_in_libraries_are_seen_without_guesses() {
     });
 }
 
-/// Between two looks that find a thread at work it waits, too, and a thread that waits for a processor stands where it was seen last.
+/// Between two looks that find a thread at work it waits, too, and a thread that waits for a
+/// processor stands where it was seen last.
 #[test]
 fn waits_that_no_look_meets_have_a_stack() {
     each_runtime(|runtime| {
@@ -309,8 +314,9 @@ fn waits_that_no_look_meets_have_a_stack() {
     });
 }
 
-/// The runtime's library has no symbols, and what it does to load a type happens before anybody is told of the type. The program unloads the types
-/// again, and at the highest rate code was asked about that was about to go.
+/// The runtime's library has no symbols, and what it does to load a type happens before anybody is
+/// told of the type. The program unloads the types again, and at the highest rate code was asked
+/// about that was about to go.
 #[test]
 fn types_that_are_loaded_are_told_and_code_that_goes_is_not_asked_about() {
     each_runtime(|runtime| {
@@ -330,9 +336,9 @@ fn types_that_are_loaded_are_told_and_code_that_goes_is_not_asked_about() {
     });
 }
 
-/// A thread that gives its processor away all the time is ready, and hardly ever seen on one. Its time
-/// was counted where it had been sampled last, which was other work: six threads had a semaphore for
-/// four times as long as there was.
+/// A thread that gives its processor away all the time is ready, and hardly ever seen on one. Its
+/// time was counted where it had been sampled last, which was other work: six threads had a
+/// semaphore for four times as long as there was.
 #[test]
 fn threads_that_yield_are_not_where_they_were_sampled_last() {
     each_runtime(|runtime| {
@@ -359,9 +365,11 @@ fn threads_that_yield_are_not_where_they_were_sampled_last() {
     });
 }
 
-/// While one thread collects, the others stand still, each time for less than a millisecond; and the collector's time is told from the runtime's
-/// other work. Looks at threads came every 10 ms whatever the rate, and after other work of the draining thread: by then the thread that it had
-/// taken the processor from was ready to run, nobody saw what it waited for, and all its waits were counted as one state.
+/// While one thread collects, the others stand still, each time for less than a millisecond; and
+/// the collector's time is told from the runtime's other work. Looks at threads came every 10 ms
+/// whatever the rate, and after other work of the draining thread: by then the thread that it had
+/// taken the processor from was ready to run, what it waited for went unseen, and all its waits
+/// were counted as one state.
 #[test]
 fn collections_and_threads_that_wait_for_their_end_are_told_apart() {
     each_runtime(|runtime| {
@@ -371,7 +379,8 @@ fn collections_and_threads_that_wait_for_their_end_are_told_apart() {
         };
         let ready = |run: &Run| weight_in(run, "wall", &|sample| sample.state == ThreadState::Ready);
         let record = || record_with(runtime, "Sampled", "cpu;wall:rate=1000", &["collections", "800"]);
-        // Where other tests take the processors, looks come late, and few: the recording with the least of that counts.
+        // Where other tests take the processors, looks come late, and few: the recording with the
+        // least of that counts.
         let run = (0..8).map(|_| record()).min_by_key(ready).expect("recordings");
         let weight = |instrument: &str, is_it: &dyn Fn(&Sample) -> bool| weight_in(&run, instrument, is_it);
         let collected = weight("cpu", &|sample| sample.activity == Activity::Gc);
@@ -428,7 +437,8 @@ fn a_crash_still_makes_its_dump() {
     });
 }
 
-/// Programs that are hard on signals and on whoever looks at stacks, at the highest rate, do what they do without us.
+/// Programs that are hard on signals and on stack walkers do at the highest rate what they do
+/// without us.
 #[test]
 fn hostile_programs_are_unchanged_at_the_highest_rate() {
     let library = clrscope_testkit::native_library("Sampled/storage.c");
@@ -465,8 +475,8 @@ fn descriptors(pid: u32, os_id: u32) -> Vec<String> {
     entries.filter_map(|entry| Some(std::fs::read_link(entry.path()).ok()?.to_string_lossy().into_owned())).collect()
 }
 
-/// A program that closed files by their numbers, and opened others, once found one of these closed by the draining thread, which had
-/// had a file of the system open under that number.
+/// A program that closed files by their numbers, and opened others, once found one of these closed
+/// by the draining thread, which had had a file of the system open under that number.
 #[test]
 fn what_the_draining_thread_opens_does_not_stand_in_the_programs_table() {
     each_engine(|runtime, engine| {
@@ -494,7 +504,8 @@ fn what_the_draining_thread_opens_does_not_stand_in_the_programs_table() {
     });
 }
 
-/// Threads that are switched tens of thousands of times in a second: a perf event is a timer that is set at each switch.
+/// Threads that are switched tens of thousands of times in a second: a perf event is a timer that
+/// is set at each switch.
 #[test]
 fn perf_events_that_are_dear_give_way_to_timers_unless_they_were_asked_for() {
     each_runtime(|runtime| {
@@ -516,7 +527,8 @@ fn perf_events_that_are_dear_give_way_to_timers_unless_they_were_asked_for() {
     });
 }
 
-/// The runtime never returns from its handler of SIGSEGV: a signal that the handler's mask keeps out must be let in by somebody.
+/// The runtime never returns from its handler of SIGSEGV: a signal that the handler's mask keeps
+/// out must be let in by other code.
 #[test]
 fn threads_are_sampled_on_after_null_references() {
     each_runtime(|runtime| {
@@ -544,7 +556,8 @@ fn signals(runtime: &Runtime, way: &str) -> Run {
     run
 }
 
-/// The program was ended by signal 62, by which timers took samples: nobody used it when they chose it.
+/// The program was ended by signal 62, with which timers took samples: it was unused when they
+/// chose it.
 #[test]
 fn real_time_signals_may_be_set_to_their_default_action() {
     each_runtime(|runtime| {
@@ -561,7 +574,8 @@ fn handlers_of_the_program_for_real_time_signals_get_none_of_timers() {
     each_runtime(|runtime| assert_eq!(signals(runtime, "handlers").finished.stdout_text(), "came 0\n"));
 }
 
-/// A signal that waited for a thread which blocks all was what that thread got when it waited for signals.
+/// A signal that waited for a thread which blocks all was what that thread got when it waited for
+/// signals.
 #[test]
 fn a_thread_that_blocks_and_awaits_all_signals_gets_none_of_timers() {
     if kernel_version() < (6, 13) {

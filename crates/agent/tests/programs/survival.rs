@@ -14,13 +14,14 @@ use clrscope_testkit::{
     run_within, runtimes, scratch, wait_for, wait_for_work,
 };
 
-/// Lines that may not differ: what the program itself says, without what it knows about this one run.
+/// Lines that may not differ: what the program itself says, without what it knows about this one
+/// run.
 fn said(finished: &Finished) -> String {
     Expectations::other_lines(&finished.stdout_text())
 }
 
-/// Message of the runtime at its end, without frames of the framework, some of which precompiled code hides, and
-/// without how often a frame was repeated.
+/// Message of the runtime at its end, without frames of the framework, because precompiled code
+/// hides some of them, and without how often a frame was repeated.
 fn complained(finished: &Finished) -> String {
     let lasting = |line: &&str| !line.starts_with("   at System.") && !line.starts_with("Repeat");
     finished.stderr_text().lines().filter(lasting).collect::<Vec<_>>().join("\n")
@@ -58,7 +59,8 @@ fn same_output(runtime: &Runtime, name: &str, request: &str, bare: &Finished, ar
     (run, place)
 }
 
-/// But for paths that a stack that overflows makes faster than a helper thread without a processor finds memory for.
+/// But for paths that a stack that overflows makes faster than a helper thread without a processor
+/// finds memory for.
 fn assert_nothing_lost(process: &Process, place: &str) {
     let lost = process.losses.iter().filter(|loss| !loss.reason.is_benign() && loss.reason != LossReason::ArenaBehind);
     let lost: Vec<_> = lost.collect();
@@ -101,8 +103,9 @@ fn every_way_to_end_leaves_the_calls_until_then() {
     });
 }
 
-/// Ends, odd stacks, code and processes that come and go, at the highest rate of the engine that interrupts threads: each on one of the
-/// runtimes in turn. The soak has all of them on each, with both engines.
+/// Ends, odd stacks, code and processes that come and go, at the highest rate of the engine that
+/// interrupts threads: each on one of the runtimes in turn. The soak has all of them on each, with
+/// both engines.
 #[test]
 fn hostile_programs_of_every_kind_are_unchanged_at_the_highest_rate_of_samples() {
     for ((name, arguments), runtime) in HOSTILE.into_iter().zip(runtimes().iter().cycle()) {
@@ -132,8 +135,8 @@ fn hostile_programs_of_every_kind_are_unchanged_with_counters_in_their_methods()
     }
 }
 
-/// Exit codes that shells and systems give a meaning on each runtime, against what the program does bare; all others on
-/// one.
+/// Exit codes that shells and systems give a meaning on each runtime, against what the program does
+/// bare; all others on one.
 #[test]
 fn every_exit_code_is_handed_on() {
     let all = runtimes();
@@ -154,7 +157,8 @@ fn every_exit_code_is_handed_on() {
 
 #[test]
 fn deadly_signals_of_every_kind_are_handed_on() {
-    // Of each kind: what asks a program to end, what a crash is, what the runtime does not look at, what limits send.
+    // Of each kind: what asks a program to end, what a crash is, what the runtime does not look at,
+    // what limits send.
     const SIGNALS: [&str; 12] = ["1", "2", "3", "4", "6", "8", "9", "10", "11", "14", "15", "25"];
     each_runtime(|runtime| {
         for number in SIGNALS {
@@ -206,7 +210,8 @@ fn children_are_left_alone_when_told_so() {
     each_runtime(|runtime| {
         let folder = scratch();
         let out = folder.path().join("run.clrs.d");
-        // A service that is started again records into the same folder, and is no child of the one before.
+        // A service that is started again records into the same folder, and is no child of the one
+        // before.
         for round in 1..=2 {
             let mut command = runtime.command(&fixture("Processes"));
             command.arg("start");
@@ -247,7 +252,7 @@ fn a_program_that_becomes_another_is_two_processes_with_one_id() {
 #[test]
 fn a_program_that_closes_its_descriptors_is_recorded_on() {
     each_runtime(|runtime| {
-        // The fixture also sees that nobody writes into files that took the closed numbers.
+        // The fixture also checks that nothing writes into files that took the closed numbers.
         let run = unchanged(runtime, "Processes", &["close"]);
         let process = &run.recording.processes[0];
         assert_eq!(count(process, "Processes", "Processes.Program::Work"), 300, "on {}", runtime.version);
@@ -295,8 +300,9 @@ fn a_forked_child_never_writes_its_parents_recording() {
     });
 }
 
-/// Requests for a program that is killed, how many steps it would make, and how long it is let go on after its first
-/// word at most. Each step is two events of `flow`, so that there it can't go on for ever.
+/// Requests for a program that is killed, how many steps it would make, and how long it is let go
+/// on after its first word at most. Each step is two events of `flow`, so that there it can't go on
+/// for ever.
 const KILLED: [(&str, &str, u64); 4] = [
     ("calls", "1000000000000", 400),
     ("calls:clock=tsc", "1000000000000", 400),
@@ -339,7 +345,7 @@ fn kill_at_any_moment_loses_nothing() {
     });
 }
 
-/// Number of recorded exceptions of `Throws COUNT`, each of which must have its whole stack.
+/// Number of recorded exceptions of `Throws COUNT`; each must have its whole stack.
 fn exceptions_with_whole_stacks(recording: &Recording, place: &str) -> usize {
     let log = ExceptionLog::open(recording, &ExceptionQuery::default()).expect("exceptions");
     let (found, _) = log.rows();
@@ -385,7 +391,8 @@ fn kill_at_any_moment_loses_no_exception_and_no_stack() {
 fn kill_while_the_runtime_starts_leaves_what_can_be_read() {
     each_runtime(|runtime| {
         let mut opened = 0;
-        // Twice at least, and longer and longer until the agent had begun when the program was killed.
+        // Twice at least, and longer and longer until the agent had begun when the program was
+        // killed.
         for attempt in 1.. {
             if attempt > 2 && opened > 0 {
                 break;
@@ -433,7 +440,8 @@ fn a_duration_ends_the_recording_and_not_the_program() {
         let folder = scratch();
         let out = folder.path().join("run.clrs.d");
         let mut command = runtime.command(&fixture("Counter"));
-        // The program counts until it is killed: how soon the helper thread gets to run is the machine's affair.
+        // The program counts until it is killed: how soon the helper thread gets to run is the
+        // machine's affair.
         command.args(["1000000000000", "1000000"]);
         under_agent(&mut command, "calls;duration=200ms", &out);
         let service = Service::start(command);

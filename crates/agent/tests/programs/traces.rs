@@ -7,8 +7,8 @@ use std::process::Command;
 use crate::support::{assert_unchanged, under_agent};
 use clrscope_testkit::{Finished, Runtime, Sdk, each_runtime, fixture, not_run, run, scratch};
 
-/// A program that writes its own stack traces. Nothing of it may be put into others but the lambdas of `Main`: code that is
-/// changed is longer, and what is put where is the compiler's choice.
+/// A program that writes its own stack traces. Nothing of it may be put into others but the lambdas
+/// of `Main`: code that is changed is longer, and what is put where is the compiler's choice.
 const PROGRAM: &str = include_str!("traces/Traces.cs");
 
 /// Ways to build the program: name, options of the compiler, and whether its PDB is kept.
@@ -44,8 +44,8 @@ fn command(runtime: &Runtime, program: &Path, setting: Option<&str>) -> Command 
     command
 }
 
-/// Variables that change how the runtime compiles: with its tiers, with them and without counts of branches, and all code
-/// fully optimised at once.
+/// Variables that change how the runtime compiles: with its tiers, with them and without counts of
+/// branches, and all code fully optimised at once.
 const SETTINGS: [Option<&str>; 3] = [None, Some("DOTNET_TieredPGO"), Some("DOTNET_TieredCompilation")];
 
 /// A program's output without frames of the lambdas of `Main`, which may be put into others.

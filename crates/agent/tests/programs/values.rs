@@ -1,5 +1,5 @@
-//! Values as they are shown: their own class from the first sight on, the form that people know, and nothing of
-//! secrets.
+//! Values as they are shown: their own class from the first sight on, the form that people know,
+//! and nothing of secrets.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,8 @@ use clrscope_analysis::{FlowKind, FlowLog, Query, Value};
 use clrscope_recording::model::Recording;
 use clrscope_testkit::each_runtime;
 
-/// Visits the calls of the fixture's own methods: whether a call begins, its name, its first argument, its result.
+/// Visits the calls of the fixture's own methods: whether a call begins, its name, its first
+/// argument, its result.
 fn calls(recording: &Recording, mut visit: impl FnMut(bool, &str, Option<&Value<'_>>, Option<&Value<'_>>)) {
     let log = FlowLog::open(recording, &Query::default(), None).expect("flow was recorded");
     let Ok(_) = log.walk(|row| -> Result<(), std::convert::Infallible> {
@@ -163,7 +164,8 @@ fn a_secret_field_does_not_move_the_arguments_behind_it() {
     });
 }
 
-/// Targets are methods, virtual ones and static ones, which are compiled when they are first called: after the delegate was seen.
+/// Targets are methods, virtual ones and static ones, which are compiled when they are first
+/// called: after the delegate was seen.
 #[test]
 fn a_delegate_is_known_by_the_method_that_it_calls() {
     each_runtime(|runtime| {

@@ -1,4 +1,5 @@
-//! Amounts that sampled objects stand for, with the bounds within which the truth lies in 95 of 100 cases.
+//! Amounts that sampled objects stand for, with the bounds within which the truth lies in 95 of 100
+//! cases.
 
 use clrscope_recording::model::Allocation;
 
@@ -52,7 +53,7 @@ impl Estimate {
         self.variance += other.variance;
     }
 
-    /// The amount and its bounds: those of a number of events that come by chance, each of which
+    /// The amount and its bounds: those of a number of events that come by chance, where each event
     /// stands for as much as makes the variance what it is (the score interval of a Poisson
     /// number).
     pub(crate) fn bounded(&self) -> BoundedAmount {
@@ -115,7 +116,8 @@ mod tests {
         assert!(objects.amount.abs_diff(426_666) < 2 && objects.low < 360_000 && objects.high > 510_000, "{objects:?}");
     }
 
-    /// Known amounts of what is sampled byte by byte lie inside of their bounds in about 95 of 100 tries.
+    /// Known amounts of what is sampled byte by byte lie inside of their bounds in about 95 of 100
+    /// tries.
     #[test]
     fn bounds_hold_the_truth_as_often_as_they_say() {
         let (mut state, mut inside) = (1_u64, 0);

@@ -1,4 +1,5 @@
-//! Objects that are followed: which were still alive at a moment, and how many collections they had outlived.
+//! Objects that are followed: which were still alive at a moment, and how many collections they had
+//! outlived.
 
 use clrscope_recording::model::{Allocation, AllocationKind, Process};
 use rustc_hash::FxHashSet;
@@ -46,7 +47,8 @@ impl Live {
     }
 }
 
-/// End of the time that a query means in a process, nanoseconds since the start of the run; the largest number for that of the recording.
+/// End of the time that a query means in a process, nanoseconds since the start of the run; the
+/// largest number for that of the recording.
 fn end_ns(process: &Process, query: &Query) -> u64 {
     let of_parts = process.shown.iter().flatten().map(|(_, until)| *until).max();
     query.until_ns.into_iter().chain(of_parts).min().unwrap_or(u64::MAX)

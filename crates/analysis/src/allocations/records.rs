@@ -4,7 +4,8 @@ use clrscope_contract::request::Glob;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Allocation, AllocationKind, ObjectType, Process};
 
-/// Hands over every record of what was allocated in a process, with the index of its thread, in the order of the recording.
+/// Hands over every record of what was allocated in a process, with the index of its thread, in the
+/// order of the recording.
 pub(crate) fn each_record(process: &Process, kind: AllocationKind, mut take: impl FnMut(u32, &Allocation)) {
     for chunk in process.arenas(instrument::ALLOC).flat_map(|arena| &arena.chunks) {
         let bytes = chunk.bytes.load();

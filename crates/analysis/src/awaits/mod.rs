@@ -63,7 +63,8 @@ pub struct AwaitRow<'a> {
     pub cancelled: u64,
     /// Time of those that ended, all together, in nanoseconds.
     pub total_ns: u64,
-    /// The part of it that is of no other row: where what is awaited is no method that waits itself.
+    /// The part of it that is of no other row: where what is awaited is no method that waits
+    /// itself.
     pub self_ns: u64,
     /// Time of the longest, in nanoseconds.
     pub max_ns: u64,

@@ -1,4 +1,5 @@
-//! Awaits of methods that wait themselves: what an outer await waits for is what the inner one does.
+//! Awaits of methods that wait themselves: what an outer await waits for is what the inner one
+//! does.
 
 use clrscope_recording::model::{FunctionKind, Process, StackFrame};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -28,7 +29,7 @@ impl OuterAwaits {
             let path = path_of(process, stack);
             for at in 1..path.len() {
                 outer.places.insert(path[at]);
-                // Whoever has this path has the rest of it, too.
+                // Where this path is known, the rest of it is known, too.
                 if !outer.awaiters.insert(path[at..].to_vec()) {
                     break;
                 }

@@ -1,4 +1,5 @@
-//! Facts about all collections together: what they took, what was allocated, whether the heap grows.
+//! Facts about all collections together: what they took, what was allocated, whether the heap
+//! grows.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,7 +19,8 @@ const MOST_COMPARED: usize = 200;
 const LEAST_COMPARED: usize = 3;
 /// Growth in bytes that is worth telling, and as a part of what there was.
 const LEAST_GROWTH: (u64, f64) = (1_000_000, 0.1);
-/// Part of the pairs of collections of which the later one left more, from which on the heap grows.
+/// The heap grows where the later collection left more in at least this part of the pairs of
+/// collections.
 const MOSTLY: f64 = 0.75;
 
 /// Growth of what is left after collections of everything.
@@ -56,8 +58,9 @@ pub struct CollectionFacts<'a> {
     /// The own function that caused the collections with most of the pauses, with the place in its
     /// code of the first of them; `None` where own code caused none.
     pub cause: Option<(FunctionRef<'a>, CodePlace<'a>)>,
-    /// Bytes that collections met: those allocated before the first, where that is the program's first, and from each to the next.
-    /// What was allocated after the last is not among them. `None` where sizes are not known.
+    /// Bytes that collections met: those allocated before the first, where that is the program's
+    /// first, and from each to the next. What was allocated after the last is not among them.
+    /// `None` where sizes are not known.
     pub allocated_bytes: Option<u64>,
     /// Growth after collections of everything, where there is one.
     pub growth: Option<Growth>,
@@ -70,7 +73,8 @@ impl CollectionFacts<'_> {
         if self.span_ns == 0 { 0.0 } else { (self.pause_ns as f64 / self.span_ns as f64).min(1.0) }
     }
 
-    /// Bytes allocated per second of the time that was watched, at least; `None` where sizes are not known.
+    /// Bytes allocated per second of the time that was watched, at least; `None` where sizes are
+    /// not known.
     #[must_use]
     pub fn allocated_per_second(&self) -> Option<f64> {
         let bytes = self.allocated_bytes.filter(|_| self.span_ns > 0)?;
@@ -127,8 +131,9 @@ struct CauseSum<'a> {
     place: CodePlace<'a>,
 }
 
-/// Bytes that the collections of each process met. What a collection that is not the first here met was allocated since the one
-/// before; what the first met is left out, as it may be older than the time that is shown, unless it is the program's first.
+/// Bytes that the collections of each process met. What a collection that is not the first here met
+/// was allocated since the one before; what the first met is left out, as it may be older than the
+/// time that is shown, unless it is the program's first.
 fn allocated_bytes(rows: &[Collection<'_>]) -> Option<u64> {
     let mut met: Vec<u32> = Vec::new();
     let (mut sum, mut is_known) = (0_u64, false);

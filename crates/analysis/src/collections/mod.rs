@@ -1,12 +1,13 @@
 //! The view `gc`: garbage collections, and what they say about the program.
 //!
-//! Two sources are put together: the callbacks about suspensions and collections, and the runtime's own events. A pause goes from
-//! the moment when the runtime begins to stop the threads until they run again. It belongs to the collection that began in it;
-//! where a collection in the background and a blocking one did, to the blocking one; where none did, to the collection that goes
-//! on in the background. So the pauses of all collections are those of the program, each once.
+//! Two sources are put together: the callbacks about suspensions and collections, and the runtime's
+//! own events. A pause goes from the moment when the runtime begins to stop the threads until they
+//! run again. It belongs to the collection that began in it; where a collection in the background
+//! and a blocking one did, to the blocking one; where none did, to the collection that goes on in
+//! the background. So the pauses of all collections are those of the program, each once.
 //!
-//! Bytes allocated between two collections are what the first of them left and the second met: allocations of less than a
-//! collection show up with the next one.
+//! Bytes allocated between two collections are what the first of them left and the second met:
+//! allocations of less than a collection show up with the next one.
 
 mod facts;
 mod pauses;
@@ -31,13 +32,13 @@ pub use survivors::{SurvivorQuery, SurvivorRow, survivors};
 /// Names of the generations, in the order of the runtime's numbers.
 pub const GENERATION_NAMES: [&str; 5] = ["gen0", "gen1", "gen2", "loh", "poh"];
 
-/// Way of a collection beside the program.
+/// How a collection runs relative to the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CollectionKind {
     /// The program stands still until the end.
     #[default]
     Blocking,
-    /// The program runs beside it for the most part.
+    /// The program runs alongside it for the most part.
     Background,
     /// As blocking, while another goes on in the background.
     Foreground,
@@ -73,7 +74,8 @@ pub struct GenerationSizes {
 pub struct Collection<'a> {
     /// The process.
     pub process: &'a Process,
-    /// Number of the collection as the runtime counts them from the program's start; `None` where only callbacks told of it.
+    /// Number of the collection as the runtime counts them from the program's start; `None` where
+    /// only callbacks told of it.
     pub number: Option<u32>,
     /// The highest generation that was collected: 0, 1 or 2.
     pub generation: u32,
@@ -83,7 +85,8 @@ pub struct Collection<'a> {
     pub kind: CollectionKind,
     /// Whether it moved objects together; `None` where that is not known.
     pub compacting: Option<bool>,
-    /// Begin, nanoseconds since the start of the run: where its first pause begins, or the collection itself.
+    /// Begin, nanoseconds since the start of the run: where its first pause begins, or the
+    /// collection itself.
     pub start_ns: u64,
     /// End; `None` where it was not seen.
     pub end_ns: Option<u64>,
@@ -139,7 +142,8 @@ impl<'a> Collection<'a> {
         (!self.generations.is_empty()).then(sum)
     }
 
-    /// Functions on the stack of the thread that caused the collection, innermost first, each with the offset in its IL.
+    /// Functions on the stack of the thread that caused the collection, innermost first, each with
+    /// the offset in its IL.
     pub fn stack(&self) -> impl Iterator<Item = (FunctionRef<'a>, Option<u32>)> + use<'a> {
         let process = self.process;
         process.stacks.frames(self.stack).map(move |frame| {
@@ -158,7 +162,8 @@ impl<'a> Collection<'a> {
         CallStack::new(self.process, &self.process.stacks, self.stack).innermost_own()
     }
 
-    /// The code that caused the collection: the innermost own function on the stack, or the innermost at all.
+    /// The code that caused the collection: the innermost own function on the stack, or the
+    /// innermost at all.
     #[must_use]
     pub fn cause(&self) -> Option<FunctionRef<'a>> {
         let innermost = || self.stack().next();

@@ -1,6 +1,8 @@
-//! Pauses of the program: from the moment when the runtime begins to stop the threads until they run again.
+//! Pauses of the program: from the moment when the runtime begins to stop the threads until they
+//! run again.
 
-/// The runtime's numbers of reasons to stop the threads that have to do with collections, in callbacks.
+/// The runtime's numbers of reasons to stop the threads that have to do with collections, in
+/// callbacks.
 const OF_COLLECTIONS: [u64; 2] = [1, 7];
 
 /// A suspension that is under way.

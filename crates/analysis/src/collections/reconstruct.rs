@@ -58,7 +58,8 @@ struct Trigger {
     stack: u32,
 }
 
-/// Collections of a process, as far as the records have been read. Collections are named by their place in `rows`.
+/// Collections of a process, as far as the records have been read. Collections are named by their
+/// place in `rows`.
 pub(super) struct Reconstruction<'a> {
     process: &'a Process,
     rows: Vec<Collection<'a>>,
@@ -75,7 +76,8 @@ pub(super) struct Reconstruction<'a> {
     last_ended: Option<usize>,
     /// Collections that a thread reports sizes of.
     reporting: FxHashMap<u32, usize>,
-    /// Collections that a callback has announced and no event yet, and those that an event has and no callback.
+    /// Collections that a callback has announced and no event yet, and those that an event has and
+    /// no callback.
     by_callback: Vec<usize>,
     by_event: usize,
 }
@@ -203,13 +205,14 @@ impl<'a> Reconstruction<'a> {
         self.rows[row].number = Some(number(Tag::NUMBER));
     }
 
-    /// A collection that nobody told of before.
+    /// A collection that was not reported before.
     fn begin(&mut self, time_ns: u64, generation: u32, reason: Reason, kind: CollectionKind) -> usize {
         let row = self.rows.len();
         let suspension = self.suspension.as_ref();
         let of_suspension = suspension.map(|suspension| (suspension.thread, suspension.stack));
         let cause = match self.trigger {
-            // Where the thread that asked stops the others itself, its stack stands with the suspension.
+            // Where the thread that asked stops the others itself, its stack stands with the
+            // suspension.
             Some(Trigger { thread, stack: 0, .. }) => {
                 Some((thread, of_suspension.filter(|(own, _)| *own == thread).map_or(0, |(_, stack)| stack)))
             }
@@ -325,10 +328,11 @@ impl<'a> Reconstruction<'a> {
         row.handles = record.number(Tag::HANDLES);
     }
 
-    /// All collections, in the order in which they began. One that goes on at the end of the records has no end.
+    /// All collections, in the order in which they began. One that goes on at the end of the
+    /// records has no end.
     pub(super) fn finish(mut self) -> Vec<Collection<'a>> {
         if let Some(suspension) = self.suspension.take() {
-            // The program ended while it stood still; how long it did nobody knows.
+            // The program ended while it stood still; for how long is unknown.
             let row = suspension.blocking.or(suspension.background).and_then(|at| self.rows.get_mut(at));
             row.into_iter().for_each(|row| row.suspend_ns += suspension.suspend_ns());
         }

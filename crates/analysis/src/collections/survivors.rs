@@ -1,4 +1,5 @@
-//! The view `survivors`: objects that collections found alive, by type and by the generation that they were in.
+//! The view `survivors`: objects that collections found alive, by type and by the generation that
+//! they were in.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +42,8 @@ pub struct SurvivorRow<'a> {
     pub died_objects: Option<u64>,
 }
 
-/// Survivors of the collections that a query selects, the most bytes first, and how many rows the limit left out.
+/// Survivors of the collections that a query selects, the most bytes first, and how many rows the
+/// limit left out.
 ///
 /// # Errors
 /// When no process is meant, or `gc:survivors` was not recorded.

@@ -10,7 +10,7 @@ use super::sides::{ComparisonProblem, Sides};
 use crate::query::{Query, Sort};
 use crate::views::allocations::{AllocationRow, allocations};
 
-/// A type of which objects were allocated, on two sides.
+/// A type whose objects were allocated, on two sides.
 #[derive(Debug, Clone)]
 pub struct TypeChange {
     /// Name as C# writes it, without the numbers that compilers give.

@@ -43,7 +43,7 @@ pub struct ExceptionChange {
     pub place: Option<Thrower>,
     /// Number of exceptions.
     pub count: Change,
-    /// Number of them that nobody caught.
+    /// Number of them that were not caught.
     pub unhandled: Change,
 }
 
@@ -58,7 +58,8 @@ pub struct ExceptionChanges {
     pub verdicts: Verdicts,
 }
 
-/// A type with its thrower, and how many there were in each recording, of which nobody caught so many.
+/// A type with its thrower; for each recording how many there were, and how many of them were not
+/// caught.
 type Places = BTreeMap<(String, Option<u32>), (Option<Thrower>, Vec<(u64, u64)>)>;
 
 /// Compares exceptions by type and throwing method. Each was recorded, so numbers are exact.

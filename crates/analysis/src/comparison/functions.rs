@@ -40,12 +40,13 @@ impl PathChange<'_> {
 pub struct FunctionChanges<'a> {
     /// The metric.
     pub metric: &'static Metric,
-    /// The rows: first what changed, then what chance may have done, then what is as it was; the largest difference first
-    /// unless the query says otherwise.
+    /// The rows: first what changed, then what chance may have done, then what is as it was; the
+    /// largest difference first unless the query says otherwise.
     pub rows: Vec<PathChange<'a>>,
     /// Rows that the limit left out.
     pub left_out: usize,
-    /// Numbers of rows with an own amount on either side, those left out among them, by verdict on that.
+    /// Numbers of rows with an own amount on either side, those left out among them, by verdict on
+    /// that.
     pub verdicts: Verdicts,
     /// Everything together.
     pub total: Change,
@@ -134,7 +135,8 @@ pub(super) fn change<'a>(
     }
 }
 
-/// Order of rows: by name or module, or by the difference of own amount or total, changes beyond chance first.
+/// Order of rows: by name or module, or by the difference of own amount or total, changes beyond
+/// chance first.
 pub(super) fn compare(a: &PathChange<'_>, b: &PathChange<'_>, sort: Sort) -> Ordering {
     let by = |of: for<'r, 'p> fn(&'r PathChange<'p>) -> &'r Change| by_size(of(a), of(b));
     let order = match sort {

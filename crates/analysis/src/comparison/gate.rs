@@ -1,4 +1,5 @@
-//! Gates: limits that a metric of some functions must not exceed, as a text such as `Shop.*:calls>+5%`.
+//! Gates: limits that a metric of some functions must not exceed, as a text such as
+//! `Shop.*:calls>+5%`.
 
 use std::fmt;
 

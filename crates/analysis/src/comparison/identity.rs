@@ -1,9 +1,10 @@
 //! Identity of functions and types across builds: by module, name and signature.
 //!
-//! Compilers number what has no name of its own, and the numbers of one build are not those of the next: the number of a
-//! method among those of its type, of a closure's class, of a type without a name. Those numbers are left out. State
-//! machines are their source method already; lambdas are told from others of their method by their place among these, which
-//! does not change with anything outside of the method.
+//! Compilers number what has no name of its own, and the numbers of one build are not those of the
+//! next: the number of a method among those of its type, of a closure's class, of a type without a
+//! name. Those numbers are left out. State machines are their source method already; lambdas are
+//! told from others of their method by their place among these, which does not change with anything
+//! outside of the method.
 
 use rustc_hash::FxHashMap;
 

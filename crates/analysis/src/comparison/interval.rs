@@ -2,8 +2,8 @@
 
 use crate::sampling::count_bounds;
 
-/// Quantiles of Student's distribution that hold 95 %, for two to five recordings. With six the interval of the median
-/// needs no assumption about how runs differ.
+/// Quantiles of Student's distribution that hold 95 %, for two to five recordings. With six the
+/// interval of the median needs no assumption about how runs differ.
 const STUDENT: [f64; 4] = [12.706, 4.303, 3.182, 2.776];
 
 /// An amount of one recording, and the bounds between which the truth lies in 95 of 100 cases.
@@ -13,12 +13,12 @@ pub struct IntervalEstimate {
     pub amount: f64,
     /// Amount there was at least.
     pub low: f64,
-    /// Amount there was at most; infinite where nobody can say.
+    /// Amount there was at most; infinite where that is unknown.
     pub high: f64,
 }
 
 impl IntervalEstimate {
-    /// An amount of which each event was recorded.
+    /// An amount whose events were all recorded.
     #[must_use]
     pub fn exact(amount: f64) -> Self {
         Self { amount, low: amount, high: amount }
@@ -46,7 +46,7 @@ pub struct Level {
     pub median: f64,
     /// Least value that the median of all possible runs may have.
     pub low: f64,
-    /// Greatest value that it may have; infinite where nobody can say.
+    /// Greatest value that it may have; infinite where that is unknown.
     pub high: f64,
 }
 
@@ -101,7 +101,8 @@ fn spread(sorted: &[f64], mean: f64) -> (f64, f64) {
     }
 }
 
-/// Place from either end of so many sorted values between which the median lies in at least 95 of 100 cases.
+/// Place from either end of so many sorted values between which the median lies in at least 95 of
+/// 100 cases.
 fn rank(number: usize) -> usize {
     // Exact while powers of two have room, by the normal distribution beyond.
     if number > 1_000 {
@@ -193,7 +194,8 @@ impl Change {
         Self { before: old, after: new, difference: new.median - old.median, low, high, verdict }
     }
 
-    /// Growth as a part of the amount before: 0.05 for a twentieth more; `None` where there was nothing.
+    /// Growth as a part of the amount before: 0.05 for a twentieth more; `None` where there was
+    /// nothing.
     #[must_use]
     pub fn growth(&self) -> Option<f64> {
         (self.before.median > 0.0).then(|| self.difference / self.before.median)
@@ -206,8 +208,9 @@ impl Change {
     }
 }
 
-/// The interval of 95 % of `after - times * before`, from those of the two: errors of either side are independent of those
-/// of the other, and are added as squares, side by side (Newcombe's hybrid, also known as MOVER).
+/// The interval of 95 % of `after - times * before`, from those of the two: errors of either side
+/// are independent of those of the other, and are added as squares, side by side (Newcombe's
+/// hybrid, also known as MOVER).
 pub(super) fn excess(before: &Level, after: &Level, times: f64) -> (f64, f64) {
     let middle = after.median - times * before.median;
     let root = |one: f64, other: f64| one.hypot(times * other);
@@ -281,7 +284,8 @@ mod tests {
     fn six_runs_have_the_interval_of_the_median_by_order() {
         let runs = |number: u32| exact(&(1..=number).map(f64::from).collect::<Vec<_>>());
         let bounds = |number| (Level::from_runs(&runs(number)).low, Level::from_runs(&runs(number)).high);
-        // From the table of the sign test: the outermost of 6, the second of 9, the sixth of 20 and the 40th of 100.
+        // From the table of the sign test: the outermost of 6, the second of 9, the sixth of 20 and
+        // the 40th of 100.
         assert_eq!(bounds(6), (1.0, 6.0));
         assert_eq!(bounds(9), (2.0, 8.0));
         assert_eq!(bounds(20), (6.0, 15.0));

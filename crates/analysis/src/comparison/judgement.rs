@@ -49,7 +49,8 @@ pub struct Judgement {
 /// Judges a gate.
 ///
 /// # Errors
-/// When its pattern matches no function of any recording, a recording does not have its metric, or calls were not all counted.
+/// When its pattern matches no function of any recording, a recording does not have its metric, or
+/// calls were not all counted.
 pub fn judge(sides: &Sides<'_>, query: &Query, gate: &Gate) -> Result<Judgement, ComparisonProblem> {
     let query = Query { metric: Some(gate.metric), functions: vec![gate.pattern.clone()], ..query.clone() };
     let query = sides.resolved(&query)?;
@@ -109,7 +110,8 @@ fn own(recording: &Recording, query: &Query, metric: &'static Metric) -> Result<
     Ok(all)
 }
 
-/// Totals of the outermost functions that the query wants: each event counts once, however many of them are on its stack.
+/// Totals of the outermost functions that the query wants: each event counts once, however many of
+/// them are on its stack.
 fn outermost(recording: &Recording, query: &Query, metric: &'static Metric) -> Result<Sum, QueryProblem> {
     let forest = Forest::open(recording, &plain(query, metric))?;
     let mut all = Sum::default();

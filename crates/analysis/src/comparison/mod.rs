@@ -1,10 +1,13 @@
-//! Two recordings, or two sets of recordings, side by side: what changed, and what chance may have done.
+//! Two recordings, or two sets of recordings, side by side: what changed, and what chance may have
+//! done.
 //!
-//! Every amount is a [`IntervalEstimate`]: exact where each event was recorded, between the bounds of sampling elsewhere. A set of
-//! recordings gives a [`Level`]: the median with its interval of 95 %, in which the differences between runs are. A
-//! [`Change`] is called one where the interval of the difference leaves zero out.
+//! Every amount is a [`IntervalEstimate`]: exact where each event was recorded, between the bounds
+//! of sampling elsewhere. A set of recordings gives a [`Level`]: the median with its interval of 95
+//! %, in which the differences between runs are. A [`Change`] is called one where the interval of
+//! the difference leaves zero out.
 //!
-//! Functions are one function on both sides by module, name and signature; see `identity` for those that compilers number.
+//! Functions are one function on both sides by module, name and signature; see `identity` for those
+//! that compilers number.
 
 mod allocations;
 mod exceptions;

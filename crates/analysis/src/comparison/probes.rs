@@ -31,7 +31,8 @@ pub struct ProbeChange {
     pub total_ns: Change,
     /// Time of a call on average, nanoseconds; 0 where none ended.
     pub mean_ns: Change,
-    /// Times within which so many of a hundred calls ended, in the order of [`ProbeChange::PERCENTS`], nanoseconds; 0 where none did.
+    /// Times within which so many of a hundred calls ended, in the order of
+    /// [`ProbeChange::PERCENTS`], nanoseconds; 0 where none did.
     pub percentiles_ns: [Change; 3],
 }
 
@@ -42,7 +43,8 @@ pub struct ProbeChanges {
     pub rows: Vec<ProbeChange>,
     /// Rows that the limit left out.
     pub left_out: usize,
-    /// Numbers of rows, those left out among them, by verdict on their time, of lines on how often they were reached.
+    /// Numbers of rows, those left out among them, by verdict on their time, of lines on how often
+    /// they were reached.
     pub verdicts: Verdicts,
 }
 
@@ -79,14 +81,16 @@ impl ProbeChange {
     }
 }
 
-/// Key of a row on both sides: names without the numbers that compilers give, code of a method without its line.
+/// Key of a row on both sides: names without the numbers that compilers give, code of a method
+/// without its line.
 fn identity(row: &ProbeRow) -> Key {
     let (plain, marker) = split_marker(&row.signature);
     let code = marker.map_or_else(String::new, |marker| format!(" ({})", unnumbered_marker(marker)));
     (unnumbered(&row.name), unnumbered(plain) + &code, row.module.clone(), row.place.clone())
 }
 
-/// Compares probed methods and lines. Each call was counted, so numbers are what each run had; lambdas of one method are one row.
+/// Compares probed methods and lines. Each call was counted, so numbers are what each run had;
+/// lambdas of one method are one row.
 ///
 /// # Errors
 /// When a recording has no probes, or nothing that is meant.

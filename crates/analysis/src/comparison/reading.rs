@@ -55,8 +55,9 @@ enum Exactness {
     Exact,
     /// Samples stand for so much each, where there are none.
     Samples { step: f64 },
-    /// Times of `calls`: own ones have bounds of their own, totals those of the clock's step and of the hooks' cost, which is
-    /// taken to be spread evenly: these parts of a time were taken out of it, or may have to be.
+    /// Times of `calls`: own ones have bounds of their own, totals those of the clock's step and of
+    /// the hooks' cost, which is taken to be spread evenly: these parts of a time were taken out of
+    /// it, or may have to be.
     Times { step: f64, taken: [f64; 3] },
 }
 

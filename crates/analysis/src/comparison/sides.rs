@@ -71,10 +71,12 @@ impl<'a> Sides<'a> {
         before.chain(self.after.iter().map(|one| (Side::After, one)))
     }
 
-    /// The metric that both sides have: the one that the query asks for, or else the first that views prefer.
+    /// The metric that both sides have: the one that the query asks for, or else the first that
+    /// views prefer.
     ///
     /// # Errors
-    /// When a recording does not have it, no metric was recorded in all, or different instruments recorded it.
+    /// When a recording does not have it, no metric was recorded in all, or different instruments
+    /// recorded it.
     pub fn metric(&self, query: &Query) -> Result<&'static Metric, ComparisonProblem> {
         let is_in_all = |metric: &&'static Metric| self.each().all(|(_, one)| metric.is_in(one.recording));
         let wanted = |metric: &&'static Metric| query.metric.is_none_or(|asked| asked.name == metric.name);

@@ -121,7 +121,8 @@ impl<'a> Growing<'a> {
 /// Paths that a walk leaves out, with everything below them.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Shown {
-    /// Share of the whole, 0 to 1, that a path must have on either side; where rows have no totals, all are shown.
+    /// Share of the whole, 0 to 1, that a path must have on either side; where rows have no totals,
+    /// all are shown.
     pub min_share: f64,
     /// Only paths that differ themselves, or lead to some that do.
     pub different: bool,

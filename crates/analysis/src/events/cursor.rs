@@ -44,8 +44,8 @@ impl<'a> Cursor<'a> {
         (self.chunk, self.place, self.bytes) = (self.chunk + 1, RecordPlace::default(), None);
     }
 
-    /// The current record and those behind it in its chunk; `None` at the end of the thread's records. Goes on to the next
-    /// chunk where one has no more records.
+    /// The current record and those behind it in its chunk; `None` at the end of the thread's
+    /// records. Goes on to the next chunk where one has no more records.
     pub(crate) fn records(&mut self) -> Option<Records<'_>> {
         loop {
             let place = self.place;
@@ -87,8 +87,9 @@ pub(crate) trait Stream {
     fn unload(&mut self);
 }
 
-/// Lets each stream make its steps when it is its turn; at the same moment the first of `streams` goes first. Stops when
-/// `step`, which is given the stream that has its turn and must make a step of it, says no.
+/// Lets each stream make its steps when it is its turn; at the same moment the first of `streams`
+/// goes first. Stops when `step`, which is given the stream that has its turn and must make a step
+/// of it, says no.
 pub(crate) fn in_turns<S: Stream>(streams: &mut [S], mut step: impl FnMut(&mut S) -> bool) {
     let mut turns = BinaryHeap::new();
     for (at, stream) in streams.iter_mut().enumerate() {

@@ -1,12 +1,12 @@
 //! The view `events`: callbacks of the runtime, thread by thread or by time.
 //!
-//! Depth and duration come from pairs: an event that ends something closes the innermost open one of
-//! its kind on its thread, and whatever was left open above it. Collections may begin and end on
+//! Depth and duration come from pairs: an event that ends something closes the innermost open one
+//! of its kind on its thread, and whatever was left open above it. Collections may begin and end on
 //! different threads; what finds no partner on its own thread is paired across the process.
 
 //!
-//! A recording may hold more events than memory: a first pass over all records takes the names and the pairs that lie far
-//! apart, a second makes the rows one by one, of what the filters want.
+//! A recording may hold more events than memory: a first pass over all records takes the names and
+//! the pairs that lie far apart, a second makes the rows one by one, of what the filters want.
 
 mod cursor;
 mod names;
@@ -31,12 +31,13 @@ pub use names::EventNames;
 /// Selection and order of events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventQuery {
-    /// The filters that all views share. `functions` and `modules` keep events about functions that match.
+    /// The filters that all views share. `functions` and `modules` keep events about functions that
+    /// match.
     pub query: Query,
     /// Only these groups; none means all.
     pub groups: Vec<Group>,
-    /// Only events with a name that matches one of these, their own or that of what they are about; none
-    /// means all.
+    /// Only events with a name that matches one of these, their own or that of what they are about;
+    /// none means all.
     pub names: Vec<Glob>,
     /// All threads together by time, rather than one after another.
     pub interleave: bool,
@@ -121,7 +122,8 @@ impl EventRow<'_> {
         })
     }
 
-    /// Further numbers of the event: counts, sizes, addresses; `found` and `critical` are 1 for yes and 0 for no.
+    /// Further numbers of the event: counts, sizes, addresses; `found` and `critical` are 1 for yes
+    /// and 0 for no.
     pub fn details(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let kind = self.kind();
         self.record.record().fields().filter_map(move |field| match field.value {
@@ -201,7 +203,8 @@ impl<'a> EventLog<'a> {
         Ok(Self { arenas, query: query.clone() })
     }
 
-    /// Visits the rows, thread by thread or by time; gives how many the limit left out. Stops at the first error of `visit`.
+    /// Visits the rows, thread by thread or by time; gives how many the limit left out. Stops at
+    /// the first error of `visit`.
     ///
     /// # Errors
     /// Errors of `visit`.
@@ -214,7 +217,8 @@ impl<'a> EventLog<'a> {
         outcome.map(|()| limit.left_out())
     }
 
-    /// All rows at once, and how many the limit left out: for recordings that are known to be small.
+    /// All rows at once, and how many the limit left out: for recordings that are known to be
+    /// small.
     #[must_use]
     pub fn rows(&self) -> (Vec<EventRow<'_>>, LeftOut) {
         let (mut rows, mut limit) = (Vec::new(), Limit::new(self.query.query.limit));

@@ -1,7 +1,7 @@
 //! Pairs of events: the end that belongs to each start.
 //!
-//! What was begun and never ended stands alone: the runtime leaves out the end of an unwind that reached its catcher, and
-//! that of a block which another exception left.
+//! What was begun and never ended stands alone: the runtime leaves out the end of an unwind that
+//! reached its catcher, and that of a block which another exception left.
 
 use std::collections::BTreeMap;
 
@@ -32,8 +32,8 @@ pub(super) enum Part {
     },
 }
 
-/// Pairs the events of one thread: an end belongs to the innermost open start of its kind, and closes whatever was left
-/// open within.
+/// Pairs the events of one thread: an end belongs to the innermost open start of its kind, and
+/// closes whatever was left open within.
 #[derive(Debug)]
 pub(super) struct Pairing {
     open: Vec<Open>,
@@ -93,7 +93,7 @@ pub(super) fn may_cross(kind: Kind) -> bool {
     matches!(kind, Kind::GARBAGE_COLLECTION_STARTED | Kind::RUNTIME_SUSPEND_STARTED | Kind::RUNTIME_RESUME_STARTED)
 }
 
-/// An event on any thread of a process: of which one, and which of its events.
+/// An event on any thread of a process: which thread, and which of its events.
 pub(super) type Anywhere = (usize, u64);
 
 /// Events whose partner is not on their thread.
@@ -118,7 +118,8 @@ impl Crossing {
         }
     }
 
-    /// Each end, in the order of time, gets the latest start of its kind before it: start, end and what is between them.
+    /// Each end, in the order of time, gets the latest start of its kind before it: start, end and
+    /// what is between them.
     pub(super) fn pairs(mut self) -> Vec<(Anywhere, Anywhere, u64)> {
         self.starts.sort_by_key(|&(time_ns, ..)| time_ns);
         self.ends.sort_by_key(|&(time_ns, ..)| time_ns);

@@ -1,6 +1,7 @@
 //! Events of one thread with their depth and duration, made while its records are walked.
 //!
-//! Only pairs nest. Pairs within a chunk are found when the chunk is begun; of others the [survey](super::survey) knows.
+//! Only pairs nest. Pairs within a chunk are found when the chunk is begun; of others the
+//! [survey](super::survey) knows.
 
 use std::vec;
 
@@ -98,7 +99,8 @@ impl<'l, 'a> EventStream<'l, 'a> {
         row
     }
 
-    /// Goes on to the next record that is an event, and finds the pairs of the chunk where it begins one.
+    /// Goes on to the next record that is an event, and finds the pairs of the chunk where it
+    /// begins one.
     fn settle(&mut self) -> Option<u64> {
         loop {
             let record = self.cursor.record()?;

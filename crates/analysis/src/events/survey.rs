@@ -1,5 +1,5 @@
-//! Survey of all records of a process before its first row is shown: names, and events that belong together though they
-//! lie far apart.
+//! Survey of all records of a process before its first row is shown: names, and events that belong
+//! together though they lie far apart.
 
 use clrscope_recording::events::{Kind, OwnedRecord, Record, Records, Tag};
 use clrscope_recording::model::{EventArena, EventChunk, Process, Thread};
@@ -59,9 +59,9 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// Whether `next` shows that the search that `search` began came to nothing. The runtime ends a search for precompiled
-/// code only where it takes the code; where it finds code that does not fit this process or processor, it goes on to
-/// compile the method without a word.
+/// Whether `next` shows that the search that `search` began came to nothing. The runtime ends a
+/// search for precompiled code only where it takes the code; where it finds code that does not fit
+/// this process or processor, it goes on to compile the method without a word.
 pub(super) fn is_rejected(search: &Record<'_>, next: &Record<'_>) -> bool {
     search.kind == Kind::JIT_CACHED_FUNCTION_SEARCH_STARTED
         && next.kind == Kind::JIT_COMPILATION_STARTED

@@ -1,8 +1,8 @@
 //! The metric `exceptions`: how many were thrown, by the stack at the throw.
 //!
-//! A throw counts for the function that threw, as in the view `exceptions`: the runtime's own code that
-//! throws for others is left out of its path. An object counts once, at its first throw: where it is thrown
-//! again, by `throw;` or by an `await` that hands it on, it counts beside that as rethrown.
+//! A throw counts for the function that threw, as in the view `exceptions`: the runtime's own code
+//! that throws for others is left out of its path. An object counts once, at its first throw: where
+//! it is thrown again, by `throw;` or by an `await` that hands it on, it also counts as rethrown.
 
 use clrscope_recording::events::{Kind, Record, Records};
 use clrscope_recording::layout::instrument;
@@ -47,7 +47,8 @@ fn read(process: &Process, arena: &EventArena) -> StackEvents {
     StackEvents { table: process.stacks.clone(), events }
 }
 
-/// The stack of the function that threw: without the runtime's machinery on top, unless there is nothing else.
+/// The stack of the function that threw: without the runtime's machinery on top, unless there is
+/// nothing else.
 fn thrower(process: &Process, table: &Stacks, stack: u32) -> u32 {
     let is_machinery = |stack: u32| match table.frames(stack).next() {
         Some(StackFrame::Method { function, .. }) => {

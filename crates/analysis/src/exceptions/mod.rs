@@ -1,8 +1,10 @@
-//! The view `exceptions`: each exception in detail, and exceptions added up by type and throwing method.
+//! The view `exceptions`: each exception in detail, and exceptions added up by type and throwing
+//! method.
 //!
-//! What can't be known: the stack is the runtime's own walk, which shows a function whose catch or finally
-//! block runs once, at the place in its `try` block that it was left from. The agent says whether an
-//! object was thrown before; which throw that was is known where the object still lay at the same address.
+//! What can't be known: the stack is the runtime's own walk, which shows a function whose catch or
+//! finally block runs once, at the place in its `try` block that it was left from. The agent says
+//! whether an object was thrown before; which throw that was is known where the object still lay at
+//! the same address.
 
 mod metric;
 mod reconstruct;
@@ -32,8 +34,8 @@ pub use stack::CallStack;
 /// Selection of exceptions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExceptionQuery {
-    /// The filters that all views share. `functions` and `modules` keep what has such a function on the
-    /// stack at the throw, or as its catcher.
+    /// The filters that all views share. `functions` and `modules` keep what has such a function on
+    /// the stack at the throw, or as its catcher.
     pub query: Query,
     /// Only types that match one of these; none means all.
     pub types: Vec<Glob>,
@@ -108,14 +110,15 @@ pub struct Exception<'a> {
     pub catcher: Option<FunctionRef<'a>>,
     /// The runtime itself caught it, or threw it away because it came out of a filter.
     pub caught_by_runtime: bool,
-    /// Nobody caught it, and the program ended.
+    /// It was not caught, and the program ended.
     pub unhandled: bool,
     /// The object had been thrown before.
     pub rethrown: bool,
-    /// Number of the throw before of the same object, where that was seen and the object still lay at
-    /// the same address.
+    /// Number of the throw before of the same object, where that was seen and the object still lay
+    /// at the same address.
     pub rethrow_of: Option<u32>,
-    /// Another exception left a block of this one's second pass and took its place: that one's number.
+    /// Another exception left a block of this one's second pass and took its place: that one's
+    /// number.
     pub replaced_by: Option<u32>,
     /// The exception within.
     pub inner: Option<Inner<'a>>,
@@ -142,7 +145,7 @@ pub struct ExceptionGroup<'a> {
     pub catcher: Option<FunctionRef<'a>>,
     /// Number of throws.
     pub count: u64,
-    /// Number of them that nobody caught.
+    /// Number of them that were not caught.
     pub unhandled: u64,
     /// Number of them that the runtime caught.
     pub caught_by_runtime: u64,
@@ -158,8 +161,8 @@ pub struct ExceptionGroup<'a> {
     pub last_ns: u64,
 }
 
-/// The exceptions of the processes and threads that a query selects. They are put together while their records are walked:
-/// a recording may hold more than memory.
+/// The exceptions of the processes and threads that a query selects. They are put together while
+/// their records are walked: a recording may hold more than memory.
 #[derive(Debug)]
 pub struct ExceptionLog<'a> {
     arenas: Vec<Arena<'a>>,
@@ -250,7 +253,8 @@ impl<'a> ExceptionLog<'a> {
         Ok(Self { arenas, query: query.clone() })
     }
 
-    /// Visits the throws in the order of time; gives how many the limit left out. Stops at the first error of `visit`.
+    /// Visits the throws in the order of time; gives how many the limit left out. Stops at the
+    /// first error of `visit`.
     ///
     /// # Errors
     /// Errors of `visit`.
@@ -265,7 +269,8 @@ impl<'a> ExceptionLog<'a> {
         outcome.map(|()| limit.left_out())
     }
 
-    /// All throws at once, and how many the limit left out: for recordings that are known to be small.
+    /// All throws at once, and how many the limit left out: for recordings that are known to be
+    /// small.
     #[must_use]
     pub fn rows(&self) -> (Vec<Exception<'_>>, LeftOut) {
         let (mut rows, mut limit) = (Vec::new(), Limit::new(self.query.query.limit));
@@ -278,8 +283,9 @@ impl<'a> ExceptionLog<'a> {
         (rows, limit.left_out())
     }
 
-    /// Throws by type and throwing method, the most frequent first unless the query says `inclusive` (the time to the
-    /// catch), `name` (the type) or `module` (the thrower's); and how many the limit left out.
+    /// Throws by type and throwing method, the most frequent first unless the query says
+    /// `inclusive` (the time to the catch), `name` (the type) or `module` (the thrower's); and how
+    /// many the limit left out.
     #[must_use]
     pub fn groups(&self) -> (Vec<ExceptionGroup<'_>>, usize) {
         let mut places = BTreeMap::new();
@@ -327,7 +333,8 @@ fn wants(query: &ExceptionQuery, exception: &Exception<'_>) -> bool {
     here_and_now && of_type && of_function
 }
 
-/// Process, type, and module and signature of the thrower, of the innermost own function and of the catcher.
+/// Process, type, and module and signature of the thrower, of the innermost own function and of the
+/// catcher.
 type Key<'a> = (u32, &'a str, [Option<(&'a str, &'a str)>; 3]);
 
 /// Adds a throw to its group.
@@ -362,8 +369,9 @@ fn add<'a>(places: &mut BTreeMap<Key<'a>, ExceptionGroup<'a>>, exception: &Excep
     group.last_ns = exception.time_ns;
 }
 
-/// Puts groups in the order that a query asks for: the most frequent first, the longest way from throw to catch first, by
-/// type, or by the thrower's module. The sort is stable: what is equal stays in the order of process, type and thrower.
+/// Puts groups in the order that a query asks for: the most frequent first, the longest way from
+/// throw to catch first, by type, or by the thrower's module. The sort is stable: what is equal
+/// stays in the order of process, type and thrower.
 fn order(groups: &mut [ExceptionGroup<'_>], sort: Sort) {
     match sort {
         Sort::Inclusive => groups.sort_by_key(|group| std::cmp::Reverse(group.throw_to_catch_ns)),

@@ -1,10 +1,11 @@
 //! From the callbacks of a thread to the course of its exceptions.
 //!
-//! Exceptions nest: while a filter, a finally or a catch block runs, others may be thrown. So each thread
-//! has a stack of exceptions under way, and a callback is about the topmost, or about the topmost whose
-//! block it ends. The runtime does not report everything: there is no callback when an exception leaves a block
-//! for good, when the runtime itself catches, or at the end of a program that nobody saved. And up to .NET 9 it
-//! reports a function twice when one of its blocks is on the stack. All that is made up for here.
+//! Exceptions nest: while a filter, a finally or a catch block runs, others may be thrown. So each
+//! thread has a stack of exceptions under way, and a callback is about the topmost, or about the
+//! topmost whose block it ends. The runtime does not report everything: there is no callback when
+//! an exception leaves a block for good, when the runtime itself catches, or at the end of a
+//! program that no handler saved. And up to .NET 9 it reports a function twice when one of its
+//! blocks is on the stack. All that is made up for here.
 
 use clrscope_recording::events::{EntityRef, Kind, OwnedRecord, Record, Tag};
 use clrscope_recording::model::Thread;
@@ -116,7 +117,8 @@ impl<'a> OnThread<'a> {
     }
 
     fn thrown(&mut self, timeline: &mut Timeline<'a>, record: &Record<'_>) {
-        // With no block running nothing of the program's runs, so the last one is over: the runtime has it.
+        // With no block running nothing of the program's runs, so the last one is over: the runtime
+        // has it.
         while self.under_way.last().is_some_and(|top| top.block.is_none()) {
             self.given_up(timeline);
         }
@@ -177,7 +179,8 @@ impl<'a> OnThread<'a> {
         timeline.lies_at(self.process, address, at);
     }
 
-    /// Whether the runtime reports `function` a second time because one of its blocks is on the stack.
+    /// Whether the runtime reports `function` a second time because one of its blocks is on the
+    /// stack.
     fn is_twice(&self, list: &[FunctionRef<'a>], function: EntityRef) -> bool {
         let last = list.last().is_some_and(|last| std::ptr::eq(last.function, self.function(function).function));
         let outer = self.under_way.iter().rev().skip(1);
@@ -231,8 +234,9 @@ impl<'a> OnThread<'a> {
         self.replace(timeline, exception, function.index, top.catcher == Some(function.index));
     }
 
-    /// A block of `function` ran for an outer exception, and its frame goes: that exception is over. Where
-    /// the function catches, its frame stays and only a finally block can have been left.
+    /// A block of `function` ran for an outer exception, and its frame goes: that exception is
+    /// over. Where the function catches, its frame stays and only a finally block can have been
+    /// left.
     fn replace(&mut self, timeline: &mut Timeline<'a>, by: usize, function: u32, catches: bool) {
         let left = |outer: &UnderWay| {
             outer.exception != by
@@ -279,8 +283,9 @@ impl<'a> OnThread<'a> {
         exception.unwound.pop_if(|last| std::ptr::eq(last.function, catcher.function));
     }
 
-    /// A catch block ends, and it is known whether its clause has a filter. Where one ran last in the function that catches, that
-    /// is its answer: another clause of the function may have caught what it refused.
+    /// A catch block ends, and it is known whether its clause has a filter. Where one ran last in
+    /// the function that catches, that is its answer: another clause of the function may have
+    /// caught what it refused.
     fn clause_known(&self, timeline: &mut Timeline<'a>, record: &Record<'_>) {
         let Some(has_filter) = record.number(Tag::HAS_FILTER) else { return };
         let is_caught = |outer: &&UnderWay| matches!(outer.block, Some((Block::Catch, _)));
@@ -324,7 +329,7 @@ impl<'a> OnThread<'a> {
             let exception = &mut timeline[over.exception];
             let open =
                 exception.throw_to_catch_ns.is_none() && exception.replaced_by.is_none() && exception.catcher.is_none();
-            // The last one of a thread in a program that did not end in order: nobody saved it.
+            // The last one of a thread in a program that did not end in order: no handler saved it.
             exception.unhandled = open && !self.of.process.complete;
             exception.caught_by_runtime |= open && self.of.process.complete && !exception.unwound.is_empty();
             timeline.is_over(over.exception);

@@ -1,4 +1,4 @@
-//! The stack of a throw, read from the table of stacks when somebody looks.
+//! The stack of a throw, read from the table of stacks on demand.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,8 @@ use super::{Arguments, Frame};
 use crate::code_place::{CodePlace, PlacedFrame};
 use crate::function::FunctionRef;
 
-/// A call stack of one process. Holds no frames: they are looked up in the [stack table](Process::stacks) as they are asked for.
+/// A call stack of one process. Holds no frames: they are looked up in the [stack
+/// table](Process::stacks) as they are asked for.
 #[derive(Debug, Clone)]
 pub struct CallStack<'a> {
     process: &'a Process,
@@ -56,8 +57,8 @@ impl<'a> CallStack<'a> {
         self.frames().next()
     }
 
-    /// Returns the innermost function of the program's own, with the place in its code; `None` where
-    /// there is none.
+    /// Returns the innermost function of the program's own, with the place in its code; `None`
+    /// where there is none.
     pub(crate) fn innermost_own(&self) -> Option<(FunctionRef<'a>, CodePlace<'a>)> {
         self.frames().find(Frame::is_own).map(|frame| (frame.function, frame.place))
     }

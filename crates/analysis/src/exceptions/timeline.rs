@@ -7,10 +7,11 @@ use rustc_hash::FxHashMap;
 
 use super::Exception;
 
-/// Exceptions that may wait for the first of them to be over: a handler may run as long as the program, and throw. Of more
-/// the first is taken as it is.
+/// Exceptions that may wait for the first of them to be over: a handler may run as long as the
+/// program, and throw. Of more the first is taken as it is.
 const MOST_WAITING: usize = 8_192;
-/// Addresses of objects that were thrown, of which the last throw is remembered; of more all are forgotten.
+/// Addresses of thrown objects whose last throw is remembered; when there are more, all are
+/// forgotten.
 const MOST_ADDRESSES: usize = 1 << 18;
 
 /// The last throw of an object.
@@ -20,7 +21,8 @@ pub(super) struct Throw<'a> {
     pub(super) type_name: &'a str,
 }
 
-/// The exceptions, as far as the records have been read. They are named by their place in the order of time, from 0.
+/// The exceptions, as far as the records have been read. They are named by their place in the order
+/// of time, from 0.
 #[derive(Debug, Default)]
 pub(super) struct Timeline<'a> {
     /// Exceptions that have not been handed over, and whether each is over.

@@ -13,7 +13,8 @@ pub(super) enum EventKind {
     Block,
     FilterEnter,
     FilterLeave,
-    /// The values are the result of the `async` method whose code runs in the activation with this stack pointer.
+    /// The values are the result of the `async` method whose code runs in the activation with this
+    /// stack pointer.
     Result,
 }
 

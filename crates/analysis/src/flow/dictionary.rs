@@ -20,7 +20,7 @@ struct ClassTypes {
     fields: Vec<String>,
     /// Types of the fields.
     types: Vec<String>,
-    /// Bytes of an object; 0 where nobody knows.
+    /// Bytes of an object; 0 where unknown.
     size: u32,
     constants: Vec<(String, u64)>,
 }

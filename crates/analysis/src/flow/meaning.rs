@@ -1,8 +1,9 @@
-//! Values in the form that people know: a date and not its 62 bits of ticks, a list's elements and not the array it
-//! grows in.
+//! Values in the form that people know: a date and not its 62 bits of ticks, a list's elements and
+//! not the array it grows in.
 //!
-//! Recordings hold fields as they are. Here they are understood by the names that the framework gives them; where a field
-//! is missing, hidden or of another kind than expected, there is no such form, and the fields are shown.
+//! Recordings hold fields as they are. Here they are understood by the names that the framework
+//! gives them; where a field is missing, hidden or of another kind than expected, there is no such
+//! form, and the fields are shown.
 
 use super::values::{Field, Value};
 
@@ -14,14 +15,14 @@ const TICKS_PER_DAY: u64 = 86_400 * TICKS_PER_SECOND;
 pub struct Elements<'v, 'a> {
     /// Elements it has.
     pub count: u64,
-    /// The first of them that were kept, in the order in which the collection gives them, each with its key where there
-    /// is one.
+    /// The first of them that were kept, in the order in which the collection gives them, each with
+    /// its key where there is one.
     pub items: Vec<(Option<&'v Value<'a>>, &'v Value<'a>)>,
 }
 
 impl<'a> Value<'a> {
-    /// Text that people know the value by, where its fields are not it: of numbers that are structures, dates, times,
-    /// `Guid`, `Version`, `Uri`, types.
+    /// Text that people know the value by, where its fields are not it: of numbers that are
+    /// structures, dates, times, `Guid`, `Version`, `Uri`, types.
     #[must_use]
     pub fn text(&self) -> Option<String> {
         match self {
@@ -37,7 +38,8 @@ impl<'a> Value<'a> {
     #[must_use]
     pub fn method(&self) -> Option<&'a str> {
         let Self::Object { fields, .. } = self else { return None };
-        // The first is that of delegates which take no object along: the second is code then that moves the arguments.
+        // The first is that of delegates which take no object along: the second is code then that
+        // moves the arguments.
         ["_methodPtrAux", "_methodPtr"].into_iter().find_map(|name| match Fields(fields).get(name)? {
             Self::Method { name, .. } => Some(*name),
             _ => None,
@@ -108,8 +110,8 @@ impl<'v, 'a> Fields<'v, 'a> {
     }
 }
 
-/// Elements of a sequence of `size` that begins at `head` of an array, and goes on at the array's begin; or of one that
-/// grows at its end and gives the last first.
+/// Elements of a sequence of `size` that begins at `head` of an array, and goes on at the array's
+/// begin; or of one that grows at its end and gives the last first.
 fn sequence<'v, 'a>(
     (capacity, items): (u64, &'v [Value<'a>]),
     head: u64,

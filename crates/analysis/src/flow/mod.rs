@@ -1,6 +1,7 @@
 //! The view `flow`: every call with its begin and its end, thread after thread.
 //!
-//! Rows are made while the events are walked, one at a time: a recording may hold a hundred million.
+//! Rows are made while the events are walked, one at a time: a recording may hold a hundred
+//! million.
 
 mod decode;
 pub(crate) mod dictionary;
@@ -51,14 +52,15 @@ impl FlowKind {
 pub struct FlowRow<'a> {
     /// Kind of the row.
     pub kind: FlowKind,
-    /// A leave that no return instruction made: an exception ended the call, at this time at the latest.
+    /// A leave that no return instruction made: an exception ended the call, at this time at the
+    /// latest.
     pub unwound: bool,
     /// The function.
     pub function: FunctionRef<'a>,
     /// A number for the function, the same throughout its process.
     pub id: u32,
-    /// Number of this call among the function's calls on this thread, from 1; 0 for the end of a call whose begin was
-    /// not recorded.
+    /// Number of this call among the function's calls on this thread, from 1; 0 for the end of a
+    /// call whose begin was not recorded.
     pub call_count: u64,
     /// The thread.
     pub thread: &'a Thread,
@@ -66,7 +68,8 @@ pub struct FlowRow<'a> {
     pub time_ns: u64,
     /// The time stamp that was recorded: the same whenever the recording is opened.
     pub ticks: u64,
-    /// Duration of a call that ends here, callees included; nothing for begins, and where the begin was not recorded.
+    /// Duration of a call that ends here, callees included; nothing for begins, and where the begin
+    /// was not recorded.
     pub duration_ns: Option<u64>,
     /// Depth in calls, from 0; where older events were overwritten, from the outermost call known.
     pub depth: u32,
@@ -137,15 +140,17 @@ impl<'a> FlowLog<'a> {
         Ok(Self { selected, query: query.clone(), max_depth, reads_on: false })
     }
 
-    /// The log, read to its end whatever the query's limit: the calls by function are those of the whole.
+    /// The log, read to its end whatever the query's limit: the calls by function are those of the
+    /// whole.
     #[must_use]
     pub fn reading_on(self) -> Self {
         Self { reads_on: true, ..self }
     }
 
-    /// Visits every row: process after process, thread after thread, in the order of time. Stops at the
-    /// first error of `visit`. Gives the calls by function, most called first, of what the filters let
-    /// through, and how many rows the query's limit left out; where not all of those were counted, calls were not either.
+    /// Visits every row: process after process, thread after thread, in the order of time. Stops at
+    /// the first error of `visit`. Gives the calls by function, most called first, of what the
+    /// filters let through, and how many rows the query's limit left out; where not all of those
+    /// were counted, calls were not either.
     ///
     /// # Errors
     /// Errors of `visit`.
@@ -161,7 +166,8 @@ impl<'a> FlowLog<'a> {
         outcome.map(|()| counted)
     }
 
-    /// Visits rows as [`walk`](Self::walk) does, until `visit` says no. Compiled once, in this crate and as it is optimised, whoever calls.
+    /// Visits rows as [`walk`](Self::walk) does, until `visit` says no. Compiled once, in this
+    /// crate and as it is optimised, for all callers.
     fn walk_while(&self, visit: &mut Visit<'_>) -> (Vec<FlowFunction<'a>>, LeftOut) {
         let mut functions = Vec::new();
         let mut limit = Limit::new(self.query.limit);
@@ -182,7 +188,8 @@ impl<'a> FlowLog<'a> {
     }
 }
 
-/// Events of a thread that are looked at to learn how deep it was at the first, where a limit ends the walk anyway.
+/// Events of a thread that are looked at to learn how deep it was at the first, where a limit ends
+/// the walk anyway.
 const LOOK_AHEAD: u64 = 1_000_000;
 
 /// Takes a row; whether it wants more.
@@ -240,7 +247,8 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
         Self { log, process, catalog, wanted, types: dictionary::Types::read(process), chunks }
     }
 
-    /// Takes the events of a thread one by one, a chunk in memory at a time, until `take` has enough.
+    /// Takes the events of a thread one by one, a chunk in memory at a time, until `take` has
+    /// enough.
     fn events(&self, thread: &Thread, mut take: impl FnMut(&Raw<'_>) -> bool) {
         for chunk in self.chunks.get(&thread.id).into_iter().flatten() {
             let bytes = chunk.bytes.load();
@@ -252,8 +260,8 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
         }
     }
 
-    /// Depth in calls of the thread before its first event, as far as the events show: all of them, or the first
-    /// [`LOOK_AHEAD`] where not all need be read.
+    /// Depth in calls of the thread before its first event, as far as the events show: all of them,
+    /// or the first [`LOOK_AHEAD`] where not all need be read.
     fn base(&self, thread: &Thread) -> u32 {
         let mut replay = Replay::new(0);
         let stops = self.log.query.limit.is_some() && !self.log.reads_on;

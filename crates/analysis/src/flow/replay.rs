@@ -1,8 +1,8 @@
 //! From the events of one thread to calls that begin and end.
 //!
-//! The rules are those of the framework's shadow stack: an activation whose stack pointer is not above
-//! that of a later call is over, whatever happened to it; what a finally, catch or filter block calls
-//! stands under the function that the block belongs to.
+//! The rules are those of the framework's shadow stack: an activation whose stack pointer is not
+//! above that of a later call is over, whatever happened to it; what a finally, catch or filter
+//! block calls stands under the function that the block belongs to.
 
 use super::decode::{EventKind, Raw};
 
@@ -41,7 +41,8 @@ pub(super) enum End {
 pub(super) enum Step {
     /// A call begins.
     Begin { function: u32, depth: u32, call: u64 },
-    /// A call ends. `call` is 0, and the time stamp of its begin not known, where that was not recorded.
+    /// A call ends. `call` is 0, and the time stamp of its begin not known, where that was not
+    /// recorded.
     End { function: u32, depth: u32, call: u64, how: End, since: Option<u64> },
 }
 
@@ -113,7 +114,8 @@ impl Replay {
         let depth = self.frames.last().map_or(self.base, |top| top.depth + 1);
         let at = function as usize;
         if self.calls.len() <= at {
-            // An index has 30 bits; what a recording holds is bounded by its dictionary when it is shown.
+            // An index has 30 bits; what a recording holds is bounded by its dictionary when it is
+            // shown.
             self.calls.resize(at + 1, 0);
         }
         self.calls[at] += 1;
@@ -173,8 +175,8 @@ impl Replay {
     }
 }
 
-/// Whether the stack pointer `a` is higher than `b`; only their lower halves are known, and no stack
-/// is as large as 2 GiB.
+/// Whether the stack pointer `a` is higher than `b`; only their lower halves are known, and no
+/// stack is as large as 2 GiB.
 fn is_above(a: u32, b: u32) -> bool {
     a.wrapping_sub(b) as i32 > 0
 }

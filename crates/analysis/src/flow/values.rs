@@ -1,4 +1,5 @@
-//! Arguments and results as values. What people know of some of them by another form is in [`meaning`](super::meaning).
+//! Arguments and results as values. What people know of some of them by another form is in
+//! [`meaning`](super::meaning).
 
 /// A value of the program.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,7 +51,8 @@ pub enum Value<'a> {
         /// The value.
         value: Box<Value<'a>>,
     },
-    /// Only types were asked for: the class of what is there, which may be another than the declared one.
+    /// Only types were asked for: the class of what is there, which may be another than the
+    /// declared one.
     OfType {
         /// The class.
         type_name: &'a str,
@@ -61,7 +63,7 @@ pub enum Value<'a> {
         type_name: &'a str,
         /// Address at that moment.
         address: u64,
-        /// Bytes it takes; 0 where nobody knows.
+        /// Bytes it takes; 0 where unknown.
         size_bytes: u32,
         /// Fields of the object, inherited ones first.
         fields: Vec<Field<'a>>,

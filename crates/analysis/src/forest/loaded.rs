@@ -1,7 +1,7 @@
 //! One tree with what is needed to ask for the sums of any subtree.
 //!
-//! In depth-first order a subtree is a range of numbers. Sums over ranges of recorded trees come from running sums kept
-//! at every 16th node only, so that they cost two bytes per node.
+//! In depth-first order a subtree is a range of numbers. Sums over ranges of recorded trees come
+//! from running sums kept at every 16th node only, so that they cost two bytes per node.
 
 use std::sync::Arc;
 
@@ -104,7 +104,8 @@ impl LoadedTree {
         }
     }
 
-    /// A node's own values. Where trees of `calls` have CPU time, those of stacks have numbers of samples.
+    /// A node's own values. Where trees of `calls` have CPU time, those of stacks have numbers of
+    /// samples.
     pub(super) fn own(&self, node: u32) -> NodeValues {
         match self {
             Self::Calls(decoded) => decoded.tree.values_of(node),

@@ -1,8 +1,8 @@
 //! The view `tree`: the trees of threads merged top-down, walked node by node.
 //!
-//! Nothing is merged ahead of its visit: a node of the merged tree is the set of the threads' nodes on
-//! the same path, and its children are found by sorting their children. So memory is the decoded trees
-//! and the path with its siblings, and a pruned tree costs what is shown of it.
+//! Nothing is merged ahead of its visit: a node of the merged tree is the set of the threads' nodes
+//! on the same path, and its children are found by sorting their children. So memory is the decoded
+//! trees and the path with its siblings, and a pruned tree costs what is shown of it.
 
 mod loaded;
 mod over_time;
@@ -42,13 +42,15 @@ pub struct TreeNode<'a> {
     pub function: FunctionRef<'a>,
     /// The thread, in per-thread reports.
     pub thread: Option<&'a Thread>,
-    /// Calls and times of this path alone, where the metric is one of `calls`; inclusive is the whole subtree.
+    /// Calls and times of this path alone, where the metric is one of `calls`; inclusive is the
+    /// whole subtree.
     pub times: Times,
     /// Amount of the metric: the path's own, and the total of the whole subtree.
     pub amount: Amount,
     /// Own times and times of the whole subtree by state, on walks that ask for them.
     pub states: Option<Box<[StateTimes; 2]>>,
-    /// Objects that the path allocated, where allocations were recorded beside calls; apart, since most nodes have none.
+    /// Objects that the path allocated, where allocations were recorded alongside calls; apart,
+    /// since most nodes have none.
     pub allocated: Option<Box<CallAllocations>>,
     /// Every path merged here was first entered by a tail call: the function that made the call has
     /// ended and is a sibling.
@@ -57,7 +59,8 @@ pub struct TreeNode<'a> {
     pub(crate) slot: Slot,
 }
 
-/// A node of the merged tree of a process, by its place among the roots and then among the children of each node above it.
+/// A node of the merged tree of a process, by its place among the roots and then among the children
+/// of each node above it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct TreePlace {
     /// The process.
@@ -69,8 +72,8 @@ pub struct TreePlace {
 /// Options of a tree: what it leaves out, so that it can be read.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TreeOptions {
-    /// Nodes with a smaller share of the metric are left out with everything below them (of the time, where the metric has no
-    /// totals).
+    /// Nodes with a smaller share of the metric are left out with everything below them (of the
+    /// time, where the metric has no totals).
     pub min_share: f64,
     /// Nodes at this depth and beyond are left out; `None` keeps all.
     pub max_depth: Option<u32>,
@@ -106,7 +109,8 @@ pub struct Tree<'a> {
 /// The merged trees of the selected part of a recording, ready to be walked.
 pub struct Forest<'a> {
     paths: Vec<Paths<'a>>,
-    /// Allocations of the same processes in the same order; none where the metric is none of calls, or none were recorded.
+    /// Allocations of the same processes in the same order; none where the metric is none of calls,
+    /// or none were recorded.
     allocations: Vec<AllocationPaths<'a>>,
     query: Query,
     sort: Sort,
@@ -128,7 +132,7 @@ struct DecodedTrees<'a> {
 pub(crate) struct PictureTrees<'f, 'a> {
     pub(crate) process: &'a Process,
     pub(crate) catalog: &'f Catalog<'a>,
-    /// Functions of which the outermost nodes are the roots, by slot; `None` where all are.
+    /// Functions whose outermost nodes are the roots, by slot; `None` where all are.
     pub(crate) wanted: Option<&'f [bool]>,
     /// The trees; none of `calls`.
     pub(crate) trees: Vec<&'f Arc<StackTree>>,
@@ -171,9 +175,10 @@ impl<'a> Forest<'a> {
     /// Selects trees. With function or module filters the roots are the outermost nodes that match.
     ///
     /// # Errors
-    /// When no process or thread is meant, the query asks for a part of the time that the metric can't follow, for a metric that
-    /// was not recorded, or for an order that trees do not have (children are ordered by their total of the metric unless it
-    /// says `self`, `inclusive`, `calls`, `exclusive` (as measured), `inclusive-cpu`, `name` or `module`).
+    /// When no process or thread is meant, the query asks for a part of the time that the metric
+    /// can't follow, for a metric that was not recorded, or for an order that trees do not have
+    /// (children are ordered by their total of the metric unless it says `self`, `inclusive`,
+    /// `calls`, `exclusive` (as measured), `inclusive-cpu`, `name` or `module`).
     pub fn open(recording: &'a Recording, query: &Query) -> Result<Self, QueryProblem> {
         let metric = Metric::of_view(recording, query, "tree")?;
         let sort = query.order(metric, "tree", Sort::Total)?;
@@ -210,8 +215,8 @@ impl<'a> Forest<'a> {
         &self.conditions
     }
 
-    /// Shows every node to `visit` in preorder, process by process and, in per-thread queries, thread
-    /// by thread, until it fails.
+    /// Shows every node to `visit` in preorder, process by process and, in per-thread queries,
+    /// thread by thread, until it fails.
     ///
     /// # Errors
     /// Only those of `visit`.
@@ -234,9 +239,9 @@ impl<'a> Forest<'a> {
         Ok(pruned)
     }
 
-    /// As [`walk`](Self::walk), for whoever walks again and again: the trees stay decoded, so that a walk costs what is shown.
-    /// With a place, only that node and what lies below it, which the smallest share is then of; nothing where there is no
-    /// such node.
+    /// As [`walk`](Self::walk), for repeated walks: the trees stay decoded, so that a walk costs
+    /// what is shown. With a place, only that node and what lies below it, and the smallest share
+    /// is a share of that; nothing where there is no such node.
     ///
     /// # Errors
     /// Only those of `visit`.
@@ -288,8 +293,9 @@ impl<'a> Forest<'a> {
         Ok(pruned)
     }
 
-    /// The large paths alone, where the trees are still to be made of stacks and that takes long: for walks of the whole that
-    /// leave out what has less than a share, which show the same either way.
+    /// The large paths alone, where the trees are still to be made of stacks and that takes long:
+    /// for walks of the whole that leave out what has less than a share, which show the same either
+    /// way.
     #[must_use]
     pub fn peaks(&self, least_share: f64) -> Option<Self> {
         let is_whole = !self.query.filters_functions() && self.allocations.is_empty();

@@ -1,4 +1,5 @@
-//! Moments at which the nodes of a tree had their amounts: for readers that choose a part of the time without the recording at hand.
+//! Moments at which the nodes of a tree had their amounts: for readers that choose a part of the
+//! time without the recording at hand.
 
 use std::convert::Infallible;
 
@@ -20,8 +21,8 @@ use crate::waits::TimeState;
 /// Amount of a node's own within one piece of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodePiece {
-    /// Number of the node in the order of the walk, from 0; that behind the last for what lies on paths that are left out from their
-    /// outermost function on.
+    /// Number of the node in the order of the walk, from 0; that behind the last for what lies on
+    /// paths that are left out from their outermost function on.
     pub node: u32,
     /// Number of the piece of the run, from 0.
     pub piece: u32,
@@ -31,7 +32,8 @@ pub struct NodePiece {
     pub amount: u64,
 }
 
-/// Paths of the nodes of one process, each once for all threads: stacks are many, and each may be on all of them.
+/// Paths of the nodes of one process, each once for all threads: stacks are many, and each may be
+/// on all of them.
 #[derive(Default)]
 struct SharedPaths {
     /// Number of a path by that of its callers, [`OUTSIDE`] for the outermost functions.
@@ -48,9 +50,10 @@ const OUTSIDE: u32 = u32::MAX;
 const BESIDE: u32 = u32::MAX;
 
 impl<'a> Forest<'a> {
-    /// Amounts of the nodes that [`walk`](Self::walk) shows under these options, by equal pieces of the run, of which there are
-    /// `pieces`. What lies in nodes that are left out is that of the nearest node above that is shown. Nothing where the metric
-    /// is not made of events: trees of `calls` are sums over the whole run.
+    /// Amounts of the nodes that [`walk`](Self::walk) shows under these options, by equal pieces of
+    /// the run; there are `pieces` of them. What lies in nodes that are left out is that of the
+    /// nearest node above that is shown. Nothing where the metric is not made of events: trees of
+    /// `calls` are sums over the whole run.
     #[must_use]
     pub fn over_time(&self, recording: &Recording, options: &TreeOptions, pieces: u32) -> Vec<NodePiece> {
         let piece_ns = recording.run.duration_ns.div_ceil(u64::from(pieces)).max(1);
@@ -115,7 +118,8 @@ impl<'a> Forest<'a> {
         known
     }
 
-    /// The set of threads that an event's thread belongs to, as its nodes name it; `None` where it is not in the forest.
+    /// The set of threads that an event's thread belongs to, as its nodes name it; `None` where it
+    /// is not in the forest.
     fn thread_of(&self, paths: &Paths<'a>, event: &StackEvent) -> Option<*const Thread> {
         let known = paths.process.threads.get(event.thread as usize);
         let is_wanted = self.query.wants_thread_if_known(known);

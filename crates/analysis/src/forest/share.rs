@@ -1,8 +1,8 @@
 //! Sharing out a node's compensated time among itself and its children.
 //!
 //! A sampled tree has time on few nodes and hooks on all of them, so time less cost is negative on
-//! many small paths. Clamping each at zero would make the sums grow; here the sum is given from above
-//! and what is positive gets it in proportion, so that every node's columns add up.
+//! many small paths. Clamping each at zero would make the sums grow; here the sum is given from
+//! above and what is positive gets it in proportion, so that every node's columns add up.
 
 /// Result of sharing out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -27,7 +27,8 @@ pub(super) fn share_out(available: u64, own: u64, children: &mut [Claim]) -> Tim
     let left = u128::from(available) - sum(children, true);
     let claimed = sum(children, false);
     let all = claimed + u128::from(own);
-    // Each claim is rounded, so that sums may be off by as many nanoseconds without meaning anything.
+    // Each claim is rounded, so that sums may be off by as many nanoseconds without meaning
+    // anything.
     let rounding = (children.len() as u64 + 1).min(own);
     if all > left + u128::from(rounding) {
         let part = claimed.saturating_mul(left) / all;

@@ -88,7 +88,7 @@ impl<'a> NameOrder<'a> {
 pub(super) struct ThreadTrees {
     trees: Vec<LoadedTree>,
     costs: FittedCosts,
-    /// Allocations of the threads, where they were recorded beside calls.
+    /// Allocations of the threads, where they were recorded alongside calls.
     beside: Option<AllocationTree>,
 }
 
@@ -125,8 +125,9 @@ pub(super) struct Walk<'f, 'a> {
     trees: &'f [LoadedTree],
     members: Vec<Member>,
     groups: Vec<Group>,
-    /// Paths of allocations, each with the place of the one before it that ends in the same group. Few recordings have any, and
-    /// groups of deep trees are many, so that these are not lists of their own.
+    /// Paths of allocations, each with the place of the one before it that ends in the same group.
+    /// Few recordings have any, and groups of deep trees are many, so that these are not lists of
+    /// their own.
     allocating: Vec<(u32, Option<NonZeroU32>)>,
     path: Vec<Level>,
     scratch: Vec<(Slot, u32, u32)>,
@@ -170,8 +171,8 @@ impl<'f, 'a> Walk<'f, 'a> {
         self.visit_path(visit)
     }
 
-    /// As [`run`](Self::run), for one node and what lies below it: by its place among the roots, then among the children of
-    /// each node above it. Whether there is such a node.
+    /// As [`run`](Self::run), for one node and what lies below it: by its place among the roots,
+    /// then among the children of each node above it. Whether there is such a node.
     pub(super) fn run_below<E>(
         &mut self,
         places: &[u32],
@@ -252,7 +253,8 @@ impl<'f, 'a> Walk<'f, 'a> {
         self.expand(0);
     }
 
-    /// Finds the children of a group, shares its time out, puts them on the path, and gives the node.
+    /// Finds the children of a group, shares its time out, puts them on the path, and gives the
+    /// node.
     fn expand(&mut self, at: usize) -> TreeNode<'a> {
         let group = self.groups[at].clone();
         let members_before = self.members.len();
@@ -290,7 +292,8 @@ impl<'f, 'a> Walk<'f, 'a> {
         }
     }
 
-    /// Gives paths of allocations to the groups of their functions, which are in the order of slots.
+    /// Gives paths of allocations to the groups of their functions, which are in the order of
+    /// slots.
     fn hand_on(&mut self, groups: Range<usize>, callees: &[(Slot, u32)]) {
         let groups = &mut self.groups[groups];
         for &(slot, path) in callees {

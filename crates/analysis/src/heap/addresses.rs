@@ -21,8 +21,8 @@ pub(crate) struct Addresses {
     sorted: Vec<u64>,
     /// Number of each; empty where numbers rise with addresses.
     numbers: Vec<u32>,
-    /// The quick way from an address to its place among all; `None` where that would take more room than the objects are worth, or where
-    /// addresses are such as no heap has.
+    /// The quick way from an address to its place among all; `None` where that would take more room
+    /// than the objects are worth, or where addresses are such as no heap has.
     marks: Option<Marks>,
 }
 
@@ -34,7 +34,8 @@ struct Marks {
     pieces: Vec<Piece>,
 }
 
-/// 512 bytes of the heap: where objects begin, and how many of them lie before. Both are read at once.
+/// 512 bytes of the heap: where objects begin, and how many of them lie before. Both are read at
+/// once.
 #[derive(Debug, Clone, Copy, Default)]
 struct Piece {
     begins: u64,
@@ -51,8 +52,8 @@ impl Piece {
 }
 
 impl Marks {
-    /// Marks of addresses; `None` where they are not each higher than the one before, where one lies between two that objects may have,
-    /// and where they lie too far apart.
+    /// Marks of addresses; `None` where they are not each higher than the one before, where one
+    /// lies between two that objects may have, and where they lie too far apart.
     fn new(sorted: &[u64]) -> Option<Self> {
         let block = |address: u64| address >> BLOCK_BITS;
         let is_aligned = sorted.iter().all(|address| address.trailing_zeros() >= ALIGNED_BITS);
@@ -116,7 +117,8 @@ impl Addresses {
         if self.numbers.is_empty() { at as u32 } else { self.numbers[at] }
     }
 
-    /// Number of the object that an address lies in or behind, and the distance from the object's own.
+    /// Number of the object that an address lies in or behind, and the distance from the object's
+    /// own.
     pub(crate) fn around(&self, address: u64) -> Option<(u32, u64)> {
         let nearest = self.sorted[self.sorted.partition_point(|&other| other <= address).checked_sub(1)?];
         let at = self.sorted.partition_point(|&other| other < nearest);

@@ -1,4 +1,5 @@
-//! A flag for each of many numbers, in as little memory as there is: what is asked for in any order stays near the processor.
+//! A flag for each of many numbers, in as little memory as there is: what is asked for in any order
+//! stays near the processor.
 
 /// Flags that are not set at first.
 #[derive(Debug)]

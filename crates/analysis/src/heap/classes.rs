@@ -19,7 +19,8 @@ pub(crate) struct Classes<'a> {
     names: Vec<Arc<str>>,
     /// First class of the same name and module as each: one row of a view.
     kind: Vec<u32>,
-    /// Number of the name of the field at each slot of each class, before elements begin and within one.
+    /// Number of the name of the field at each slot of each class, before elements begin and within
+    /// one.
     slots: Vec<[Vec<u32>; 2]>,
     /// Names of fields, each once; the first is empty.
     fields: Vec<Arc<str>>,

@@ -1,4 +1,5 @@
-//! Snapshots of two sides, one on each or sets of them: what came, what went, and what retains more.
+//! Snapshots of two sides, one on each or sets of them: what came, what went, and what retains
+//! more.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use super::snapshots::{HeapQuery, SnapshotRef};
 use crate::comparison::{Change, IntervalEstimate, Verdict};
 use crate::query::{QueryProblem, Sort};
 
-/// Types that grew of which is looked up who holds what came: the first ones.
+/// Types that grew for which the holders of what came are looked up: the first ones.
 const MOST_WAYS: usize = 30;
 
 /// Objects of a type in the snapshots of one recording.
@@ -25,7 +26,8 @@ struct Amounts {
     retained_bytes: u64,
 }
 
-/// A type on two sides. Amounts of single snapshots are exact; of sets they are medians with their intervals.
+/// A type on two sides. Amounts of single snapshots are exact; of sets they are medians with their
+/// intervals.
 #[derive(Debug, Clone)]
 pub struct HeapChange {
     /// Name as C# writes it.
@@ -38,16 +40,19 @@ pub struct HeapChange {
     pub bytes: Change,
     /// Bytes that the objects retain together.
     pub retained_bytes: Change,
-    /// The way in which most of the bytes are held that came in between; `None` where none came, and of types far down.
+    /// The way in which most of the bytes are held that came in between; `None` where none came,
+    /// and of types far down.
     pub held_by: Option<GrownPath>,
 }
 
-/// A way in which more objects of a type are held than before, in the mean of the recordings of each side.
+/// A way in which more objects of a type are held than before, in the mean of the recordings of
+/// each side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrownPath {
     /// The root in words: `static field Shop.Cache.items`.
     pub root: String,
-    /// Name of the static field that the root is, see [`HeapPathRoot::static_field`](crate::HeapPathRoot::static_field).
+    /// Name of the static field that the root is, see
+    /// [`HeapPathRoot::static_field`](crate::HeapPathRoot::static_field).
     pub static_field: Option<Arc<str>>,
     /// Each object on the way with what leads on, as it stands behind the root.
     pub steps: String,
@@ -74,7 +79,8 @@ impl GrownPath {
 /// Two snapshots, or sets of snapshots, side by side.
 #[derive(Debug)]
 pub struct HeapChanges<'a> {
-    /// Types with what changed, the largest growth first; of sets those first that changed beyond chance.
+    /// Types with what changed, the largest growth first; of sets those first that changed beyond
+    /// chance.
     pub rows: Vec<HeapChange>,
     /// Rows that the limit left out.
     pub left_out: usize,
@@ -91,8 +97,8 @@ impl HeapChange {
         [&self.objects, &self.bytes, &self.retained_bytes].map(|change| change.difference as i64)
     }
 
-    /// Creates the row of a type with amounts of each recording, `before` of which are of the first
-    /// side.
+    /// Creates the row of a type with amounts of each recording; the first `before` are of the
+    /// first side.
     fn from_amounts((type_name, module): (Arc<str>, String), amounts: &[Amounts], before: usize) -> Self {
         let change = |part: fn(&Amounts) -> u64| {
             let all: Vec<IntervalEstimate> =
@@ -108,8 +114,9 @@ impl HeapChange {
     }
 }
 
-/// Types of the snapshots of two sides, each of one recording or of several. The second query says order and limit. Types
-/// that are alike on both sides have no row. One snapshot is in memory at a time, and those of the last recording stay.
+/// Types of the snapshots of two sides, each of one recording or of several. The second query says
+/// order and limit. Types that are alike on both sides have no row. One snapshot is in memory at a
+/// time, and those of the last recording stay.
 ///
 /// # Errors
 /// When no process or snapshot is meant in one of the recordings.
@@ -175,7 +182,8 @@ impl<'s, 'a> Side<'s, 'a> {
         Ok(Self { heaps, query, chosen, opening })
     }
 
-    /// Hands over each snapshot of a recording, which is not needed any more when the next one comes.
+    /// Hands over each snapshot of a recording, which is not needed any more when the next one
+    /// comes.
     fn each_of(&self, number: usize, mut take: impl FnMut(&OpenHeap<'a>)) {
         let opening: Opening<'a> = if number + 1 == self.chosen.len() { self.opening } else { Heaps::pass };
         for &(process, snapshot) in &self.chosen[number] {

@@ -1,11 +1,14 @@
-//! Dominators: of each object the one without which nothing would hold it, by the algorithm of Lengauer and Tarjan.
+//! Dominators: of each object the one without which nothing would hold it, by the algorithm of
+//! Lengauer and Tarjan.
 //!
-//! Without recursion, in six numbers of 32 bits an object beside some of the references turned round. The simple form, with
-//! compressed paths: its time grows with references times the logarithm of objects, whatever the graph. Most of the time goes
-//! into waiting for memory; hence
+//! Without recursion, in six numbers of 32 bits an object, plus some of the references turned
+//! round. The simple form, with compressed paths: its time grows with references times the
+//! logarithm of objects, whatever the graph. Most of the time goes into waiting for memory; hence
 //!
-//! - a reference from above in the search tree counts itself, so that only those from elsewhere are turned round and looked at again;
-//! - an object that is reached from two roots has no single one above, nothing more is asked about it, and no way up is walked beyond it;
+//! - a reference from above in the search tree counts itself, so that only those from elsewhere are
+//!   turned round and looked at again;
+//! - an object that is reached from two roots has no single one above, nothing more is asked about
+//!   it, and no way up is walked beyond it;
 //! - what will be asked for soon is touched ahead, many at once ([`Forest::touch`]).
 
 use std::hint::black_box;
@@ -19,8 +22,8 @@ const NONE: u32 = u32::MAX;
 /// References that are touched ahead of being looked at.
 const AHEAD: usize = 128;
 
-/// The immediate dominator of each number of a search; [`TOP`] where no single object holds it. A dominator's number is
-/// smaller than those it dominates.
+/// The immediate dominator of each number of a search; [`TOP`] where no single object holds it. A
+/// dominator's number is smaller than those it dominates.
 pub(crate) fn dominators(graph: &Graph, order: &Preorder, roots: impl IntoIterator<Item = u32>) -> Vec<u32> {
     let mut forest = Forest::new(order);
     roots.into_iter().for_each(|root| forest.nodes[order.number[root as usize] as usize].semi = TOP);
@@ -95,7 +98,8 @@ impl Buckets {
         }
     }
 
-    /// Numbers that stand first in lists, of which what stands next is touched, as [`Forest::touch`] does it.
+    /// Numbers that stand first in lists. What stands next in the lists is touched, as
+    /// [`Forest::touch`] does it.
     fn touch(&self, semis: impl Iterator<Item = u32> + Clone) -> impl Iterator<Item = u32> + Clone {
         let first = semis.map(|semi| self.first[semi as usize]).filter(|&first| first != NONE);
         black_box(first.clone().fold(0, |sum, first| sum ^ self.dominator[first as usize]));
@@ -103,15 +107,16 @@ impl Buckets {
     }
 }
 
-/// References turned round: the numbers behind each number that refer to it. What no root holds is nobody's referrer but among
-/// its own.
+/// References turned round: the numbers behind each number that refer to it. What no root holds
+/// counts as a referrer only of what no root holds either.
 struct Referrers {
     first: Vec<u64>,
     from: Vec<u32>,
 }
 
 impl Referrers {
-    /// Turns references round. Those from above a number in the search tree count for its semidominator at once.
+    /// Turns references round. Those from above a number in the search tree count for its
+    /// semidominator at once.
     fn new(graph: &Graph, order: &Preorder, forest: &mut Forest) -> Self {
         let mut first = vec![0_u64; order.len() + 2];
         // In the order of the search: what is looked up once is read in a row afterwards.
@@ -121,7 +126,7 @@ impl Referrers {
             for &target in graph.targets(order.object[number as usize]) {
                 let to = order.number[target as usize];
                 if to > number {
-                    // Whoever is met first and refers to it lies above it.
+                    // A referrer that is met before it lies above it.
                     let semi = &mut forest.nodes[to as usize].semi;
                     *semi = number.min(*semi);
                 } else if to != number && (number <= order.held || to > order.held) {
@@ -154,7 +159,8 @@ impl Referrers {
     }
 }
 
-/// The part of the search tree that was looked at already, with paths that are compressed as they are walked.
+/// The part of the search tree that was looked at already, with paths that are compressed as they
+/// are walked.
 struct Forest {
     nodes: Vec<Node>,
     path: Vec<u32>,
@@ -180,8 +186,8 @@ impl Forest {
         Self { nodes: (0..).zip(&order.parent).map(node).collect(), path: Vec::new() }
     }
 
-    /// Lets the processor fetch what is known of numbers, and of those above them, all at once: when they are asked for one by one
-    /// they are at hand.
+    /// Lets the processor fetch what is known of numbers, and of those above them, all at once:
+    /// when they are asked for one by one they are at hand.
     fn touch(&self, numbers: impl Iterator<Item = u32> + Clone) {
         let above = |number: u32| self.nodes[number as usize].above;
         black_box(numbers.clone().fold(0, |sum, number| sum ^ above(number)));
@@ -194,7 +200,8 @@ impl Forest {
         (node.semi, node.least) = (semi, semi);
     }
 
-    /// The number with the smallest semidominator on the way up from `number`, among those from `linked` on, and that semidominator.
+    /// The number with the smallest semidominator on the way up from `number`, among those from
+    /// `linked` on, and that semidominator.
     fn best(&mut self, number: u32, linked: u32) -> (u32, u32) {
         let mut at = number;
         let mut node = self.nodes[at as usize];
@@ -225,7 +232,8 @@ mod tests {
     use super::*;
     use crate::heap::graph::testing::graph;
 
-    /// Dominators of objects, `None` for the top: by taking each object away and looking what is not reached any more.
+    /// Dominators of objects, `None` for the top: by taking each object away and looking what is
+    /// not reached any more.
     fn naive(objects: usize, references: &[(u32, u32)], roots: &[u32]) -> Vec<Option<Option<u32>>> {
         let reach = |without: Option<u32>| {
             let mut seen = vec![false; objects];
@@ -309,7 +317,8 @@ mod tests {
 
     #[test]
     fn many_children_at_the_end_of_a_long_chain_take_no_square_of_time() {
-        // Each of the many is referred to by the chain's end and by a root: a walk up the chain for each would take 10^10 steps.
+        // Each of the many is referred to by the chain's end and by a root: a walk up the chain for
+        // each would take 10^10 steps.
         let (chain, many) = (100_000_u32, 100_000_u32);
         let mut builder = crate::heap::graph::GraphBuilder::new(rustc_hash::FxHashMap::default());
         for at in 0..chain {

@@ -12,7 +12,7 @@ use crate::views::summary::{Finding, FindingKind};
 
 /// Growth that is worth a sentence: of the bytes that a type had in the first snapshot.
 const MUCH_GROWTH: f64 = 0.1;
-/// Objects of which growth is worth a sentence at least.
+/// Least growth in objects that is worth a sentence.
 const LEAST_GROWTH: u64 = 100;
 
 /// So many objects of the framework may grow with each own object.
@@ -25,7 +25,8 @@ pub(super) struct RootHold<'a> {
     pub(super) root: HeapPathRoot<'a>,
     /// Bytes that would be free without it.
     pub(super) retained_bytes: u64,
-    /// Type that most of these bytes are of: number of its objects, their bytes, and the way to them.
+    /// Type that most of these bytes are of: number of its objects, their bytes, and the way to
+    /// them.
     pub(super) most: Option<HeapPath<'a>>,
 }
 
@@ -40,7 +41,8 @@ pub(super) struct TypeHistory {
     pub(super) amounts: Vec<(u64, u64)>,
 }
 
-/// The type whose bytes grew most, from each snapshot to the next: an own type, where one grew about as much in number.
+/// The type whose bytes grew most, from each snapshot to the next: an own type, where one grew
+/// about as much in number.
 pub(super) fn most_grown(history: &[TypeHistory]) -> Option<&TypeHistory> {
     let grows = |of: &&TypeHistory| {
         let (first, last) = (of.amounts[0], of.amounts[of.amounts.len() - 1]);
@@ -104,7 +106,8 @@ fn root_label(root: &HeapPathRoot<'_>) -> String {
 }
 
 impl HeapPathRoot<'_> {
-    /// Name of the static field that the root is, one per thread included, as C# writes it: `Shop.Cache<string>.items`.
+    /// Name of the static field that the root is, one per thread included, as C# writes it:
+    /// `Shop.Cache<string>.items`.
     #[must_use]
     pub fn static_field(&self) -> Option<&str> {
         let is_static = matches!(self.kind, RootKind::Static | RootKind::ThreadStatic) && !self.name.is_empty();
@@ -131,7 +134,8 @@ impl HeapPath<'_> {
         self.root.as_ref().map_or_else(|| "nothing that is known".to_owned(), root_label)
     }
 
-    /// The way in a line: the root, then each object with what leads on, without the last one's name.
+    /// The way in a line: the root, then each object with what leads on, without the last one's
+    /// name.
     #[must_use]
     pub fn label(&self) -> String {
         self.root_label() + &self.steps_label()

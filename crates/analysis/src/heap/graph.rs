@@ -1,10 +1,12 @@
-//! Objects and their references in compressed rows: two numbers of 32 bits a reference, one of 64 an object.
+//! Objects and their references in compressed rows: two numbers of 32 bits a reference, one of 64
+//! an object.
 
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-/// Place of the value that a dependent handle or a conditional weak table keeps for its key: no field of the key.
+/// Place of the value that a dependent handle or a conditional weak table keeps for its key: no
+/// field of the key.
 pub(crate) const DEPENDENT: u32 = u32::MAX;
 /// Place of the object that keeps a type of a collectible context loaded: no field either.
 pub(crate) const LOADER: u32 = u32::MAX - 1;
@@ -119,7 +121,8 @@ impl GraphBuilder {
 pub(crate) mod testing {
     use super::*;
 
-    /// The graph of these references, `(from, to)`, among so many objects; places are numbered within each object.
+    /// The graph of these references, `(from, to)`, among so many objects; places are numbered
+    /// within each object.
     pub(crate) fn graph(objects: usize, references: &[(u32, u32)]) -> Graph {
         let mut builder = GraphBuilder::new(FxHashMap::default());
         for object in 0..objects as u32 {

@@ -8,8 +8,9 @@ use super::load::LoadedSnapshot;
 use super::retained::RetainedBytes;
 use super::shortest::Shortest;
 
-/// The heaps of a recording. What one view has read and computed of a snapshot the next one finds here, until this is dropped:
-/// as long as several views of one recording are wanted, one of these serves all.
+/// The heaps of a recording. What one view has read and computed of a snapshot the next one finds
+/// here, until this is dropped: as long as several views of one recording are wanted, one of these
+/// serves all.
 #[derive(Debug)]
 pub struct Heaps<'a> {
     pub(super) recording: &'a Recording,
@@ -25,7 +26,7 @@ pub(super) struct OpenHeap<'a> {
 }
 
 impl<'a> Heaps<'a> {
-    /// Creates the heaps of a recording, none of which is read yet.
+    /// Creates the heaps of a recording; none is read yet.
     #[must_use]
     pub fn new(recording: &'a Recording) -> Self {
         Self { recording, open: Mutex::default() }

@@ -53,7 +53,8 @@ pub struct HeapPath<'a> {
     pub bytes: u64,
     /// The root; `None` where no root leads to the objects.
     pub root: Option<HeapPathRoot<'a>>,
-    /// Objects from the root on. The last one is of the type; where nothing holds it, it stands alone.
+    /// Objects from the root on. The last one is of the type; where nothing holds it, it stands
+    /// alone.
     pub steps: Vec<HeapPathStep>,
 }
 
@@ -105,7 +106,8 @@ pub(super) fn paths_to_objects<'a>(heap: &OpenHeap<'a>, is_wanted: impl Fn(u32) 
     let mut sums: FxHashMap<(Option<u32>, u32), (u64, u64)> = FxHashMap::default();
     for object in (0..loaded.len() as u32).filter(|&object| is_wanted(object)) {
         let last = paths.last(object);
-        // What nothing holds is told apart by its type alone; what comes by a step again by its own.
+        // What nothing holds is told apart by its type alone; what comes by a step again by its
+        // own.
         let (objects, bytes) = sums.entry((last, loaded.kind(object))).or_default();
         (*objects, *bytes) = (*objects + 1, bytes.saturating_add(loaded.sizes[object as usize]));
     }

@@ -16,7 +16,8 @@ use super::source::Source;
 
 /// Bytes of an object's header, which lies before its address and counts for its size.
 const HEADER: u64 = 8;
-/// Kinds of roots by how much they say: of several that lead to an object by ways of one length the first is shown.
+/// Kinds of roots by how much they say: of several that lead to an object by ways of one length the
+/// first is shown.
 const KINDS: [RootKind; 10] = [
     RootKind::Static,
     RootKind::ThreadStatic,
@@ -86,7 +87,8 @@ pub(crate) struct LoadedSnapshot<'a> {
 }
 
 impl<'a> LoadedSnapshot<'a> {
-    /// Reads a snapshot, or what there is of one that is not complete; `None` where that is nothing.
+    /// Reads a snapshot, or what there is of one that is not complete; `None` where that is
+    /// nothing.
     pub(crate) fn new(process: &'a Process, snapshot: &'a HeapSnapshot) -> Option<Self> {
         let source = Source::open(process, snapshot.number)?;
         let mut pieces = Pieces::read(&source);

@@ -1,20 +1,24 @@
 //! Snapshots of the heap: what is there, what it retains, and who holds it.
 //!
 //! - **objects**, **bytes**: objects of a type and their own sizes.
-//! - **retained bytes**: what would be free if these objects were not there: their own sizes and those of all objects that
-//!   every way from a root comes by them to (that they *dominate*). What objects of one type retain together counts once, also
-//!   where one of them is held by another.
-//! - **paths**: for each object the shortest path from a root; static fields come before stacks, and
-//!   stacks before handles where several are equally short. References are strong ones: a weak handle holds nothing, and the value of a conditional weak
-//!   table (a dependent handle) is held by its key.
-//! - What no root leads to is there as well: garbage where nothing was collected before the snapshot, or held by something that the
-//!   runtime does not tell. Such objects hold nothing that a root holds.
-//! - Of a snapshot that is **not complete** there is what was written before the program or the room ended: objects, and roots
-//!   without the names of static fields. What it retains, and who holds it, is said of these objects alone.
+//! - **retained bytes**: what would be free if these objects were not there: their own sizes and
+//!   those of all objects that every way from a root comes by them to (that they *dominate*). What
+//!   objects of one type retain together counts once, also where one of them is held by another.
+//! - **paths**: for each object the shortest path from a root; static fields come before stacks,
+//!   and stacks before handles where several are equally short. References are strong ones: a weak
+//!   handle holds nothing, and the value of a conditional weak table (a dependent handle) is held
+//!   by its key.
+//! - What no root leads to is there as well: garbage where nothing was collected before the
+//!   snapshot, or held by something that the runtime does not tell. Such objects hold nothing that
+//!   a root holds.
+//! - Of a snapshot that is **not complete** there is what was written before the program or the
+//!   room ended: objects, and roots without the names of static fields. What it retains, and who
+//!   holds it, is said of these objects alone.
 //!
-//! The graph is in compressed rows (`graph.rs`), dominators are computed without recursion (`dominators.rs`). Ten million objects with
-//! three references each take 1.05 GB at most, measured by the example `heap_cost`: 105 bytes for an object with its references; and 4 s of
-//! CPU time, the making of that heap included.
+//! The graph is in compressed rows (`graph.rs`), dominators are computed without recursion
+//! (`dominators.rs`). Ten million objects with three references each take 1.05 GB at most, measured
+//! by the example `heap_cost`: 105 bytes for an object with its references; and 4 s of CPU time,
+//! the making of that heap included.
 
 mod addresses;
 mod await_place;

@@ -1,6 +1,7 @@
 //! The objects of a snapshot as its chunks have them, read and resolved a few chunks at a time.
 //!
-//! Each chunk is read once: references are addresses until those of all objects are known, and numbers from then on.
+//! Each chunk is read once: references are addresses until those of all objects are known, and
+//! numbers from then on.
 
 use std::mem::take;
 use std::sync::{Mutex, PoisonError};

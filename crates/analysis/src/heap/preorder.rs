@@ -1,8 +1,9 @@
-//! Objects in the order in which a depth-first search from the roots meets them: what dominators are computed on.
+//! Objects in the order in which a depth-first search from the roots meets them: what dominators
+//! are computed on.
 //!
-//! Numbers begin with 1; 0 stands for the place above all roots. Objects that no root reaches come last: they are garbage
-//! that was not collected, or held by what the runtime does not tell. What refers to each other among them stays together,
-//! but nothing of it holds what roots reach.
+//! Numbers begin with 1; 0 stands for the place above all roots. Objects that no root reaches come
+//! last: they are garbage that was not collected, or held by what the runtime does not tell. What
+//! refers to each other among them stays together, but nothing of it holds what roots reach.
 
 use super::bits::Bits;
 use super::graph::Graph;
@@ -62,7 +63,8 @@ struct Search<'g> {
 }
 
 impl Search<'_> {
-    /// Objects that no root reaches: first from those that nothing of the kind refers to, then what is left, which are rings.
+    /// Objects that no root reaches: first from those that nothing of the kind refers to, then what
+    /// is left, which are rings.
     fn rest(&mut self, held: u32) {
         let objects = self.graph.len() as u32;
         if held == objects {

@@ -1,4 +1,5 @@
-//! The tree of dominators with what each object retains: the bytes that would be free if the object were not there.
+//! The tree of dominators with what each object retains: the bytes that would be free if the object
+//! were not there.
 
 use std::ops::Range;
 
@@ -61,8 +62,8 @@ impl RetainedBytes {
         self.first[number as usize]..self.first[number as usize + 1]
     }
 
-    /// Bytes that the objects of each class retain together: what an object retains that another of its class dominates counts
-    /// once. `class` says the class of an object.
+    /// Bytes that the objects of each class retain together: what an object retains that another of
+    /// its class dominates counts once. `class` says the class of an object.
     pub(crate) fn by_class(&self, classes: usize, class: impl Fn(u32) -> u32) -> Vec<u64> {
         let mut retained = vec![0; classes];
         let mut above = vec![0_u32; classes];
@@ -104,7 +105,8 @@ mod tests {
 
     #[test]
     fn a_list_retains_its_nodes_once() {
-        // A list (class 0) of three nodes (class 1) with a string (class 2) each, of which the last is shared by a root.
+        // A list (class 0) of three nodes (class 1) with a string (class 2) each; the last string
+        // is shared by a root.
         let graph = graph(7, &[(0, 1), (1, 2), (2, 3), (1, 4), (2, 5), (3, 6)]);
         let retained = RetainedBytes::new(&graph, &[0, 6], &[10, 1, 1, 1, 100, 100, 100]);
         assert_eq!([0, 1, 2, 3, 6].map(|object| retained.of_object(object)), [213, 203, 102, 1, 100]);
@@ -162,7 +164,7 @@ mod tests {
             let garbage: Vec<bool> = all.iter().map(|held| !held).collect();
             let found = retained.by_class(3, |object| classes[object as usize]);
             for class in 0..3 {
-                // Garbage beside what roots reach has bits of its own.
+                // Garbage has bits of its own, other than those of what roots reach.
                 prop_assert_eq!(found[class] & bytes(&all), by_class[class]);
                 prop_assert_eq!(found[class] & !bytes(&all) & !bytes(&garbage), 0);
             }

@@ -1,5 +1,5 @@
-//! Paths from roots to objects, those of one shape together: root, then class by class the field that
-//! leads on.
+//! Paths from roots to objects, those of one shape together: root, then class by class the field
+//! that leads on.
 //!
 //! Places in arrays are one shape, and so is a path that comes by a field of a class again: the
 //! elements of a list a million long are held by two paths, by the list and by the element before.
@@ -74,7 +74,8 @@ pub(crate) struct PathStep {
 #[derive(Debug)]
 pub(crate) struct RootPaths {
     pub(crate) steps: Vec<PathStep>,
-    /// Last step of the path to each object that is wanted; [`NO_OBJECT`] for others and for those that nothing holds.
+    /// Last step of the path to each object that is wanted; [`NO_OBJECT`] for others and for those
+    /// that nothing holds.
     last: Vec<u32>,
 }
 
@@ -93,7 +94,8 @@ impl RootPaths {
         ways
     }
 
-    /// Returns the last step of the path to an object that was wanted; `None` where nothing holds it.
+    /// Returns the last step of the path to an object that was wanted; `None` where nothing holds
+    /// it.
     pub(crate) fn last(&self, object: u32) -> Option<u32> {
         Some(self.last[object as usize]).filter(|&step| step != NO_OBJECT)
     }

@@ -3,7 +3,8 @@
 use super::bits::Bits;
 use super::graph::Graph;
 
-/// Number of an object where there is none: the object is one that a root refers to, or that nothing holds.
+/// Number of an object where there is none: the object is one that a root refers to, or that
+/// nothing holds.
 pub(crate) const NO_OBJECT: u32 = u32::MAX;
 
 /// A breadth-first search from all roots at once.
@@ -13,14 +14,15 @@ pub(crate) struct Shortest {
     pub(crate) order: Vec<u32>,
     /// The object before each object on its way, or [`NO_OBJECT`].
     pub(crate) from: Vec<u32>,
-    /// Place in the object before; of an object that a root refers to, the root's place in the list of roots.
+    /// Place in the object before; of an object that a root refers to, the root's place in the list
+    /// of roots.
     pub(crate) place: Vec<u32>,
     is_held: Bits,
 }
 
 impl Shortest {
-    /// The search from objects that roots refer to. Of roots that refer to one object the first counts, and of ways of one
-    /// length the one from the first root.
+    /// The search from objects that roots refer to. Of roots that refer to one object the first
+    /// counts, and of ways of one length the one from the first root.
     pub(crate) fn new(graph: &Graph, roots: impl IntoIterator<Item = u32>) -> Self {
         let objects = graph.len();
         let mut search = Self {

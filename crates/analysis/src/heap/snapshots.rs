@@ -136,7 +136,8 @@ impl<'a> SnapshotRef<'a> {
     }
 }
 
-/// The complete snapshots of the processes that a query means, in the order of their numbers in each.
+/// The complete snapshots of the processes that a query means, in the order of their numbers in
+/// each.
 ///
 /// # Errors
 /// When no process is meant.

@@ -1,4 +1,4 @@
-//! The objects of a snapshot in the order of their addresses, as often as somebody asks.
+//! The objects of a snapshot in the order of their addresses, as often as they are asked for.
 
 use clrscope_recording::heap::{HeapChunk, HeapData, HeapObject, HeapRoot};
 use clrscope_recording::model::{EventChunk, HeapAwait, HeapPlace, Process};
@@ -18,7 +18,8 @@ pub(crate) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// The snapshot of this number, or what there is of it where it is not complete; `None` where that is nothing.
+    /// The snapshot of this number, or what there is of it where it is not complete; `None` where
+    /// that is nothing.
     pub(crate) fn open(process: &'a Process, number: u32) -> Option<Self> {
         let data = process.heap(number).or_else(|| process.cut_heap(number))?;
         let classes = Classes::new(process, data.types());
@@ -56,7 +57,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Visits every object; one with very many references several times, where it [goes on](HeapObject::goes_on).
+    /// Visits every object; one with very many references several times, where it [goes
+    /// on](HeapObject::goes_on).
     pub(crate) fn objects(&self, mut visit: impl FnMut(&HeapObject<'_>)) {
         (0..self.rows()).for_each(|at| self.objects_of(at, &mut visit));
     }
@@ -70,7 +72,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Visits every pair of objects of which the second lives as long as the first does.
+    /// Visits every pair of objects in which the second lives as long as the first does.
     pub(crate) fn dependents(&self, mut visit: impl FnMut((u64, u64))) {
         for chunk in &self.others {
             if let HeapChunk::Dependents(pairs) = self.data.chunk(&chunk.bytes.load()) {

@@ -76,11 +76,13 @@ pub fn heap_summary<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<HeapSumm
     Ok(summary)
 }
 
-/// Roots that are worth a sentence at most, and the part of the heap that each but the first keeps alive at least.
+/// Roots that are worth a sentence at most, and the part of the heap that each but the first keeps
+/// alive at least.
 const MOST_ROOTS: usize = 3;
 const MUCH: f64 = 0.1;
 
-/// The root that alone keeps most bytes alive, and others that keep much of the heap; each with what most of that is.
+/// The root that alone keeps most bytes alive, and others that keep much of the heap; each with
+/// what most of that is.
 fn most_held<'a>(heap: &OpenHeap<'a>) -> Vec<RootHold<'a>> {
     let (loaded, retained) = (&heap.loaded, heap.retained());
     // Of several roots of an object the first says most.
@@ -102,7 +104,8 @@ fn most_held<'a>(heap: &OpenHeap<'a>) -> Vec<RootHold<'a>> {
     worth.filter_map(|(_, (bytes, root, numbers))| hold_of(heap, root, bytes, numbers)).collect()
 }
 
-/// A root that keeps so many bytes alive: those of and below these numbers in the tree of dominators.
+/// A root that keeps so many bytes alive: those of and below these numbers in the tree of
+/// dominators.
 fn hold_of<'a>(heap: &OpenHeap<'a>, root: u32, bytes: u64, numbers: Vec<u32>) -> Option<RootHold<'a>> {
     let (loaded, retained) = (&heap.loaded, heap.retained());
     // Everything below these in the tree of dominators.

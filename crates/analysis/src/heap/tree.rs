@@ -19,8 +19,8 @@ const MOST_DEEP: u32 = 200;
 
 /// Objects of one type that the objects of the node above dominate, and no other object between.
 ///
-/// What objects of a type dominate of their own type counts in one node: the elements of a linked list are no tree a
-/// million deep.
+/// What objects of a type dominate of their own type counts in one node: the elements of a linked
+/// list are no tree a million deep.
 #[derive(Debug, Clone)]
 pub struct DominatorNode<'a> {
     /// The process.
@@ -69,8 +69,9 @@ pub fn dominator_tree<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<Domina
 }
 
 impl<'a> DominatorTree<'a> {
-    /// Hands over every node in preorder, the one that retains most first; nodes with a smaller share of their heap than
-    /// `min_share`, and those that the query's limit leaves out of the children of a node, are counted only.
+    /// Hands over every node in preorder, the one that retains most first; nodes with a smaller
+    /// share of their heap than `min_share`, and those that the query's limit leaves out of the
+    /// children of a node, are counted only.
     ///
     /// # Errors
     /// Errors of `visit`.

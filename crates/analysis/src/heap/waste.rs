@@ -1,4 +1,5 @@
-//! The view `waste`: memory that a program could do without: equal strings and boxes, room in arrays that nothing is in.
+//! The view `waste`: memory that a program could do without: equal strings and boxes, room in
+//! arrays that nothing is in.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ pub enum WasteKind {
     SparseCollections,
     /// Collections of references with nothing in them.
     EmptyCollections,
-    /// Arrays of references of which at least half are null, and that no collection holds.
+    /// Arrays of references that are at least half null, and that no collection holds.
     SparseArrays,
     /// Arrays without elements.
     EmptyArrays,
@@ -73,7 +74,8 @@ pub struct WasteRow<'a> {
     pub module: &'a str,
     /// Number of characters of equal strings.
     pub length: Option<u64>,
-    /// Object that holds the first of the objects, by the shortest way: its type, and the place in it.
+    /// Object that holds the first of the objects, by the shortest way: its type, and the place in
+    /// it.
     pub held_by: Option<(Arc<str>, HeapPathPlace)>,
     /// Number of objects.
     pub objects: u64,
@@ -156,7 +158,7 @@ struct Array {
 fn found(loaded: &LoadedSnapshot<'_>) -> FxHashMap<WasteKey, Sum> {
     let mut sums = FxHashMap::default();
     let arrays = equals_and_arrays(loaded, &mut sums);
-    // Equal objects of which there is one are no waste, and of several the first is none.
+    // An object without an equal is no waste, and of several equal ones the first is none.
     sums.retain(|_, sum: &mut Sum| sum.objects > 1);
     sums.values_mut().for_each(|sum| sum.wasted = sum.bytes - sum.bytes / sum.objects);
     let collections = collections(loaded, &arrays);

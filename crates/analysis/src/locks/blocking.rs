@@ -1,5 +1,5 @@
 //! Waits of threads for semaphores, events, readers' and writers' locks and tasks: all of them end
-//! in a wait for a handle or in `Monitor.Wait`, of which .NET 9 and later raise events.
+//! in a wait for a handle or in `Monitor.Wait`, for which .NET 9 and later raise events.
 //!
 //! What is waited for is known by the framework's methods on the stack; where the compiler has put
 //! these into the program's own, by another stack with the same call in it. A wait for a lock is in

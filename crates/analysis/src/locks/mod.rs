@@ -100,7 +100,7 @@ impl LockKind {
         }
     }
 
-    /// Whether somebody holds it, whom the others wait for.
+    /// Whether a thread holds it, for which the others wait.
     #[must_use]
     pub const fn is_held(self) -> bool {
         matches!(self, Self::Monitor | Self::Lock)

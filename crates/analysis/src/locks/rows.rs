@@ -152,7 +152,7 @@ impl LockSum {
         }
     }
 
-    /// A wait for what nobody holds.
+    /// A wait for what no thread holds.
     pub(super) fn add_blocking(&mut self, stack: Option<u32>, ns: u64, is_pending: bool) {
         self.count += 1;
         self.total_ns = self.total_ns.saturating_add(ns);

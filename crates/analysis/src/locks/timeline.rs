@@ -1,5 +1,5 @@
-//! All waits of a process in the order of time: who waits beside whom, and on which path the holder
-//! waited for the lock.
+//! All waits of a process in the order of time: which threads wait together, and on which path the
+//! holder waited for the lock.
 
 use clrscope_recording::model::{Process, Thread};
 use rustc_hash::FxHashMap;
@@ -8,7 +8,7 @@ use super::blocking::{BlockingStart, BlockingWaits};
 use super::rows::Grouping;
 use super::wait::{Wait, WaitStart};
 
-/// Locks that are kept. When there are more, those that nobody waits for are dropped.
+/// Locks that are kept. When there are more, those without waiters are dropped.
 const MOST_LOCKS: usize = 1 << 16;
 
 /// A lock, as far as it is known.
@@ -33,7 +33,7 @@ pub(super) struct Timeline<'q, 'a> {
     /// Waits that have not ended, by threads.
     under_way: FxHashMap<u32, Wait>,
     grouping: Grouping<'q, 'a>,
-    /// Waits for what nobody holds.
+    /// Waits for what no thread holds.
     blocking: BlockingWaits<'q, 'a>,
 }
 

@@ -21,11 +21,11 @@ use roles::{Role, role_of};
 
 /// Name of the frame that keeps the time of schedulers and builders, which are left out.
 pub(crate) const MACHINERY: &str = "[async machinery]";
-/// Name of the root of methods that were resumed, and of which it is not known who awaits them.
+/// Name of the root of methods that were resumed, and whose awaiter is unknown.
 pub(crate) const UNKNOWN_AWAITER: &str = "[unknown awaiter]";
-/// Name of the root of methods whose task nobody awaited when they were seen.
+/// Name of the root of methods whose task was not awaited yet when they were seen.
 pub(crate) const NOT_AWAITED_YET: &str = "[not awaited yet]";
-/// Name of the root of methods that nobody can await.
+/// Name of the root of methods that can't be awaited.
 pub(crate) const NOT_AWAITED: &str = "[not awaited]";
 /// Name of what stands for the links of a chain of awaiters that were not followed.
 pub(crate) const MORE_AWAITERS: &str = "[more awaiters]";
@@ -38,23 +38,23 @@ pub(crate) const TIMER: &str = "[timer]";
 ///
 /// - A stack begins at the innermost method that was resumed after an `await`. What stands below
 ///   the resumption is the physical caller, which has nothing to do with it; above it stands who
-///   awaits the method, as far as that was recorded, or `[unknown awaiter]`. Where nobody awaits the
-///   outermost of them, it begins at `[not awaited yet]` or `[not awaited]`.
+///   awaits the method, as far as that was recorded, or `[unknown awaiter]`. Where nothing awaits
+///   the outermost of them, it begins at `[not awaited yet]` or `[not awaited]`.
 /// - What threads of the pool run begins at `[pool]`, what timers call at `[timer]`.
 /// - Frames of schedulers and of the builders of async methods are left out. The time of stacks
 ///   that end in one is in `[async machinery]`, below the method that they worked for.
 ///
-/// Paths of a process whose runtime is not as it is known stay as they are: who awaits a method was not
-/// found out there, and a remark says so. Where a path changes, the recording as it was stays beside it
-/// ([`physical`](Recording::physical)).
+/// Paths of a process whose runtime is not as it is known stay as they are: who awaits a method was
+/// not found out there, and a remark says so. Where a path changes, the recording as it was is kept
+/// as well ([`physical`](Recording::physical)).
 pub fn make_paths_logical(recording: &mut Recording) {
     let roles_of = |process: &Process| {
         if process.remarks.iter().any(|remark| remark.kind == RemarkKind::NoAwaiters) {
             return None;
         }
         let roles = process.functions.iter().map(|function| role_of(process, function)).collect::<Vec<Role>>();
-        // Stacks of awaits have none of the framework's frames, and who awaits the method beside
-        // them.
+        // Stacks of awaits have none of the framework's frames, and keep who awaits the method next
+        // to them.
         let has_awaits = process.arenas(instrument::AWAITS).next().is_some();
         Some(roles).filter(|roles| has_awaits || !roles.iter().all(|role| matches!(role, Role::Method | Role::Native)))
     };
@@ -183,7 +183,7 @@ fn change(stacks: &mut Stacks, roles: &[Role], functions: &AddedFunctions) {
                 let frame = functions.stand_in(role, frame);
                 (below.methods, frame, Below { methods: below.methods, native: here, awaiter })
             }
-            // Recorded without those that it was called by: who awaits it stands beside it.
+            // Recorded without its callers: who awaits it is recorded next to it.
             Role::Method if is_outermost && awaiter.is_some() => {
                 (awaiter, frame, Below { methods: here, native: here, awaiter })
             }

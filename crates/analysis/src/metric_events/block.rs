@@ -44,7 +44,8 @@ pub(crate) struct Event {
 const IDLE: u32 = 1 << 31;
 
 impl Event {
-    /// The event as it was read, but for its stack, which is still a number among those of the events.
+    /// The event as it was read, but for its stack, which is still a number among those of the
+    /// events.
     pub(crate) fn unpacked(self) -> StackEvent {
         StackEvent {
             thread: self.thread,
@@ -89,7 +90,7 @@ impl Block {
         &self.stacks
     }
 
-    /// Stacks of the events in their order, to be numbered anew.
+    /// Stacks of the events in their order, to be renumbered.
     pub(super) fn stacks_mut(&mut self) -> &mut [u32] {
         &mut self.stacks
     }

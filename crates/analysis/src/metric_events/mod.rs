@@ -20,7 +20,8 @@ const BLOCK: usize = 4_096;
 pub(crate) struct MetricEvents {
     /// The stacks that the events refer to.
     pub(crate) table: Arc<Stacks>,
-    /// Places in the table of the stacks that events have, in ascending order. The first stands for a stack that is not known.
+    /// Places in the table of the stacks that events have, in ascending order. The first stands for
+    /// a stack that is not known.
     places: Vec<Option<u32>>,
     /// Places that some event has.
     used: NodeSet,
@@ -63,7 +64,8 @@ impl MetricEvents {
         Self::new(Arc::clone(&process.stacks), used, blocks)
     }
 
-    /// Events whose stacks are places in the table, from 1, all of which are in one of the sets; 0 for one that is not known.
+    /// Events whose stacks are places in the table, from 1, each in one of the sets; 0 for one that
+    /// is not known.
     fn new(table: Arc<Stacks>, parts: Vec<NodeSet>, blocks: Vec<(usize, Block)>) -> Self {
         let joined = parts.into_iter().reduce(|mut all, part| {
             all.join(&part);
@@ -115,7 +117,8 @@ pub(crate) fn name_of(metric: &Metric) -> String {
     format!("{} of {}", metric.name, metric.instrument)
 }
 
-/// Blocks that one worker has read, each with the number of its chunk, and the places that their events have.
+/// Blocks that one worker has read, each with the number of its chunk, and the places that their
+/// events have.
 struct ReadBlocks {
     blocks: Vec<(usize, Block)>,
     used: NodeSet,

@@ -36,7 +36,8 @@ impl NodeSet {
         self.before = self.bits.iter().map(before).collect();
     }
 
-    /// Number of a member, from 1. Of other places one more than there are members in front of them.
+    /// Number of a member, from 1. Of other places one more than there are members in front of
+    /// them.
     #[inline]
     pub(crate) fn number(&self, place: u32) -> u32 {
         let (word, bit) = (place as usize / 64, place % 64);

@@ -4,14 +4,15 @@ use std::ops::Range;
 
 use super::functions::PictureFunctions;
 
-/// A change that somebody asks for. Functions are numbers; one that stands for a library is all nameless code of it.
+/// A requested change. Functions are numbers; one that stands for a library is all nameless code of
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PictureChange {
     /// Only paths through the function, which begin with it.
     Focus(u32),
     /// Only what lies below this one path.
     FocusPath(Vec<u32>),
-    /// The function's own amount goes to whoever called it.
+    /// The function's own amount goes to its caller.
     Merge(u32),
     /// As `Merge`, on this one path.
     MergePath(Vec<u32>),
@@ -75,7 +76,8 @@ pub(super) enum Rule {
     Recursion(Vec<bool>),
 }
 
-/// State of a focus, a collapsed function or what is dropped from its begin on, and of rules that a path goes along whole.
+/// State of a focus, a collapsed function or what is dropped from its begin on, and of rules that a
+/// path goes along whole.
 const INSIDE: u32 = u32::MAX;
 /// State of a path that went another way.
 const ELSEWHERE: u32 = u32::MAX - 1;
@@ -114,8 +116,8 @@ impl Rule {
         !self.is_focus() || state.known == INSIDE
     }
 
-    /// Outcome for functions of a path of which the rule knows `state`; `kept` takes those that are kept of them. Not of recursions,
-    /// which put one part of a path below another.
+    /// Outcome for functions of a path about which the rule knows `state`; `kept` takes those of
+    /// them that are kept. Not for recursions, which put one part of a path below another.
     pub(super) fn pass(
         &self,
         state: &mut State,
@@ -185,7 +187,7 @@ fn is_in(marked: &[bool], function: u32) -> bool {
     marked.get(function as usize) == Some(&true)
 }
 
-/// Keeps functions, of which those that are meant depend on the one that was kept last.
+/// Keeps functions; what becomes of those that are meant depends on the one that was kept last.
 fn kept_behind(
     state: &mut State,
     functions: &[u32],
@@ -210,7 +212,8 @@ fn kept_behind(
     CycleOutcome::Kept
 }
 
-/// Follows a path, of which so many functions are known to be there; the place of the one that ends it.
+/// Follows a path; `state` says how many of its functions are known to be there. Returns the place
+/// of the one that ends it.
 fn followed(state: &mut State, path: &[u32], functions: &[u32]) -> Option<usize> {
     for (at, function) in functions.iter().enumerate() {
         if matches!(state.known, INSIDE | ELSEWHERE) {

@@ -85,8 +85,8 @@ impl<'a> PictureFunctions<'a> {
         self.ranks.get(number as usize).copied().unwrap_or(0)
     }
 
-    /// Numbers of 53 bits by which addresses of pages name functions, with the functions' own: `idOf` in `ui/src/model/functions.ts`
-    /// makes them of name, signature and module.
+    /// Numbers of 53 bits by which addresses of pages name functions, with the functions' own:
+    /// `idOf` in `ui/src/model/functions.ts` makes them of name, signature and module.
     pub fn ids(&self) -> impl Iterator<Item = (u64, u32)> {
         self.known.iter().map(|((name, signature, module), number)| (id_of([name, signature, module]), *number))
     }

@@ -29,7 +29,7 @@ impl ChangedTree<'_> {
         }
         let least = least_of(whole);
         while let Some(Group { function, depth, total, members }) = pending.pop() {
-            // Whoever looks at a node sees all its callers.
+            // A node that is looked at shows all its callers.
             let is_looked_at = depth == 0 && !places.is_empty();
             let (own, callers) = match total >= least || is_looked_at {
                 true => self.callers(&members, depth + 1, if is_looked_at { 1 } else { least }),
@@ -55,7 +55,7 @@ impl ChangedTree<'_> {
         (caller != 0).then(|| (caller, self.last(caller)))
     }
 
-    /// Amount of nodes that nobody called.
+    /// Amount of nodes without a caller.
     fn uncalled(&self, nodes: &[(Place, u64)]) -> u64 {
         let outermost = nodes.iter().filter(|(place, _)| self.caller(*place).is_none());
         outermost.map(|(_, amount)| *amount).fold(0, u64::saturating_add)
@@ -71,7 +71,8 @@ impl ChangedTree<'_> {
         self.groups(owners, 0, least)
     }
 
-    /// The callers of some nodes by function, the smallest first, and the amount that nobody called.
+    /// The callers of some nodes by function, the smallest first, and the amount of nodes without a
+    /// caller.
     fn callers(&self, nodes: &[(Place, u64)], depth: u32, least: u64) -> (u64, Vec<Group>) {
         let mut own = 0_u64;
         let mut found: Vec<(u32, (Place, u64))> = Vec::with_capacity(nodes.len());
@@ -84,7 +85,8 @@ impl ChangedTree<'_> {
         (own, self.groups(found, depth, least))
     }
 
-    /// Nodes with their functions, grouped by these, the smallest group first; without groups that have less than `least`.
+    /// Nodes with their functions, grouped by these, the smallest group first; without groups that
+    /// have less than `least`.
     fn groups(&self, found: Vec<(u32, (Place, u64))>, depth: u32, least: u64) -> Vec<Group> {
         let mut found = by_function(found, self.functions.list().len());
         let groups = found.chunk_by_mut(|a, b| a.0 == b.0).filter_map(|members| {

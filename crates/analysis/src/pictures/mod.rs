@@ -1,11 +1,12 @@
-//! Pictures of a tree after changes that somebody asked for one after another: functions focused on, merged, dropped, collapsed, the
-//! tree upside down. Nothing is left out before a change is made: it is made of every path, and only what is shown of the result is
-//! cut by what can be seen.
+//! Pictures of a tree after changes that were requested one after another: functions focused on,
+//! merged, dropped, collapsed, the tree upside down. Nothing is left out before a change is made:
+//! it is made of every path, and only what is shown of the result is cut by what can be seen.
 //!
-//! A change turns each path into another one, or leaves it out, function by function from the outermost on ([`changes`]). So all of
-//! them take one pass over the nodes in preorder ([`pass`]), run by run of those that don't branch, which gives a tree whose siblings
-//! are still to be merged ([`ChangedTree`]). Those who look at it merge no more than they show: [`upright`] and [`inverted`] go from a set of nodes to the
-//! sets of their children or callers, the largest first.
+//! A change turns each path into another one, or leaves it out, function by function from the
+//! outermost on ([`changes`]). So all of them take one pass over the nodes in preorder ([`pass`]),
+//! run by run of those that don't branch, which gives a tree whose siblings are still to be merged
+//! ([`ChangedTree`]). Those who look at it merge no more than they show: [`upright`] and
+//! [`inverted`] go from a set of nodes to the sets of their children or callers, the largest first.
 
 mod changes;
 mod functions;
@@ -127,7 +128,7 @@ impl Nodes {
 pub struct Pictures<'a> {
     trees: Vec<Nodes>,
     functions: Arc<PictureFunctions<'a>>,
-    /// Functions of which the outermost nodes are the roots; `None` where all are.
+    /// Functions whose outermost nodes are the roots; `None` where all are.
     roots: Option<Vec<bool>>,
 }
 
@@ -170,7 +171,8 @@ impl<'a> Pictures<'a> {
         &self.functions
     }
 
-    /// The tree after changes, of which the first is made first; with `folds` nameless code is folded into its libraries before.
+    /// The tree after changes, made in their order; with `folds` nameless code is folded into its
+    /// libraries before.
     #[must_use]
     pub fn changed(&self, changes: &[PictureChange], folds: bool) -> ChangedTree<'a> {
         pass::pass(self, changes, folds)
@@ -212,7 +214,8 @@ fn calls<'a>(forest: &Forest<'a>, measure: PictureMeasure, functions: &mut Pictu
     Nodes::Calls { runs: growing.finish(), own }
 }
 
-/// A tree after changes: nodes in preorder, of which several siblings may be of one function, in runs. Run 0 stands for the threads.
+/// A tree after changes: nodes in preorder, in runs; several siblings may be of one function. Run 0
+/// stands for the threads.
 pub struct ChangedTree<'a> {
     functions: Arc<PictureFunctions<'a>>,
     /// Functions of the nodes.

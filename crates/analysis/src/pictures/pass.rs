@@ -9,7 +9,8 @@ use crate::runs::Runs;
 
 /// Place of what lies outside of all that is focused on.
 const OUTSIDE: u32 = u32::MAX;
-/// Place of what is left out, as far as it does not come again: a recursion may put what is called below it where nothing is left out.
+/// Place of what is left out, as far as it does not come again: a recursion may put what is called
+/// below it where nothing is left out.
 const GONE: u32 = u32::MAX - 1;
 
 pub(super) fn pass<'a>(pictures: &Pictures<'a>, changes: &[PictureChange], folds: bool) -> ChangedTree<'a> {
@@ -48,7 +49,8 @@ struct TreeBuilder<'r> {
     /// Place and states of the rules here.
     place: u32,
     now: Vec<State>,
-    /// Places of the outermost calls of functions that call themselves, with the states of the rules there.
+    /// Places of the outermost calls of functions that call themselves, with the states of the
+    /// rules there.
     outermost: Vec<u32>,
     outermost_states: Vec<State>,
     /// Functions that a rule lets through, by rule.
@@ -167,7 +169,8 @@ impl<'r> TreeBuilder<'r> {
         if place == OUTSIDE && is_inside() { 0 } else { place }
     }
 
-    /// Puts functions behind the path, as the rules from this one on let them through; `false` where they and all below them are gone.
+    /// Puts functions behind the path, as the rules from this one on let them through; `false`
+    /// where they and all below them are gone.
     fn through(&mut self, at: usize, functions: &[u32]) -> bool {
         let rules = self.rules;
         let Some(rule) = rules.get(at).filter(|_| !functions.is_empty()) else {
@@ -193,7 +196,8 @@ impl<'r> TreeBuilder<'r> {
         is_there
     }
 
-    /// As [`through`](Self::through) of functions that call themselves: what a repetition calls is called by the outermost.
+    /// As [`through`](Self::through) of functions that call themselves: what a repetition calls is
+    /// called by the outermost.
     fn through_recursion(&mut self, at: usize, marked: &[bool], functions: &[u32]) {
         let most = self.rules.len();
         let mut from = 0;
@@ -263,12 +267,13 @@ struct BuiltRuns {
 }
 
 impl BuiltRuns {
-    /// Numbers runs in preorder, with their siblings in the order that they have: what is called below a recursion stands behind what was
-    /// called within it. Returns the numbers beside them.
+    /// Numbers runs in preorder, with their siblings in the order that they have: what is called
+    /// below a recursion stands behind what was called within it. Returns the numbers as well.
     fn in_order(self) -> (Self, Option<Vec<u32>>) {
         let size = self.parents.len();
         let mut numbers = vec![0_u32; size];
-        // Children as linked lists: one pass from the end puts each list in order. No list holds the root, so its number ends each.
+        // Children as linked lists: one pass from the end puts each list in order. No list holds
+        // the root, so its number ends each.
         let (mut first_child, mut next_sibling) = (vec![0_u32; size], vec![0_u32; size]);
         for run in (1..size).rev() {
             next_sibling[run] = std::mem::replace(&mut first_child[self.parents[run] as usize], run as u32);

@@ -1,4 +1,5 @@
-//! Sums over the whole of a changed tree: by function, of what calls one and what it calls, of what a search matches.
+//! Sums over the whole of a changed tree: by function, of what calls one and what it calls, of what
+//! a search matches.
 
 use std::iter::successors;
 
@@ -25,7 +26,7 @@ pub struct Neighbours {
     pub callees: Vec<(u32, u64)>,
 }
 
-/// Amounts by neighbour, of which an outer one holds those within.
+/// Amounts by neighbour; an outer one holds those within.
 #[derive(Default)]
 struct Side {
     sums: FxHashMap<u32, u64>,
@@ -55,7 +56,7 @@ impl Side {
     }
 }
 
-/// Runs of which a worker adds up the sums at a time.
+/// Runs whose sums a worker adds up at a time.
 const TOGETHER: usize = 1 << 16;
 
 /// Key of the threads among callers.
@@ -84,7 +85,8 @@ impl ChangedTree<'_> {
         all
     }
 
-    /// Callers and callees of a function, those with most first; a pair that calls each other again below itself counts once.
+    /// Callers and callees of a function, those with most first; a pair that calls each other again
+    /// below itself counts once.
     #[must_use]
     pub fn neighbours(&self, wanted: u32) -> Neighbours {
         let ends = self.ends();

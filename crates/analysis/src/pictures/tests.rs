@@ -135,7 +135,7 @@ fn folded(path: &Path) -> Path {
     path
 }
 
-/// Every change, each of which is about something in the paths.
+/// Every change, each about something in the paths.
 fn every_change(number: &dyn Fn(&str) -> u32) -> Vec<PictureChange> {
     let [main, recurse, get, join] =
         ["App::Main", "App.Deep::Recurse", "Lib.Store::Get", "System.Text::Join"].map(number);
@@ -216,7 +216,8 @@ fn small_nodes_are_left_out_of_the_picture_and_not_of_its_sums() {
             let is_large = |row: &PictureRow| row.depth == 0 || row.total as f64 >= 0.05 * total as f64;
             assert!(rows.len() > 5 && rows.iter().all(is_large), "{rows:?}");
         }
-        // A closer look at the second of the root's children has what the whole has there, and more of it.
+        // A closer look at the second of the root's children has what the whole has there, and more
+        // of it.
         let (all, upside_down) = (tree.upright(0.0, &[]), tree.inverted(0.0, &[]));
         for (all, below) in [(&all, tree.upright(0.0, &[1, 0])), (&upside_down, tree.inverted(0.0, &[1, 0]))] {
             let roots: Vec<usize> = (0..all.len()).filter(|at| all[*at].depth == 0).collect();

@@ -3,7 +3,8 @@
 use super::grouped::by_function;
 use super::{ChangedTree, PictureRow, Place};
 
-/// Rows of a picture at most: a path may be 100,000 calls deep, and there may be as many as it has pixels.
+/// Rows of a picture at most: a path may be 100,000 calls deep, and there may be as many as it has
+/// pixels.
 pub(super) const MOST_ROWS: usize = 200_000;
 
 /// Nodes of a level at most that are too small to be seen.
@@ -24,9 +25,10 @@ struct Group {
 }
 
 impl ChangedTree<'_> {
-    /// The merged tree: the outermost functions, and below them what has `share` of the whole. With places only that node, with all that
-    /// it calls and below that what has the share of its total: the place among the roots, then among the children of each node
-    /// above, smaller ones included. Nothing where there is no such node.
+    /// The merged tree: the outermost functions, and below them what has `share` of the whole. With
+    /// places only that node, with all that it calls and below that what has the share of its
+    /// total: the place among the roots, then among the children of each node above, smaller ones
+    /// included. Nothing where there is no such node.
     #[must_use]
     pub fn upright(&self, share: f64, places: &[u32]) -> Vec<PictureRow> {
         let mut rows = Vec::new();
@@ -46,7 +48,7 @@ impl ChangedTree<'_> {
             if rows.len() >= MOST_ROWS {
                 break;
             }
-            // Whoever looks at a node sees all that it calls.
+            // A node that is looked at shows all that it calls.
             let is_looked_at = depth == 0 && !places.is_empty();
             if total > own && (total >= least || is_looked_at) {
                 let least = if is_looked_at { 1 } else { least };
@@ -71,8 +73,8 @@ impl ChangedTree<'_> {
         }
     }
 
-    /// The children of some nodes, which are in their order, merged by function, the smallest first; without those that have less than
-    /// `least`.
+    /// The children of some nodes, which are in their order, merged by function, the smallest
+    /// first; without those that have less than `least`.
     fn children(&self, nodes: &[Place], depth: u32, least: u64) -> Vec<Group> {
         let mut found: Vec<(u32, Place)> = Vec::new();
         nodes.iter().for_each(|node| self.each_called(*node, |function, place| found.push((function, place))));

@@ -28,7 +28,7 @@ const ENOUGH: u64 = 20;
 pub struct LoadLevel {
     /// Requests under way in the process.
     pub load: Load,
-    /// Requests of which all is in the recording.
+    /// Requests that are entirely in the recording.
     pub requests: u64,
     /// Time of these together, in nanoseconds.
     pub total_ns: u64,
@@ -109,7 +109,8 @@ pub struct LoadCurve<'a> {
 
 impl LoadCurve<'_> {
     /// The knee: the level with the greatest power, where others behind it say what becomes of more
-    /// load: they have a mean time at least half longer. Levels with few requests are not looked at.
+    /// load: they have a mean time at least half longer. Levels with few requests are not looked
+    /// at.
     ///
     /// # Errors
     /// The reason why there is none.
@@ -189,7 +190,8 @@ fn served(recorded: &RecordedRequests<'_>, query: &Query) -> (Vec<ServedRequest>
                 })
             });
             let ended_ns = request.last_ns;
-            // One that began before the recording, or while it was switched off, is there from the beginning on.
+            // One that began before the recording, or while it was switched off, is there from the
+            // beginning on.
             let before = stretches.iter().rev().find(|(since, _)| *since <= ended_ns);
             let first_ns = before.map_or(process.started_ns, |(since, _)| *since).min(ended_ns);
             let began_ns = request.duration_ns.map_or(first_ns, |_| request.time_ns);

@@ -160,7 +160,7 @@ pub struct RequestRow<'a> {
     pub direction: Direction,
     /// Method with the template of the route, or with the host.
     pub route: std::rc::Rc<str>,
-    /// Requests of which all is in the recording.
+    /// Requests that are entirely in the recording.
     pub count: u64,
     /// Whether each of them was recorded.
     pub is_exact: bool,
@@ -168,7 +168,7 @@ pub struct RequestRow<'a> {
     pub failed: u64,
     /// Of these, how many the client has aborted.
     pub aborted: u64,
-    /// Requests of which only a part is in the recording. They are in no other number.
+    /// Requests that are only partly in the recording. No other number includes them.
     pub partial: u64,
     /// Time of all together, in nanoseconds.
     pub total_ns: u64,

@@ -20,8 +20,8 @@ pub(super) struct Reading<'a> {
     process: &'a Process,
     arena: &'a EventArena,
     names: FxHashMap<u64, (Direction, Rc<str>)>,
-    /// Requests under way when the recording was copied, by their numbers there, with the time of the
-    /// record that says most of them.
+    /// Requests under way when the recording was copied, by their numbers there, with the time of
+    /// the record that says most of them.
     copied: FxHashMap<u64, u64>,
 }
 

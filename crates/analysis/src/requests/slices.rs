@@ -44,7 +44,7 @@ impl Load {
 pub(super) struct ServedRequest {
     pub(super) began_ns: u64,
     pub(super) ended_ns: u64,
-    /// Number of its route; `None` of one that is under way beside those that count.
+    /// Number of its route; `None` for a request that is under way alongside those that count.
     pub(super) route: Option<u32>,
     /// Time that it took; `None` where only a part is known.
     pub(super) duration_ns: Option<u64>,

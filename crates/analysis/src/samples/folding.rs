@@ -1,8 +1,8 @@
-//! Folding: frames that are not wanted leave their samples to whoever called them.
+//! Folding: frames that are not wanted leave their samples to their callers.
 //!
-//! Hooks are left out of functions that filters exclude, so that their time is the caller's. Samples have all frames, and
-//! here those are left out that the filters of the recording, or own code alone, leave out. Native code without names is folded
-//! behind that: see [`Nameless`].
+//! Hooks are left out of functions that filters exclude, so that their time is the caller's.
+//! Samples have all frames, and here those are left out that the filters of the recording, or own
+//! code alone, leave out. Native code without names is folded behind that: see [`Nameless`].
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) struct FoldedFunctions {
     nameless: Option<Arc<Nameless>>,
 }
 
-/// Functions that are left out, whoever called them.
+/// Functions that are left out, regardless of their callers.
 struct LeftOut {
     /// By function index.
     is_left_out: Vec<bool>,
@@ -60,7 +60,8 @@ impl FoldedFunctions {
         (left_out.is_some() || nameless.is_some()).then_some(Self { left_out, nameless })
     }
 
-    /// Name of what is folded, for what is made of it: the filters of a recording are the same in every question.
+    /// Name of what is folded, for what is made of it: the filters of a recording are the same in
+    /// every question.
     pub(crate) fn name(query: &Query) -> &'static str {
         match (query.just_my_code, query.native_code()) {
             (true, NativeCode::Libraries) => ", own code, libraries",
@@ -70,8 +71,8 @@ impl FoldedFunctions {
         }
     }
 
-    /// The function that a frame of `function` is shown as below one that is shown as `caller`; `None` where the frame is folded
-    /// into that one.
+    /// The function that a frame of `function` is shown as below one that is shown as `caller`;
+    /// `None` where the frame is folded into that one.
     #[inline]
     pub(crate) fn frame(&self, caller: u32, function: u32) -> Option<u32> {
         if self.leaves_out(function) {
@@ -83,7 +84,7 @@ impl FoldedFunctions {
         }
     }
 
-    /// Whether the function is left out, whoever called it.
+    /// Whether the function is left out, regardless of its caller.
     fn leaves_out(&self, function: u32) -> bool {
         self.left_out.as_ref().is_some_and(|left| left.is_left_out.get(function as usize) != Some(&false))
     }
@@ -98,8 +99,9 @@ impl FoldedFunctions {
         self.nameless.as_ref().and_then(|nameless| nameless.library_of(function)).unwrap_or(function)
     }
 
-    /// Folds a path, innermost first. Where nothing would be left, the outermost method stays, or the outermost function where
-    /// no method is there: it says whose thread it was, and stands for all of the stack.
+    /// Folds a path, innermost first. Where nothing would be left, the outermost method stays, or
+    /// the outermost function where no method is there: it says whose thread it was, and stands for
+    /// all of the stack.
     pub(crate) fn fold<F: FoldedFrame>(&self, path: &mut Vec<F>) {
         let is_method = |frame: &&F| self.is_method(frame.function());
         let outermost = path.iter().rev().find(is_method).or(path.last()).copied();
@@ -126,7 +128,8 @@ pub(crate) trait FoldedFrame: Copy {
     /// Index of the function.
     fn function(self) -> u32;
 
-    /// The frame, shown as one of `function`. `is_below_folded`: the frame that it stood in is folded.
+    /// The frame, shown as one of `function`. `is_below_folded`: the frame that it stood in is
+    /// folded.
     fn shown_as(self, function: u32, is_below_folded: bool) -> Self;
 }
 

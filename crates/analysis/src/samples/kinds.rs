@@ -37,12 +37,13 @@ titled! {
         Kernel "kernel" "kernel",
         /// The profiler's own code.
         Profiler "profiler" "the profiler",
-        /// Nobody knows: no stack was to be had.
+        /// Unknown: no stack was available.
         Unknown "unknown" "unknown",
     }
 }
 
-/// Native libraries of the runtime, as beginnings of their names; what they do where nothing else is known.
+/// Native libraries of the runtime, as beginnings of their names; what they do where nothing else
+/// is known.
 const RUNTIME_LIBRARIES: [(&str, SampleKind); 6] = [
     ("libclrjit", SampleKind::Jit),
     ("libclrgc", SampleKind::Gc),
@@ -53,7 +54,8 @@ const RUNTIME_LIBRARIES: [(&str, SampleKind); 6] = [
     ("libhostpolicy", SampleKind::Runtime),
 ];
 
-/// Types of the framework in whose methods .NET 9 and later search handlers and unwind, as beginnings of names.
+/// Types of the framework in whose methods .NET 9 and later search handlers and unwind, as
+/// beginnings of names.
 const EXCEPTION_HANDLING: [&str; 2] = ["System.Runtime.EH::", "System.Runtime.StackFrameIterator::"];
 
 /// Finds the kinds of a process's samples.
@@ -127,15 +129,15 @@ fn of_sample(sample: &Sample, thread: Option<&Thread>, by_stack: impl FnOnce() -
     }
 }
 
-/// Kind of a function's code, by which pictures colour frames: the name of its [`SampleKind`], and `waiting` for functions of
-/// the framework in which threads wait.
+/// Kind of a function's code, by which pictures colour frames: the name of its [`SampleKind`], and
+/// `waiting` for functions of the framework in which threads wait.
 #[must_use]
 pub fn kind_of_code(function: &FunctionRef<'_>) -> &'static str {
     if wait_kind(function).is_some() { "waiting" } else { kind_of_function(function).name() }
 }
 
-/// Kinds of all stacks of a process: that of the innermost frame, but what compiler, collector and exception handling call
-/// belongs to them as far as the innermost method.
+/// Kinds of all stacks of a process: that of the innermost frame, but what compiler, collector and
+/// exception handling call belongs to them as far as the innermost method.
 fn of_stacks(process: &Process) -> Vec<SampleKind> {
     let functions =
         process.functions.iter().map(|function| kind_of_function(&FunctionRef::new(process, Some(function))));

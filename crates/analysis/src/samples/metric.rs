@@ -91,7 +91,8 @@ pub(crate) fn event_of(process: &Process, sample: &Sample, amount: u64) -> Stack
     }
 }
 
-/// Index of the thread in the process's table; one that no thread has where the thread is not known.
+/// Index of the thread in the process's table; one that no thread has where the thread is not
+/// known.
 pub(super) fn thread_index(sample: &Sample) -> u32 {
     sample.thread.checked_sub(1).unwrap_or(u32::MAX)
 }
@@ -101,7 +102,8 @@ pub(crate) fn thread_numbered(process: &Process, number: u32) -> Option<&Thread>
     process.threads.get(number.checked_sub(1)? as usize)
 }
 
-/// Duration of what a record stands for: several samples of an unchanged thread are a time, a single one is a moment.
+/// Duration of what a record stands for: several samples of an unchanged thread are a time, a
+/// single one is a moment.
 pub(crate) fn lasted_ns(sample: &Sample) -> u64 {
     if sample.count > 1 { sample.weight_ns } else { 0 }
 }

@@ -1,5 +1,6 @@
-//! Nameless code: functions of native libraries of which only places are known, `libcoreclr.so+0x1234`. Those of a library that
-//! call one another are one frame, `[libcoreclr.so]`, as nobody can tell them apart.
+//! Nameless code: functions of native libraries that are known only by their places,
+//! `libcoreclr.so+0x1234`. Those of a library that call one another are one frame,
+//! `[libcoreclr.so]`, as nothing tells them apart.
 
 use std::sync::Arc;
 
@@ -10,7 +11,8 @@ use crate::function::FunctionRef;
 
 /// The functions of a process that are nameless code.
 pub(crate) struct Nameless {
-    /// The function that stands for all nameless code of its library, by function index; 0 for functions that have names.
+    /// The function that stands for all nameless code of its library, by function index; 0 for
+    /// functions that have names.
     libraries: Vec<u32>,
 }
 
@@ -36,7 +38,8 @@ impl Nameless {
         Self { libraries }
     }
 
-    /// The function that stands for the library of a nameless one; `None` for functions that have names.
+    /// The function that stands for the library of a nameless one; `None` for functions that have
+    /// names.
     #[inline]
     pub(crate) fn library_of(&self, function: u32) -> Option<u32> {
         self.libraries.get(function as usize).copied().filter(|library| *library != 0)

@@ -15,21 +15,24 @@ use crate::metric_events::{Event, MetricEvents};
 pub struct SamplingConditions<'a> {
     /// The instrument: `cpu` or `wall`.
     pub instrument: &'static str,
-    /// Settings and engine, as the first process with samples has them; `None` where they were not recorded.
+    /// Settings and engine, as the first process with samples has them; `None` where they were not
+    /// recorded.
     pub sampler: Option<&'a Sampler>,
     /// Samples in all processes.
     pub samples: u64,
-    /// Samples with a stack that is whole, from the innermost frame to the start of the thread, and certain in each frame.
+    /// Samples with a stack that is whole, from the innermost frame to the start of the thread, and
+    /// certain in each frame.
     pub complete: u64,
-    /// Samples with a stack of which at least one frame was found by a guess.
+    /// Samples with a stack in which at least one frame was found by a guess.
     pub guessed: u64,
     /// Samples in the profiler's own code.
     pub profiler: u64,
     /// Time that all samples stand for, nanoseconds.
     pub total_ns: u64,
-    /// The part of that time which idle threads took: those of the pool, the finalizer and the like without work.
+    /// The part of that time which idle threads took: those of the pool, the finalizer and the like
+    /// without work.
     pub idle_ns: u64,
-    /// Nanoseconds between two samples of a thread, as reached in the mean; 0 where nobody knows.
+    /// Nanoseconds between two samples of a thread, as reached in the mean; 0 if unknown.
     pub reached_ns: u64,
     /// Knowledge of inlined methods.
     pub inlining: InliningKnowledge,
@@ -105,8 +108,8 @@ fn of_instrument<'a>(processes: &[&'a Process], metric: &'static Metric) -> Opti
     })
 }
 
-/// Number of methods of the program on stacks of the samples of which some code was compiled before
-/// the recording began.
+/// Number of methods of the program that are on stacks of the samples and have some code that was
+/// compiled before the recording began.
 fn older_methods(process: &Process, metric: &'static Metric) -> u64 {
     let Some(measured) = MetricEvents::for_metric(process, metric) else { return 0 };
     *process.derived.get(&format!("older methods of {}", metric.instrument), || {

@@ -94,7 +94,8 @@ impl<'q> EventFilter<'q> {
         }
     }
 
-    /// Hands over the events of a block that touch the wanted time, those of idle threads, too, whole as they are.
+    /// Hands over the events of a block that touch the wanted time, those of idle threads, too,
+    /// whole as they are.
     pub(crate) fn each_whole(&self, block: &Block, mut visit: impl FnMut(&Event)) {
         if !self.query.wants_span(block.first_ns, block.last_ns) {
             return;
@@ -112,7 +113,8 @@ fn whole(event: &Event) -> StackSum {
     StackSum { amount: event.amount, samples: event.samples.into() }
 }
 
-/// The part of an event that lies in the time that a query wants; `None` where nothing of it does, and for idle threads.
+/// The part of an event that lies in the time that a query wants; `None` where nothing of it does,
+/// and for idle threads.
 pub(crate) fn wanted_part(process: &Process, query: &Query, event: &StackEvent) -> Option<StackSum> {
     let is_idle = event.idle && query.threads.is_empty();
     if is_idle || !is_wanted(&query.types, process, event.object_type) {
@@ -163,13 +165,15 @@ impl SummedStacks {
         Some(Self { measured, folded, cells })
     }
 
-    /// Sum of a stack, by its number among those of the events; `None` where no wanted event has it.
+    /// Sum of a stack, by its number among those of the events; `None` where no wanted event has
+    /// it.
     #[inline]
     pub(super) fn sum_of(&self, stack: u32) -> Option<StackSum> {
         self.cells.get(stack as usize).filter(|cell| cell.is_there).map(|cell| cell.sum)
     }
 
-    /// Sum of a stack, by its number among those of the events; nothing where no wanted event has it.
+    /// Sum of a stack, by its number among those of the events; nothing where no wanted event has
+    /// it.
     #[inline]
     pub(super) fn of_stack(&self, stack: u32) -> StackSum {
         self.sum_of(stack).unwrap_or_default()
@@ -182,7 +186,8 @@ impl SummedStacks {
         all
     }
 
-    /// The stacks that wanted events have, by their numbers in the table, with their sums, in ascending order.
+    /// The stacks that wanted events have, by their numbers in the table, with their sums, in
+    /// ascending order.
     pub(crate) fn by_number(&self) -> impl Iterator<Item = (u32, StackSum)> {
         let there = (0..).zip(&*self.cells).filter(|(_, cell)| cell.is_there);
         there.map(|(stack, cell)| (self.measured.number_in_table(stack), cell.sum))
@@ -237,7 +242,8 @@ impl Amounts {
         Self::with(stacks, shape, &[])
     }
 
-    /// As [`new`](Self::new), for a shape that has stacks of its own behind all others, with these sums.
+    /// As [`new`](Self::new), for a shape that has stacks of its own behind all others, with these
+    /// sums.
     pub(super) fn with(stacks: &SummedStacks, shape: &Shape, more: &[StackSum]) -> Self {
         let cells = &stacks.cells;
         let of_stack = |stack: u32| match cells.get(stack as usize) {
@@ -347,8 +353,8 @@ impl<'t> InOrder<'t> {
         Self { amounts, at: 0 }
     }
 
-    /// Sum of a run's own stacks, those at the places `own`; `None` where no event lies at the run or below it, whose last stack is in
-    /// front of `end`.
+    /// Sum of a run's own stacks, those at the places `own`; `None` where no event lies at the run
+    /// or below it, whose last stack is in front of `end`.
     #[inline]
     pub(crate) fn next(&mut self, own: Range<u32>, end: u32) -> Option<StackSum> {
         let before = &self.amounts.before;

@@ -9,17 +9,19 @@ use crate::metric_events::{MetricEvents, NodeSet};
 /// Frames that a worker looks at together.
 const TOGETHER: usize = 1 << 18;
 
-/// Frames with a stack of events at them or below them, by their callers. They are named by their places in the table, from 1; 0 stands for
-/// the threads themselves.
+/// Frames with a stack of events at them or below them, by their callers. They are named by their
+/// places in the table, from 1; 0 stands for the threads themselves.
 ///
-/// A stack that is met for the first time has its new frames one after another in the table. So frames are in runs, of which each
-/// frame but the last called the next one alone, and no stack of events ends there. Runs have numbers from 1.
+/// A stack that is met for the first time has its new frames one after another in the table. So
+/// frames are in runs: each frame of a run but the last called the next one alone, and no stack of
+/// events ends there. Runs have numbers from 1.
 pub(super) struct Children {
     /// Number of frames.
     frames: usize,
     /// Places of the last frames of runs.
     ends: NodeSet,
-    /// Place of the first frame of each run, and the number of frames. The entry in front of them is of the threads.
+    /// Place of the first frame of each run, and the number of frames. The entry in front of them
+    /// is of the threads.
     starts: Vec<u32>,
     /// The first run that each run called, in the order of the table; 0 for none.
     first: Vec<u32>,
@@ -32,8 +34,8 @@ impl Children {
         Self::with(measured, |_, _, _| {})
     }
 
-    /// Creates them as [`new`](Self::new) does. `visit` is told of each run, its stack of events and
-    /// its caller, runs before their callers.
+    /// Creates them as [`new`](Self::new) does. `visit` is told of each run, its stack of events
+    /// and its caller, runs before their callers.
     pub(super) fn with(measured: &MetricEvents, mut visit: impl FnMut(u32, Option<u32>, u32)) -> Self {
         let (frames, ends) = (measured.table.len(), ends_of_runs(measured));
         let mut starts = vec![0, 0];
@@ -90,7 +92,8 @@ impl Children {
         successors(some(self.first[run]), move |run| some(self.next[*run]))
     }
 
-    /// The stacks of events, so that those below a frame follow one another; one that is not known comes first.
+    /// The stacks of events, so that those below a frame follow one another; one that is not known
+    /// comes first.
     pub(super) fn stacks_in_depth(&self, measured: &MetricEvents) -> Vec<u32> {
         let mut stacks = vec![0];
         let mut ahead: Vec<usize> = self.of_run(0).collect();
@@ -102,7 +105,8 @@ impl Children {
     }
 }
 
-/// Places of the frames that did not call the next one of the table alone, or at which a stack of events ends.
+/// Places of the frames that did not call the next one of the table alone, or at which a stack of
+/// events ends.
 fn ends_of_runs(measured: &MetricEvents) -> NodeSet {
     let (table, frames) = (&measured.table, measured.table.len());
     let new = || NodeSet::for_places(frames);

@@ -74,7 +74,8 @@ impl FunctionSums {
         (Self { functions, threads: thread_sums(measured, wanted, &depths.depths) }, more_found)
     }
 
-    /// Threads with events among the `threads` of a process, and `unknown` where some have events, with their sums.
+    /// Threads with events among the `threads` of a process, and `unknown` where some have events,
+    /// with their sums.
     pub(crate) fn by_thread<'a>(
         &self,
         threads: &'a [Thread],
@@ -194,10 +195,11 @@ fn thread_sums(measured: &MetricEvents, wanted: &EventFilter<'_>, depths: &[Atom
 
 /// Sets of threads of a group, by function.
 struct ThreadsOf {
-    /// Words of a set; 0 where nobody asks.
+    /// Words of a set; 0 where no threads are asked for.
     words: usize,
     slots: usize,
-    /// By number of the stack among those of the events; all workers find them together, since there is room for no second list.
+    /// By number of the stack among those of the events; all workers find them together, since
+    /// there is room for no second list.
     of_stacks: Vec<AtomicU64>,
 }
 
@@ -207,7 +209,8 @@ const NO_SET: u32 = u32::MAX;
 /// Sets of threads that were met, by slot, and of the frames on the path.
 struct ThreadSets {
     functions: Vec<u64>,
-    /// For each frame the place of its set among `sets`: most frames have but one below them, whose set they take over.
+    /// For each frame the place of its set among `sets`: most frames have but one below them, whose
+    /// set they take over.
     path: Vec<u32>,
     sets: Vec<u64>,
 }

@@ -1,7 +1,9 @@
-//! The large paths alone, for a first picture: of tens of millions of frames a few thousand are wide enough to be seen.
+//! The large paths alone, for a first picture: of tens of millions of frames a few thousand are
+//! wide enough to be seen.
 //!
-//! The whole tree takes a visit to each frame in an order that memory is not read in. Here each frame's total is found on one
-//! pass along the table, and only what is large is followed; what is small is a node without anything below it.
+//! The whole tree takes a visit to each frame in an order that memory is not read in. Here each
+//! frame's total is found on one pass along the table, and only what is large is followed; what is
+//! small is a node without anything below it.
 
 use super::amounts::{Amounts, StackSum, SummedStacks};
 use super::children::Children;
@@ -57,9 +59,9 @@ struct Pending {
     total: StackSum,
 }
 
-/// The tree of some stacks, with every node that has `least_share` of everything, and of each of these all callees: smaller ones
-/// without anything below. Callees of one node that have one slot are one node. `with_states`: the
-/// tree knows the stacks of its small nodes.
+/// The tree of some stacks, with every node that has `least_share` of everything, and of each of
+/// these all callees: smaller ones without anything below. Callees of one node that have one slot
+/// are one node. `with_states`: the tree knows the stacks of its small nodes.
 pub(crate) fn large_paths(
     stacks: &SummedStacks,
     least_share: f64,
@@ -67,7 +69,7 @@ pub(crate) fn large_paths(
     slot: impl Fn(u32) -> Slot,
 ) -> StackTree {
     let (totals, children) = Totals::with_children(stacks, with_states);
-    // Whoever shows the nodes rounds shares in another way: no node that may be shown is cut.
+    // The code that shows the nodes rounds shares in another way: no node that may be shown is cut.
     let least = (stacks.whole().amount as f64 * least_share / 2.0) as u64;
     let making = ShapeBuilder::new(&stacks.measured, stacks.folded.as_ref(), &children, usize::MAX);
     let (pending, members, lumps) = (Vec::new(), Vec::new(), Vec::new());
@@ -100,7 +102,7 @@ struct Climbing<'s, S> {
     /// Nodes to come, the next one last, and the frames that each is made of.
     pending: Vec<Pending>,
     members: Vec<Member>,
-    /// Sums of small nodes, each of which has a stack of its own behind those of events.
+    /// Sums of small nodes. Each such node has a stack of its own behind those of events.
     lumps: Vec<StackSum>,
     /// The stack of the small node that a run is in; 0 for none.
     lump_of_run: Vec<u32>,
@@ -145,7 +147,8 @@ impl<S: Fn(u32) -> Slot> Climbing<'_, S> {
         }
     }
 
-    /// Puts the nodes that frames make below a node before all others that are to come. Empties the list of frames.
+    /// Puts the nodes that frames make below a node before all others that are to come. Empties the
+    /// list of frames.
     fn plan(&mut self, parent: u32, called: &mut Vec<(u32, u32)>) {
         let member = |(function, frame)| ((self.slot)(function), function, frame);
         let mut found: Vec<Member> = called.drain(..).map(member).collect();

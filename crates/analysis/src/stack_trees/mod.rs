@@ -1,11 +1,14 @@
 //! Trees of metrics that are made of events with stacks, as large as they may be.
 //!
-//! What doesn't depend on a question is found once for a process and kept beside it: the events in a compact form
-//! ([`MetricEvents`](crate::metric_events::MetricEvents)), and the paths of all their stacks as one tree in preorder ([`Shape`]), in which a
-//! subtree is a range of stacks, and nodes that don't branch are one run ([`Runs`](crate::runs::Runs)). A question about threads or a part of the time then takes one pass over the events, which gives
-//! each stack its sum ([`SummedStacks`]). Whatever is summed by function or by another property of frames is found on one walk
-//! along the stacks ([`StackVisitor`]), without the tree. In the tree ([`Amounts`]) the amount of any subtree is the difference of two
-//! running sums, so that showing it costs what is shown.
+//! What doesn't depend on a question is found once for a process and kept with it: the events in a
+//! compact form ([`MetricEvents`](crate::metric_events::MetricEvents)), and the paths of all their
+//! stacks as one tree in preorder ([`Shape`]), in which a subtree is a range of stacks, and nodes
+//! that don't branch are one run ([`Runs`](crate::runs::Runs)). A question about threads or a part
+//! of the time then takes one pass over the events, which gives each stack its sum
+//! ([`SummedStacks`]). Whatever is summed by function or by another property of frames is found on
+//! one walk along the stacks ([`StackVisitor`]), without the tree. In the tree ([`Amounts`]) the
+//! amount of any subtree is the difference of two running sums, so that showing it costs what is
+//! shown.
 
 mod amounts;
 mod children;
@@ -41,7 +44,7 @@ pub(crate) struct StackTree {
 }
 
 impl StackTree {
-    /// Returns the place of each stack of the events, of which there are `stacks`.
+    /// Returns the place of each of the events' stacks; `stacks` is their number.
     fn places(&self, stacks: usize) -> Vec<u32> {
         let mut places = vec![0_u32; stacks.max(self.shape.stacks.len())];
         for (place, &stack) in (0..).zip(&self.shape.stacks) {
@@ -73,8 +76,8 @@ impl StackTree {
         self.amounts.sum(self.shape.at(node))
     }
 
-    /// The nodes where something is, as a tree of its own. Where trees of `calls` have CPU time, those of stacks have numbers of
-    /// samples.
+    /// The nodes where something is, as a tree of its own. Where trees of `calls` have CPU time,
+    /// those of stacks have numbers of samples.
     pub(crate) fn to_call_tree(&self) -> CallTree {
         let shape = &*self.shape;
         let is_whole = self.amounts.is_of_all();

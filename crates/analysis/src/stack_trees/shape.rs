@@ -15,8 +15,9 @@ pub(super) struct GrownPaths {
     pub(super) stacks: Vec<u32>,
 }
 
-/// Nodes in depth-first preorder; the first stands for the threads themselves. Stacks are in the order of the nodes at which they end, so
-/// that those of a subtree stand together. No stack ends within a run, but at its last node.
+/// Nodes in depth-first preorder; the first stands for the threads themselves. Stacks are in the
+/// order of the nodes at which they end, so that those of a subtree stand together. No stack ends
+/// within a run, but at its last node.
 #[derive(Default, PartialEq)]
 pub(crate) struct Shape {
     runs: Runs,

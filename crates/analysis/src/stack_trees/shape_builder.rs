@@ -1,4 +1,5 @@
-//! Shapes in the making: frames of the stack table become nodes, in depth-first order, on all processors.
+//! Shapes in the making: frames of the stack table become nodes, in depth-first order, on all
+//! processors.
 
 use std::sync::Arc;
 
@@ -36,7 +37,7 @@ impl Shape {
         process.derived.has::<Self>(&Self::name(metric, folds))
     }
 
-    /// The paths, of which the parts behind so many branchings are made on all processors.
+    /// The paths. The parts behind `branchings` branchings are made on all processors.
     pub(super) fn made(measured: &MetricEvents, folded: Option<&FoldedFunctions>, branchings: usize) -> Self {
         let children = Children::new(measured);
         let mut trunk = ShapeBuilder::new(measured, folded, &children, branchings);
@@ -72,15 +73,16 @@ struct Pending {
     first: usize,
 }
 
-/// A frame below the root of which nothing is kept yet, and what its path will be if nothing is.
+/// A frame below the root whose path has no kept frame yet, and what the path will be if none is
+/// kept.
 struct PendingFrame {
     id: u32,
     outermost: Option<u32>,
     outermost_method: Option<u32>,
 }
 
-/// A shape in the making. Frames are named by their places in the stack table, from 1; 0 is the root, and behind all places come
-/// numbers of stacks that stand alone.
+/// A shape in the making. Frames are named by their places in the stack table, from 1; 0 is the
+/// root, and behind all places come numbers of stacks that stand alone.
 pub(super) struct ShapeBuilder<'m> {
     measured: &'m MetricEvents,
     folded: Option<&'m FoldedFunctions>,
@@ -109,7 +111,8 @@ impl<'m> ShapeBuilder<'m> {
         Self { measured, folded, children, most, cuts, pending, members, runs, first, stacks }
     }
 
-    /// Adds a node of no function and what lies below it: first the frames that `gather` finds, with their functions.
+    /// Adds a node of no function and what lies below it: first the frames that `gather` finds,
+    /// with their functions.
     fn grow(&mut self, gather: impl FnOnce(&mut Self, &mut Vec<(u32, u32)>)) {
         let (mut called, mut of_node) = (Vec::new(), Vec::new());
         let root = self.begin(0, 0);
@@ -125,8 +128,8 @@ impl<'m> ShapeBuilder<'m> {
         self.runs.end();
     }
 
-    /// Adds nodes to the run that was begun with some frames of a function, as long as they call one function alone and no stack ends
-    /// at them; finds what the last of them called.
+    /// Adds nodes to the run that was begun with some frames of a function, as long as they call
+    /// one function alone and no stack ends at them; finds what the last of them called.
     fn follow(&mut self, mut function: u32, frames: &mut Vec<u32>, called: &mut Vec<(u32, u32)>) {
         loop {
             while let &mut [frame] = &mut frames[..]
@@ -163,8 +166,8 @@ impl<'m> ShapeBuilder<'m> {
         self.runs.begin(function, parent)
     }
 
-    /// Notes the stacks that end at some frames of a node, and those below these that are folded into it, and finds the frames they
-    /// called.
+    /// Notes the stacks that end at some frames of a node, and those below these that are folded
+    /// into it, and finds the frames they called.
     pub(super) fn gather(&mut self, node: u32, frames: &mut Vec<u32>, called: &mut Vec<(u32, u32)>) {
         let alone = self.children.len() as u32;
         let mut at = 0;
@@ -184,7 +187,7 @@ impl<'m> ShapeBuilder<'m> {
         }
     }
 
-    /// Finds the outermost frames. A stack of which nothing would be left keeps one frame.
+    /// Finds the outermost frames. A stack that would lose all its frames keeps one.
     pub(super) fn gather_outermost(&mut self, called: &mut Vec<(u32, u32)>) {
         let alone = self.children.len() as u32;
         if self.measured.has_unknown {
@@ -214,8 +217,8 @@ impl<'m> ShapeBuilder<'m> {
         }
     }
 
-    /// Puts the nodes that frames make below a node before all others that are to come, or leaves them to others. Empties the
-    /// list of frames.
+    /// Puts the nodes that frames make below a node before all others that are to come, or leaves
+    /// them to others. Empties the list of frames.
     fn plan(&mut self, parent: u32, branchings: usize, called: &mut Vec<(u32, u32)>) {
         if branchings >= self.most && self.cuts.len() < MOST_CUTS && !called.is_empty() {
             let (run, stack) = (self.runs.len() as usize, self.stacks.len());

@@ -10,7 +10,8 @@ use clrscope_recording::parallel::each_mut;
 use super::shape::GrownPaths;
 use crate::runs::Runs;
 
-/// Place in a trunk at which a branch is to be put: before a run, the caller being the one before, and before a stack.
+/// Place in a trunk at which a branch is to be put: before a run, the caller being the one before,
+/// and before a stack.
 pub(super) struct Cut {
     pub(super) run: usize,
     pub(super) stack: usize,

@@ -1,10 +1,11 @@
 //! One walk along all stacks, which computes everything that is summed along them.
 //!
-//! What is computed is declared as [`StackVisitor`]: what to do where a frame is entered, where a stack ends, and where a frame is
-//! left, with the sum of what lay on it meanwhile. Two of them together are one of them again, so that whoever needs several
-//! sums reads each frame once. Stacks are taken in the order of the table, where those that share their outer frames mostly
-//! stand together, and a stack enters only the frames that the one before it was not in. A frame may be entered several times: sums
-//! of pieces add up to the whole.
+//! What is computed is declared as [`StackVisitor`]: what to do where a frame is entered, where a
+//! stack ends, and where a frame is left, with the sum of what lay on it meanwhile. Two visitors
+//! together are a visitor again, so that code that needs several sums reads each frame once. Stacks
+//! are taken in the order of the table, where those that share their outer frames mostly stand
+//! together, and a stack enters only the frames that the one before it was not in. A frame may be
+//! entered several times: sums of pieces add up to the whole.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,7 +19,8 @@ use crate::samples::NO_CALLER;
 
 /// Stacks that a worker takes at once.
 const TOGETHER: usize = 1 << 12;
-/// Frames are entered so many times each at most before the order of the stacks is given up for a better one.
+/// Frames are entered so many times each at most before the order of the stacks is given up for a
+/// better one.
 const MOST_TIMES: usize = 4;
 
 /// A frame that stacks lead through.
@@ -231,7 +233,7 @@ impl<'w, A: StackVisitor> Walker<'w, A> {
                 self.what.stack(&mut self.found, kept.here, &kept.frame, stack, sum);
             }
             None => {
-                // A stack of which nothing would be left keeps one frame.
+                // A stack that would lose all its frames keeps one.
                 let outermost = self.path.first().map_or(0, |first| first.frame.function);
                 let kept = if top.outermost_method == NO_METHOD { outermost } else { top.outermost_method };
                 self.alone(kept, stack, sum);
@@ -245,7 +247,7 @@ impl<'w, A: StackVisitor> Walker<'w, A> {
         let table = &self.stacks.measured.table;
         let mut next = Some(place);
         while let Some(place) = next {
-            // Callers have smaller places: what lies behind one is nobody's caller any more.
+            // Callers have smaller places: what lies behind one calls nothing any more.
             while self.path.last().is_some_and(|last| last.place > place) {
                 self.leave();
             }

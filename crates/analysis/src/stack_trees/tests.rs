@@ -23,8 +23,8 @@ use crate::query::{NativeCode, Query, ThreadSelector};
 use crate::samples::{FoldedFunctions, NO_CALLER, SAMPLED_CPU};
 use crate::tiers::TierSums;
 
-/// Functions of which every third is of the framework. The last but one and the one before are native code without names, and the
-/// last stands for their library.
+/// Functions; every third belongs to the framework. The last but one and the one before are native
+/// code without names, and the last stands for their library.
 const FUNCTIONS: u32 = 12;
 const NAMELESS: std::ops::Range<u32> = 9..11;
 

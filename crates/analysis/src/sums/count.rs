@@ -45,7 +45,8 @@ impl Counter {
         }
     }
 
-    /// By slot, the part of the modelled cost of the counted hooks that fits into the measured time.
+    /// By slot, the part of the modelled cost of the counted hooks that fits into the measured
+    /// time.
     pub(super) fn fits(&mut self, tree: &CallTree, catalog: &Catalog<'_>, cost: &Cost) -> &[f64] {
         self.fits.clear();
         self.fits.resize(catalog.len() + 1, 1.0);

@@ -3,9 +3,9 @@
 //! What is summed by is a key: a function's slot for `functions`, an edge for `callers`. A node is
 //! outermost when no node of the same key lies above it on its path.
 //!
-//! The first pass counts calls and hooks by function, which shows how much of the hooks' cost fits into
-//! each function's time; the second finds inclusive times by key. Both wait for memory more than they
-//! compute, so what they touch for each node is kept small.
+//! The first pass counts calls and hooks by function, which shows how much of the hooks' cost fits
+//! into each function's time; the second finds inclusive times by key. Both wait for memory more
+//! than they compute, so what they touch for each node is kept small.
 
 mod count;
 mod pass;
@@ -17,7 +17,7 @@ use crate::cost::{Cost, Hooks};
 use count::{Counter, Counts};
 use pass::{Cell, OpenNode};
 
-/// A node whose key is this belongs to nobody.
+/// Key of a node that belongs to no sum.
 pub(crate) const NO_KEY: u32 = u32::MAX;
 
 /// Sums of one key in one thread.
@@ -172,8 +172,8 @@ impl Summer {
         self.path.clear();
     }
 
-    /// Scales the cost of hooks, function by function, to what fits into its measured time: a sampled
-    /// tree has time on few of its nodes, so only sums over a function can be compared.
+    /// Scales the cost of hooks, function by function, to what fits into its measured time: a
+    /// sampled tree has time on few of its nodes, so only sums over a function can be compared.
     fn fit(&mut self, tree: &CallTree, catalog: &Catalog<'_>, cost: &Cost) {
         let fits = self.counter.fits(tree, catalog, cost);
         self.known.clear();

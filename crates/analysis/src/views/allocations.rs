@@ -18,7 +18,7 @@ use crate::select;
 /// A type with what was allocated of it.
 #[derive(Debug, Clone)]
 pub struct AllocationRow<'a> {
-    /// Name of the type, as C# writes it; empty where nobody could say.
+    /// Name of the type, as C# writes it; empty if unknown.
     pub type_name: &'a str,
     /// Assembly of the type, of an array's elements where it is one; empty where that is not known.
     pub module: &'a str,
@@ -34,12 +34,14 @@ pub struct AllocationRow<'a> {
     pub seen: u64,
     /// Part of all bytes, 0 to 1.
     pub share: f64,
-    /// Objects and bytes that were alive at the end of the time that is shown, where objects were followed.
+    /// Objects and bytes that were alive at the end of the time that is shown, where objects were
+    /// followed.
     pub live: Option<LiveSum>,
-    /// The innermost own method on the stacks that allocated most of it, with the bytes that it did; the framework's where no own one is
-    /// there.
+    /// The innermost own method on the stacks that allocated most of it, with the bytes that it
+    /// did; the framework's where no own one is there.
     pub place: Option<AllocatedBy<'a>>,
-    /// As `place`, of the bytes that are alive, those first that outlived a collection: who leaks is rarely who allocates most.
+    /// As `place`, of the bytes that are alive, those first that outlived a collection: who leaks
+    /// is rarely who allocates most.
     pub live_place: Option<AllocatedBy<'a>>,
 }
 
@@ -50,8 +52,8 @@ pub struct AllocatedBy<'a> {
     pub function: FunctionRef<'a>,
     /// Bytes that the method allocated.
     pub bytes: u64,
-    /// Offset in the method's IL of the instruction that most of these came from, where stacks say it: of a call, where the
-    /// framework allocates on the method's behalf.
+    /// Offset in the method's IL of the instruction that most of these came from, where stacks say
+    /// it: of a call, where the framework allocates on the method's behalf.
     pub il_offset: Option<u32>,
     /// The place of that instruction, by which its line is found.
     pub place: CodePlace<'a>,
@@ -72,7 +74,8 @@ pub struct LiveSum {
     pub objects: u64,
     /// Bytes, estimated likewise.
     pub bytes: u64,
-    /// Objects among them that have outlived a collection: of the others nobody knows whether they are garbage.
+    /// Objects among them that have outlived a collection: whether the others are garbage is
+    /// unknown.
     pub survived_objects: u64,
     /// Bytes of those that have outlived a collection.
     pub survived_bytes: u64,
@@ -154,7 +157,8 @@ impl<'a> BytesByMethod<'a> {
     }
 }
 
-/// Types by bytes, those with the most first; by `calls` (objects), `total` (bytes alive) or `name` when the query sorts.
+/// Types by bytes, those with the most first; by `calls` (objects), `total` (bytes alive) or `name`
+/// when the query sorts.
 ///
 /// # Errors
 /// When no process or thread is meant, or no allocations were recorded.

@@ -27,11 +27,13 @@ pub struct Conditions<'a> {
     pub metric: &'static Metric,
     /// Samples in all of them, before any limit or filter of functions; 0 where none were taken.
     pub samples: u64,
-    /// What rows count beside the amount ([`Metric::second`]), in all; 0 where they count nothing.
+    /// What rows count in addition to the amount ([`Metric::second`]), in all; 0 where they count
+    /// nothing.
     pub second: u64,
     /// Conditions under which samples were taken, an entry for each instrument that took some.
     pub sampling: Vec<SamplingConditions<'a>>,
-    /// The metric over all of them, before any limit or filter of functions: what shares are shares of.
+    /// The metric over all of them, before any limit or filter of functions: what shares are shares
+    /// of.
     pub total: u64,
 }
 
@@ -72,8 +74,8 @@ impl Conditions<'_> {
         }
     }
 
-    /// The share of a row that says whether it is too small to be shown: of the metric, or of the time where the metric has no
-    /// totals; 1 where there is nothing to have a share of.
+    /// The share of a row that says whether it is too small to be shown: of the metric, or of the
+    /// time where the metric has no totals; 1 where there is nothing to have a share of.
     #[must_use]
     pub fn size(&self, times: &Times, amount: Amount) -> f64 {
         let (size, all) = match self.metric.exclusive {
@@ -94,11 +96,14 @@ pub(crate) fn share(amount: u64, total: u64) -> f64 {
 pub struct ProcessConditions<'a> {
     /// The process.
     pub process: &'a Process,
-    /// Settings of `calls`: clock, interval, inlining, what is in the tree; `None` where it did not run.
+    /// Settings of `calls`: clock, interval, inlining, what is in the tree; `None` where it did not
+    /// run.
     pub calls: Option<&'a CallsInfo>,
-    /// Sums of the process: compilation, suspensions, the profiler's share with bounds, truncated paths.
+    /// Sums of the process: compilation, suspensions, the profiler's share with bounds, truncated
+    /// paths.
     pub totals: Totals,
-    /// Share of the process in the metric in all selected processes, 0 to 1; of the time in recorded functions with any metric of `calls`.
+    /// Share of the process in the metric in all selected processes, 0 to 1; of the time in
+    /// recorded functions with any metric of `calls`.
     pub share: f64,
     /// Number of data items lost: the counts of its losses that are not mere information.
     pub lost: u64,

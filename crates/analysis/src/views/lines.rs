@@ -1,4 +1,5 @@
-//! The view `lines`: samples, or what else has stacks, by the lines of the source that the stacks lead through.
+//! The view `lines`: samples, or what else has stacks, by the lines of the source that the stacks
+//! lead through.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -18,7 +19,8 @@ use crate::samples::{SAMPLED_CPU, SAMPLED_WALL};
 use crate::stack_trees::StackSum;
 use crate::tiers::Tiers;
 
-/// Looks up the line of an instruction of a method: path of the module, metadata token, and what is known of the instruction.
+/// Looks up the line of an instruction of a method: path of the module, metadata token, and what is
+/// known of the instruction.
 pub type FindPlace<'l> = dyn FnMut(&str, u32, CodePlace<'_>) -> FoundPlace + 'l;
 
 /// Outcome of the search for an instruction's line.
@@ -42,10 +44,11 @@ pub enum FoundPlace {
     NoSource,
 }
 
-/// A function's index, the place in its IL, whether its code was not optimised, and the index of the function that is called there.
+/// A function's index, the place in its IL, whether its code was not optimised, and the index of
+/// the function that is called there.
 type PlaceKey = (u32, Option<u32>, u16, bool, u32);
 
-/// A line, or a method of which nobody knows the line: file, line, and the function's index for the latter.
+/// A line, or a method whose line is unknown: file, line, and the function's index for the latter.
 type LineKey = (String, Option<u32>, u32);
 
 /// One line of a source file.
@@ -53,19 +56,19 @@ type LineKey = (String, Option<u32>, u32);
 pub struct LineRow<'a> {
     /// Path of the file, as the compiler was given it.
     pub file: String,
-    /// The line, from 1; `None` for code of the function of which nobody knows which line it is.
+    /// The line, from 1; `None` for code of the function whose line is unknown.
     pub line: Option<u32>,
     /// The function that most samples, or most of the metric, met the line in.
     pub function: FunctionRef<'a>,
-    /// Samples for which this is the innermost line with a source: what the line itself and the code without a source below
-    /// it took.
+    /// Samples for which this is the innermost line with a source: what the line itself and the
+    /// code without a source below it took.
     pub samples: u64,
     /// Samples with the code of the line on top.
     pub self_samples: u64,
     /// Samples with the line anywhere on the stack.
     pub total_samples: u64,
-    /// Amount of the metric for which this is the innermost line with a source: of sampled ones the time that `samples` stand for,
-    /// nanoseconds.
+    /// Amount of the metric for which this is the innermost line with a source: of sampled ones the
+    /// time that `samples` stand for, nanoseconds.
     pub amount: u64,
     /// Amount with the line anywhere on the stack.
     pub total: u64,
@@ -84,21 +87,25 @@ pub struct LinesView<'a> {
     pub without_line: u64,
     /// Amount of the metric with none.
     pub amount_without_line: u64,
-    /// Samples, or amount of other metrics, in code with a source of which the line is not known: the rows without a line.
+    /// Samples, or amount of other metrics, in code with a source but an unknown line: the rows
+    /// without a line.
     pub of_unknown_lines: u64,
     /// As `of_unknown_lines`, whose line is known by what is called there alone.
     pub by_call: u64,
-    /// Paths of the modules of the innermost own methods on stacks with no line, those that most of it is of first.
+    /// Paths of the modules of the innermost own methods on stacks with no line, those that most of
+    /// it is of first.
     pub modules_without_line: Vec<&'a str>,
     /// Conditions of the selected part, with its sums.
     pub conditions: Conditions<'a>,
 }
 
-/// Lines by samples, those with the most first, or by `total` or `name` (file and line) when the query sorts; by another metric with
-/// stacks where the query asks for one, or where allocations were recorded and no samples.
+/// Lines by samples, those with the most first, or by `total` or `name` (file and line) when the
+/// query sorts; by another metric with stacks where the query asks for one, or where allocations
+/// were recorded and no samples.
 ///
 /// # Errors
-/// When no process or thread is meant, nothing with stacks was recorded, or the query asks for something that lines do not have.
+/// When no process or thread is meant, nothing with stacks was recorded, or the query asks for
+/// something that lines do not have.
 pub fn lines<'a>(
     recording: &'a Recording,
     query: &Query,
@@ -217,7 +224,8 @@ struct Places<'a, 'q, 'f, 'l> {
 }
 
 impl<'a> Places<'a, '_, '_, '_> {
-    /// Adds what a stack stands for. Where it has no line its innermost own method is returned, if it has one.
+    /// Adds what a stack stands for. Where it has no line its innermost own method is returned, if
+    /// it has one.
     fn add(
         &mut self,
         sums: &mut BTreeMap<LineKey, LineSums<'a>>,

@@ -27,7 +27,8 @@ pub struct ModuleRow<'a> {
     pub exclusive_ns: u64,
     /// Exclusive CPU time of them, where measured.
     pub exclusive_cpu_ns: Option<u64>,
-    /// Amount of the metric, where that is one of samples: with a function of the module on top, and anywhere on the stack.
+    /// Amount of the metric, where that is one of samples: with a function of the module on top,
+    /// and anywhere on the stack.
     pub amount: Amount,
 }
 

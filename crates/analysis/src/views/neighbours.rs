@@ -118,8 +118,9 @@ impl Side {
 /// Callers of the functions that match the query.
 ///
 /// # Errors
-/// When no function is named or none on a path matches, no process or thread is meant, or the query asks for threads apart, for a
-/// part of the time that the metric can't follow, for a metric that was not recorded or for an order that its rows do not have.
+/// When no function is named or none on a path matches, no process or thread is meant, or the query
+/// asks for threads apart, for a part of the time that the metric can't follow, for a metric that
+/// was not recorded or for an order that its rows do not have.
 pub fn callers<'a>(recording: &'a Recording, query: &Query) -> Result<NeighboursView<'a>, QueryProblem> {
     neighbours(recording, query, Side::Callers)
 }
@@ -181,12 +182,14 @@ fn rows<'a>(
     mine.map(row).collect()
 }
 
-/// Every function and every edge between them: what the call graph is drawn from. Filters of functions
-/// keep the edges whose both ends match. The query's order and limit are for the functions.
+/// Every function and every edge between them: what the call graph is drawn from. Filters of
+/// functions keep the edges whose both ends match. The query's order and limit are for the
+/// functions.
 ///
 /// # Errors
-/// When no process or thread is meant, or the query asks for threads apart, for a part of the time that the metric can't follow, for
-/// a metric that was not recorded or for an order that its rows do not have.
+/// When no process or thread is meant, or the query asks for threads apart, for a part of the time
+/// that the metric can't follow, for a metric that was not recorded or for an order that its rows
+/// do not have.
 pub fn call_graph<'a>(recording: &'a Recording, query: &Query) -> Result<CallGraph<'a>, QueryProblem> {
     let metric = Metric::of_view(recording, query, "graph")?;
     let sort = query.order(metric, "graph", Sort::Own)?;
@@ -197,7 +200,7 @@ pub fn call_graph<'a>(recording: &'a Recording, query: &Query) -> Result<CallGra
         let sums = ProcessSums::new(&paths, query);
         totals.push((paths.process, sums.totals));
         let mut wanted = sums.catalog.wanted(query);
-        // Threads call nothing that calls them, and are drawn by nobody.
+        // Threads call nothing that calls them, and no view draws them.
         wanted.push(false);
         let both = |(caller, callee): Edge| wanted[caller as usize] && wanted[callee as usize];
         let edges = edges(&paths, &sums.catalog, &Columns::new(&paths, &sums.catalog, query), both);

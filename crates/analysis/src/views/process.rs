@@ -48,7 +48,7 @@ struct StackWalkResult {
 
 impl StackWalkResult {
     /// Returns the finds, with those of `more` where this walked for them. Questions about the
-    /// whole run share one walk, which is kept beside the process: a later question gets what an
+    /// whole run share one walk, which is kept with the process: a later question gets what an
     /// earlier one found, and nothing of `more`.
     fn walk<A: StackVisitor>(
         paths: &Paths<'_>,
@@ -87,11 +87,11 @@ pub(crate) struct ProcessSums<'a> {
     per_thread: Vec<(u32, &'a Thread, MergedRow)>,
     /// Calls of `async` methods, by the slots of their code.
     starts: FxHashMap<Slot, u64>,
-    /// Samples that were taken beside calls, by slot.
+    /// Samples that were taken alongside calls, by slot.
     beside: Vec<SampleCount>,
     /// Samples by tier, by slot.
     tiers: FxHashMap<Slot, Tiers>,
-    /// Allocations beside calls, by slot.
+    /// Allocations alongside calls, by slot.
     allocated: Option<FxHashMap<Slot, CallAllocations>>,
 }
 
@@ -212,7 +212,7 @@ impl<'a> ProcessSums<'a> {
         Self::of_part(catalog, metric, part)
     }
 
-    /// Puts the samples of `samples`, which are sums of the same process, beside the calls.
+    /// Puts the samples of `samples`, which are sums of the same process, alongside the calls.
     pub(crate) fn put_beside(&mut self, samples: &Self) {
         let count = |merged: &MergedRow| merged.times.by(samples.metric).1.samples;
         self.beside = samples.merged.iter().map(count).collect();
@@ -225,7 +225,7 @@ impl<'a> ProcessSums<'a> {
         }
     }
 
-    /// Puts what was allocated beside the calls, of the same process.
+    /// Puts the allocations of the same process alongside the calls.
     pub(crate) fn put_allocations(&mut self, allocations: &AllocationPaths<'_>) {
         let beside = AllocationTree::new(allocations, None, &self.catalog);
         let is_called = |slot: Slot| self.merged.get(slot as usize).is_some_and(|merged| merged.threads > 0);
@@ -311,8 +311,8 @@ fn totals_of(sum: StackSum, metric: &Metric) -> Totals {
     Totals { functions_ns: sum.amount, cpu_ns, ..Totals::default() }
 }
 
-/// Key that an `async` method shares with its code: module, name, signature, and the marker of the method (of a lambda,
-/// say).
+/// Key that an `async` method shares with its code: module, name, signature, and the marker of the
+/// method (of a lambda, say).
 type AsyncKey<'a> = (&'a str, &'a str, &'a str, Option<&'a str>);
 
 /// Calls of `async` methods, by the slots of their code. Methods that were inlined are left out:

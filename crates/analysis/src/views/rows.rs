@@ -26,17 +26,21 @@ pub struct FunctionRow<'a> {
     pub max_recursion: u32,
     /// Number of threads that called it.
     pub threads: u32,
-    /// Whether the compiler put it into another method somewhere: then there were at least so many calls.
+    /// Whether the compiler put it into another method somewhere: then there were at least so many
+    /// calls.
     pub inlined: bool,
-    /// Whether it calls itself as the last thing it does, which optimised code may do by a jump: then
-    /// there were at least so many calls.
+    /// Whether it calls itself as the last thing it does, which optimised code may do by a jump:
+    /// then there were at least so many calls.
     pub tail_recursive: bool,
-    /// Calls of an `async` method, where the row is that of its code, which runs once for each call and again for each
-    /// await that waited; nothing for other rows, in per-thread reports, and where the calls were not recorded.
+    /// Calls of an `async` method, where the row is that of its code, which runs once for each call
+    /// and again for each await that waited; nothing for other rows, in per-thread reports, and
+    /// where the calls were not recorded.
     pub starts: Option<u64>,
-    /// Objects that the function allocated, where allocations were recorded beside calls; nothing in per-thread reports.
+    /// Objects that the function allocated, where allocations were recorded alongside calls;
+    /// nothing in per-thread reports.
     pub allocated: Option<CallAllocations>,
-    /// Samples of the function by the tier of its code, where samples were taken; none in per-thread reports.
+    /// Samples of the function by the tier of its code, where samples were taken; none in
+    /// per-thread reports.
     pub tiers: Tiers,
 }
 

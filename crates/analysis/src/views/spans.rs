@@ -21,9 +21,9 @@ pub struct Span<'a> {
     pub kind: &'static str,
 }
 
-/// Spans of the threads, by samples of `wall`, which know what threads wait for, or of `cpu` where there are no others;
-/// by process and thread, then in the order of time. A sample stands for the time before it that it weighs, unless another of
-/// the thread stands for a part of that already.
+/// Spans of the threads, by samples of `wall`, which know what threads wait for, or of `cpu` where
+/// there are no others; by process and thread, then in the order of time. A sample stands for the
+/// time before it that it weighs, unless another of the thread stands for a part of that already.
 ///
 /// # Errors
 /// When no process or thread is meant, or no samples were recorded.
@@ -69,8 +69,8 @@ fn span_of<'a>(process: &'a Process, thread: &'a Thread, sample: &Sample) -> Spa
     Span { process, thread, start_ns, end_ns, kind: "" }
 }
 
-/// Adds a span to those from `first` on: to the one before where that is of the kind and ends where this one begins, give or
-/// take another sample.
+/// Adds a span to those from `first` on: to the one before where that is of the kind and ends where
+/// this one begins, give or take another sample.
 fn add<'a>(found: &mut Vec<Span<'a>>, first: usize, mut span: Span<'a>, gap_ns: u64) {
     let of_thread = |before: &&mut Span<'a>| std::ptr::eq(before.thread, span.thread);
     if let Some(before) = found[first..].last_mut().filter(of_thread) {

@@ -20,8 +20,9 @@ pub struct Threads<'a> {
     pub conditions: Conditions<'a>,
 }
 
-/// The threads of the selected processes, in the order in which they were first seen, or by `calls`,
-/// `suspended`, `profiler`, a CPU key or any other time (by running time) when the query sorts.
+/// The threads of the selected processes, in the order in which they were first seen, or by
+/// `calls`, `suspended`, `profiler`, a CPU key or any other time (by running time) when the query
+/// sorts.
 ///
 /// # Errors
 /// When no process or thread is meant, or the query asks for something that is not about threads.

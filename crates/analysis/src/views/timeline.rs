@@ -45,8 +45,8 @@ pub struct Lane<'a> {
     pub thread: &'a Thread,
     /// Time of all pieces, nanoseconds.
     pub amount_ns: u64,
-    /// Time of all pieces in which the thread was busy, nanoseconds: it ran, was ready to, or was kept from it by a lock or the
-    /// runtime. CPU time is busy time.
+    /// Time of all pieces in which the thread was busy, nanoseconds: it ran, was ready to, or was
+    /// kept from it by a lock or the runtime. CPU time is busy time.
     pub busy_ns: u64,
     /// Busy time of each piece, nanoseconds.
     pub pieces: Vec<u64>,
@@ -70,7 +70,8 @@ pub struct Timeline<'a> {
 /// Time of a thread by piece and kind.
 type Pieces = BTreeMap<(u64, &'static str), u64>;
 
-/// Samples over time: those of `wall`, which know what threads wait for, or of `cpu` where there are no others.
+/// Samples over time: those of `wall`, which know what threads wait for, or of `cpu` where there
+/// are no others.
 ///
 /// # Errors
 /// When no process or thread is meant, or no samples were recorded.

@@ -1,8 +1,8 @@
 //! The first look at a program: what its trouble is, by all that was recorded of it for a few
 //! seconds, how certain that is, and what looks closer.
 //!
-//! The sentences of the [summary](crate::summary) are the evidence. A trouble is here where it costs
-//! enough that a program without it would be another one; a sound program has none.
+//! The sentences of the [summary](crate::summary) are the evidence. A trouble is here where it
+//! costs enough that a program without it would be another one; a sound program has none.
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Recording, ThreadState};
@@ -124,7 +124,7 @@ pub struct Vitals {
     /// Processors that it kept busy; `None` where CPU time was not sampled.
     pub cpu: Option<f64>,
     /// Threads that wanted a processor and got none, on average, where threads were sampled by the
-    /// clock; those alone of which it is known what they wanted it for.
+    /// clock; only threads whose purpose for it is known.
     pub ready: f64,
     /// Share of the time that it stood still for collections.
     pub paused: f64,

@@ -44,7 +44,8 @@ pub(super) struct Attach {
     #[command(flatten)]
     result: ResultArgs,
 
-    /// Serve the page of the recording while it grows, and open a browser at it; it stays until Ctrl-C
+    /// Serve the page of the recording while it grows, and open a browser at it; it stays until
+    /// Ctrl-C
     #[arg(long)]
     view: bool,
 

@@ -35,19 +35,23 @@ in them that the compiler had put into others.";
     after_help = EXAMPLES
 )]
 pub(super) struct Cover {
-    /// Only functions that match, such as '[MyApp]*' or 'Shop.Cart::*'; assemblies named here are covered wherever their sources are; can be repeated
+    /// Only functions that match, such as '[MyApp]*' or 'Shop.Cart::*'; assemblies named here are
+    /// covered wherever their sources are; can be repeated
     #[arg(long, value_name = "PATTERN", conflicts_with = "merge")]
     include: Vec<String>,
 
-    /// Leave out functions that match, and with a type the types within it; wins over --include; can be repeated
+    /// Leave out functions that match, and with a type the types within it; wins over --include;
+    /// can be repeated
     #[arg(long, value_name = "PATTERN", conflicts_with = "merge")]
     exclude: Vec<String>,
 
-    /// Leave out code behind calls of methods with this attribute, such as DoesNotReturn: they never return; can be repeated
+    /// Leave out code behind calls of methods with this attribute, such as DoesNotReturn: they
+    /// never return; can be repeated
     #[arg(long, value_name = "NAME", value_parser = attribute, conflicts_with = "merge")]
     does_not_return_attribute: Vec<String>,
 
-    /// Leave out properties that the compiler implements, such as { get; set; }, and their initial values
+    /// Leave out properties that the compiler implements, such as { get; set; }, and their initial
+    /// values
     #[arg(long, conflicts_with = "merge")]
     skip_auto_props: bool,
 

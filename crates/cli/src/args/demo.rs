@@ -18,7 +18,8 @@ Examples:
 
 /// Profile a built-in program and show the report
 ///
-/// Uses the .NET runtime it finds; where there is none, fetches .NET 8 into the cache, for the demo alone.
+/// Uses the .NET runtime it finds; where there is none, fetches .NET 8 into the cache, for the demo
+/// alone.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Demo {

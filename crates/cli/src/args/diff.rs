@@ -26,10 +26,11 @@ Exit codes: 0, 1 for a failure, 2 for a wrong command line, 3 where a gate of --
 
 /// Compare recordings: functions, paths, allocations, exceptions, the heap
 ///
-/// Each side is a recording, a folder of recordings, or several of them with -- between the sides. Of several the median
-/// counts, with an interval of 95 % by how much they differ. Functions are the same on both sides by module, name and
-/// signature, lambdas by their place in their method. A change is called one where its interval leaves zero out; counts that
-/// were recorded one by one (calls, exceptions, bytes with alloc:exact) are exact.
+/// Each side is a recording, a folder of recordings, or several of them with -- between the sides.
+/// Of several the median counts, with an interval of 95 % by how much they differ. Functions are
+/// the same on both sides by module, name and signature, lambdas by their place in their method. A
+/// change is called one where its interval leaves zero out; counts that were recorded one by one
+/// (calls, exceptions, bytes with alloc:exact) are exact.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, override_usage = "clrscope diff [OPTIONS] <BEFORE>... [--] [AFTER]...")]
 pub(super) struct Diff {
@@ -53,9 +54,10 @@ pub(super) struct Diff {
     #[arg(long, value_name = "METRIC", value_parser = metrics())]
     metric: Option<&'static Metric>,
 
-    /// Fail with exit code 3 where functions that match have more of a metric than allowed: PATTERN:METRIC>+5%
-    /// (growth), >+5 (so much more) or >5 (whatever it was before). Times need a unit (>+20ms); METRIC-self are functions'
-    /// own amounts, METRIC-share parts of the whole (>+2pt, >30%). What chance may have done does not fail. Can be repeated
+    /// Fail with exit code 3 where functions that match have more of a metric than allowed:
+    /// PATTERN:METRIC>+5% (growth), >+5 (so much more) or >5 (whatever it was before). Times need a
+    /// unit (>+20ms); METRIC-self are functions' own amounts, METRIC-share parts of the whole
+    /// (>+2pt, >30%). What chance may have done does not fail. Can be repeated
     #[arg(long, value_name = "GATE")]
     fail_on: Vec<String>,
 
@@ -96,7 +98,8 @@ fn formats() -> PossibleValuesParser {
 /// Word in the place of the `--` between the sides: no path has a NUL.
 const BETWEEN: &str = "\0";
 
-/// The command line with another word for the first `--`, behind which clap would take options for paths.
+/// The command line with another word for the first `--`, behind which clap would take options for
+/// paths.
 pub(super) fn with_marked_sides(arguments: &[OsString]) -> Vec<OsString> {
     let mut arguments = arguments.to_vec();
     if let Some(between) = arguments.iter_mut().find(|word| *word == "--") {

@@ -43,20 +43,23 @@ pub(super) struct Env {
     #[arg(long, group = "form")]
     json: bool,
 
-    /// Recording directory that the program writes [default: clrscope-PID.clrs.d in the program's working directory]
+    /// Recording directory that the program writes [default: clrscope-PID.clrs.d in the program's
+    /// working directory]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 
-    /// Path of the agent where the program runs, such as in a container [default: the agent in the cache]
+    /// Path of the agent where the program runs, such as in a container [default: the agent in the
+    /// cache]
     #[arg(long, value_name = "FILE")]
     agent: Option<PathBuf>,
 
-    /// Put the agent into this folder, where every user can read it; with --dockerfile a folder of the build context
+    /// Put the agent into this folder, where every user can read it; with --dockerfile a folder of
+    /// the build context
     #[arg(long, value_name = "DIR", conflicts_with = "agent")]
     install: Option<PathBuf>,
 
-    /// Leave the runtime's main slot to another profiler, and load the agent as a notification-only one; the default with
-    /// --shell where the shell's own variables name another profiler
+    /// Leave the runtime's main slot to another profiler, and load the agent as a notification-only
+    /// one; the default with --shell where the shell's own variables name another profiler
     #[arg(long)]
     notification_only: bool,
 

@@ -29,7 +29,8 @@ pub(super) struct Filters {
     #[arg(long, value_name = "ID|NAME")]
     thread: Vec<String>,
 
-    /// Only functions that match, such as '[MyApp]*', 'Shop.Cart::*', 'Cart.Add' or 'Add'; can be repeated
+    /// Only functions that match, such as '[MyApp]*', 'Shop.Cart::*', 'Cart.Add' or 'Add'; can be
+    /// repeated
     #[arg(long, value_name = "PATTERN")]
     function: Vec<String>,
 
@@ -37,8 +38,8 @@ pub(super) struct Filters {
     #[arg(long, value_name = "PATTERN")]
     module: Vec<String>,
 
-    /// Only objects of types that match, such as 'Shop.Order', 'Shop.*' or 'string', of allocations and of the heap; can be
-    /// repeated
+    /// Only objects of types that match, such as 'Shop.Order', 'Shop.*' or 'string', of allocations
+    /// and of the heap; can be repeated
     #[arg(long = "type", value_name = "PATTERN")]
     types: Vec<String>,
 
@@ -55,9 +56,9 @@ pub(super) struct Filters {
     #[arg(short = 'n', long, value_name = "ROWS", value_parser = whole::<usize>)]
     limit: Option<usize>,
 
-    /// Order of the rows: self or total of the metric, exclusive, inclusive, callee, suspended, profiler, cpu
-    /// (exclusive-cpu), cpu-total (inclusive-cpu), calls, recursion, name or module; of the heap retained, bytes, objects,
-    /// name or module
+    /// Order of the rows: self or total of the metric, exclusive, inclusive, callee, suspended,
+    /// profiler, cpu (exclusive-cpu), cpu-total (inclusive-cpu), calls, recursion, name or module;
+    /// of the heap retained, bytes, objects, name or module
     #[arg(long, value_name = "KEY", value_parser = SortKey, hide_possible_values = true)]
     sort: Option<Sort>,
 
@@ -90,7 +91,8 @@ fn not_in() -> String {
     format!("not in the views {} and {last}", others.join(", "))
 }
 
-/// Views that obey `--since` and `--until`, in words: of samples, of single events, and of metrics that are sums of such.
+/// Views that obey `--since` and `--until`, in words: of samples, of single events, and of metrics
+/// that are sums of such.
 fn with_times() -> String {
     let of_calls = |view: &View| view.instruments().contains(&calls::SPEC.name);
     let views = VIEWS.iter().filter(|view| !of_calls(view)).filter_map(|view| view.words_to_have(Flag::Since));
@@ -174,7 +176,8 @@ pub(super) fn whole<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| "it takes a whole number".to_owned())
 }
 
-/// A sort key: the words of the command line, which shells complete, and the names of columns in JSON.
+/// A sort key: the words of the command line, which shells complete, and the names of columns in
+/// JSON.
 #[derive(Debug, Clone)]
 struct SortKey;
 

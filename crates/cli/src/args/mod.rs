@@ -47,7 +47,8 @@ Examples:
 
 'clrscope COMMAND --help' explains a command and shows an example.";
 
-/// A profiler for .NET programs: where time and memory go, by samples, exact call trees and snapshots
+/// A profiler for .NET programs: where time and memory go, by samples, exact call trees and
+/// snapshots
 #[derive(Debug, Parser)]
 #[command(name = "clrscope", version, after_help = OVERVIEW, max_term_width = 100)]
 struct CommandLine {
@@ -235,7 +236,8 @@ mod tests {
         words.into_iter().map(Into::into).collect()
     }
 
-    /// The commands in a document's code for shells; lines that end in a backslash go on in the next one.
+    /// The commands in a document's code for shells; lines that end in a backslash go on in the
+    /// next one.
     fn commands(document: &str) -> Vec<String> {
         let code = document.split("```").skip(1).step_by(2).filter_map(|code| code.strip_prefix("sh\n"));
         let lines = code.map(|code| code.replace("\\\n", " "));

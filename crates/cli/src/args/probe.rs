@@ -36,7 +36,8 @@ pub(super) struct Probe {
     #[arg(value_enum, value_name = "COMMAND")]
     command: CommandName,
 
-    /// Methods, of add and remove: [assembly]Namespace.Type::Method with * and ?, each part optional
+    /// Methods, of add and remove: [assembly]Namespace.Type::Method with * and ?, each part
+    /// optional
     #[arg(value_name = "PATTERN")]
     patterns: Vec<String>,
 
@@ -48,7 +49,8 @@ pub(super) struct Probe {
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<TextOrJson>,
 
-    /// Show the list each second, with times of the last second's calls, until Ctrl-C or the end of the recording
+    /// Show the list each second, with times of the last second's calls, until Ctrl-C or the end of
+    /// the recording
     #[arg(long, conflicts_with = "format")]
     watch: bool,
 }

@@ -17,7 +17,7 @@ use clrscope_contract::request::{
 use super::filters::patterns;
 use crate::errors::{Failure, quoted, reason, shown};
 
-/// Options of which instruments record.
+/// Options that choose which instruments record.
 #[derive(Debug, Args)]
 pub(super) struct InstrumentArgs {
     /// Instrument with its options; can be repeated [default: cpu]
@@ -63,22 +63,26 @@ pub(super) struct RecordingArgs {
     #[command(flatten)]
     instruments: InstrumentArgs,
 
-    /// Only functions that match, such as '[MyApp]*', 'Shop.Cart::*', 'Cart.Add' or 'Add'; can be repeated
+    /// Only functions that match, such as '[MyApp]*', 'Shop.Cart::*', 'Cart.Add' or 'Add'; can be
+    /// repeated
     #[arg(long, value_name = "PATTERN")]
     include: Vec<String>,
 
-    /// Leave out functions that match, and with a type the types within it; wins over --include; can be repeated
+    /// Leave out functions that match, and with a type the types within it; wins over --include;
+    /// can be repeated
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
 
     #[command(flatten)]
     probes: ProbeArgs,
 
-    /// Values that flow:args and exceptions:args do not record, such as '*password*': parameters, fields, properties and results of methods with such a name, in any case; can be repeated
+    /// Values that flow:args and exceptions:args do not record, such as '*password*': parameters,
+    /// fields, properties and results of methods with such a name, in any case; can be repeated
     #[arg(long, value_name = "PATTERN")]
     redact: Vec<String>,
 
-    /// With requests: names of requests that are made, and of served ones without a template, have the whole path and the query, which may hold secrets
+    /// With requests: names of requests that are made, and of served ones without a template, have
+    /// the whole path and the query, which may hold secrets
     #[arg(long, value_enum, value_name = "HOW")]
     urls: Option<UrlsName>,
 
@@ -86,7 +90,8 @@ pub(super) struct RecordingArgs {
     #[arg(long)]
     just_my_code: bool,
 
-    /// Have the runtime say of which inlined method each statement of its code is, so that those that call nothing have their time; its compiler takes more memory then
+    /// Have the runtime say of which inlined method each statement of its code is, so that those
+    /// that call nothing have their time; its compiler takes more memory then
     #[arg(long, value_enum, value_name = "GRADE")]
     inlined: Option<InlinedName>,
 
@@ -98,11 +103,15 @@ pub(super) struct RecordingArgs {
     #[arg(long, value_name = "TIME")]
     duration: Option<String>,
 
-    /// Keep what happened in the last so much time alone, such as 60s or 5m, however long the program runs: it is written at the end, by 'clrscope record PID write', and with --on; for cpu, wall, exceptions, gc, locks, awaits, requests, counters, memory and events
+    /// Keep what happened in the last so much time alone, such as 60s or 5m, however long the
+    /// program runs: it is written at the end, by 'clrscope record PID write', and with --on; for
+    /// cpu, wall, exceptions, gc, locks, awaits, requests, counters, memory and events
     #[arg(long, value_name = "TIME")]
     last: Option<String>,
 
-    /// With --last: write that time to NAME-1.clrs, NAME-2.clrs and so on when this happens: 'request>2s', 'exception:TYPE' or 'counter:NAME>NUMBER', which is the value in the view counters; at most 10 times, and once in the time of --last; can be repeated
+    /// With --last: write that time to NAME-1.clrs, NAME-2.clrs and so on when this happens:
+    /// 'request>2s', 'exception:TYPE' or 'counter:NAME>NUMBER', which is the value in the view
+    /// counters; at most 10 times, and once in the time of --last; can be repeated
     #[arg(long = "on", value_name = "TRIGGER")]
     triggers: Vec<String>,
 
@@ -118,19 +127,24 @@ pub(super) struct RecordingArgs {
     #[arg(long)]
     no_children: bool,
 
-    /// Only programs whose executable or entry assembly matches, by name or path, such as 'MyApp*' or '/srv/shop/*'; can be repeated
+    /// Only programs whose executable or entry assembly matches, by name or path, such as 'MyApp*'
+    /// or '/srv/shop/*'; can be repeated
     #[arg(long, value_name = "PATTERN")]
     only: Vec<String>,
 
-    /// Only programs that match a line of this file; each program reads it when it starts; can be repeated
+    /// Only programs that match a line of this file; each program reads it when it starts; can be
+    /// repeated
     #[arg(long, value_name = "FILE")]
     only_from: Vec<PathBuf>,
 
-    /// Accept an agent, or a file of --only-from, that others can write, or that lies in a folder they can write
+    /// Accept an agent, or a file of --only-from, that others can write, or that lies in a folder
+    /// they can write
     #[arg(long)]
     trust_writable: bool,
 
-    /// A label of the recording, such as service.name=shop, deployment.environment.name=prod or team=carts; with those of the program's OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES, over which it wins, it is in every report and export; can be repeated
+    /// A label of the recording, such as service.name=shop, deployment.environment.name=prod or
+    /// team=carts; with those of the program's OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES, over
+    /// which it wins, it is in every report and export; can be repeated
     #[arg(long = "label", value_name = "KEY=VALUE")]
     labels: Vec<String>,
 
@@ -170,11 +184,13 @@ pub(super) struct ResultArgs {
 /// Options that give methods and lines probes.
 #[derive(Debug, Args)]
 pub(super) struct ProbeArgs {
-    /// Count and time the calls of methods that match, by the instrument probes; of methods of the framework where the pattern names their assembly; can be repeated
+    /// Count and time the calls of methods that match, by the instrument probes; of methods of the
+    /// framework where the pattern names their assembly; can be repeated
     #[arg(long, value_name = "PATTERN")]
     probe: Vec<String>,
 
-    /// Count how often a line of the source is reached, such as Cart.cs:42 or src/Cart.cs:42, in each method with code there, by the instrument probes; needs PDBs; can be repeated
+    /// Count how often a line of the source is reached, such as Cart.cs:42 or src/Cart.cs:42, in
+    /// each method with code there, by the instrument probes; needs PDBs; can be repeated
     #[arg(long, value_name = "FILE:LINE")]
     probe_at: Vec<String>,
 }
@@ -236,8 +252,8 @@ impl RecordingArgs {
     }
 }
 
-/// Coverage as `clrscope cover` records it: with the options of `instrument`, of the functions that patterns choose, and with the
-/// probes that are asked for.
+/// Coverage as `clrscope cover` records it: with the options of `instrument`, of the functions that
+/// patterns choose, and with the probes that are asked for.
 pub(super) fn of_coverage(
     instrument: String,
     include: Vec<String>,
@@ -312,10 +328,12 @@ fn with_probes(given: String) -> String {
     if is_there { given } else { format!("{given};{}", probes::SPEC.name) }
 }
 
-/// Samples per second where nobody asks for another number; instruments may have a usual rate of their own.
+/// Samples per second unless another number is asked for; instruments may have a usual rate of
+/// their own.
 const USUAL_RATE: u32 = 1000;
 
-/// Gives the instruments that take samples the rate that is asked for, unless they have one already.
+/// Gives the instruments that take samples the rate that is asked for, unless they have one
+/// already.
 fn with_rate(mut instruments: Vec<InstrumentRequest>, rate: u32) -> Vec<InstrumentRequest> {
     for instrument in instruments.iter_mut().filter(|_| rate != USUAL_RATE) {
         let takes_one = find(&instrument.name).is_some_and(|spec| spec.option(samples::RATE).is_some());
@@ -380,8 +398,8 @@ fn refused(text: &str, refusal: Refusal) -> Failure {
     Failure::usage(format!("cannot record {}", quoted(text)), refusal.why, refusal.hint)
 }
 
-/// Programs of `--only` and `--only-from`: patterns as they are, files as absolute paths, since a program may start
-/// anywhere.
+/// Programs of `--only` and `--only-from`: patterns as they are, files as absolute paths, since a
+/// program may start anywhere.
 fn programs(only: &[String], only_from: &[PathBuf]) -> Result<Programs, Failure> {
     if only.iter().any(|pattern| pattern.trim().is_empty()) {
         let hint = "write --only 'MyApp*', the name or the path of a program with * and ?";

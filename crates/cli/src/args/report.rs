@@ -50,7 +50,8 @@ pub(super) struct Report {
     #[arg(long, value_name = "KEY,...", value_delimiter = ',')]
     columns: Vec<String>,
 
-    /// Metric of call paths, in the views functions, tree, callers and callees [default: the first that was recorded]
+    /// Metric of call paths, in the views functions, tree, callers and callees [default: the first
+    /// that was recorded]
     #[arg(long, value_name = "METRIC", value_parser = metrics())]
     metric: Option<&'static Metric>,
 
@@ -58,15 +59,18 @@ pub(super) struct Report {
     #[arg(long)]
     per_thread: bool,
 
-    /// Above the report, everything that is known of how its numbers came about, as --view conditions has it
+    /// Above the report, everything that is known of how its numbers came about, as --view
+    /// conditions has it
     #[arg(short, long)]
     verbose: bool,
 
-    /// Views lines and coverage: the source with the numbers beside it; a page has the source of coverage anyway
+    /// Views lines and coverage: the source with the numbers beside it; a page has the source of
+    /// coverage anyway
     #[arg(long)]
     source: bool,
 
-    /// As --source; files that are not where they were compiled are looked for in this folder, by the ends of their paths
+    /// As --source; files that are not where they were compiled are looked for in this folder, by
+    /// the ends of their paths
     #[arg(long, value_name = "FOLDER")]
     source_root: Option<PathBuf>,
 
@@ -78,7 +82,8 @@ pub(super) struct Report {
     #[arg(long)]
     callers: bool,
 
-    /// With --format html, the file of the page; of the views flow and events with --per-thread, the folder of a file per thread
+    /// With --format html, the file of the page; of the views flow and events with --per-thread,
+    /// the folder of a file per thread
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
 
@@ -112,8 +117,8 @@ struct LogFlags {
     #[arg(long, value_name = "GROUP")]
     group: Vec<String>,
 
-    /// Only events whose name, or the name of what they are about, matches; only exceptions whose type
-    /// matches; can be repeated
+    /// Only events whose name, or the name of what they are about, matches; only exceptions whose
+    /// type matches; can be repeated
     #[arg(long, value_name = "PATTERN")]
     name: Vec<String>,
 
@@ -134,7 +139,8 @@ pub(super) struct HeapFlags {
     #[arg(long, value_name = "NUMBER", value_parser = whole::<u32>)]
     snapshot: Option<u32>,
 
-    /// Number of the snapshot that it is compared with [default: the first of one recording, the last of another]
+    /// Number of the snapshot that it is compared with [default: the first of one recording, the
+    /// last of another]
     #[arg(long, value_name = "NUMBER", value_parser = whole::<u32>)]
     against: Option<u32>,
 }
@@ -217,7 +223,8 @@ pub(super) fn not_known() -> Failure {
     Failure::usage("cannot show that", "there is no such view or format", "see 'clrscope report --help'")
 }
 
-/// Keys of the columns that words name; `None` for none. What is no column stays as it is, and is refused with the others.
+/// Keys of the columns that words name; `None` for none. What is no column stays as it is, and is
+/// refused with the others.
 pub(super) fn column_keys(view: &'static View, request: &Request, words: Vec<String>) -> Option<Vec<String>> {
     let key = |word: &String| view.column_key(request, word).unwrap_or(word).to_owned();
     (!words.is_empty()).then(|| words.iter().map(key).collect())

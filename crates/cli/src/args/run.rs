@@ -40,8 +40,8 @@ pub(super) struct Run {
     #[command(flatten)]
     result: ResultArgs,
 
-    /// Show time, samples and losses in a line on the terminal while the program runs; the program's own output may come in
-    /// between
+    /// Show time, samples and losses in a line on the terminal while the program runs; the
+    /// program's own output may come in between
     #[arg(long, conflicts_with = "quiet")]
     live: bool,
 
@@ -49,7 +49,8 @@ pub(super) struct Run {
     #[arg(long, value_enum, value_name = "DEBUGGER")]
     debugger: Option<DebuggerName>,
 
-    /// Serve the page of the recording while it grows, and open a browser at it; it stays until Ctrl-C
+    /// Serve the page of the recording while it grows, and open a browser at it; it stays until
+    /// Ctrl-C
     #[arg(long)]
     view: bool,
 

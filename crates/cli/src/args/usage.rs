@@ -55,7 +55,8 @@ fn words(error: &Error, command: &str) -> (String, String) {
     }
 }
 
-/// Hint with the word that was most likely meant, by the same measure everywhere, else where help is.
+/// Hint with the word that was most likely meant, by the same measure everywhere, else where help
+/// is.
 fn hint(error: &Error, command: &str) -> String {
     let near = match error.kind() {
         ErrorKind::InvalidSubcommand => {

@@ -34,11 +34,13 @@ pub(super) struct View {
     #[arg(value_name = "REC")]
     recording: Option<PathBuf>,
 
-    /// Page to look at the recording with; speedscope is in this program and shows the recording as it is now
+    /// Page to look at the recording with; speedscope is in this program and shows the recording as
+    /// it is now
     #[arg(long, value_name = "PAGE", value_parser = pages(), default_value = PAGES[0].0)]
     with: String,
 
-    /// Metric of call paths that is shown first, with speedscope the only one [default: the first that was recorded]
+    /// Metric of call paths that is shown first, with speedscope the only one [default: the first
+    /// that was recorded]
     #[arg(long, value_name = "METRIC", value_parser = metrics())]
     metric: Option<&'static Metric>,
 

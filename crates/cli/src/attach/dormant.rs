@@ -12,22 +12,22 @@ use clrscope_contract::control_socket::{self, Answer};
 use super::target::explained;
 use crate::errors::{Failure, reason};
 
-/// Returns whether the process has a dormant agent. Nothing is sent to it: its socket is there while
-/// it is dormant, and no longer. One that a process left behind has a name of its own, which ends
-/// with the start of that process.
+/// Returns whether the process has a dormant agent. Nothing is sent to it: its socket is there
+/// while it is dormant, and no longer. One that a process left behind has a name of its own, which
+/// ends with the start of that process.
 pub(crate) fn is_dormant(process: &Process) -> bool {
     process.socket(control_socket::PREFIX).is_ok_and(|socket| socket.is_some())
 }
 
-/// Makes the dormant agent of the process begin what `request` asks for, and waits `patience` at the
-/// longest for its answer. Returns `false` where the process has none.
+/// Makes the dormant agent of the process begin what `request` asks for, and waits `patience` at
+/// the longest for its answer. Returns `false` where the process has none.
 ///
 /// # Errors
 /// When the agent does not begin, with its reason.
 pub(super) fn wake(process: &Process, request: &str, patience: Duration) -> Result<bool, Failure> {
     let failed = |why: &str, hint: &str| Failure::new(format!("cannot attach to process {}", process.pid()), why, hint);
     let socket = match process.socket(control_socket::PREFIX) {
-        // A stranger's file of that name, and no socket of the agent's beside it.
+        // A stranger's file of that name, and no socket of the agent's next to it.
         Ok(None) | Err(Error::NoProcess { .. } | Error::ForeignSocket { .. }) => return Ok(false),
         Ok(Some(socket)) => socket,
         Err(error) => return Err(explained(process, &error)),

@@ -9,7 +9,8 @@ use super::recording::{AttachPlan, Until};
 use super::target::Target;
 use crate::errors::{Failure, reason};
 
-/// A folder for a recording of the moment: only this user sees it, and it is removed with the value.
+/// A folder for a recording of the moment: only this user sees it, and it is removed with the
+/// value.
 ///
 /// # Errors
 /// When it can't be made.
@@ -20,7 +21,7 @@ pub(crate) fn moment_folder(command: &str) -> Result<TempDir, Failure> {
 }
 
 impl<'a> AttachPlan<'a> {
-    /// The plan of a recording of the moment, of which nothing is printed but errors.
+    /// The plan of a recording of the moment, which prints nothing but errors.
     pub(crate) fn for_moment(target: &'a Target, request: Request, output: PathBuf, until: Until) -> Self {
         Self {
             target,

@@ -1,9 +1,11 @@
-//! Place of agent and recording for a process that sees other files than we do, or has other rights.
+//! Place of agent and recording for a process that sees other files than we do, or has other
+//! rights.
 //!
-//! Both are put into a folder of temporary files of the process, in a folder of ours that belongs to the user of the process, since the
-//! agent trusts what is its user's own. The process is not trusted: what it could put in our way (links, pipes) is not followed, and all
-//! work goes through descriptors of folders that were made or checked. These also stay usable when the process, and with it
-//! `/proc/PID/root`, is gone.
+//! Both are put into a folder of temporary files of the process, in a folder of ours that belongs
+//! to the user of the process, since the agent trusts what is its user's own. The process is not
+//! trusted: what it could put in our way (links, pipes) is not followed, and all work goes through
+//! descriptors of folders that were made or checked. These also stay usable when the process, and
+//! with it `/proc/PID/root`, is gone.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -102,13 +104,15 @@ impl ForeignPlace {
 
 impl Drop for ForeignPlace {
     fn drop(&mut self) {
-        // Only if it is empty: a recording that could not be packed stays. The agent's file stays, too, for the next attach.
+        // Only if it is empty: a recording that could not be packed stays. The agent's file stays,
+        // too, for the next attach.
         let _ = unlinkat(&self.base, &self.name, AtFlags::REMOVEDIR);
     }
 }
 
-/// The folder of all attaches to processes of `owner`, and its name. Where somebody else has taken the usual one, which in a sticky folder is
-/// not ours to remove, it is one that was made before, or a new one with a word that nobody can foresee.
+/// The folder of all attaches to processes of `owner`, and its name. Where another user has taken
+/// the usual one, which in a sticky folder is not ours to remove, it is one that was made before,
+/// or a new one with a word that can't be foreseen.
 fn base_folder(parent: &OwnedFd, usual: &str, owner: (Uid, Gid)) -> io::Result<(OwnedFd, String)> {
     let refused = match own_folder(parent, usual, owner) {
         Ok(folder) => return Ok((folder, usual.to_owned())),

@@ -1,9 +1,10 @@
-//! What this process lacks to look into another one: in containers root has no more than a few of its capabilities.
+//! What this process lacks to look into another one: in containers root has no more than a few of
+//! its capabilities.
 
 use clr_diagnostics::Process;
 
-/// What attaching to a process of another user takes: looking into it, connecting to its socket, and giving it the agent's file.
-/// The numbers are those of `capabilities(7)`.
+/// What attaching to a process of another user takes: looking into it, connecting to its socket,
+/// and giving it the agent's file. The numbers are those of `capabilities(7)`.
 const NEEDED: [(&str, u32); 3] = [("SYS_PTRACE", 19), ("DAC_OVERRIDE", 1), ("CHOWN", 0)];
 
 /// Reason and hint, where the system refused to show a process.
@@ -19,7 +20,8 @@ pub(super) fn not_permitted(pid: u32) -> (String, String) {
     (why, whom.unwrap_or_else(otherwise))
 }
 
-/// As whom to attach to a process of another user or group, where this process may not do it; `None` where it may.
+/// As whom to attach to a process of another user or group, where this process may not do it;
+/// `None` where it may.
 pub(super) fn as_whom(process: &Process) -> Option<String> {
     let differs = process.uid() != own_user() || process.gid() != own_group();
     let missing = missing(effective_capabilities());
@@ -48,7 +50,8 @@ fn missing(effective: u64) -> Vec<&'static str> {
     NEEDED.iter().filter(|(_, bit)| effective >> bit & 1 == 0).map(|(name, _)| *name).collect()
 }
 
-/// Those of this process; all where the system does not say, since nothing is known to be missing then.
+/// Those of this process; all where the system does not say, since nothing is known to be missing
+/// then.
 fn effective_capabilities() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));

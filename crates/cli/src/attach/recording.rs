@@ -31,7 +31,8 @@ use crate::terminal::say;
 use crate::triggered::watch_triggers;
 use crate::viewer::{self, Viewer};
 
-/// Time that attaching may take: the runtime loads the agent on a thread of its own, which a busy machine must let run.
+/// Time that attaching may take: the runtime loads the agent on a thread of its own, which a busy
+/// machine must let run.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Time that the runtime may wait for a collection in the background.
 const FOR_COLLECTIONS: Duration = Duration::from_secs(20);
@@ -44,7 +45,7 @@ const FOR_SNAPSHOTS: Duration = Duration::from_secs(600);
 /// Between two looks at the recording.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Plan of a recording: what to record of which process, and where.
+/// Plan of a recording: what to record, in which process, and where to write it.
 #[derive(Debug)]
 pub(crate) struct AttachPlan<'a> {
     /// The process.
@@ -78,7 +79,7 @@ pub(crate) struct AttachedRecording {
 }
 
 impl AttachedRecording {
-    /// Keeps the page, where one is served, until somebody interrupts.
+    /// Keeps the page, where one is served, until it is interrupted.
     pub(crate) fn keep_page(&self) {
         if let Some(signals) = &self.signals {
             viewer::stay(signals);
@@ -89,11 +90,12 @@ impl AttachedRecording {
 /// End of an attached recording, unless it is interrupted or the program ends before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// End when somebody wants it, or when the duration is over.
+    /// End when the end is requested, or when the duration is over.
     End,
     /// End when a snapshot of the heap was taken.
     Snapshot,
-    /// End when threads were looked at for so long, and a snapshot of the heap was taken if that is wanted.
+    /// End when threads were looked at for so long, and a snapshot of the heap was taken if that is
+    /// wanted.
     Moment {
         /// Time in which threads are looked at.
         look_for: Duration,
@@ -159,7 +161,7 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<AttachedRecording, Failure>
 /// A recording that has begun.
 struct Begun {
     session: Session,
-    /// Somebody wants the end.
+    /// Whether the end was requested.
     is_interrupted: Arc<AtomicBool>,
     signals: Signals,
 }
@@ -252,7 +254,7 @@ impl Session {
         Ok(session)
     }
 
-    /// The recording directory is made anew where the process sees it; the one here had the name.
+    /// Makes the recording directory again where the process sees it; the one here had the name.
     fn move_to(&mut self, foreign: ForeignPlace, start: &Start<'_>) -> Result<(), Failure> {
         let name = self.place.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let folder = foreign.ours.join(&name);
@@ -308,8 +310,8 @@ impl Session {
         }
     }
 
-    /// Says which patterns of probes match no method of what the program has loaded: who misspelt one learns it now, not at the
-    /// end of a long recording.
+    /// Says which patterns of probes match no method of what the program has loaded: who misspelt
+    /// one learns it now, not at the end of a long recording.
     fn say_unmatched_probes(&self, request: &Request) {
         if !request.has_probes() {
             return;
@@ -320,7 +322,7 @@ impl Session {
         }
     }
 
-    /// Waits until the recording is over, the process has ended, or somebody wants the end.
+    /// Waits until the recording is over, the process has ended, or the end is requested.
     fn wait(&self, process: &Process, is_interrupted: &AtomicBool, progress: bool) {
         let mut line = Progress::new(progress, "Ctrl-C ends the recording");
         while !is_interrupted.load(Ordering::Acquire) && process.is_alive() && self.standing() == Standing::Recording {
@@ -330,7 +332,8 @@ impl Session {
         line.end();
     }
 
-    /// Waits while threads are looked at, from the moment on at which the agent has begun to record.
+    /// Waits while threads are looked at, from the moment on at which the agent has begun to
+    /// record.
     fn look(&self, process: &Process, is_interrupted: &AtomicBool, look_for: Duration) {
         let began = Instant::now();
         let mut since = None;

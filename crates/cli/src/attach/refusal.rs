@@ -51,7 +51,8 @@ fn hint_to(why: &str) -> &'static str {
     }
 }
 
-/// Refusal of the runtime, explained. `folder` is the recording's, in which an agent that steps aside says why.
+/// Refusal of the runtime, explained. `folder` is the recording's, in which an agent that steps
+/// aside says why.
 pub(super) fn refused(process: &Process, error: &Error, folder: &Path, request: &Request) -> Failure {
     let cannot =
         |why: String, hint: &str| Failure::new(format!("cannot attach to process {}", process.pid()), why, hint);
@@ -104,7 +105,8 @@ fn instead(pid: u32) -> String {
     let folder = process_folder(pid, "attach").ok();
     match folder.as_deref().and_then(Path::parent) {
         Some(growing) => {
-            // By the path that still leads there when the process is gone, where we see the same files.
+            // By the path that still leads there when the process is gone, where we see the same
+            // files.
             let ours = growing.strip_prefix(format!("/proc/{pid}/root")).map(|inner| Path::new("/").join(inner));
             let same = ours.ok().filter(|ours| is_same_place(ours, growing));
             let growing = same.as_deref().unwrap_or(growing);

@@ -24,7 +24,8 @@ const START: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(20);
 /// `e_machine` of x86-64.
 const X86_64: u16 = 62;
-/// Bytes of an executable in which its interpreter is looked for: what names it stands behind the headers.
+/// Bytes of an executable in which its interpreter is looked for: what names it stands behind the
+/// headers.
 const HEAD_BYTES: u64 = 4096;
 
 /// A process whose runtime answers.
@@ -120,7 +121,8 @@ fn unreachable(pid: u32, error: &Error) -> Failure {
     Failure::new(format!("cannot attach to process {pid}"), why, hint)
 }
 
-/// Reason and hint for a runtime without a socket. In containers with a read-only root there is often no place for one.
+/// Reason and hint for a runtime without a socket. In containers with a read-only root there is
+/// often no place for one.
 fn without_socket(pid: u32) -> (String, String) {
     match unusable_temporary_folder(pid) {
         Some(why) => (

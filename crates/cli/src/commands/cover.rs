@@ -177,7 +177,7 @@ fn write_cobertura(recording: &Recording, file: &Path, force: bool) -> Result<()
     let format = exporter("cobertura").map_err(|error| {
         Failure::new("cannot write Cobertura's XML", error.to_string(), "see 'clrscope export --help'")
     })?;
-    // It has names of files and methods, and no values: what reads it is often somebody else.
+    // It has names of files and methods, and no values: its reader is often another user.
     result_file::write(file, force, result_file::PLAIN, |out| format.write(recording, &ExportOptions::default(), out))
         .map_err(|error| failed(&error))
 }

@@ -77,7 +77,7 @@ pub(crate) fn perform(options: DemoOptions) -> Result<u8, Failure> {
     Ok(recorded.ended.code())
 }
 
-/// The file of the page beside a recording that is kept.
+/// The file of the page next to a recording that is kept.
 fn page_beside(recording: &Path) -> PathBuf {
     let page = recording.with_extension("html");
     if page == recording { recording.with_extension("html.html") } else { page }

@@ -70,7 +70,8 @@ type Named = (String, OpenRecording);
 /// Shows what changed; the exit code says whether a gate failed.
 ///
 /// # Errors
-/// When a recording can't be opened or has not what is compared, a gate means no function, or the result can't be written.
+/// When a recording can't be opened or has not what is compared, a gate means no function, or the
+/// result can't be written.
 pub(crate) fn perform(options: &DiffOptions) -> Result<u8, Failure> {
     match &options.kind {
         Kind::Snapshots(path) => snapshots(path, options).map(|()| 0),
@@ -171,7 +172,8 @@ fn open_side(paths: &[PathBuf], query: &Query) -> Result<Vec<Named>, Failure> {
     files.into_iter().map(open).collect()
 }
 
-/// The recordings of a folder, by name; `None` where the path is none, or a folder that is a recording itself.
+/// The recordings of a folder, by name; `None` where the path is none, or a folder that is a
+/// recording itself.
 fn within(folder: &Path) -> Option<Vec<PathBuf>> {
     let is_recording =
         |path: &Path| path.to_str().is_some_and(|path| path.ends_with(".clrs") || path.ends_with(".clrs.d"));

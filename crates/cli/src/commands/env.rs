@@ -106,8 +106,8 @@ pub(crate) fn perform(options: EnvOptions) -> Result<(), Failure> {
     super::print(&(copied + &text))
 }
 
-/// Returns the slot for the agent: without the main one where that is asked for, and in a shell whose
-/// own variables name another profiler. The other forms are for programs elsewhere.
+/// Returns the slot for the agent: without the main one where that is asked for, and in a shell
+/// whose own variables name another profiler. The other forms are for programs elsewhere.
 fn slot(form: Form, notification_only: bool, request: &Request) -> Result<Slot, Failure> {
     if notification_only {
         return match needs_main_slot(request, false) {
@@ -136,8 +136,8 @@ fn copy_line(folder: &Path, file: &Path) -> String {
     format!("COPY --chmod=0555 {words}\n")
 }
 
-/// Variables for other users and images name an agent that only who asks can load: said on stderr, as those who go on need
-/// the variables all the same.
+/// Variables for other users and images name an agent that only who asks can load: said on stderr,
+/// as those who go on need the variables all the same.
 fn warn_of_cache(form: Form, agent: &Path) {
     let (who, hint) = match form {
         Form::Dockerfile => (
@@ -166,7 +166,8 @@ fn check_user(user: &User, name: &str, agent: &Path) -> Result<(), Failure> {
     Err(Failure::new(what, why, "as root, add --install /usr/local/lib/clrscope"))
 }
 
-/// The agent says nothing in the program of a folder that it can't write: better said here. Without a user the one who asks is meant.
+/// The agent says nothing in the program of a folder that it can't write: better said here. Without
+/// a user the one who asks is meant.
 fn check_place(user: Option<(&User, &str)>, folder: Option<&str>) -> Result<(), Failure> {
     let Some(folder) = folder.map(Path::new) else { return Ok(()) };
     let (obstacle, who) = match user {

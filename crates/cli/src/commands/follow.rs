@@ -12,8 +12,8 @@ use crate::recording_file::query_failure;
 
 /// Between two polls at least; a poll that takes longer is followed by a pause as long as itself.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Looks at processes that have said that they end, until the launcher says so too: other threads may still
-/// run for a moment, and there may be no launcher.
+/// Looks at processes that have said that they end, until the launcher says so too: other threads
+/// may still run for a moment, and there may be no launcher.
 const LAST_POLLS: u32 = 5;
 
 /// Outcome of a poll.
@@ -22,7 +22,7 @@ pub(crate) enum Poll {
     Shown,
     /// The instrument has recorded nothing yet; what to say when it never comes.
     NotYet(Failure),
-    /// Nobody reads what is shown any more.
+    /// What is shown is no longer read.
     Unread,
 }
 
@@ -66,7 +66,8 @@ pub(crate) fn follow(
     }
 }
 
-/// Whether the recording is made without all of the instruments; not known before a process has begun.
+/// Whether the recording is made without all of the instruments; not known before a process has
+/// begun.
 fn never_comes(recording: &Recording, instruments: &[&str]) -> bool {
     let recorded = recording.run.filled.instruments();
     !recorded.is_empty() && recorded.iter().all(|one| !instruments.contains(&one.name.as_str()))

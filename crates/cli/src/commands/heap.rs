@@ -1,4 +1,5 @@
-//! `clrscope heap`: a snapshot of the heap of a program that runs, into its recording or into one of its own.
+//! `clrscope heap`: a snapshot of the heap of a program that runs, into its recording or into one
+//! of its own.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -31,13 +32,14 @@ pub(crate) struct HeapOptions {
     pub(crate) quiet: bool,
 }
 
-/// Time that somebody else's recording of the process may take to begin or to end.
+/// Time that another recording of the process may take to begin or to end.
 const FOR_ANOTHER: Duration = Duration::from_secs(60);
 /// Between two tries.
 const TRY_EVERY: Duration = Duration::from_millis(50);
 
-/// Takes the snapshot, and says what it has. Where somebody else's recording of the process begins or ends meanwhile, that is tried once
-/// more: several may ask for snapshots of one process at a time.
+/// Takes the snapshot, and says what it has. Where another recording of the process begins or ends
+/// meanwhile, the snapshot is tried once more: several may ask for snapshots of one process at a
+/// time.
 ///
 /// # Errors
 /// When the process can't be attached to, or the snapshot could not be taken.
@@ -60,7 +62,8 @@ pub(crate) fn perform(options: HeapOptions) -> Result<(), Failure> {
     }
 }
 
-/// Has the agent that records the process take the snapshot; `false` where that recording came to its end before.
+/// Has the agent that records the process take the snapshot; `false` where that recording came to
+/// its end before.
 fn into_recording(options: &HeapOptions) -> Result<bool, Failure> {
     let pid = options.pid;
     match &options.output {

@@ -12,7 +12,7 @@ use crate::terminal::messages_on_terminal;
 pub(crate) struct PackOptions {
     /// The recording directory.
     pub(crate) directory: PathBuf,
-    /// The file; beside the directory when `None`.
+    /// The file; next to the directory when `None`.
     pub(crate) output: Option<PathBuf>,
     /// Overwrite what is there.
     pub(crate) force: bool,

@@ -42,8 +42,8 @@ pub(crate) enum Wish {
 /// Does it, and says what came of it.
 ///
 /// # Errors
-/// When the process is not recorded with probes, or a pattern matches none of its methods. What was done for the patterns before that
-/// one stays.
+/// When the process is not recorded with probes, or a pattern matches none of its methods. What was
+/// done for the patterns before that one stays.
 pub(crate) fn perform(options: &ProbeOptions) -> Result<(), Failure> {
     let pid = options.pid;
     match &options.wish {
@@ -66,7 +66,8 @@ fn list(pid: u32, json: bool) -> Result<(), Failure> {
     })
 }
 
-/// Shows calls so far, and times of the calls of the last second, until the recording is over, or nobody reads it.
+/// Shows calls so far, and times of the calls of the last second, until the recording is over, or
+/// what is shown is no longer read.
 fn watch(pid: u32) -> Result<(), Failure> {
     let folder = process_folder(pid, "cannot list the probes")?;
     let query = Query { pid: Some(pid), ..Query::default() };

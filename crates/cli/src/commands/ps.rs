@@ -30,7 +30,7 @@ pub(crate) struct PsOptions {
 struct Row {
     process: Process,
     asked: Result<ProcessInfo, Error>,
-    /// Whether our agent's library is mapped; `None` where nobody may look.
+    /// Whether our agent's library is mapped; `None` where we may not look.
     has_agent: Option<bool>,
     /// Whether an agent sleeps in it, since it changed methods: the next attach wakes it.
     is_dormant: bool,
@@ -81,7 +81,8 @@ impl Row {
         self.asked.as_ref().ok().map(|info| info.entry_assembly.as_str()).filter(|name| !name.is_empty())
     }
 
-    /// Reason why the process can't be attached to as things are; `None` where nothing is known against it.
+    /// Reason why the process can't be attached to as things are; `None` where nothing is known
+    /// against it.
     fn obstacle(&self) -> Option<String> {
         if self.process.is_stopped() {
             return Some("stopped".to_owned());

@@ -39,7 +39,7 @@ pub(crate) struct RunOptions {
 /// Runs it; the program's exit code.
 ///
 /// # Errors
-/// Only when the program did not start or nobody saw its end.
+/// Only when the program did not start or its end was not seen.
 pub(crate) fn perform(options: RunOptions) -> Result<u8, Failure> {
     let program = resolve(&options.command, runtime::host)?;
     programs::check(&options.request.programs, options.request.trust_writable)?;

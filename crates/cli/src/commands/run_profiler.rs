@@ -32,7 +32,7 @@ pub(crate) struct RunProfilerOptions {
 /// Runs the program under the profiler; the program's exit code.
 ///
 /// # Errors
-/// When the library can't be a profiler, or the program did not start or nobody saw its end.
+/// When the library can't be a profiler, or the program did not start or its end was not seen.
 pub(crate) fn perform(options: &RunProfilerOptions) -> Result<u8, Failure> {
     let library = check_library(&options.library)?;
     let program = resolve(&options.command, runtime::host)?;

@@ -44,7 +44,7 @@ pub(crate) struct ViewOptions {
 /// Serves the page until it is interrupted.
 ///
 /// # Errors
-/// When the recording can't be opened, or nobody can listen on the port.
+/// When the recording can't be opened, or the port can't be listened on.
 pub(crate) fn perform(options: ViewOptions) -> Result<(), Failure> {
     let path = match options.recording {
         Some(path) => path,

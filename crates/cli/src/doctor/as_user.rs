@@ -1,4 +1,5 @@
-//! The doctor as another user: only what that user may do tells whether that user's programs can be recorded.
+//! The doctor as another user: only what that user may do tells whether that user's programs can be
+//! recorded.
 
 use std::io;
 use std::process::{Child, Command};
@@ -10,10 +11,11 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use crate::access::User;
 use crate::errors::{Failure, quoted, reason};
 
-/// Variables that say where the files of whoever starts the doctor lie.
+/// Variables that say where the files of the user who starts the doctor lie.
 const OF_A_HOME: [&str; 4] = ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"];
 
-/// Runs the doctor with these words as the user named; the exit code. `None` where that user is who asks.
+/// Runs the doctor with these words as the user named; the exit code. `None` where that user is who
+/// asks.
 ///
 /// # Errors
 /// When there is no such user, when who asks is not root, or when the user can't run the tool.
@@ -34,7 +36,8 @@ pub(crate) fn doctor_as(name: &str, words: &[&str]) -> Result<Option<u8>, Failur
     Ok(Some(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(crate::errors::EXIT_FAILED)))
 }
 
-/// Starts it from a thread that became the user: what a thread starts is of the thread's user and groups.
+/// Starts it from a thread that became the user: what a thread starts is of the thread's user and
+/// groups.
 fn spawn_as(user: &User, mut command: Command) -> io::Result<Child> {
     let (uid, gid, groups) = (user.uid(), user.gid(), user.groups());
     let become_and_spawn = move || {

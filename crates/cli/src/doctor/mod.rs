@@ -69,7 +69,8 @@ pub(crate) fn checks() -> Vec<Check> {
     checks.push(agent.check);
     checks.extend(process::own_library());
     let named = variables::agent();
-    // Programs load the agent that the environment names; where none is named, the one that 'run' would name.
+    // Programs load the agent that the environment names; where none is named, the one that 'run'
+    // would name.
     let tried = named.as_ref().map_or(agent.path, |named| named.path.clone());
     checks.extend(runtimes::checks(tried.as_deref()));
     checks.push(runtimes::libicu());

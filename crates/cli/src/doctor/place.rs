@@ -39,8 +39,8 @@ fn from_failure(name: &'static str, failure: &Failure) -> Check {
     Check::bad(Status::Failed, name, format!("{}: {}", failure.what(), failure.why()), failure.hint())
 }
 
-/// The folder where recordings go: the one asked for, or where that is to be made the one above it; else the current
-/// folder, where `run` puts them.
+/// The folder where recordings go: the one asked for, or where that is to be made the one above it;
+/// else the current folder, where `run` puts them.
 pub(super) fn output(asked: Option<PathBuf>) -> Vec<Check> {
     let asked = asked.map(|folder| if folder.is_dir() { folder } else { parent(&folder) });
     let folder = match asked.map_or_else(env::current_dir, Ok) {
@@ -57,7 +57,8 @@ fn parent(folder: &Path) -> PathBuf {
     folder.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }
 
-/// Whether a recording can be written there the way it is meant: with disk space promised before use.
+/// Whether a recording can be written there the way it is meant: with disk space promised before
+/// use.
 fn promise(folder: &Path) -> Check {
     let elsewhere = "record elsewhere: clrscope run -o FOLDER/NAME.clrs";
     match try_to_reserve(folder) {

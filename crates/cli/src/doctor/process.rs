@@ -1,4 +1,5 @@
-//! One process: whether it can be attached to, and whether it has loaded the agent that its variables name.
+//! One process: whether it can be attached to, and whether it has loaded the agent that its
+//! variables name.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -64,7 +65,8 @@ fn library(process: &Process) -> Option<Check> {
     })
 }
 
-/// Whether the agent is in the process; where the variables of the process ask for it and it is not, why.
+/// Whether the agent is in the process; where the variables of the process ask for it and it is
+/// not, why.
 fn agent(process: &Process) -> Option<Check> {
     let mapped = process.mapped_files().ok()?;
     if let Some(file) = mapped.iter().find(|file| file.ends_with(LIBRARY)) {
@@ -86,7 +88,8 @@ fn agent(process: &Process) -> Option<Check> {
     ))
 }
 
-/// The profiler of others that the variables of a process name, and what is left of the instruments.
+/// The profiler of others that the variables of a process name, and what is left of the
+/// instruments.
 fn other_profiler(process: &Process) -> Option<Check> {
     let other = OtherProfiler::find(|name| process.variable(name).ok().flatten().map(OsString::from))?;
     let found = format!(

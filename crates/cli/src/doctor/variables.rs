@@ -1,4 +1,5 @@
-//! The agent's own variable, where the environment has it: a program can't say what is wrong with it.
+//! The agent's own variable, where the environment has it: a program can't say what is wrong with
+//! it.
 
 use std::env;
 use std::fs::File;
@@ -37,7 +38,8 @@ pub(super) fn recording_folder() -> Option<PathBuf> {
     Some(PathBuf::from(Request::parse(&env::var(AGENT_VARIABLE).ok()?).ok()?.out?))
 }
 
-/// Whether the agent that the environment names can be loaded, and would agree to be; nothing where none is named.
+/// Whether the agent that the environment names can be loaded, and would agree to be; nothing where
+/// none is named.
 pub(super) fn agent() -> Option<Agent> {
     let given = env::var(AGENT_VARIABLE).ok().filter(|given| !given.is_empty())?;
     let of_main = || {

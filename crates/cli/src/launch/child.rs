@@ -31,8 +31,8 @@ pub(crate) struct Running {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProgramEnd(Exit);
 
-/// Starts the program with our terminal, our folder and our environment plus `variables`, under a debugger if there is
-/// one.
+/// Starts the program with our terminal, our folder and our environment plus `variables`, under a
+/// debugger if there is one.
 ///
 /// # Errors
 /// With the exit code of a shell: 127 when the program vanished, 126 for everything else.
@@ -88,8 +88,8 @@ impl Running {
     /// # Errors
     /// When the operating system lost the child, for instance to a parent that reaps everything.
     pub(crate) fn wait(mut self) -> io::Result<ProgramEnd> {
-        // First only look: while the child is not reaped its id can't become somebody else's, to
-        // whom we would hand on a signal.
+        // First only look: while the child is not reaped, its id can't become that of another
+        // process, to which we would hand on a signal.
         if let Some(pid) = Pid::from_raw(self.child.id() as i32) {
             while let Err(rustix::io::Errno::INTR) =
                 waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)

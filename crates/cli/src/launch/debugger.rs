@@ -1,4 +1,5 @@
-//! A program under a debugger, or waiting for one: the profiler's variables are for the program alone.
+//! A program under a debugger, or waiting for one: the profiler's variables are for the program
+//! alone.
 
 use std::ffi::OsString;
 use std::fs;
@@ -67,7 +68,7 @@ impl Debugger {
     }
 }
 
-/// Lets the program run as soon as somebody traces it; the debugger decides what that means.
+/// Lets the program run as soon as it is traced; the debugger decides what that means.
 fn release_when_traced(pid: Pid) {
     let status = format!("/proc/{}/status", pid.as_raw_nonzero());
     while let Ok(text) = fs::read_to_string(&status) {

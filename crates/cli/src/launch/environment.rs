@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clrscope_contract::request::{AGENT_CLSID, AGENT_VARIABLE, NOTIFICATION_CLSID, Request};
 
-/// Variable by which the runtime's compiler keeps where it put inlined methods (`clrconfignames.h`); read at the start alone.
+/// Variable by which the runtime's compiler keeps where it put inlined methods
+/// (`clrconfignames.h`); read at the start alone.
 const RICH_DEBUG_INFO: &str = "DOTNET_RichDebugInfo";
 
 /// Variables by which every .NET program that gets them loads the agent.
@@ -46,7 +47,8 @@ pub(crate) fn profiler_variables(library: &Path, class_id: &str) -> Vec<(String,
 
 /// Variable without which, at 1, the runtime loads no notification-only profilers.
 const NOTIFICATION_SWITCH: &str = "CORECLR_ENABLE_NOTIFICATION_PROFILERS";
-/// Lists of notification-only profilers, `PATH={GUID};...`; the runtime reads the first that is set.
+/// Lists of notification-only profilers, `PATH={GUID};...`; the runtime reads the first that is
+/// set.
 const BESIDE_US: [&str; 2] = ["CORECLR_NOTIFICATION_PROFILERS_64", "CORECLR_NOTIFICATION_PROFILERS"];
 /// Variable that switches profiling off when it is 0.
 const SWITCHES: [&str; 4] = [
@@ -68,7 +70,8 @@ pub(crate) fn profiler_names() -> Vec<String> {
 pub(crate) enum Obstacle {
     /// Another profiler has the main slot.
     OtherProfiler(OtherProfiler),
-    /// Other profilers will be loaded as well, as those that only listen; the variable and its value.
+    /// Other profilers will be loaded as well, as those that only listen; the variable and its
+    /// value.
     BesideUs(&'static str, String),
     /// Profiling is switched off by this variable.
     Disabled(&'static str),
@@ -87,8 +90,8 @@ pub(crate) struct OtherProfiler {
     pub(crate) value: String,
 }
 
-/// Profilers that many production systems run with: class id, a part of the library's name, and what
-/// users call it. The ids stand in the installation instructions of each.
+/// Profilers that many production systems run with: class id, a part of the library's name, and
+/// what users call it. The ids stand in the installation instructions of each.
 const KNOWN: [(&str, &str, &str); 4] = [
     ("{918728DD-259F-4A6A-AC2B-B85E1B658318}", "OpenTelemetry.AutoInstrumentation", "OpenTelemetry"),
     ("{846F5F1C-F9AE-4B07-969E-05C26BC060D8}", "Datadog.", "Datadog"),
@@ -97,8 +100,8 @@ const KNOWN: [(&str, &str, &str); 4] = [
 ];
 
 impl OtherProfiler {
-    /// Finds the profiler that an environment, given as a lookup, names for the main slot, if it is not
-    /// ours.
+    /// Finds the profiler that an environment, given as a lookup, names for the main slot, if it is
+    /// not ours.
     pub(crate) fn find(get: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
         ["CORECLR", "DOTNET"].into_iter().find_map(|prefix| other_profiler(prefix, &get))
     }
@@ -130,8 +133,8 @@ pub(crate) fn notification_list(agent: &str, get: impl Fn(&str) -> Option<OsStri
     let listed = BESIDE_US.into_iter().find_map(|name| Some((name, get(name).filter(|value| !value.is_empty())?)));
     let (name, value) = listed.unwrap_or((BESIDE_US[1], OsString::new()));
     let others = get(NOTIFICATION_SWITCH).filter(|value| is_one(value)).map_or_else(OsString::new, |_| value);
-    // From .NET 9 on the runtime loads only entries with a semicolon behind them. So the agent comes
-    // first: whether the last one of the others is loaded does not depend on it.
+    // From .NET 9 on the runtime loads only entries with a semicolon behind them. So the agent
+    // comes first: whether the last one of the others is loaded does not depend on it.
     let mut list = OsString::from(format!("{agent}={NOTIFICATION_CLSID};"));
     let others = others.to_string_lossy().into_owned();
     for entry in others.split_inclusive(';').filter(|entry| !is_ours(entry)) {

@@ -54,13 +54,15 @@ pub(crate) fn parse_class_id(text: &str) -> Option<String> {
     (digits && lengths == [8, 4, 4, 4, 12]).then(|| format!("{{{}}}", inner.to_ascii_uppercase()))
 }
 
-/// Entries of the load log that [`LOAD_LOG_VARIABLE`] named: one line each, of the process, the kind and words.
+/// Entries of the load log that [`LOAD_LOG_VARIABLE`] named: one line each, of the process, the
+/// kind and words.
 pub(crate) fn read_load_log(file: &Path) -> Vec<LoadLogEntry> {
     let text = fs::read_to_string(file).unwrap_or_default();
     text.lines().filter_map(LoadLogEntry::parse).collect()
 }
 
-/// Environment variable that names the load log: libraries made with the crate `clr-profiler` write there that they were loaded.
+/// Environment variable that names the load log: libraries made with the crate `clr-profiler` write
+/// there that they were loaded.
 pub(crate) const LOAD_LOG_VARIABLE: &str = "CLR_PROFILER_LOAD_LOG";
 
 /// One entry of the load log.

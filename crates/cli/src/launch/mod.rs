@@ -1,4 +1,5 @@
-//! Starting a program under the agent: which file, which environment, which signals, which exit code.
+//! Starting a program under the agent: which file, which environment, which signals, which exit
+//! code.
 
 mod child;
 mod debugger;

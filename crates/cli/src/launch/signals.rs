@@ -1,8 +1,8 @@
 //! Signals while the program runs: the launcher hands the ones that it gets to the program.
 //!
-//! A signal from the terminal (Ctrl-C) reaches launcher and program alike and is not sent twice; one
-//! sent to the launcher alone (`kill`, a service manager) is handed on. In both cases the launcher
-//! stays, so that it can pack what was recorded.
+//! A signal from the terminal (Ctrl-C) reaches launcher and program alike and is not sent twice;
+//! one sent to the launcher alone (`kill`, a service manager) is handed on. In both cases the
+//! launcher stays, so that it can pack what was recorded.
 
 use std::fs;
 use std::io;
@@ -45,7 +45,8 @@ impl Signals {
         let ignored = ignored_signals();
         let is_ignored = |signal: i32| ignored & (1 << (signal - 1)) != 0;
         if !is_ignored(SIGXFSZ) {
-            // Writing past a size limit must be an error, not our end. The program gets its own default back.
+            // Writing past a size limit must be an error, not our end. The program gets its own
+            // default back.
             signal_hook::flag::register(SIGXFSZ, Arc::default())?;
         }
         let watched = WATCHED.iter().filter(|&&signal| !is_ignored(signal));
@@ -60,7 +61,8 @@ impl Signals {
         Ok(this)
     }
 
-    /// As [`take_over`](Self::take_over) where there is no program to hand signals on to: each that asks for an end does `act`.
+    /// As [`take_over`](Self::take_over) where there is no program to hand signals on to: each that
+    /// asks for an end does `act`.
     ///
     /// # Errors
     /// When the operating system refuses a handler.
@@ -100,7 +102,7 @@ impl Signals {
         *state = State::Running(program);
     }
 
-    /// From now on nothing is sent: the id may soon belong to somebody else. Call before reaping.
+    /// From now on nothing is sent: the id may soon belong to another process. Call before reaping.
     pub(crate) fn program_ended(&self) {
         *self.lock() = State::Ended(Some(Instant::now()), None);
     }
@@ -125,7 +127,7 @@ fn is_message(signal: i32) -> bool {
 
 fn send(program: Pid, signal: i32) {
     if let Some(signal) = Signal::from_named_raw(signal) {
-        // The program may just have ended; then nobody is left to signal.
+        // The program may just have ended; then no process is left to signal.
         let _ = kill_process(program, signal);
     }
 }

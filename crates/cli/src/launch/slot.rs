@@ -16,15 +16,15 @@ use crate::errors::{Failure, shown};
 /// A slot of the runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Slot {
-    /// The one of which there is one.
+    /// The main slot; there is only one.
     Main,
     /// One of those that leave hooks and changed methods to the main profiler.
     NotificationOnly,
 }
 
 impl Slot {
-    /// Returns the slot for a request in this process's environment, with the profiler that keeps the
-    /// main one.
+    /// Returns the slot for a request in this process's environment, with the profiler that keeps
+    /// the main one.
     ///
     /// # Errors
     /// Where another profiler has the main slot, and the request needs it.

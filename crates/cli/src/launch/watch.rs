@@ -1,8 +1,9 @@
 //! Watches what runtimes do with a library whose profiler reports nothing itself.
 //!
-//! A file is closed when its last mapping goes, so the system notifies us when a runtime lets the library go, and whether the
-//! process lives on without it shows why: a program that ends closes it too. Where a file system closes files at once
-//! (overlays of containers do), only checks some time after the opening are left.
+//! A file is closed when its last mapping goes, so the system notifies us when a runtime lets the
+//! library go, and whether the process lives on without it shows why: a program that ends closes it
+//! too. Where a file system closes files at once (overlays of containers do), only checks some time
+//! after the opening are left.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,8 +18,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 
-/// A runtime that has opened a library has decided about it long before this; checked twice, since another one may
-/// just be starting.
+/// A runtime that has opened a library has decided about it long before this; checked twice, since
+/// another one may just be starting.
 const DECIDED: [Duration; 2] = [Duration::from_millis(150), Duration::from_millis(300)];
 /// A mapping of the runtime itself.
 const RUNTIME: &str = "/libcoreclr.so";
@@ -165,7 +166,8 @@ fn loaders_of(library: &Path) -> Loaders {
     loaders
 }
 
-/// Whether the process has the library; `None` where its environment does not name it or it does not run .NET.
+/// Whether the process has the library; `None` where its environment does not name it or it does
+/// not run .NET.
 fn has_it(pid: u32, library: &Path) -> io::Result<Option<bool>> {
     let place = PathBuf::from(format!("/proc/{pid}"));
     let path = library.as_os_str().as_encoded_bytes();

@@ -14,7 +14,7 @@ use crate::recording_file;
 
 /// Between two looks.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
-/// Time of which events are kept: what screens call now.
+/// How long events are kept: what screens call now.
 pub(crate) const NOW: Duration = Duration::from_secs(5);
 /// The next look waits for so many times as long as the last one took: a hundredth of a processor.
 const PATIENCE: u32 = 100;
@@ -77,7 +77,8 @@ impl<'a> Source<'a> {
         recording
     }
 
-    /// Calls `take` with each look for so long a time, or until nothing more comes. Returns the last one.
+    /// Calls `take` with each look for so long a time, or until nothing more comes. Returns the
+    /// last one.
     pub(crate) fn each_for(&mut self, time: Duration, mut take: impl FnMut(&Recording)) -> Option<Recording> {
         let began = Instant::now();
         loop {

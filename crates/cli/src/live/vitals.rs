@@ -68,7 +68,7 @@ impl Vitals {
         ALL.iter().filter_map(move |vital| Some((vital, values(vital)?)))
     }
 
-    /// Lines of so many columns: `CPU 42 % ▁▂▅`, several beside one another.
+    /// Lines of so many columns: `CPU 42 % ▁▂▅`, several side by side.
     pub(crate) fn lines(&self, width: usize) -> Vec<String> {
         let cells: Vec<String> = self.known().map(|(vital, values)| cell(vital, values)).collect();
         let beside = (width / COLUMNS).max(1);

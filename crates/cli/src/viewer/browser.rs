@@ -1,7 +1,7 @@
 //! The user's browser.
 //!
-//! Every user of a machine can read the command lines of all processes, and the address has the token. So the browser is given a file that
-//! only the user can read, which leads to the address.
+//! Every user of a machine can read the command lines of all processes, and the address has the
+//! token. So the browser is given a file that only the user can read, which leads to the address.
 
 use std::env;
 use std::io::{self, Write};

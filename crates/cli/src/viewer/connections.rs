@@ -1,8 +1,9 @@
 //! Connections to the page: who may hold a place, and for how long.
 //!
-//! Every user of this machine can connect. A connection that has not shown the token is a stranger's: it has an end, however slowly it
-//! sends or reads, and when all places of strangers are held the oldest loses its own. So slow connections never keep the user's
-//! browser away, whose requests arrive at once.
+//! Every user of this machine can connect. A connection that has not shown the token is a
+//! stranger's: it has an end, however slowly it sends or reads, and when all places of strangers
+//! are held the oldest loses its own. So slow connections never keep the user's browser away, whose
+//! requests arrive at once.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -15,7 +16,8 @@ use super::door::Door;
 use super::http::{self, Answer, Status, TimedConnection};
 use super::{Room, spawn};
 
-/// Connections at one time of those that have shown the token, and as many of those that have not; browsers open six.
+/// Connections at one time of those that have shown the token, and as many of those that have not;
+/// browsers open six.
 const MOST: usize = 64;
 
 /// Connections of one page.
@@ -53,7 +55,7 @@ impl Connections {
         let Ok(stranger) = self.strangers.enter(&stream) else { return };
         let connections = Arc::clone(self);
         let work = move || {
-            // Whoever asked may have gone.
+            // The client may have gone.
             let _ = connections.converse(stream, stranger);
             connections.strangers.leave(stranger);
         };
@@ -140,7 +142,8 @@ impl Strangers {
         if places.held.len() >= MOST
             && let Some((_, oldest)) = places.held.pop_front()
         {
-            // It ends its thread, which reads or writes there. One that is gone already needs no end.
+            // It ends its thread, which reads or writes there. One that is gone already needs no
+            // end.
             let _ = oldest.shutdown(Shutdown::Both);
         }
         places.last += 1;

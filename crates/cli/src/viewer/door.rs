@@ -1,8 +1,9 @@
-//! Judge of who may ask, and for what: only the page itself, at its address with the token, under the name of this machine.
+//! Judge of who may ask, and for what: only the page itself, at its address with the token, under
+//! the name of this machine.
 //!
-//! A page of the web can send requests to this machine, under any name that it makes lead here (DNS rebinding). Such a request
-//! has another name in `Host`, another page in `Origin`, or another site in `Sec-Fetch-Site`; and nobody but the user has seen the
-//! token.
+//! A page of the web can send requests to this machine, under any name that it makes lead here (DNS
+//! rebinding). Such a request has another name in `Host`, another page in `Origin`, or another site
+//! in `Sec-Fetch-Site`; and only the user has seen the token.
 
 use std::fmt::Write as _;
 use std::io;
@@ -98,7 +99,8 @@ impl Door {
         if !is_same(token.as_bytes(), self.token.as_bytes()) {
             return Err(Status::Forbidden);
         }
-        // The page itself may be opened from the file that leads the browser here: for browsers a file is another site.
+        // The page itself may be opened from the file that leads the browser here: for browsers a
+        // file is another site.
         let is_opened = path.is_empty() && asked.destination.as_deref() == Some("document");
         if !is_opened && !asked.site.as_deref().is_none_or(|site| matches!(site, "same-origin" | "none")) {
             return Err(Status::Forbidden);

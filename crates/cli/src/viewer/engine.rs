@@ -16,7 +16,8 @@ use crate::errors::Failure;
 use crate::growing::{Growing, are_over};
 use crate::recording_file::{OpenRecording, open_for, query_failure, resolved};
 
-/// Between two looks at a recording that grows, at least; a look that takes longer is followed by a pause as long as itself.
+/// Between two looks at a recording that grows, at least; a look that takes longer is followed by a
+/// pause as long as itself.
 const PAUSE: Duration = Duration::from_millis(900);
 /// Bytes of answers that are kept.
 const MOST_KEPT: usize = 64 << 20;
@@ -46,7 +47,7 @@ pub(super) struct Ask {
     pub(super) reply: SyncSender<Arc<str>>,
 }
 
-/// Opens the recording, tells how that went, and answers until nobody asks any more.
+/// Opens the recording, tells how that went, and answers until no more questions can come.
 pub(super) fn run(source: &Source, asked: &Request, asks: &Receiver<Ask>, tell: &Sender<Result<(), Failure>>) {
     let mut revision = 0;
     let mut pending = None;
@@ -100,9 +101,10 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Answers, `pending` first, until somebody asks for news and there may be some: that question is handed back. `None` when
-    /// nobody asks any more. All documents of a recording that stays as it is are made on another thread meanwhile: the first of
-    /// them while a browser still starts.
+    /// Answers, `pending` first, until a question asks for news and there may be some: that
+    /// question is handed back. `None` when no more questions can come. All documents of a
+    /// recording that stays as it is are made on another thread meanwhile: the first of them while
+    /// a browser still starts.
     fn answer(&self, asks: &Receiver<Ask>, mut pending: Option<Ask>, began: Instant) -> Option<Ask> {
         let pause = PAUSE.max(began.elapsed());
         let read = Instant::now();
@@ -148,7 +150,7 @@ impl Reading<'_> {
             }
             Question::Document(wanted) => document(&self.served, *wanted, kept),
         };
-        // Whoever asked may have gone.
+        // The asker may have gone.
         let _ = ask.reply.send(answer);
     }
 }

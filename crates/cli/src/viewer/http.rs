@@ -18,9 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) enum Status {
     /// Here it is.
     Fine,
-    /// No request, or one that nobody understands.
+    /// No request, or one that can't be understood.
     BadRequest,
-    /// Not for whoever asks.
+    /// Not for this client.
     Forbidden,
     /// There is nothing under this path.
     NotFound,
@@ -86,7 +86,8 @@ impl<'s> TimedConnection<'s> {
         self.stream
     }
 
-    /// Lets the other side read all of the answer: a connection that is closed with unread bytes in it is torn down.
+    /// Lets the other side read all of the answer: a connection that is closed with unread bytes in
+    /// it is torn down.
     pub(super) fn linger(&mut self) {
         let _ = self.stream.shutdown(Shutdown::Write);
         let mut rest = [0; 1024];
@@ -155,7 +156,7 @@ fn parsed(bytes: &[u8]) -> Result<Option<RequestHead>, Status> {
             _ => continue,
         };
         let value = std::str::from_utf8(header.value).map_err(|_| Status::BadRequest)?;
-        // Two of them may mean one thing here and another to whoever sent them.
+        // Two of them may mean one thing here and another to their sender.
         if slot.replace(value.trim().to_owned()).is_some() {
             return Err(Status::BadRequest);
         }
@@ -243,7 +244,8 @@ impl Answer {
 
 /// Policy of what is no page.
 const NOTHING: &str = "default-src 'none'; frame-ancestors 'none'";
-/// Headers of every answer: nobody keeps them, frames them, guesses what they are, or reads them from another page.
+/// Headers of every answer: no client may keep it, frame it, guess what it is, or read it from
+/// another page.
 const ALWAYS: [(&str, &str); 7] = [
     ("Connection", "close"),
     ("Cache-Control", "no-store"),

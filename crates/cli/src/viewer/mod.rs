@@ -1,8 +1,10 @@
-//! The page of a recording, served to a browser on this machine: `clrscope view`, `run --view`, `attach --view`.
+//! The page of a recording, served to a browser on this machine: `clrscope view`, `run --view`,
+//! `attach --view`.
 //!
-//! One thread accepts [`connections`], one per connection reads a request ([`http`]) and judges who asks ([`door`]), and one has the
-//! recording and answers ([`engine`]); the page of [`speedscope`] needs none. Nothing is written but a file that leads the browser here
-//! ([`browser`]), and nothing but the page and documents of the recording is read.
+//! One thread accepts [`connections`], one per connection reads a request ([`http`]) and judges who
+//! asks ([`door`]), and one has the recording and answers ([`engine`]); the page of [`speedscope`]
+//! needs none. Nothing is written but a file that leads the browser here ([`browser`]), and nothing
+//! but the page and documents of the recording is read.
 
 mod browser;
 mod connections;
@@ -55,10 +57,11 @@ pub(crate) struct Viewer {
 }
 
 impl Viewer {
-    /// Serves the page of a recording that can be opened, says its address and opens a browser at it.
+    /// Serves the page of a recording that can be opened, says its address and opens a browser at
+    /// it.
     ///
     /// # Errors
-    /// When the recording can't be opened, or nobody can listen on the port.
+    /// When the recording can't be opened, or the port can't be listened on.
     pub(crate) fn open(options: ViewerOptions) -> Result<Self, Failure> {
         let (tell, opened) = channel();
         let viewer = Self::serve(&options, tell)?;
@@ -71,7 +74,7 @@ impl Viewer {
     /// Serves speedscope's page with a profile, says its address and opens a browser at it.
     ///
     /// # Errors
-    /// When nobody can listen on the port.
+    /// When the port can't be listened on.
     pub(crate) fn speedscope(profile: Vec<u8>, port: u16, browser: bool) -> Result<Self, Failure> {
         let (listener, door) = listen(port)?;
         let address = format!("{}{}", door.address(), speedscope::FRAGMENT);
@@ -85,7 +88,7 @@ impl Viewer {
     /// As [`open`](Self::open), for a recording that has just begun.
     ///
     /// # Errors
-    /// When nobody can listen.
+    /// When no port can be listened on.
     pub(crate) fn follow(place: &RecordingPath) -> Result<Self, Failure> {
         let source = Source::Growing(Arc::new(Growing::becoming(&place.folder, &place.file)));
         let options = ViewerOptions { source, asked: Request::default(), port: 0, browser: true };
@@ -153,7 +156,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name(name.to_owned()).spawn(work).map(|_| ())
 }
 
-/// Keeps the page there after the end of what it showed, until somebody interrupts.
+/// Keeps the page there after the end of what it showed, until it is interrupted.
 pub(crate) fn stay(signals: &Signals) {
     let waiting = Waiting::here();
     let ended = waiting.clone();

@@ -1,7 +1,8 @@
-//! The page of speedscope (npm package `speedscope`, MIT), as it was published: it shows a profile without a network.
+//! The page of speedscope (npm package `speedscope`, MIT), as it was published: it shows a profile
+//! without a network.
 //!
-//! `speedscope/release/` holds its files but for those that only imports of other tools' profiles need. `npm run build` in `ui/`
-//! copies them there; their names change with its version.
+//! `speedscope/release/` holds its files but for those that only imports of other tools' profiles
+//! need. `npm run build` in `ui/` copies them there; their names change with its version.
 
 use std::sync::Arc;
 
@@ -15,8 +16,8 @@ pub(super) const FRAGMENT: &str = "#profileURL=profile.speedscope.json";
 /// Path of the profile behind the token.
 const PROFILE: &str = "profile.speedscope.json";
 
-/// Content security policy: the page runs its own program, a part of which is WebAssembly, and which makes styles; the page asks
-/// nobody else.
+/// Content security policy: the page runs its own program, which is partly WebAssembly and makes
+/// styles; the page asks no other server.
 const POLICY: &str = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; \
                       font-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";

@@ -1,5 +1,5 @@
-//! Who awaits a method that throws, in a program that runs already: nothing told of its methods when they were
-//! compiled.
+//! Who awaits a method that throws, in a program that runs already: nothing told of its methods
+//! when they were compiled.
 
 use std::collections::BTreeMap;
 use std::fs::DirEntry;
@@ -38,13 +38,14 @@ fn throws_have_who_awaits_them_in_a_program_that_runs_already() {
         let rows = document["rows"].as_array().expect("rows");
         let total = |name| total_of(rows, name, "total_exceptions");
         let (thrown, main) = (total("Awaited.Shop::Refuse"), total("Awaited.Program::Main"));
-        // Before the agent's thread has looked the methods up their awaiters are unknown, and called so.
+        // Before the agent's thread has looked the methods up their awaiters are unknown, and
+        // called so.
         assert_eq!(main + total("[unknown awaiter]"), thrown, "{}: {rows:#?}", runtime.version);
         assert!(main * 2 > thrown && thrown > 10, "{}: {main} of {thrown}", runtime.version);
     });
 }
 
-/// Timers copy who awaits a method at once, in each recording anew.
+/// Timers copy at once who awaits a method, again in each recording.
 #[test]
 fn samples_have_who_awaits_them_each_time_that_a_program_is_attached_to() {
     each_runtime(|runtime| {

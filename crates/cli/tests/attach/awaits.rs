@@ -48,7 +48,7 @@ fn awaits_in_a_running_program_are_those_that_it_counts_and_it_goes_on_between_t
                 assert_eq!(found.as_slice(), now, "{name}, line {}: {output:?} on {}", line[0], runtime.version);
             }
             let pending = rows.iter().filter_map(|row| row["pending"].as_u64()).sum::<u64>();
-            // The program's own Main waits beside them, unless it reads its input.
+            // The program's own Main waits, too, unless it reads its input.
             assert!(pending >= forgotten && pending <= forgotten + 1, "{rows:#?}");
             known = printed(&output);
         }

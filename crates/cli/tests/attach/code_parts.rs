@@ -7,7 +7,7 @@ use crate::common::TestFolder;
 use crate::server::{attach, kill};
 use crate::waiting::{Waiting, is_following};
 
-/// Twice in a row; nobody listens to the program's events before, between and behind.
+/// Twice in a row; nothing listens to the program's events before, between and after.
 #[test]
 fn a_running_program_marks_parts_and_is_left_as_it_was() {
     const UNHEARD: &str = "LISTENED TO False";
@@ -19,7 +19,7 @@ fn a_running_program_marks_parts_and_is_left_as_it_was() {
             let more = format!("-q {options} -o {name}");
             let mut recorder = attach(&place, program.child.id(), &more).spawn().expect("the tool starts");
             testkit::wait_until("it records", || is_following(&place, name));
-            // It waits until somebody listens.
+            // The program waits until it has a listener.
             let output = program.go_on("DONE");
             kill(recorder.id(), "INT");
             assert!(recorder.wait().expect("it ends").success(), "{output:?} {on}");

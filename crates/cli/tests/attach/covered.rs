@@ -1,4 +1,5 @@
-//! Probes that come and go in a program whose lines are covered: `clrscope run -i coverage --probe`, and `clrscope probe PID`.
+//! Probes that come and go in a program whose lines are covered: `clrscope run -i coverage
+//! --probe`, and `clrscope probe PID`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -147,9 +148,10 @@ fn covered(place: &TestFolder) -> BTreeMap<u64, u64> {
     rows.map(|row| (row["line"].as_u64().expect("a line"), row["hits"].as_u64().expect("hits"))).collect()
 }
 
-/// Probes of methods and of a line come, go with others left, go all, and come in all methods, while a program runs whose lines are
-/// covered: every line has its hits, those that run in one of these times alone too, in the probed methods and in one that had taken a
-/// probed one in; calls and hits of probes are exact; stack traces have their lines all the time.
+/// Probes of methods and of a line come, go with others left, go all, and come in all methods,
+/// while a program runs whose lines are covered: every line has its hits, those that run in one of
+/// these times alone too, in the probed methods and in one that had taken a probed one in; calls
+/// and hits of probes are exact; stack traces have their lines all the time.
 fn come_and_go(coverage: &str, counts_hits: bool) {
     testkit::each_runtime(|runtime| {
         let place = TestFolder::new();
@@ -205,7 +207,8 @@ fn lines_are_counted_while_probes_come_and_go() {
     come_and_go("coverage", true);
 }
 
-/// Counters that have fired are left out of bodies that are compiled anew, with probes and without.
+/// Counters that have fired are left out of bodies that are compiled again, with probes and
+/// without.
 #[test]
 fn lines_are_noted_while_probes_come_and_go() {
     come_and_go("coverage:hits=off", false);

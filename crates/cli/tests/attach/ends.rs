@@ -71,7 +71,8 @@ fn the_end_of_the_program_ends_the_recording() {
     }
 }
 
-/// Wherever the end falls: the process is gone before it is asked, while the agent is loaded, or while it records.
+/// Wherever the end falls: the process is gone before it is asked, while the agent is loaded, or
+/// while it records.
 #[test]
 fn a_program_that_ends_while_it_is_attached_to_has_one_clear_outcome() {
     for step in 0..8 {
@@ -133,7 +134,8 @@ fn a_program_with_a_thousand_threads_is_attached_to_three_times() {
     server.end();
 }
 
-/// Timers stand in front of the runtime's handler of the signal by which it stops threads. The handler of a signal that nobody had used stayed.
+/// Timers stand in front of the runtime's handler of the signal by which it stops threads. The
+/// handler of a signal that was unused before stayed.
 #[test]
 fn the_actions_of_signals_are_what_they_were_before() {
     testkit::each_runtime(|runtime| {

@@ -1,4 +1,5 @@
-//! `clrscope heap PID`: one snapshot of a program that runs, in a recording of its own or in the one that it is in.
+//! `clrscope heap PID`: one snapshot of a program that runs, in a recording of its own or in the
+//! one that it is in.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -38,7 +39,8 @@ fn count(process: &Process, number: u32, name: &str) -> usize {
     found
 }
 
-/// Root of the way in which most objects of a type are held: kind and name, with the number of objects.
+/// Root of the way in which most objects of a type are held: kind and name, with the number of
+/// objects.
 fn holder(place: &TestFolder, type_name: &str) -> (String, String, u64) {
     let output = place.run(&format!("report second.clrs --view roots --type {type_name} --sort calls --format json"));
     assert!(output.status.success(), "{}", said(&output));
@@ -109,8 +111,9 @@ fn line_with(text: &str) -> usize {
     1 + source.lines().position(|line| line.contains(text)).unwrap_or_else(|| panic!("no line with {text:?}"))
 }
 
-/// The head said that a program which ran on had run for as long as it was looked at, both sides of a comparison began with "Snapshot 1 of 1",
-/// and collections alone were said to be made without calls. Who holds objects was told without the line.
+/// The head said that a program which ran on had run for as long as it was looked at, both sides of
+/// a comparison began with "Snapshot 1 of 1", and collections alone were said to be made without
+/// calls. Who holds objects was told without the line.
 #[test]
 fn first_screens_say_what_was_watched_which_snapshot_is_which_and_the_line_that_holds() {
     testkit::each_runtime(|runtime| {

@@ -1,4 +1,4 @@
-//! `clrscope probe PID`: probes come and go while a recording goes on, by whoever asks.
+//! `clrscope probe PID`: probes come and go during a recording, at any caller's request.
 
 use std::collections::BTreeMap;
 use std::process::{Child, Output, Stdio};
@@ -53,7 +53,8 @@ fn ended(launcher: Child) {
     assert!(output.status.success() && output.stderr.is_empty(), "{}", said(&output));
 }
 
-/// One method of a program that says how often it was called: each batch counts while it has probes, and none while it has not.
+/// One method of a program that says how often it was called: each batch counts while it has
+/// probes, and none while it has not.
 fn count_in_turn(fixture: &'static str) {
     testkit::each_runtime(|runtime| {
         let (place, mut counter) = (TestFolder::new(), Counter::spawn(fixture, runtime));
@@ -113,7 +114,8 @@ fn methods_are_added_and_removed_by_patterns_that_overlap() {
             let after = now();
             for (name, has) in names.iter().zip(wanted) {
                 assert_eq!(after[name].1, !has, "{name} of {after:?} on {}", runtime.version);
-                // Calls that were under way may have ended meanwhile, and begun before the probes went.
+                // Calls that were under way may have ended meanwhile, and begun before the probes
+                // went.
                 assert!(has || after[name].0 - before[name].0 <= 4, "{name} of {before:?}, {after:?}");
             }
         };
@@ -136,7 +138,8 @@ fn methods_are_added_and_removed_by_patterns_that_overlap() {
     });
 }
 
-/// Eight add and remove at the same time, each with a method of its own: none is lost, and the program does what it did.
+/// Eight add and remove at the same time, each with a method of its own: none is lost, and the
+/// program does what it did.
 #[test]
 fn several_clients_change_the_probes_of_a_program_at_once() {
     testkit::each_runtime(|runtime| {

@@ -1,4 +1,5 @@
-//! `clrscope attach` and `ps`: a program that runs is recorded and left as it was, and each obstacle has one clear outcome.
+//! `clrscope attach` and `ps`: a program that runs is recorded and left as it was, and each
+//! obstacle has one clear outcome.
 
 mod awaiters;
 mod awaits;
@@ -55,7 +56,8 @@ fn collections_of_a_running_program_are_recorded_with_what_caused_them() {
             let of = |cause: &str| rows.iter().filter(|row| row["cause"] == cause).collect::<Vec<_>>();
             let (zero, full) = (of("Collections.Program::Zero"), of("Collections.Program::Full"));
             assert!(!zero.is_empty() && !full.is_empty(), "{} with {instruments}: {report:#}", runtime.version);
-            // The runtime's own events begin a moment after the callbacks, and the last collection may be under way at the end.
+            // The runtime's own events begin a moment after the callbacks, and the last collection
+            // may be under way at the end.
             let is_whole =
                 |row: &&Value| row["number"].is_u64() && !row["end_ns"].is_null() && rows.last() != Some(*row);
             let whole: Vec<&Value> = full.into_iter().filter(is_whole).collect();
@@ -75,7 +77,8 @@ fn collections_of_a_running_program_are_recorded_with_what_caused_them() {
     });
 }
 
-/// Each flavour of the collector in a program that runs already: collections, and pauses by the callbacks as by the runtime's events.
+/// Each flavour of the collector in a program that runs already: collections, and pauses by the
+/// callbacks as by the runtime's events.
 #[test]
 fn collections_of_every_flavour_are_recorded_in_a_running_program() {
     const FLAVOURS: [(&str, &[(&str, &str)]); 5] = [
@@ -131,8 +134,9 @@ fn a_running_program_is_recorded_and_left_as_it_was_three_times_in_a_row() {
     });
 }
 
-/// Samples of CPU time, which is the default, then of all threads by the clock, then both; and the program is as before each
-/// time. The server takes too little CPU time to be sure of a sample of it, but its threads are always somewhere.
+/// Samples of CPU time, which is the default, then of all threads by the clock, then both; and the
+/// program is as before each time. The server takes too little CPU time to be sure of a sample of
+/// it, but its threads are always somewhere.
 #[test]
 fn a_running_program_is_sampled_three_times_in_a_row() {
     testkit::each_runtime(|runtime| {
@@ -255,7 +259,8 @@ fn programs_in_time_namespaces_have_been_watched_as_long_as_they_were() {
     });
 }
 
-/// `alloc` on .NET 10 silenced the program's own listeners to allocation ticks for ever. What they hear of other events they hear all the time.
+/// `alloc` on .NET 10 silenced the program's own listeners to allocation ticks for ever. What they
+/// hear of other events they hear all the time.
 #[test]
 fn listeners_of_the_program_hear_what_they_hear_without_us() {
     testkit::each_runtime(|runtime| {

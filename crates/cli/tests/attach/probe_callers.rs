@@ -1,4 +1,5 @@
-//! `-i probes:callers`: who calls the methods of a program, with `run` and in one that runs already.
+//! `-i probes:callers`: who calls the methods of a program, with `run` and in one that runs
+//! already.
 
 use std::collections::BTreeSet;
 use std::process::Stdio;
@@ -58,7 +59,8 @@ fn callers_in_a_running_program_are_counted_exactly_each_time() {
     });
 }
 
-/// Methods that get their probes later have their callers, too, and what was counted stays when they lose them.
+/// Methods that get their probes later have their callers, too, and what was counted stays when
+/// they lose them.
 #[test]
 fn callers_of_a_method_that_is_added_and_removed_meanwhile_are_counted() {
     testkit::each_runtime(|runtime| {

@@ -1,4 +1,5 @@
-//! `clrscope attach PID --probe -i probes:args`: calls of a program that runs, each with its values, again and again.
+//! `clrscope attach PID --probe -i probes:args`: calls of a program that runs, each with its
+//! values, again and again.
 
 use std::collections::BTreeSet;
 

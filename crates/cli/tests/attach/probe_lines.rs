@@ -1,4 +1,5 @@
-//! `clrscope attach PID --probe-at` and `clrscope probe PID add --at`: lines are counted in a program that runs.
+//! `clrscope attach PID --probe-at` and `clrscope probe PID add --at`: lines are counted in a
+//! program that runs.
 
 use std::process::Stdio;
 
@@ -30,15 +31,17 @@ fn listed(place: &TestFolder, pid: u32) -> Vec<(Option<u64>, u64, bool)> {
     rows
 }
 
-/// A loop that says how often it went around: each round is counted while its line has a probe, with and without one of the method's
-/// calls, and none when it has not; then the program is as fast as before.
+/// A loop that says how often it went around: each round is counted while its line has a probe,
+/// with and without one of the method's calls, and none when it has not; then the program is as
+/// fast as before.
 #[test]
 fn a_line_in_a_loop_is_counted_while_it_has_a_probe() {
     testkit::each_runtime(|runtime| {
         let (place, mut counter) = (TestFolder::new(), Counter::spawn("Inlined", runtime));
         let bare = counter.shortest();
         let (pid, of_loop) = (counter.pid(), line("Inlined", "i++) Step();"));
-        // The first piece of that line begins the loop; the method of the other is reached each round.
+        // The first piece of that line begins the loop; the method of the other is reached each
+        // round.
         let (step, begun) = (line("Inlined", "void Step()"), format!("--probe-at Inlined.cs:{of_loop} -o a.clrs"));
         let launcher = attach(&place, pid, &begun).stderr(Stdio::piped()).spawn().expect("the tool starts");
         testkit::wait_until("probes", || !listed(&place, pid).is_empty());

@@ -1,4 +1,5 @@
-//! Types that values name: looked into in a program that runs, by threads that the runtime does not know, without loading any.
+//! Types that values name: looked into in a program that runs, by threads that the runtime does not
+//! know, without loading any.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -73,8 +74,8 @@ fn held() -> Value {
     })
 }
 
-/// The type of a field of an object that values show was loaded by whoever looked at it, with its assembly; on a thread that the
-/// runtime does not know that ended the program.
+/// A look at a field of a shown object loaded the field's type, with its assembly; on a thread that
+/// the runtime does not know, that ended the program.
 #[test]
 fn fields_of_types_that_nobody_has_loaded_are_shown_and_load_nothing() {
     testkit::each_runtime(|runtime| {
@@ -215,7 +216,8 @@ fn a_web_program_under_load_survives_values_and_shows_the_fields_that_it_shows_u
 
         for (depth, calls) in &attached[..2] {
             let (under_run, under_attach) = (usual(&under_run(&place, runtime, *depth)), usual(calls));
-            // At depth 5 both end where the two kilobytes do that there are for the values of a call.
+            // At depth 5 both end where the two kilobytes do that there are for the values of a
+            // call.
             let both = match depth {
                 3 => under_run.intersection(&under_attach).count(),
                 _ => under_attach.len(),

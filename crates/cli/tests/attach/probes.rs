@@ -1,5 +1,5 @@
-//! `clrscope attach PID --probe`: calls are counted in a program that runs, its methods run their own code afterwards, and the agent sleeps
-//! until the next attach.
+//! `clrscope attach PID --probe`: calls are counted in a program that runs, its methods run their
+//! own code afterwards, and the agent sleeps until the next attach.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -16,7 +16,8 @@ use crate::server::{Server, attach, kill, listed, recorded, refused, said, some_
 /// Calls of the method for each line that the program is given.
 pub(crate) const BATCH: u64 = 2_000_000;
 
-/// A program that calls a method so often for each line that it is given, and then says how often it was called in all.
+/// A program that calls a method so often for each line that it is given, and then says how often
+/// it was called in all.
 pub(crate) struct Counter {
     fixture: &'static str,
     child: Child,
@@ -64,13 +65,14 @@ impl Counter {
         began.elapsed()
     }
 
-    /// The shortest time of a few batches: that of one that nobody interrupted.
+    /// The shortest time of a few batches: that of an uninterrupted one.
     pub(crate) fn shortest(&mut self) -> Duration {
         (0..10).map(|_| self.batch()).min().expect("some")
     }
 
-    /// A batch as fast as code without probes is; with probes a batch takes ten times as long. It is waited for: on a busy
-    /// machine most are interrupted, and the runtime takes its time until it compiles for good.
+    /// A batch as fast as code without probes is; with probes a batch takes ten times as long. It
+    /// is waited for: on a busy machine most are interrupted, and the runtime takes its time until
+    /// it compiles for good.
     pub(crate) fn as_fast_as(&mut self, bare: Duration, place: &str) -> Duration {
         let mut shortest = Duration::MAX;
         for _ in 0..500 {
@@ -117,7 +119,8 @@ fn counted(place: &TestFolder, name: &str) -> Option<(u64, u64)> {
     Some((row["calls"].as_u64()?, row["active"].as_u64()?))
 }
 
-/// An attach that goes on until it is ended, once the calls of the program's batches are counted: with the number of those so far.
+/// An attach that goes on until it is ended, once the calls of the program's batches are counted:
+/// with the number of those so far.
 pub(crate) fn attached(place: &TestFolder, counter: &mut Counter, name: &str) -> (Child, u64) {
     let line = format!("--probe {} -o {name}", counter.method());
     let launcher = attach(place, counter.pid(), &line).stderr(Stdio::piped()).spawn().expect("the tool starts");
@@ -162,7 +165,7 @@ fn methods_of_a_running_program_are_probed_again_and_again_and_run_their_own_cod
     probe_three_times("Counter");
 }
 
-/// The caller is compiled anew because of the probes, and has its own code again, too.
+/// The caller is compiled again because of the probes; afterwards it has its own code again, too.
 #[test]
 fn a_method_that_was_inlined_is_probed_and_inlined_again_afterwards() {
     probe_three_times("Inlined");
@@ -200,7 +203,8 @@ fn an_agent_that_sleeps_is_woken_by_an_attach_for_anything_else() {
     });
 }
 
-/// Collections are followed from the first attach on or not at all: that is refused in words, and the agent sleeps on.
+/// Collections are followed from the first attach on or not at all: that is refused in words, and
+/// the agent sleeps on.
 #[test]
 fn a_snapshot_of_the_heap_after_probes_is_refused_and_the_agent_sleeps_on() {
     testkit::each_runtime(|runtime| {
@@ -235,7 +239,8 @@ fn probes_go_when_the_launcher_is_killed() {
     });
 }
 
-/// Four threads that take requests, with exceptions: as many calls as the program made between two moments.
+/// Four threads that take requests, with exceptions: as many calls as the program made between two
+/// moments.
 #[test]
 fn calls_of_several_threads_and_their_failures_are_counted_in_a_running_program() {
     testkit::each_runtime(|runtime| {
@@ -261,7 +266,8 @@ fn calls_of_several_threads_and_their_failures_are_counted_in_a_running_program(
     });
 }
 
-/// Thousands of methods take seconds to be given probes, and the recording was over before the first call was counted.
+/// Thousands of methods take seconds to be given probes, and the recording was over before the
+/// first call was counted.
 #[test]
 fn a_duration_begins_when_methods_have_their_probes() {
     let runtime = some_runtime();
@@ -285,15 +291,17 @@ fn a_pattern_that_matches_no_method_leaves_the_program_as_it_was() {
         assert!(refusal.contains("matches --probe 'Server.Program::Requst'"), "{refusal}");
         assert!(refusal.contains("Server.Program::Request"), "a name that is like it: {refusal}");
         assert_eq!(server.left_over(), BTreeSet::new());
-        // An agent that could compile methods anew would stay.
+        // An agent that could recompile methods would stay.
         recorded(&place, server.pid, "-i exceptions --duration 200ms", "a.clrs");
         assert_eq!(server.left_over(), BTreeSet::new());
         server.end();
     });
 }
 
-/// One pattern of three is misspelt: that is said while the recording goes on, once to a program whose runtime loads the agent and once to
-/// one in which it sleeps; not to who wants nothing but errors. The others match in different modules, all of which are looked at.
+/// One pattern of three is misspelt: that is said while the recording goes on, once for a program
+/// whose runtime loads the agent and once for one in which the agent sleeps, but not to a user who
+/// wants only errors. The other patterns match in different modules, and all of these are
+/// searched.
 #[test]
 fn a_pattern_that_matches_no_method_beside_others_that_do_is_said_at_once() {
     testkit::each_runtime(|runtime| {
@@ -361,7 +369,7 @@ fn ps_tells_an_agent_that_sleeps_from_one_that_records() {
     });
 }
 
-/// Nobody but the user of the process gets the socket open, and what is no question is answered and forgotten.
+/// Only the user of the process can open the socket. What is no question is answered and forgotten.
 #[test]
 fn an_agent_that_sleeps_answers_nonsense_and_sleeps_on() {
     let (place, mut counter) = (TestFolder::new(), Counter::start(some_runtime()));

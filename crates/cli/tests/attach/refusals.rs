@@ -106,7 +106,8 @@ fn judged(place: &TestFolder, pid: u32) -> (Option<i32>, Vec<[String; 3]>) {
     (output.status.code(), rows.iter().map(|row| ["name", "status", "found"].map(|key| word(row, key))).collect())
 }
 
-/// In a container with an older C library the runtime could not load the agent, and there was no message.
+/// In a container with an older C library the runtime could not load the agent, and there was no
+/// message.
 #[test]
 fn a_program_whose_c_library_is_too_old_is_refused_with_both_versions() {
     if !confine::is_root() {
@@ -257,8 +258,8 @@ fn root_attaches_to_the_programs_of_others_and_others_not_to_those_of_root() {
     server.end();
 }
 
-/// In a folder of temporary files that is sticky another user's file can't be removed: one by the name of the agent's folder, or of the socket at which it sleeps,
-/// stopped each attach.
+/// In a folder of temporary files that is sticky another user's file can't be removed: one by the
+/// name of the agent's folder, or of the socket at which it sleeps, stopped each attach.
 #[test]
 fn strangers_who_take_our_names_do_not_stop_an_attach() {
     use std::os::unix::fs::{MetadataExt, chown};

@@ -59,7 +59,7 @@ fn requests_of_a_running_program_are_those_that_it_counts_and_one_that_was_under
         }
         assert!(program.child.wait().expect("it ends").success(), "on {}", runtime.version);
 
-        // The program sees what it sees when nobody attaches.
+        // The program sees the same as without an attach.
         let mut alone = Waiting::start(runtime, "Serves", &["5", "wait", "listens"]);
         alone.go_on("DONE");
         let bare = alone.go_on("");
@@ -146,7 +146,7 @@ fn a_recording_that_stops_and_starts_says_of_no_thread_a_request_that_it_does_no
     });
 }
 
-/// Methods that were compiled before somebody attached.
+/// Methods that were compiled before the attach.
 #[test]
 fn commands_of_a_running_program_are_those_that_it_counts() {
     testkit::each_runtime(|runtime| {

@@ -42,7 +42,8 @@ impl Server {
         fs::read_to_string(format!("/proc/{}/maps", self.pid)).expect("it lives")
     }
 
-    /// Leftovers in the program: what it has open or mapped of recordings, and threads of the agent.
+    /// Leftovers in the program: what it has open or mapped of recordings, and threads of the
+    /// agent.
     pub(crate) fn left_over(&self) -> BTreeSet<String> {
         testkit::left_over(self.pid)
     }

@@ -77,7 +77,8 @@ fn a_program_of_a_single_file_is_listed_and_attached_to_as_any_other() {
     lines_are_those_of_the_source(&place);
 }
 
-/// The module lies in the program, the PDB beside it, and where the compiler wrote it. Without one that is said.
+/// The module lies in the program. The PDB lies next to the program, and where the compiler wrote
+/// it. If there is none, the report says so.
 fn lines_are_those_of_the_source(place: &TestFolder) {
     let lines = || place.run("report alone.clrs --view lines --source");
     let with = || {
@@ -115,7 +116,8 @@ fn probed(place: &TestFolder, sdk: &Sdk, program: &Path) -> (Vec<(u64, u64)>, St
     (seen, finished.stderr_text().split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// The PDB lies beside the program, in the assembly that lies in the program, or nowhere: then the reason is said with the cure.
+/// The PDB lies next to the program, in the assembly that lies in the program, or nowhere. In the
+/// last case clrscope says the reason and the cure.
 #[test]
 fn lines_of_a_program_of_a_single_file_are_probed_where_it_has_a_pdb() {
     let Some(sdk) = Sdk::find() else { return testkit::not_run("no .NET SDK is at hand") };

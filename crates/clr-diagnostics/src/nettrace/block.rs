@@ -1,4 +1,5 @@
-//! Blocks of events: a header, then events whose headers are written in full or as what changed since the one before.
+//! Blocks of events: a header, then events whose headers are written in full or as what changed
+//! since the one before.
 
 use crate::Error;
 use crate::wire::Reader;
@@ -8,7 +9,7 @@ const COMPRESSED: u16 = 1;
 /// Bytes of the header's fixed part: its size, flags, and two times.
 const HEADER: usize = 20;
 
-/// Parts that a compressed header has beside the time.
+/// Parts that a compressed header has in addition to the time.
 mod has {
     pub(super) const DESCRIPTION: u8 = 1;
     pub(super) const SEQUENCE: u8 = 2;

@@ -1,7 +1,9 @@
-//! Streams of events in the format nettrace (version 4), which runtimes send and `.nettrace` files hold.
+//! Streams of events in the format nettrace (version 4), which runtimes send and `.nettrace` files
+//! hold.
 //!
-//! A stream is a row of objects: one with the clock, then blocks of descriptions, of events, of stacks. [`Reader`] reads it to its
-//! end and gives the events in the order in which they come: in that of each thread, not of all threads together.
+//! A stream is a row of objects: one with the clock, then blocks of descriptions, of events, of
+//! stacks. [`Reader`] reads it to its end and gives the events in the order in which they come: in
+//! that of each thread, not of all threads together.
 //!
 //! ```no_run
 //! use clr_diagnostics::nettrace::Reader;

@@ -90,7 +90,7 @@ pub struct Reader<R> {
     descriptions: HashMap<u32, Arc<EventDescription>>,
     /// Bytes of all descriptions so far.
     described: usize,
-    /// Stacks by their numbers, which begin anew at each sequence point.
+    /// Stacks by their numbers; the numbers start again at each sequence point.
     stacks: HashMap<u32, Vec<u64>>,
     /// Bytes of all of them.
     stacked: usize,
@@ -103,7 +103,8 @@ impl<R: Read> Reader<R> {
     /// Reads the beginning of a stream.
     ///
     /// # Errors
-    /// [`Error::Nonsense`] for what is no stream of version 4, [`Error::System`] and [`Error::TimedOut`] for what can't be read.
+    /// [`Error::Nonsense`] for what is no stream of version 4, [`Error::System`] and
+    /// [`Error::TimedOut`] for what can't be read.
     pub fn new(stream: R) -> Result<Self, Error> {
         let mut this = Self {
             stream,
@@ -135,19 +136,21 @@ impl<R: Read> Reader<R> {
         self.clock
     }
 
-    /// The next event; `None` at the end of the stream, also where it is cut between two objects: the process has ended.
+    /// The next event; `None` at the end of the stream, also where it is cut between two objects:
+    /// the process has ended.
     ///
     /// # Errors
-    /// [`Error::Nonsense`], [`Error::System`]; [`Error::TimedOut`] where the stream has a time limit. Nothing can be read after an
-    /// error.
+    /// [`Error::Nonsense`], [`Error::System`]; [`Error::TimedOut`] where the stream has a time
+    /// limit. Nothing can be read after an error.
     pub fn next_event(&mut self) -> Result<Option<Event>, Error> {
         let next = self.next_of_all();
         self.is_over |= !matches!(next, Ok(Some(_)));
         next
     }
 
-    /// The addresses of a stack, innermost first: of the event that was given last, by [`Event::stack`]. Numbers are given anew later in the stream. Nothing
-    /// for 0, and for stacks that the stream does not have.
+    /// The addresses of a stack, innermost first. The number is the [`Event::stack`] of the event
+    /// that was given last: the stream reuses numbers later. `None` for 0, and for stacks that the
+    /// stream does not have.
     #[must_use]
     pub fn stack(&self, number: u32) -> Option<&[u64]> {
         self.stacks.get(&number).map(Vec::as_slice)

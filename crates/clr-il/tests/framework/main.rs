@@ -17,7 +17,8 @@ use image::{Image, MEMBER_REF, METHOD_DEF, METHOD_SPEC, STAND_ALONE_SIG};
 /// Bodies that each runtime has at least: one that is read as empty would pass any test.
 const FEWEST: usize = 50_000;
 
-/// Calls `test` with each method that has a body, of all assemblies of a folder, on all processors. Gives their number.
+/// Calls `test` with each method that has a body, of all assemblies of a folder, on all processors.
+/// Gives their number.
 fn each_body(folder: &Path, test: impl Fn(&Image<'_>, usize, &[u8]) + Sync) -> usize {
     let mut files: Vec<PathBuf> =
         fs::read_dir(folder).expect("the runtime").map(|file| file.expect("a file").path()).collect();
@@ -162,7 +163,8 @@ fn the_depth_of_the_stack_is_within_what_headers_say_and_stays_so_around_exits()
         let depth = depth_of(&again);
         assert!(depth <= u32::from(again.max_stack()), "method {row}: {depth} of {}", again.max_stack());
     });
-    // Compilers say the exact depth nearly always: a table that takes or gives too little would be seen.
+    // Compilers say the exact depth nearly always: a table that takes or gives too little would be
+    // seen.
     let (exact, fat) = (exact.into_inner(), fat.into_inner());
     testkit::say(&format!("{exact} of {fat} headers say the exact depth"));
     assert!(exact * 10 > fat * 9, "{exact} of {fat} headers say the exact depth");

@@ -1,4 +1,5 @@
-//! Callback interfaces, which a profiler implements: `ICorProfilerCallback` to `ICorProfilerCallback11` (corprof.idl).
+//! Callback interfaces, which a profiler implements: `ICorProfilerCallback` to
+//! `ICorProfilerCallback11` (corprof.idl).
 //!
 //! The runtime calls them on whatever thread the event happens, concurrently.
 

@@ -11,9 +11,11 @@ use crate::types::{AppDomainID, AssemblyID, ClassID, FunctionID, ModuleID, Objec
 /// The first 69 notifications. Every later level inherits them. Source: corprof.idl.
 #[interface("176FBED1-A55C-4796-98CA-A9DA0EF883E7")]
 pub unsafe trait ICorProfilerCallback: IUnknown {
-    /// First call after creation: query the newest `ICorProfilerInfo` level from the given `IUnknown` and choose events. A failure unloads the profiler.
+    /// First call after creation: query the newest `ICorProfilerInfo` level from the given
+    /// `IUnknown` and choose events. A failure unloads the profiler.
     pub fn Initialize(&self, info: *mut c_void) -> HRESULT;
-    /// The runtime is about to end. Hooks and callbacks on other threads may still follow, and abrupt ends skip this call.
+    /// The runtime is about to end. Hooks and callbacks on other threads may still follow, and
+    /// abrupt ends skip this call.
     pub fn Shutdown(&self) -> HRESULT;
     /// An application domain is being created; its name is not known yet.
     pub fn AppDomainCreationStarted(&self, app_domain_id: AppDomainID) -> HRESULT;
@@ -35,7 +37,8 @@ pub unsafe trait ICorProfilerCallback: IUnknown {
     pub fn ModuleLoadStarted(&self, module_id: ModuleID) -> HRESULT;
     /// A module was loaded, or failed to with `hr_status`. Its assembly may not be known yet.
     pub fn ModuleLoadFinished(&self, module_id: ModuleID, hr_status: HRESULT) -> HRESULT;
-    /// A module is about to be unloaded. Asking about it here has crashed runtimes: clean up from own tables.
+    /// A module is about to be unloaded. Asking about it here has crashed runtimes: clean up from
+    /// own tables.
     pub fn ModuleUnloadStarted(&self, module_id: ModuleID) -> HRESULT;
     /// A module was unloaded; its id and the ids of its classes and functions may be reused.
     pub fn ModuleUnloadFinished(&self, module_id: ModuleID, hr_status: HRESULT) -> HRESULT;
@@ -51,7 +54,8 @@ pub unsafe trait ICorProfilerCallback: IUnknown {
     pub fn ClassUnloadFinished(&self, class_id: ClassID, hr_status: HRESULT) -> HRESULT;
     /// Declared, but not raised by CoreCLR.
     pub fn FunctionUnloadStarted(&self, function_id: FunctionID) -> HRESULT;
-    /// Compilation of a function starts on this thread. Its IL may still be replaced here. Don't block when `is_safe_to_block` is false.
+    /// Compilation of a function starts on this thread. Its IL may still be replaced here. Don't
+    /// block when `is_safe_to_block` is false.
     pub fn JITCompilationStarted(&self, function_id: FunctionID, is_safe_to_block: BOOL) -> HRESULT;
     /// Compilation of a function ended with `hr_status`. Other threads may already run the code.
     pub fn JITCompilationFinished(
@@ -90,9 +94,11 @@ pub unsafe trait ICorProfilerCallback: IUnknown {
     pub fn RemotingServerInvocationReturned(&self) -> HRESULT;
     /// Remoting, not raised by CoreCLR: the server sends its reply.
     pub fn RemotingServerSendingReply(&self, cookie: *const GUID, is_async: BOOL) -> HRESULT;
-    /// Native code calls managed code, or managed code returns to native code, by `reason`. `function_id` may be 0.
+    /// Native code calls managed code, or managed code returns to native code, by `reason`.
+    /// `function_id` may be 0.
     pub fn UnmanagedToManagedTransition(&self, function_id: FunctionID, reason: COR_PRF_TRANSITION_REASON) -> HRESULT;
-    /// Managed code calls native code, or native code returns to managed code, by `reason`. `function_id` may be 0.
+    /// Managed code calls native code, or native code returns to managed code, by `reason`.
+    /// `function_id` may be 0.
     pub fn ManagedToUnmanagedTransition(&self, function_id: FunctionID, reason: COR_PRF_TRANSITION_REASON) -> HRESULT;
     /// The runtime starts to suspend all managed threads.
     pub fn RuntimeSuspendStarted(&self, suspend_reason: COR_PRF_SUSPEND_REASON) -> HRESULT;

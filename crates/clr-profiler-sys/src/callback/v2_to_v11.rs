@@ -10,7 +10,8 @@ use crate::cor::mdMethodDef;
 use crate::enums::{COR_PRF_GC_REASON, COR_PRF_GC_ROOT_FLAGS, COR_PRF_GC_ROOT_KIND};
 use crate::types::{EVENTPIPE_PROVIDER, FunctionID, GCHandleID, ModuleID, ObjectID, ReJITID, ThreadID};
 
-/// Thread names, GC start and end, survivors, typed roots and handles. The least level a startup profiler must have. Source: corprof.idl.
+/// Thread names, GC start and end, survivors, typed roots and handles. The least level a startup
+/// profiler must have. Source: corprof.idl.
 #[interface("8A8CC829-CCF2-49FE-BBAE-0F022228071A")]
 pub unsafe trait ICorProfilerCallback2: ICorProfilerCallback {
     /// A thread was named. The name has `cch_name` UTF-16 units and no terminator.
@@ -22,7 +23,8 @@ pub unsafe trait ICorProfilerCallback2: ICorProfilerCallback {
         generation_collected: *const BOOL,
         reason: COR_PRF_GC_REASON,
     ) -> HRESULT;
-    /// Ranges of objects that survived a non-compacting GC; lengths cut to 32 bits. See `SurvivingReferences2`.
+    /// Ranges of objects that survived a non-compacting GC; lengths cut to 32 bits. See
+    /// `SurvivingReferences2`.
     pub fn SurvivingReferences(
         &self,
         range_count: u32,
@@ -51,7 +53,8 @@ pub unsafe trait ICorProfilerCallback2: ICorProfilerCallback {
 /// Attach and detach. The least level an attaching profiler must have. Source: corprof.idl.
 #[interface("4FD2ED52-7731-4B8D-9469-03D2CC3086C5")]
 pub unsafe trait ICorProfilerCallback3: ICorProfilerCallback2 {
-    /// First call after an attach, in place of `Initialize`; brings the attacher's bytes. Events may arrive before `ProfilerAttachComplete`.
+    /// First call after an attach, in place of `Initialize`; brings the attacher's bytes. Events
+    /// may arrive before `ProfilerAttachComplete`.
     pub fn InitializeForAttach(&self, info: *mut c_void, client_data: *mut c_void, cb_client_data: u32) -> HRESULT;
     /// The attach is complete: catch up here with what existed before.
     pub fn ProfilerAttachComplete(&self) -> HRESULT;
@@ -69,7 +72,8 @@ pub unsafe trait ICorProfilerCallback4: ICorProfilerCallback3 {
         rejit_id: ReJITID,
         is_safe_to_block: BOOL,
     ) -> HRESULT;
-    /// Asks for the new IL and code flags of a method to be recompiled; valid only during this call.
+    /// Asks for the new IL and code flags of a method to be recompiled; valid only during this
+    /// call.
     pub fn GetReJITParameters(
         &self,
         module_id: ModuleID,
@@ -189,6 +193,6 @@ pub unsafe trait ICorProfilerCallback10: ICorProfilerCallback9 {
 /// Notification-only profilers, since .NET 6. Source: corprof.idl.
 #[interface("42350846-AAED-47F7-B128-FD0C98881CDE")]
 pub unsafe trait ICorProfilerCallback11: ICorProfilerCallback10 {
-    /// Asked before `Initialize`: write true to run beside a main profiler with fewer rights.
+    /// Asked before `Initialize`: write true to run alongside a main profiler with fewer rights.
     pub fn LoadAsNotificationOnly(&self, notification_only: *mut BOOL) -> HRESULT;
 }

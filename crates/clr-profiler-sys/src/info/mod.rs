@@ -1,6 +1,8 @@
-//! Information interfaces, which the runtime implements: `ICorProfilerInfo` to `ICorProfilerInfo15` (corprof.idl).
+//! Information interfaces, which the runtime implements: `ICorProfilerInfo` to `ICorProfilerInfo15`
+//! (corprof.idl).
 //!
-//! Each level inherits the one before, so one pointer of the newest level the runtime knows is enough: ask downwards from 15.
+//! Each level inherits the one before, so one pointer of the newest level the runtime knows is
+//! enough: ask downwards from 15.
 
 mod v1;
 mod v10_to_v15;

@@ -85,7 +85,8 @@ pub unsafe trait ICorProfilerInfo: IUnknown {
         sz_name: *mut u16,
         assembly_id: *mut AssemblyID,
     ) -> HRESULT;
-    /// Metadata interface `riid` of a module; `open_flags` from `CorOpenFlags`. May succeed with a null pointer (resource modules).
+    /// Metadata interface `riid` of a module; `open_flags` from `CorOpenFlags`. May succeed with a
+    /// null pointer (resource modules).
     pub fn GetModuleMetaData(
         &self,
         module_id: ModuleID,
@@ -131,9 +132,11 @@ pub unsafe trait ICorProfilerInfo: IUnknown {
     ) -> HRESULT;
     /// Dead: see `RequestReJIT`.
     pub fn SetFunctionReJIT(&self, function_id: FunctionID) -> HRESULT;
-    /// Runs a full blocking GC; not from a callback, only from a thread of the profiler that is not a managed one.
+    /// Runs a full blocking GC; not from a callback, only from a thread of the profiler that is not
+    /// a managed one.
     pub fn ForceGC(&self) -> HRESULT;
-    /// Maps old IL offsets to new ones for a changed body; memory from `CoTaskMemAlloc`, owned by the runtime afterwards.
+    /// Maps old IL offsets to new ones for a changed body; memory from `CoTaskMemAlloc`, owned by
+    /// the runtime afterwards.
     pub fn SetILInstrumentedCodeMap(
         &self,
         function_id: FunctionID,

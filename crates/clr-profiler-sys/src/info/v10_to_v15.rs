@@ -36,7 +36,8 @@ pub unsafe trait ICorProfilerInfo10: ICorProfilerInfo9 {
         module_ids: *const ModuleID,
         method_ids: *const mdMethodDef,
     ) -> HRESULT;
-    /// Suspends all managed threads; `CORPROF_E_SUSPENSION_IN_PROGRESS` when another suspension is under way.
+    /// Suspends all managed threads; `CORPROF_E_SUSPENSION_IN_PROGRESS` when another suspension is
+    /// under way.
     pub fn SuspendRuntime(&self) -> HRESULT;
     /// Resumes after `SuspendRuntime`.
     pub fn ResumeRuntime(&self) -> HRESULT;
@@ -45,7 +46,8 @@ pub unsafe trait ICorProfilerInfo10: ICorProfilerInfo9 {
 /// The runtime's environment variables. Source: corprof.idl.
 #[interface("06398876-8987-4154-B621-40A00D6E4D04")]
 pub unsafe trait ICorProfilerInfo11: ICorProfilerInfo10 {
-    /// Reads a variable as the runtime sees it. The length that comes back does not count the terminator (seen on 8, 9 and 10).
+    /// Reads a variable as the runtime sees it. The length that comes back does not count the
+    /// terminator (seen on 8, 9 and 10).
     pub fn GetEnvironmentVariable(
         &self,
         sz_name: *const u16,

@@ -24,7 +24,8 @@ use crate::types::{
 /// Stack snapshots, generics, layouts, statics and generations. Source: corprof.idl.
 #[interface("CC0935CD-A518-487D-B0BB-A93214E65478")]
 pub unsafe trait ICorProfilerInfo2: ICorProfilerInfo {
-    /// Walks a thread's managed frames into `callback`; 0 means the calling thread. Another thread must be suspended first.
+    /// Walks a thread's managed frames into `callback`; 0 means the calling thread. Another thread
+    /// must be suspended first.
     pub fn DoStackSnapshot(
         &self,
         thread: ThreadID,
@@ -41,7 +42,8 @@ pub unsafe trait ICorProfilerInfo2: ICorProfilerInfo {
         func_leave: Option<FunctionLeave2>,
         func_tailcall: Option<FunctionTailcall2>,
     ) -> HRESULT;
-    /// Class, module, token and type arguments of a function; exact for shared generics only with a frame.
+    /// Class, module, token and type arguments of a function; exact for shared generics only with a
+    /// frame.
     pub fn GetFunctionInfo2(
         &self,
         func_id: FunctionID,
@@ -174,13 +176,15 @@ pub unsafe trait ICorProfilerInfo2: ICorProfilerInfo {
 pub unsafe trait ICorProfilerInfo3: ICorProfilerInfo2 {
     /// `ICorProfilerFunctionEnum` over compiled functions. See `EnumJITedFunctions2`.
     pub fn EnumJITedFunctions(&self, enumerator: *mut *mut c_void) -> HRESULT;
-    /// Asks to be unloaded; `expected_completion_milliseconds` 0 means the runtime's default of 5 s.
+    /// Asks to be unloaded; `expected_completion_milliseconds` 0 means the runtime's default of 5
+    /// s.
     pub fn RequestProfilerDetach(&self, expected_completion_milliseconds: u32) -> HRESULT;
     /// Sets the callback that maps function ids to client ids, with a context pointer.
     pub fn SetFunctionIDMapper2(&self, func: Option<FunctionIDMapper2>, client_data: *mut c_void) -> HRESULT;
     /// Offsets of length and characters in a string object.
     pub fn GetStringLayout2(&self, string_length_offset: *mut u32, buffer_offset: *mut u32) -> HRESULT;
-    /// Fast hooks with an id only; only from `Initialize`, not with argument, result or frame flags.
+    /// Fast hooks with an id only; only from `Initialize`, not with argument, result or frame
+    /// flags.
     pub fn SetEnterLeaveFunctionHooks3(
         &self,
         func_enter3: Option<FunctionEnter3>,

@@ -5,7 +5,8 @@ use core::ffi::c_void;
 
 use windows_core::{GUID, HRESULT, IUnknown, IUnknown_Vtbl, interface};
 
-/// Opens and makes metadata. The runtime's library exports `MetaDataGetDispenser`, which takes `CLSID_CorMetaDataDispenser`. Source: cor.h.
+/// Opens and makes metadata. The runtime's library exports `MetaDataGetDispenser`, which takes
+/// `CLSID_CorMetaDataDispenser`. Source: cor.h.
 #[interface("809C652E-7396-11D2-9771-00A0C9B4D50C")]
 pub unsafe trait IMetaDataDispenser: IUnknown {
     /// Makes an empty scope and answers interface `riid` on it.

@@ -12,7 +12,8 @@ use crate::cor::{
 };
 use crate::structs::{COR_FIELD_OFFSET, COR_SECATTR};
 
-/// Writes metadata. Needs `ofWrite`; the runtime learns of additions by `ICorProfilerInfo7::ApplyMetaData`. Source: cor.h.
+/// Writes metadata. Needs `ofWrite`; the runtime learns of additions by
+/// `ICorProfilerInfo7::ApplyMetaData`. Source: cor.h.
 #[interface("BA3FEE4C-ECB9-4E41-83B7-183FA41CD859")]
 pub unsafe trait IMetaDataEmit: IUnknown {
     /// Sets the module's name.

@@ -265,7 +265,8 @@ pub unsafe trait IMetaDataImport: IUnknown {
         c_max: u32,
         p_c_events: *mut u32,
     ) -> HRESULT;
-    /// Type, name, handler type and accessors of an event. `sz_event` is filled although the header declares it constant.
+    /// Type, name, handler type and accessors of an event. `sz_event` is filled although the header
+    /// declares it constant.
     pub fn GetEventProps(
         &self,
         ev: mdEvent,
@@ -437,7 +438,8 @@ pub unsafe trait IMetaDataImport: IUnknown {
         value: *mut *const c_void,
         p_cch_value: *mut u32,
     ) -> HRESULT;
-    /// Type, name, signature, constant and accessors of a property. `sz_property` is filled although the header declares it constant.
+    /// Type, name, signature, constant and accessors of a property. `sz_property` is filled
+    /// although the header declares it constant.
     pub fn GetPropertyProps(
         &self,
         property: mdProperty,

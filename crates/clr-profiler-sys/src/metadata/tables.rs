@@ -73,8 +73,8 @@ pub unsafe trait IMetaDataTables: IUnknown {
 /// The raw bytes of metadata. Source: cor.h.
 #[interface("BADB5F70-58DA-43A9-A1C6-D74819F19B15")]
 pub unsafe trait IMetaDataTables2: IMetaDataTables {
-    /// All metadata as one block. On metadata of a module that the runtime loaded it reads through null and crashes (seen on 8, 9 and 10):
-    /// only for scopes opened by a dispenser.
+    /// All metadata as one block. On metadata of a module that the runtime loaded it reads through
+    /// null and crashes (seen on 8, 9 and 10): only for scopes opened by a dispenser.
     pub fn GetMetaDataStorage(&self, data: *mut *const c_void, p_cb: *mut u32) -> HRESULT;
     /// Name and bytes of a stream.
     pub fn GetMetaDataStreamInfo(

@@ -32,7 +32,8 @@ impl Checks {
         self.same(what, outcome, Ok(()));
     }
 
-    /// Debug builds refuse questions about types while a collection tells of objects; the first answer is enough.
+    /// Debug builds refuse questions about types while a collection tells of objects; the first
+    /// answer is enough.
     pub(crate) fn refused_during_collection(&self, error: Option<Error>) {
         if self.in_collection.set(()).is_ok() {
             let refused = error.is_some_and(|error| error.reason().is_some_and(|reason| reason.contains("collection")));

@@ -79,7 +79,7 @@ pub(crate) fn ask(state: &State, function: FunctionId) -> Result<()> {
     Ok(())
 }
 
-/// Requests of which the documentation of `ProfilerInfo` says that the runtime does not have them any more.
+/// Requests that the runtime no longer has, as the documentation of `ProfilerInfo` says.
 fn gone(state: &State, function: FunctionId) {
     let raw = state.info.as_raw();
     // SAFETY: borrowed from the framework, which keeps it; the levels inherit.

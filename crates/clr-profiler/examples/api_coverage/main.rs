@@ -1,6 +1,7 @@
-//! A profiler that asks what is left to ask: objects, handles, statics, lists, suspension, recompilation, EventPipe; in the
-//! callbacks where it may, and on a thread of its own. It checks the answers against what it knows of the fixture `Objects` and
-//! writes a line per check to the file named by `QUESTIONS_OUTPUT`.
+//! A profiler that asks what is left to ask: objects, handles, statics, lists, suspension,
+//! recompilation, EventPipe; in the callbacks where it may, and on a thread of its own. It checks
+//! the answers against what it knows of the fixture `Objects` and writes a line per check to the
+//! file named by `QUESTIONS_OUTPUT`.
 
 mod checks;
 mod code;

@@ -95,7 +95,8 @@ fn field<'cb>(state: &State, object: ObjectId<'cb>, class: ClassId, name: &str) 
     let fields = state.info.class_layout(class)?.fields;
     let found = fields.iter().find(|(token, _)| metadata.field(*token).is_ok_and(|field| field.name == name));
     let offset = found.map_or(0, |(_, offset)| *offset as usize);
-    // SAFETY: the object is alive and has a reference at this offset; what it refers to lives as long.
+    // SAFETY: the object is alive and has a reference at this offset; what it refers to lives as
+    // long.
     Ok(unsafe { ObjectId::from_address(*((object.address() + offset) as *const usize)) })
 }
 

@@ -1,4 +1,5 @@
-//! Questions from a thread of the profiler's own: collections, suspension, recompilation, EventPipe.
+//! Questions from a thread of the profiler's own: collections, suspension, recompilation,
+//! EventPipe.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -77,7 +78,8 @@ fn suspended(state: &State) -> Result<()> {
     {
         let stopped = info.suspend_within(Duration::from_secs(10))?;
         let again = info.suspend().map(drop).map_err(|error| error.name().unwrap_or_default());
-        // No callback may allocate managed memory or wait for a managed thread here; counting does neither.
+        // No callback may allocate managed memory or wait for a managed thread here; counting does
+        // neither.
         enumerated = stopped.heap_objects(|object| {
             heap.0 += u64::from(state.tracked.get().is_some_and(|class| info.class_of_object(object) == Ok(*class)));
             let _ = info.references_of(object, |_| {

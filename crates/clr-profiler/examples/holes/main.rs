@@ -1,8 +1,9 @@
-//! Holes: what safe code could do to its program, had the framework left one. The profiler asks for each and writes a line with
-//! the answer to the file named by `HOLES_OUTPUT`. Without a hole every answer is an error with a sentence, and the program runs on.
+//! Holes: what safe code could do to its program, had the framework left one. The profiler asks for
+//! each and writes a line with the answer to the file named by `HOLES_OUTPUT`. Without a hole every
+//! answer is an error with a sentence, and the program runs on.
 //!
-//! Started with the program, it looks at modules that are unloaded and at objects in exceptions; attached (client data: the
-//! file), it goes on asking after its own detach.
+//! Started with the program, it looks at modules that are unloaded and at objects in exceptions;
+//! attached (client data: the file), it goes on asking after its own detach.
 #![forbid(unsafe_code)]
 
 mod nulls;

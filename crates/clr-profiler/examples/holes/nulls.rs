@@ -1,4 +1,5 @@
-//! Identifiers and tokens that safe code can make, and that name nothing: null, and rows that are not there.
+//! Identifiers and tokens that safe code can make, and that name nothing: null, and rows that are
+//! not there.
 
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::{
@@ -18,8 +19,8 @@ impl Asking<'_> {
     }
 }
 
-/// Asks everything with identifiers that name nothing, and a loaded module with tokens that name nothing. Not where objects
-/// are lent.
+/// Asks everything with identifiers that name nothing, and a loaded module with tokens that name
+/// nothing. Not where objects are lent.
 pub(crate) fn ask(state: &State, module: ModuleId, class: ClassId) {
     let asking = Asking(state);
     functions(&asking);

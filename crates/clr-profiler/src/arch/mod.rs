@@ -1,4 +1,4 @@
-//! Processors: a module for each, of which the target's is re-exported.
+//! Processors: one module each; the target's is re-exported.
 //!
 //! Hooks keep their assembly in a folder `arch` of their own.
 

@@ -10,14 +10,16 @@ use crate::{
     Result, ThreadId, Token,
 };
 
-/// Callbacks of the runtime to a profiler, with the profiler's answers: all notifications, each with a default that does nothing.
+/// Callbacks of the runtime to a profiler, with the profiler's answers: all notifications, each
+/// with a default that does nothing.
 ///
-/// Which of them are called is decided by the events of the [`Setup`](crate::Setup). All take `&self`: the runtime calls from
-/// many threads at once, and goes on calling after [`shutdown`](Self::shutdown), so the object is never freed. A panic in any of
-/// them is caught and counted ([`panics_caught`](crate::panics_caught)); the program runs on.
+/// Which of them are called is decided by the events of the [`Setup`](crate::Setup). All take
+/// `&self`: the runtime calls from many threads at once, and goes on calling after
+/// [`shutdown`](Self::shutdown), so the object is never freed. A panic in any of them is caught and
+/// counted ([`panics_caught`](crate::panics_caught)); the program runs on.
 ///
-/// Callbacks run on the program's threads, some of which have stacks of 128 KiB: use little of it, at most 16 KiB.
-/// Don't write to the standard output or error: they are the program's.
+/// Callbacks run on the program's threads. Some have stacks of 128 KiB: use little of the stack, at
+/// most 16 KiB. Don't write to the standard output or error: they are the program's.
 ///
 /// ```
 /// use clr_profiler::{Callbacks, ModuleId, Result};
@@ -40,12 +42,13 @@ pub trait Callbacks: Send + Sync {
     /// The attach is complete: time to look at what had been loaded before.
     fn profiler_attach_complete(&self) {}
 
-    /// The detach is complete: there is nothing to ask the runtime any more, and every query is refused from here on. The
-    /// runtime waits in this callback for calls of it that other threads have begun. The library stays mapped all the same.
+    /// The detach is complete: there is nothing to ask the runtime any more, and every query is
+    /// refused from here on. The runtime waits in this callback for calls of it that other threads
+    /// have begun. The library stays mapped all the same.
     fn profiler_detach_succeeded(&self) {}
 
-    /// The runtime ends. Not called when the program crashes, is killed or fails fast. Hooks and callbacks go on, on other
-    /// threads and even on this one.
+    /// The runtime ends. Not called when the program crashes, is killed or fails fast. Hooks and
+    /// callbacks go on, on other threads and even on this one.
     fn shutdown(&self) {}
 
     /// An application domain is being made; its name is not known yet.
@@ -73,7 +76,8 @@ pub trait Callbacks: Send + Sync {
     fn module_load_finished(&self, module: ModuleId, status: Result<()>) {}
     /// A module is about to go. Don't ask the runtime about it here: some versions crash.
     fn module_unload_started(&self, module: ModuleId) {}
-    /// A module is gone, with its types and functions; the identifiers of all of them may be used again.
+    /// A module is gone, with its types and functions; the identifiers of all of them may be used
+    /// again.
     fn module_unload_finished(&self, module: ModuleId, status: Result<()>) {}
     /// A module has become part of an assembly: from here on both know each other.
     fn module_attached_to_assembly(&self, module: ModuleId, assembly: AssemblyId) {}
@@ -89,7 +93,8 @@ pub trait Callbacks: Send + Sync {
 
     /// Declared by the interface; no runtime that this crate knows calls it.
     fn function_unload_started(&self, function: FunctionId) {}
-    /// A method is about to be compiled on this thread. Loader locks may be held: don't block unless `is_safe_to_block`.
+    /// A method is about to be compiled on this thread. Loader locks may be held: don't block
+    /// unless `is_safe_to_block`.
     fn jit_compilation_started(&self, function: FunctionId, is_safe_to_block: bool) {}
     /// A method was compiled, or not. Its code may already run on another thread.
     fn jit_compilation_finished(&self, function: FunctionId, status: Result<()>, is_safe_to_block: bool) {}
@@ -97,8 +102,8 @@ pub trait Callbacks: Send + Sync {
     fn jit_cached_function_search_started(&self, function: FunctionId) -> bool {
         true
     }
-    /// Whether precompiled code was found. Not called where code was found and rejected, since it does not fit this processor or
-    /// process: then the compilation of the method follows at once.
+    /// Whether precompiled code was found. Not called where code was found and rejected, since it
+    /// does not fit this processor or process: then the compilation of the method follows at once.
     fn jit_cached_function_search_finished(&self, function: FunctionId, result: JitCache) {}
     /// Declared by the interface; no runtime that this crate knows calls it.
     fn jit_function_pitched(&self, function: FunctionId) {}
@@ -150,9 +155,11 @@ pub trait Callbacks: Send + Sync {
     /// A thread got a name.
     fn thread_name_changed(&self, thread: ThreadId, name: &str) {}
 
-    /// Native code calls managed code, or managed code that native code called returns. `None`: the runtime itself.
+    /// Native code calls managed code, or managed code that native code called returns. `None`: the
+    /// runtime itself.
     fn unmanaged_to_managed_transition(&self, function: Option<FunctionId>, reason: TransitionReason) {}
-    /// Managed code calls native code, or native code that managed code called returns. `None`: the runtime itself.
+    /// Managed code calls native code, or native code that managed code called returns. `None`: the
+    /// runtime itself.
     fn managed_to_unmanaged_transition(&self, function: Option<FunctionId>, reason: TransitionReason) {}
 
     /// The runtime begins to suspend all managed threads.
@@ -165,7 +172,8 @@ pub trait Callbacks: Send + Sync {
     fn runtime_resume_started(&self) {}
     /// The threads run again.
     fn runtime_resume_finished(&self) {}
-    /// The calling thread is about to wait for the end of a suspension. May come without its counterpart.
+    /// The calling thread is about to wait for the end of a suspension. May come without its
+    /// counterpart.
     fn runtime_thread_suspended(&self, thread: ThreadId) {}
     /// The calling thread goes on.
     fn runtime_thread_resumed(&self, thread: ThreadId) {}
@@ -178,30 +186,33 @@ pub trait Callbacks: Send + Sync {
     fn moved_references(&self, ranges: MovedRanges<'_>) {}
     /// Objects that a collection left in place. Several calls per collection.
     fn surviving_references(&self, ranges: SurvivingRanges<'_>) {}
-    /// An object was allocated; its fields are still zero. Names may be asked for here, and this is the only place where
-    /// classes of arrays are met first: no class load reports them. Ask about the object itself before, since it may be moved
-    /// while a name is looked up.
+    /// An object was allocated; its fields are still zero. Names may be asked for here, and this is
+    /// the only place where classes of arrays are met first: no class load reports them. Ask about
+    /// the object itself before, since it may be moved while a name is looked up.
     fn object_allocated(&self, object: ObjectId<'_>, class: ClassId) {}
-    /// An object was allocated, for profilers that walk the stack themselves: `frame` is where the runtime's frames begin. This
-    /// form is what the runtime calls; its default calls [`object_allocated`](Self::object_allocated).
+    /// An object was allocated, for profilers that walk the stack themselves: `frame` is where the
+    /// runtime's frames begin. This form is what the runtime calls; its default calls
+    /// [`object_allocated`](Self::object_allocated).
     fn object_allocated_in(&self, object: ObjectId<'_>, class: ClassId, frame: NativeFrame) {
         self.object_allocated(object, class);
     }
     /// Numbers of objects of each class that were allocated since the last collection.
     fn objects_allocated_by_class(&self, objects: ObjectsOfClass<'_>) {}
-    /// The references that one object holds, without their places: [`references_of`](crate::ProfilerInfo::references_of),
-    /// asked here, gives those as well.
+    /// The references that one object holds, without their places:
+    /// [`references_of`](crate::ProfilerInfo::references_of), asked here, gives those as well.
     ///
     /// # Errors
     /// With an error the runtime reports no more of them in this collection.
     fn object_references(&self, object: ObjectId<'_>, class: ClassId, references: &[ObjectId<'_>]) -> Result<()> {
         Ok(())
     }
-    /// Objects held by roots, without their kind. [`root_references2`](Self::root_references2) says more.
+    /// Objects held by roots, without their kind. [`root_references2`](Self::root_references2) says
+    /// more.
     fn root_references(&self, roots: &[ObjectId<'_>]) {}
-    /// Objects held by roots, with kind, flags and the root's own identifier. Static fields are no roots of their own: the
-    /// runtime keeps their objects in arrays that handles hold. [`NameCache::static_fields`](crate::NameCache::static_fields)
-    /// says which element belongs to which field.
+    /// Objects held by roots, with kind, flags and the root's own identifier. Static fields are no
+    /// roots of their own: the runtime keeps their objects in arrays that handles hold.
+    /// [`NameCache::static_fields`](crate::NameCache::static_fields) says which element belongs to
+    /// which field.
     fn root_references2(&self, roots: Roots<'_>) {}
     /// Pairs of a conditional weak table: the value lives as long as the key.
     fn conditional_weak_table_element_references(&self, elements: WeakTableElements<'_>) {}
@@ -214,8 +225,9 @@ pub trait Callbacks: Send + Sync {
 
     /// An exception was thrown: first chance.
     fn exception_thrown(&self, exception: ObjectId<'_>) {}
-    /// An exception was thrown, for profilers that walk the stack themselves: `frame` is where the runtime's frames begin. This
-    /// form is what the runtime calls; its default calls [`exception_thrown`](Self::exception_thrown).
+    /// An exception was thrown, for profilers that walk the stack themselves: `frame` is where the
+    /// runtime's frames begin. This form is what the runtime calls; its default calls
+    /// [`exception_thrown`](Self::exception_thrown).
     fn exception_thrown_in(&self, exception: ObjectId<'_>, frame: NativeFrame) {
         self.exception_thrown(exception);
     }
@@ -223,7 +235,8 @@ pub trait Callbacks: Send + Sync {
     fn exception_search_function_enter(&self, function: FunctionId) {}
     /// First pass: the search in the function is over.
     fn exception_search_function_leave(&self) {}
-    /// First pass: a filter of this function is about to run, while the frames that threw are alive.
+    /// First pass: a filter of this function is about to run, while the frames that threw are
+    /// alive.
     fn exception_search_filter_enter(&self, function: FunctionId) {}
     /// First pass: the filter has answered.
     fn exception_search_filter_leave(&self) {}
@@ -233,8 +246,8 @@ pub trait Callbacks: Send + Sync {
     fn exception_os_handler_enter(&self) {}
     /// Declared by the interface; no runtime that this crate knows calls it.
     fn exception_os_handler_leave(&self) {}
-    /// Second pass: a frame of this function is about to be unwound. .NET 9 and 10 say it twice for a function whose finally,
-    /// catch or filter block runs.
+    /// Second pass: a frame of this function is about to be unwound. .NET 9 and 10 say it twice for
+    /// a function whose finally, catch or filter block runs.
     fn exception_unwind_function_enter(&self, function: FunctionId) {}
     /// Second pass: the frame is gone.
     fn exception_unwind_function_leave(&self) {}
@@ -251,7 +264,8 @@ pub trait Callbacks: Send + Sync {
     /// The runtime itself catches.
     fn exception_clr_catcher_execute(&self) {}
 
-    /// Interfaces of a class were laid out for COM. On Windows only; the flag is [`Events::COM_WRAPPERS`](crate::Events::COM_WRAPPERS).
+    /// Interfaces of a class were laid out for COM. On Windows only; the flag is
+    /// [`Events::COM_WRAPPERS`](crate::Events::COM_WRAPPERS).
     fn com_classic_vtable_created(&self, class: ClassId, interface: &Guid, vtable: usize, slots: u32) {}
     /// Interfaces of a class laid out for COM are gone.
     fn com_classic_vtable_destroyed(&self, class: ClassId, interface: &Guid, vtable: usize) {}
@@ -273,8 +287,8 @@ pub trait Callbacks: Send + Sync {
     /// Declared by the interface; no runtime that this crate knows calls it.
     fn remoting_server_sending_reply(&self, cookie: &Guid, is_async: bool) {}
 
-    /// The runtime asks which assemblies changed IL of this one will refer to. Every profiler is asked, whatever its events;
-    /// .NET 8 to 10 do not use an answer, so none can be given.
+    /// The runtime asks which assemblies changed IL of this one will refer to. Every profiler is
+    /// asked, whatever its events; .NET 8 to 10 do not use an answer, so none can be given.
     fn get_assembly_references(&self, assembly_path: &str) {}
 
     /// The symbols of a module in memory have changed.

@@ -14,13 +14,15 @@ pub trait Argument {
     /// Name as far as `names` knows it, otherwise the number. Makes no queries: for every callback.
     fn known(&self, names: &NameCache) -> String;
 
-    /// Name, by a query of the runtime; the number where there is no name yet. For callbacks of the mode `asks`.
+    /// Name, by a query of the runtime; the number where there is no name yet. For callbacks of the
+    /// mode `asks`.
     fn ask(&self, info: &ProfilerInfo, names: &NameCache) -> String {
         let _ = info;
         self.known(names)
     }
 
-    /// Makes `names` forget what will soon mean something else. For callbacks of the mode `unloads`.
+    /// Makes `names` forget what will soon mean something else. For callbacks of the mode
+    /// `unloads`.
     fn forget(&self, names: &NameCache) {
         let _ = names;
     }

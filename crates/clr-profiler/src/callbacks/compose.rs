@@ -1,4 +1,5 @@
-//! Composition: several [`Callbacks`] that are notified one after another, made from the table of callbacks.
+//! Composition: several [`Callbacks`] that are notified one after another, made from the table of
+//! callbacks.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -10,7 +11,8 @@ use crate::{Callbacks, ClassId, ObjectId, Result};
 
 /// An answer to the runtime, and how those of several parts become one.
 pub trait Answer: Sized {
-    /// The answer of a part that has nothing to say, which changes no other: the default of every callback of this type.
+    /// The answer of a part that has nothing to say, which changes no other: the default of every
+    /// callback of this type.
     const NEUTRAL: Self;
 
     /// The answer of two parts, the first being `self`.
@@ -64,10 +66,11 @@ pub fn together<A: Answer, const PARTS: usize>(answers: [A; PARTS]) -> A {
     answers.into_iter().fold(A::NEUTRAL, A::and)
 }
 
-/// Makes a type of several parts [`Callbacks`]: each part gets every callback, in the order given, and the answers
-/// become one by [`Answer`](crate::callbacks::Answer).
+/// Makes a type of several parts [`Callbacks`]: each part gets every callback, in the order given,
+/// and the answers become one by [`Answer`](crate::callbacks::Answer).
 ///
-/// The parts are fields (or numbers of a tuple's) that are [`Callbacks`] themselves. Generic parameters go first, in brackets.
+/// The parts are fields (or numbers of a tuple's) that are [`Callbacks`] themselves. Generic
+/// parameters go first, in brackets.
 ///
 /// ```
 /// use clr_profiler::Callbacks;
@@ -218,7 +221,8 @@ macro_rules! notify_set {
     };
 }
 
-/// A part that is put in while the program runs, and taken away again: nobody is notified while there is none.
+/// A part that is put in while the program runs, and taken away again: nothing is notified while
+/// there is none.
 ///
 /// A callback that is under way when the part is taken away goes on with it:
 /// [`wait_for_callbacks`](crate::ProfilerInfo::wait_for_callbacks) says when none does any more.
@@ -253,8 +257,8 @@ impl<C: Sync> Replaceable<C> {
     #[inline]
     #[must_use]
     pub fn get(&self) -> Option<&'static C> {
-        // In one order with `take_away` and with the counting of callbacks: either a callback does not find the part, or who waits for
-        // callbacks waits for this one.
+        // In one order with `take_away` and with the counting of callbacks: either a callback does
+        // not find the part, or who waits for callbacks waits for this one.
         let part = self.0.load(Ordering::SeqCst);
         // SAFETY: null, or what `put` was given, which is never freed and shared alone.
         unsafe { part.as_ref() }
@@ -268,17 +272,17 @@ impl<C: Sync> Replaceable<C> {
     }
 }
 
-/// Nobody is notified where there is nothing.
+/// With `None`, nothing is notified.
 impl<C: Callbacks> Callbacks for Option<C> {
     crate::for_each_callback!(notify_each);
 }
 
-/// A part that is made later: nobody is notified before.
+/// A part that is made later: nothing is notified before.
 impl<C: Callbacks> Callbacks for OnceLock<C> {
     crate::for_each_callback!(notify_set);
 }
 
-/// A part that comes and goes: nobody is notified while there is none.
+/// A part that comes and goes: nothing is notified while there is none.
 impl<C: Callbacks> Callbacks for Replaceable<C> {
     crate::for_each_callback!(notify_set);
 }

@@ -1,13 +1,16 @@
-//! The one table of callbacks: what is made for each of them is made from it, or a test compares it with the table.
+//! The one table of callbacks: what is made for each of them is made from it, or a test compares it
+//! with the table.
 
-/// Calls a macro with all methods of [`Callbacks`](crate::Callbacks), in the order of the trait, except the second forms of
-/// `exception_thrown` and `object_allocated`, `exception_thrown_in` and `object_allocated_in`.
+/// Calls a macro with all methods of [`Callbacks`](crate::Callbacks), in the order of the trait,
+/// except the second forms of `exception_thrown` and `object_allocated`, `exception_thrown_in` and
+/// `object_allocated_in`.
 ///
 /// An entry is `MODE RUNTIME_NAME as NAME(ARGUMENT: TYPE, ...);` or, where the profiler answers,
-/// `MODE RUNTIME_NAME as NAME(...) -> TYPE = DEFAULT;`. The runtime's name is that of the method of `ICorProfilerCallback`.
-/// The mode says what may be done about names: `asks`: the runtime may be asked for them; `knows`: it may not, because a
-/// collection runs or the thing is half there; `unloads`: as `knows`, and the argument's names must be [forgotten], since the
-/// runtime will use its identifier again.
+/// `MODE RUNTIME_NAME as NAME(...) -> TYPE = DEFAULT;`. The runtime's name is that of the method of
+/// `ICorProfilerCallback`. The mode says what may be done about names: `asks`: the runtime may be
+/// asked for them; `knows`: it may not, because a collection runs or the thing is half there;
+/// `unloads`: as `knows`, and the argument's names must be [forgotten], since the runtime will use
+/// its identifier again.
 ///
 /// ```
 /// use std::sync::Mutex;

@@ -1,5 +1,6 @@
-//! The callback object, first interface level: each method is the profiler's own behind the panic boundary. Those whose arguments
-//! come one by one are made from the table of callbacks (`forward!`).
+//! The callback object, first interface level: each method is the profiler's own behind the panic
+//! boundary. Those whose arguments come one by one are made from the table of callbacks
+//! (`forward!`).
 
 use std::ffi::c_void;
 
@@ -63,7 +64,7 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
     }
 
     unsafe fn ModuleUnloadFinished(&self, module_id: usize, hr_status: HRESULT) -> HRESULT {
-        // Once more: somebody may have asked for a name meanwhile.
+        // Once more: other code may have asked for a name meanwhile.
         self.forget(|mapper| mapper.module_unloaded(ModuleId(module_id)));
         self.notify(|p| p.module_unload_finished(ModuleId(module_id), check(hr_status, "module unload")))
     }

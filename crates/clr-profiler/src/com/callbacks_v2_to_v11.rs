@@ -91,7 +91,8 @@ impl ICorProfilerCallback3_Impl for CallbackObject_Impl {
         let info = self.info.get();
         info.inspect(|info| info.close());
         let answer = self.notify(|p| p.profiler_detach_succeeded());
-        // When this returns, the runtime frees what calls under way use. The profiler is notified before, so that it may end them.
+        // When this returns, the runtime frees what calls under way use. The profiler is notified
+        // before, so that it may end them.
         info.inspect(|info| info.wait_for_calls());
         self.is_retired.store(true, Ordering::Release);
         answer

@@ -62,10 +62,12 @@ impl IClassFactory_Impl for Factory_Impl {
 /// A class of the library: its identifier, and how its profilers are loaded.
 type Class = (Guid, fn() -> Loader);
 
-/// Body of the exported `DllGetClassObject`; called by [`export_profiler!`](crate::export_profiler) only.
+/// Body of the exported `DllGetClassObject`; called by [`export_profiler!`](crate::export_profiler)
+/// only.
 ///
 /// # Safety
-/// `class` and `iid` must be null or valid for reads, `object` null or valid for a write: the COM contract.
+/// `class` and `iid` must be null or valid for reads, `object` null or valid for a write: the COM
+/// contract.
 #[doc(hidden)]
 pub unsafe fn get_class_object(
     classes: &[Class],
@@ -103,9 +105,10 @@ pub fn factory(loader: Loader) -> IClassFactory {
 
 /// Makes a library a profiler: exports the entry point the runtime looks for.
 ///
-/// The first argument is a type that implements [`Profiler`](crate::Profiler), or a closure that does the same as
-/// [`Profiler::initialize`](crate::Profiler::initialize): it makes [`Callbacks`](crate::Callbacks) and their
-/// [`Setup`](crate::Setup). The second is the class identifier, which users put into `CORECLR_PROFILER`. Every profiler needs its own: make a fresh
+/// The first argument is a type that implements [`Profiler`](crate::Profiler), or a closure that
+/// does the same as [`Profiler::initialize`](crate::Profiler::initialize): it makes
+/// [`Callbacks`](crate::Callbacks) and their [`Setup`](crate::Setup). The second is the class
+/// identifier, which users put into `CORECLR_PROFILER`. Every profiler needs its own: make a fresh
 /// one (`uuidgen`) when you copy an example.
 ///
 /// ```
@@ -126,9 +129,10 @@ pub fn factory(loader: Loader) -> IClassFactory {
 ///
 /// With `notification_only = "{...}"` behind it the library has a second class identifier. The
 /// runtime loads the same profiler by that one too, but without the main slot, so that it runs
-/// together with another profiler ([`Events::ALLOWED_FOR_NOTIFICATION`](crate::Events::ALLOWED_FOR_NOTIFICATION)
-/// says with which events, [`ProfilerInfo::is_notification_only`](crate::ProfilerInfo::is_notification_only)
-/// tells the profiler). `CORECLR_NOTIFICATION_PROFILERS` takes it, and attaching does.
+/// together with another profiler
+/// ([`Events::ALLOWED_FOR_NOTIFICATION`](crate::Events::ALLOWED_FOR_NOTIFICATION) says with which
+/// events, [`ProfilerInfo::is_notification_only`](crate::ProfilerInfo::is_notification_only) tells
+/// the profiler). `CORECLR_NOTIFICATION_PROFILERS` takes it, and attaching does.
 #[macro_export]
 macro_rules! export_profiler {
     ($profiler:ty, $guid:literal) => {

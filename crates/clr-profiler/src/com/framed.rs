@@ -1,5 +1,5 @@
-//! Callbacks that are told where the runtime's frames begin. The interface has no argument for it: entries of the table that the runtime
-//! calls by take the frame pointer along (`arch`).
+//! Callbacks that are told where the runtime's frames begin. The interface has no argument for it:
+//! entries of the table that the runtime calls by take the frame pointer along (`arch`).
 
 use std::ffi::c_void;
 
@@ -60,8 +60,8 @@ pub(super) unsafe extern "system" fn exception_thrown(
 }
 
 /// # Safety
-/// `this` and all else must be what the runtime calls `EventPipeEventDelivered` with, the frame pointer in the upper halves of the event's
-/// number and its version.
+/// `this` and all else must be what the runtime calls `EventPipeEventDelivered` with, the frame
+/// pointer in the upper halves of the event's number and its version.
 pub(super) unsafe extern "system" fn event_pipe_event_delivered(
     this: *mut c_void,
     provider: EVENTPIPE_PROVIDER,

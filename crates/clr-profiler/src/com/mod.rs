@@ -1,5 +1,5 @@
-//! The edge to the runtime: the COM objects that turn its calls into calls of [`Callbacks`](crate::Callbacks) and
-//! [`Profiler`](crate::Profiler).
+//! The edge to the runtime: the COM objects that turn its calls into calls of
+//! [`Callbacks`](crate::Callbacks) and [`Profiler`](crate::Profiler).
 
 #[macro_use]
 mod wire;

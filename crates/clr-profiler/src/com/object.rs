@@ -19,8 +19,8 @@ use crate::{Callbacks, HResult, ProfilerInfo, Result};
 
 pub(super) const S_OK: HRESULT = HRESULT(0);
 
-/// COM object that the runtime calls. Freed with the last reference, of which [`retired`](super::retired) keeps one: hooks and callbacks run on
-/// after `Shutdown`.
+/// COM object that the runtime calls. Freed with the last reference. [`retired`](super::retired)
+/// keeps one: hooks and callbacks run on after `Shutdown`.
 #[implement(ICorProfilerCallback11)]
 pub(super) struct CallbackObject {
     /// The profiler, from its `initialize` on.
@@ -29,9 +29,11 @@ pub(super) struct CallbackObject {
     pub(super) free: Cell<Option<Free>>,
     /// The runtime calls the object no more, but for its `Release`.
     pub(super) is_retired: Arc<AtomicBool>,
-    /// Maker of the profiler; taken by `Initialize`, which the runtime calls once, before anything else.
+    /// Maker of the profiler; taken by `Initialize`, which the runtime calls once, before anything
+    /// else.
     pub(super) loader: Cell<Option<Loader>>,
-    /// The profiler is content with notifications; whether the runtime has asked, and takes it for one of those, is next.
+    /// The profiler is content with notifications; whether the runtime has asked, and takes it for
+    /// one of those, is next.
     pub(super) is_content_with_notifications: bool,
     pub(super) notification_only: AtomicBool,
     /// The runtime's information, as the profiler got it.
@@ -56,7 +58,8 @@ impl CallbackObject {
     /// The object, called by a table.
     ///
     /// # Safety
-    /// Entries of the table must take what those of [`METHODS`] take, and find the object as they do.
+    /// Entries of the table must take what those of [`METHODS`] take, and find the object as they
+    /// do.
     pub(super) unsafe fn into_interface(self, table: &'static ICorProfilerCallback11_Vtbl) -> ICorProfilerCallback11 {
         let object = Box::new(CallbackObject_Impl { interface1_icorprofilercallback: table, ..self.into_outer() });
         // SAFETY: a new object counts one reference, which is the one that is given away.
@@ -77,7 +80,8 @@ impl CallbackObject {
         S_OK
     }
 
-    /// A question with an answer that is no `HRESULT`; `neutral` without a profiler and after a panic.
+    /// A question with an answer that is no `HRESULT`; `neutral` without a profiler and after a
+    /// panic.
     pub(super) fn answer<A: Copy>(&self, neutral: A, ask: impl FnOnce(&dyn Callbacks) -> A) -> A {
         let _under_way = self.under_way();
         self.callbacks.get().map_or(neutral, |callbacks| guard(neutral, || ask(*callbacks)))

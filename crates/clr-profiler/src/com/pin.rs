@@ -1,11 +1,11 @@
 //! Keeps the library mapped until the process ends.
 //!
-//! Compiled code calls the hooks until the process ends, threads run the destructors of our data when they end, and the
-//! runtime closes the library when `Initialize` fails or after a detach. So the library takes a reference to itself that
-//! nobody gives back.
+//! Compiled code calls the hooks until the process ends, threads run the destructors of our data
+//! when they end, and the runtime closes the library when `Initialize` fails or after a detach. So
+//! the library takes a reference to itself and never gives it back.
 
-/// Pins the library that holds this code. A failure leaves what the linker's `-z nodelete` and the runtime's own habits
-/// (it does not unload at shutdown) give.
+/// Pins the library that holds this code. A failure leaves what the linker's `-z nodelete` and the
+/// runtime's own habits (it does not unload at shutdown) give.
 #[cfg(unix)]
 pub(super) fn pin_library() {
     // SAFETY: plain old data for an out-parameter.
@@ -15,7 +15,8 @@ pub(super) fn pin_library() {
     if known == 0 || place.dli_fname.is_null() {
         return;
     }
-    // SAFETY: the loader's own name for this library, which is loaded: nothing new is mapped and no initializer runs.
+    // SAFETY: the loader's own name for this library, which is loaded: nothing new is mapped and no
+    // initializer runs.
     unsafe { libc::dlopen(place.dli_fname, libc::RTLD_NOW | libc::RTLD_NOLOAD | libc::RTLD_NODELETE) };
 }
 

@@ -1,8 +1,9 @@
 //! Callback objects of profilers that were detached, or never taken.
 //!
-//! The runtime releases its references at `Shutdown` too, when hooks and callbacks still run. So this module keeps one reference to
-//! each object, and gives it back when the runtime asks for the next profiler and calls the object no more. A program that is attached
-//! to a thousand times would keep a thousand objects otherwise.
+//! The runtime releases its references at `Shutdown` too, when hooks and callbacks still run. So
+//! this module keeps one reference to each object, and gives it back when the runtime asks for the
+//! next profiler and calls the object no more. A program that is attached to a thousand times would
+//! keep a thousand objects otherwise.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +16,8 @@ struct CallbackObject {
     is_retired: Arc<AtomicBool>,
 }
 
-// SAFETY: the runtime calls and releases the object from any thread, so whoever drops the reference may do so from any.
+// SAFETY: the runtime calls and releases the object from any thread, so any thread may drop the
+// reference.
 unsafe impl Send for CallbackObject {}
 
 static OBJECTS: Mutex<Vec<CallbackObject>> = Mutex::new(Vec::new());
@@ -26,7 +28,8 @@ pub(super) fn keep(reference: ICorProfilerCallback11, is_retired: Arc<AtomicBool
     objects.push(CallbackObject { _reference: reference, is_retired });
 }
 
-/// Gives back the references to objects that are retired. Their profilers are dropped with the last one.
+/// Gives back the references to objects that are retired. Their profilers are dropped with the last
+/// one.
 pub(super) fn release() {
     let is_retired = |kept: &mut CallbackObject| kept.is_retired.load(Ordering::Acquire);
     // Dropped without the lock: a profiler's drop is anybody's code.

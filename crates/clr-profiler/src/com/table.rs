@@ -9,7 +9,8 @@ static TABLE: ICorProfilerCallback11_Vtbl = with_frames(METHODS);
 
 /// The object as the runtime has it.
 pub(super) fn interface_of(object: CallbackObject) -> ICorProfilerCallback11 {
-    // SAFETY: the table differs from the object's own in entries that take the same arguments and find the object as the others do.
+    // SAFETY: the table differs from the object's own in entries that take the same arguments and
+    // find the object as the others do.
     unsafe { object.into_interface(&TABLE) }
 }
 
@@ -38,7 +39,7 @@ mod tests {
     use crate::current_stack::NativeFrame;
     use crate::{Callbacks, ClassId, ObjectId};
 
-    /// A frame pointer of which both halves count.
+    /// A frame pointer whose two halves both count.
     const FRAME: usize = 0x7ffd_dead_bee8;
 
     #[derive(Default)]
@@ -64,10 +65,11 @@ mod tests {
         }
     }
 
-    /// Calls a function of the table with six arguments in registers and seven on the stack while the frame pointer is [`FRAME`].
+    /// Calls a function of the table with six arguments in registers and seven on the stack while
+    /// the frame pointer is [`FRAME`].
     fn call(function: usize, in_registers: [usize; 6], on_stack: [usize; 7]) {
-        // SAFETY: the convention of the callee: the stack is aligned at the call, and what it may change is said; the
-        // frame pointer and the stack pointer are what they were afterwards.
+        // SAFETY: the convention of the callee: the stack is aligned at the call, and what it may
+        // change is said; the frame pointer and the stack pointer are what they were afterwards.
         unsafe {
             asm!(
                 "push rbp",
@@ -99,8 +101,9 @@ mod tests {
         }
     }
 
-    /// Whether the compiler uses the register in a callback depends on what it puts into one function: a release build gave
-    /// each object the class's address for a frame, and all paths of a type became one.
+    /// Whether the compiler uses the register in a callback depends on what it puts into one
+    /// function: a release build gave each object the class's address for a frame, and all paths of
+    /// a type became one.
     #[test]
     fn callbacks_get_the_frame_of_the_runtime_whatever_the_compiler_does_with_registers() {
         let seen: &RecordedCalls = Box::leak(Box::default());

@@ -1,5 +1,5 @@
-//! Callbacks whose arguments come one by one: made from the table of callbacks and from what each type of argument is on the
-//! wire.
+//! Callbacks whose arguments come one by one: made from the table of callbacks and from what each
+//! type of argument is on the wire.
 
 use std::ffi::c_void;
 
@@ -21,7 +21,8 @@ pub(super) trait Wire {
     /// The argument of `callback` as profilers get it.
     ///
     /// # Safety
-    /// `raw` must be what the runtime passed to the callback under way: pointers are null or valid until it returns.
+    /// `raw` must be what the runtime passed to the callback under way: pointers are null or valid
+    /// until it returns.
     unsafe fn read(raw: Self::Raw, callback: &'static str) -> Self;
 }
 
@@ -97,14 +98,16 @@ impl Wire for &Guid {
     }
 }
 
-/// Makes `forward!`, which writes methods of the callback object: each hands its arguments to the profiler's method of the table.
+/// Makes `forward!`, which writes methods of the callback object: each hands its arguments to the
+/// profiler's method of the table.
 macro_rules! define_forward {
     ($($mode:ident $runtime_name:ident as $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty = $default:expr)?;)*) => {
         macro_rules! forward_one {
             $(($runtime_name) => {
                 unsafe fn $runtime_name(&self $(, $argument: <$type as $crate::com::wire::Wire>::Raw)*) -> windows_core::HRESULT {
                     self.notify(|profiler| {
-                        // SAFETY: the runtime passes these arguments to this callback, which is under way.
+                        // SAFETY: the runtime passes these arguments to this callback, which is
+                        // under way.
                         profiler.$name($(unsafe {
                             <$type as $crate::com::wire::Wire>::read($argument, stringify!($runtime_name))
                         }),*);

@@ -1,18 +1,22 @@
-//! Frames that frame pointers lead through, the return addresses that no frame pointer leads to, and a fold over all of them.
+//! Frames that frame pointers lead through, the return addresses that no frame pointer leads to,
+//! and a fold over all of them.
 //!
-//! A method may leave the frame pointer alone: then its caller's frame is the next that pointers lead to, and the return address into
-//! that caller is in no frame. Such an address is hidden behind the one into the method, always at the same distance, which whoever
-//! follows a chain knows or does not.
+//! A method may leave the frame pointer alone: then its caller's frame is the next that pointers
+//! lead to, and the return address into that caller is in no frame. Such an address is hidden
+//! behind the one into the method, always at the same distance. Code that follows a chain may or
+//! may not know that distance.
 
 use super::{CurrentStack, NativeFrame};
 
-/// Place of a return address that no frame pointer leads to, seen from the one into the code that hides it.
+/// Place of a return address that no frame pointer leads to, seen from the one into the code that
+/// hides it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct HiddenReturn {
     /// Bytes of the stack between the two words.
     pub bytes: usize,
-    /// The code took over a frame of an older body, which lies above its own: frame pointers lead to an address in that body instead.
+    /// The code took over a frame of an older body, which lies above its own: frame pointers lead
+    /// to an address in that body instead.
     pub takes_place: bool,
 }
 
@@ -24,8 +28,9 @@ impl HiddenReturn {
     }
 }
 
-/// Return addresses that are hidden behind one that frame pointers lead to, the innermost first: where each lies, what it is, and whether
-/// it takes the place of the next one that frame pointers lead to. `frame` is a frame pointer, `behind` says what is known of an address.
+/// Return addresses that are hidden behind one that frame pointers lead to, the innermost first:
+/// where each lies, what it is, and whether it takes the place of the next one that frame pointers
+/// lead to. `frame` is a frame pointer, `behind` says what is known of an address.
 #[inline]
 pub fn hidden_returns(
     stack: CurrentStack,
@@ -53,7 +58,8 @@ pub fn hidden_returns(
 pub struct ReturnAddress {
     /// The address, just behind a call.
     pub address: usize,
-    /// The frame pointer of the code that it leads to. `None` where that code has none, or where it is not known.
+    /// The frame pointer of the code that it leads to. `None` where that code has none, or where it
+    /// is not known.
     pub frame_pointer: Option<usize>,
 }
 
@@ -65,9 +71,10 @@ impl ReturnAddress {
     }
 }
 
-/// Frames that frame pointers lead through, as they were when a thread followed them last. Following them again reads what is still there
-/// side by side instead of one after another, which takes a fraction of the time. With each frame stands `T`, the fold of the return
-/// addresses of that frame and all further out, so a fold costs no more than the frames that are new.
+/// Frames that frame pointers lead through, as they were when a thread followed them last.
+/// Following them again reads what is still there side by side instead of one after another, which
+/// takes a fraction of the time. With each frame stands `T`, the fold of the return addresses of
+/// that frame and all further out, so a fold costs no more than the frames that are new.
 #[derive(Debug, Default)]
 pub struct FrameChain<T = u64> {
     /// The outermost frame first.
@@ -105,10 +112,12 @@ struct HiddenWord {
 }
 
 impl<T: Copy + Default> FrameChain<T> {
-    /// Follows the frame pointers from `frame` on, and folds the return addresses by `fold`, beginning with the default and the
-    /// outermost; `None` where there are fewer than `least`. Of a stack of more than `most` frames the innermost `most` are folded. Hidden
-    /// return addresses are part of the fold as far as `behind` knows of them, asked for those into the code that may hide them; the
-    /// number beside `behind` is another one each time that it or `fold` knows something else.
+    /// Follows the frame pointers from `frame` on, and folds the return addresses by `fold`,
+    /// beginning with the default and the outermost; `None` where there are fewer than `least`. Of
+    /// a stack of more than `most` frames the innermost `most` are folded. Hidden return addresses
+    /// are part of the fold as far as `behind` knows of them; it is asked about the return
+    /// addresses into the code that may hide others. The number next to `behind` changes
+    /// each time that `behind` or `fold` knows something else.
     #[inline]
     pub fn follow(
         &mut self,
@@ -149,7 +158,8 @@ impl<T: Copy + Default> FrameChain<T> {
         while self.hidden.pop_if(|hidden| hidden.frame >= known).is_some() {}
     }
 
-    /// Number of frames, from the outermost on, that lie where they did, at `frame` and further out, with what is hidden behind them.
+    /// Number of frames, from the outermost on, that lie where they did, at `frame` and further
+    /// out, with what is hidden behind them.
     #[inline]
     fn unchanged(&self, stack: CurrentStack, frame: usize) -> usize {
         // Frames lie at ever lower addresses, and none below `frame` is looked at.
@@ -158,8 +168,8 @@ impl<T: Copy + Default> FrameChain<T> {
             return 0;
         }
         let is_same = |one: &&ChainedFrame| {
-            // SAFETY: aligned, as `CurrentStack` has read both words before, and within the part of the calling thread's stack that is
-            // in use; see `CurrentStack::word`.
+            // SAFETY: aligned, as `CurrentStack` has read both words before, and within the part of
+            // the calling thread's stack that is in use; see `CurrentStack::word`.
             let words = || unsafe { [0, 1].map(|at| (one.at as *const usize).add(at).read_volatile()) };
             one.at >= frame && words() == [one.up, one.address]
         };
@@ -169,7 +179,8 @@ impl<T: Copy + Default> FrameChain<T> {
         changed.map_or(known, |hidden| hidden.frame)
     }
 
-    /// Walks from `frame` to the innermost of the known frames, or to the end; whether the whole stack has at most so many frames.
+    /// Walks from `frame` to the innermost of the known frames, or to the end; whether the whole
+    /// stack has at most so many frames.
     fn walk(&mut self, stack: CurrentStack, frame: usize, most: usize) -> bool {
         self.fresh.clear();
         let mut at = frame;
@@ -198,7 +209,8 @@ impl<T: Copy + Default> FrameChain<T> {
         self.frames.len() + self.fresh.len() <= most && self.fresh.len() < most
     }
 
-    /// Fold of the innermost `most` of the frames that were walked last and of those behind them, which are too many to be known.
+    /// Fold of the innermost `most` of the frames that were walked last and of those behind them,
+    /// which are too many to be known.
     #[cold]
     fn innermost(
         &mut self,
@@ -234,8 +246,8 @@ impl<T: Copy + Default> FrameChain<T> {
 }
 
 impl ChainedFrame {
-    /// Adds what is hidden behind the frame with this number to `hidden`, and folds it, the outermost first, and the frame's own return
-    /// address.
+    /// Adds what is hidden behind the frame with this number to `hidden`, and folds it, the
+    /// outermost first, and the frame's own return address.
     #[inline]
     fn fold_into<T>(
         &self,
@@ -250,8 +262,9 @@ impl ChainedFrame {
         }
         let hidden = &hidden[first..];
         let took_over = |hidden: &HiddenWord| hidden.place - 8;
-        // Frame pointers lead past code that hides its caller: what they lead to is the frame of the outermost one. Code that took over a
-        // frame lies below that, which leads where its own frame does.
+        // Frame pointers lead past code that hides its caller: what they lead to is the frame of
+        // the outermost one. Code that took over a frame lies below that, which leads where its own
+        // frame does.
         let mut frame_pointer = match hidden.last() {
             Some(last) if last.takes_place => stack.word(took_over(last)),
             _ => Some(self.up),
@@ -372,7 +385,8 @@ mod tests {
         assert_eq!(number(stack, at, 8), None, "one is too few");
     }
 
-    /// The method's frame; a caller without a frame, 8 bytes large; one that took over a frame, and that frame; the last.
+    /// The method's frame; a caller without a frame, 8 bytes large; one that took over a frame, and
+    /// that frame; the last.
     fn with_hidden(words: &mut [usize; 64], base: usize) -> [usize; 2] {
         let at = |word: usize| base + 8 * word;
         for (word, up, address) in [(0, at(8), 2), (8, at(40), 0xFA), (13, at(40), 0xB2), (40, 0, 0xD1)] {
@@ -454,7 +468,8 @@ mod tests {
             };
             FrameChain::default().follow(stack, NativeFrame::new(base), (2, 40), (1, behind), fold)
         };
-        // Outermost first. The code at 2 has no frame: what frame pointers lead to is that of its caller.
+        // Outermost first. The code at 2 has no frame: what frame pointers lead to is that of its
+        // caller.
         assert_eq!(follow(), Some([(0xD1, 0), (0xFA, 40), (0xA2, 8), (2, 0), (0, 0), (0, 0)]));
         // The code at 3 took a frame over, which leads where the one further in does.
         std::hint::black_box(&mut words)[3] = 3;

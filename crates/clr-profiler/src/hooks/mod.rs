@@ -19,15 +19,17 @@ use crate::{CallerSp, ClientId, Error, Events, FunctionId, ModuleId, ProfilerInf
 
 /// Hooks in safe Rust, called through the framework's stubs. A panic in one is caught and counted.
 ///
-/// Enter and leave need not balance: an exception ends a call without a leave, and a method that was on the stack when it
-/// was replaced by optimised code may leave without an enter. [`ShadowStack`](crate::shadow_stack::ShadowStack) makes
-/// sense of it by the caller's stack pointer.
+/// Enter and leave need not balance: an exception ends a call without a leave, and a method that
+/// was on the stack when it was replaced by optimised code may leave without an enter.
+/// [`ShadowStack`](crate::shadow_stack::ShadowStack) makes sense of it by the caller's stack
+/// pointer.
 pub trait CallHooks: Send + Sync + 'static {
     /// A function was entered; its arguments are set, its first statement has not run.
     fn enter(&self, id: ClientId, sp: CallerSp);
     /// A function is about to return.
     fn leave(&self, id: ClientId, sp: CallerSp);
-    /// A function is about to be replaced by the one it calls last. That one has the same caller's stack pointer.
+    /// A function is about to be replaced by the one it calls last. That one has the same caller's
+    /// stack pointer.
     fn tailcall(&self, id: ClientId, sp: CallerSp);
 }
 
@@ -43,22 +45,25 @@ pub enum Mapped {
 
 /// Decides which functions get hooks.
 pub trait FunctionMapper: Send + Sync + 'static {
-    /// Called once for each compilation of a function, so about twice in a long run, from several threads, with loader
-    /// locks held: the place to look names up, not to wait. The answer must be the same each time: code of one tier may
-    /// finish what another began.
+    /// Called once for each compilation of a function, so about twice in a long run, from several
+    /// threads, with loader locks held: the place to look names up, not to wait. The answer must be
+    /// the same each time: code of one tier may finish what another began.
     fn map(&self, function: FunctionId) -> Mapped;
 
-    /// Unload events that the mapper needs to drop names in time; the setup gets them. None, unless the mapper keeps names.
+    /// Unload events that the mapper needs to drop names in time; the setup gets them. None, unless
+    /// the mapper keeps names.
     fn needs(&self) -> Events {
         Events::NONE
     }
 
-    /// A module is about to go, or is gone: its functions' identifiers will be used again. The framework calls it by itself.
+    /// A module is about to go, or is gone: its functions' identifiers will be used again. The
+    /// framework calls it by itself.
     fn module_unloaded(&self, module: ModuleId) {
         let _ = module;
     }
 
-    /// A function without metadata is gone: its identifier will be used again. The framework calls it by itself.
+    /// A function without metadata is gone: its identifier will be used again. The framework calls
+    /// it by itself.
     fn function_unloaded(&self, function: FunctionId) {
         let _ = function;
     }
@@ -70,7 +75,8 @@ impl<F: Fn(FunctionId) -> Mapped + Send + Sync + 'static> FunctionMapper for F {
     }
 }
 
-/// Entry points in assembly for the compiled code to call. Null pointers are allowed: that event has no hook.
+/// Entry points in assembly for the compiled code to call. Null pointers are allowed: that event
+/// has no hook.
 ///
 /// On Linux x64 compiled code calls them like this, with the stack aligned as for any call:
 ///
@@ -96,8 +102,8 @@ impl RawHooks {
     /// Three entry points.
     ///
     /// # Safety
-    /// Each must be null or code that follows the convention above and stays mapped until the process ends. The framework
-    /// keeps the library it is linked into mapped.
+    /// Each must be null or code that follows the convention above and stays mapped until the
+    /// process ends. The framework keeps the library it is linked into mapped.
     #[must_use]
     pub const unsafe fn new(enter: *const c_void, leave: *const c_void, tailcall: *const c_void) -> Self {
         Self { enter, leave, tailcall }
@@ -113,12 +119,13 @@ impl RawHooks {
 
 /// Code that runs at each enter, leave and tail call of the functions a mapper chose.
 ///
-/// Compiled code calls the hooks directly, in a register convention of its own, on every thread, until the process ends:
-/// after `Shutdown` too. A hook runs in cooperative mode, so a collection waits for it: it must not block, must not
-/// take a lock that a suspended thread may hold, must not call the runtime, and should not allocate.
+/// Compiled code calls the hooks directly, in a register convention of its own, on every thread,
+/// until the process ends: after `Shutdown` too. A hook runs in cooperative mode, so a collection
+/// waits for it: it must not block, must not take a lock that a suspended thread may hold, must not
+/// call the runtime, and should not allocate.
 ///
-/// Three things work together: the mapper looks at each function once and gives it a number, a table keeps what belongs to the
-/// number, and the hook finds it there.
+/// Three things work together: the mapper looks at each function once and gives it a number, a
+/// table keeps what belongs to the number, and the hook finds it there.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -164,9 +171,9 @@ impl RawHooks {
 ///
 /// # Cost
 ///
-/// Cost of each kind when its methods do nothing, beyond raw hooks that return at once: a recursion of tiny functions, 59
-/// million calls, medians of 7 interleaved pairs of user CPU time, .NET 10.0.12, 2 cores of an AMD EPYC (`cargo xtask bench
-/// --only framework` repeats it):
+/// Cost of each kind when its methods do nothing, beyond raw hooks that return at once: a recursion
+/// of tiny functions, 59 million calls, medians of 7 interleaved pairs of user CPU time, .NET
+/// 10.0.12, 2 cores of an AMD EPYC (`cargo xtask bench --only framework` repeats it):
 ///
 /// | hooks | ratio to empty raw hooks | a call with its enter and leave |
 /// |---|---|---|
@@ -175,7 +182,8 @@ impl RawHooks {
 /// | [`Hooks::with_info`] | 4.2 | + 13 ns |
 /// | the same, asking for the arguments at each enter | 28 | + 109 ns |
 ///
-/// Real functions do more than call: the ratio is the worst case, the nanoseconds are what to reckon with.
+/// Real functions do more than call: the ratio is the worst case, the nanoseconds are what to
+/// reckon with.
 #[must_use = "hooks are set by Setup::with_hooks"]
 pub struct Hooks {
     kind: HookKind,
@@ -191,18 +199,21 @@ enum HookKind {
 impl Hooks {
     /// Hooks in safe Rust: the framework's stubs save the registers and catch panics.
     ///
-    /// The table [above](Self#cost) has what they cost. On top of it a counter in a [`ClientTable`](crate::ClientTable)
-    /// took 2 ns a call in an earlier measurement on .NET 8 and 10, a [`ShadowStack`](crate::shadow_stack::ShadowStack) in a
-    /// [`PerThread`](crate::PerThread) 3, and 12 with a mutex around that.
+    /// The table [above](Self#cost) has what they cost. On top of it a counter in a
+    /// [`ClientTable`](crate::ClientTable) took 2 ns a call in an earlier measurement on .NET 8 and
+    /// 10, a [`ShadowStack`](crate::shadow_stack::ShadowStack) in a [`PerThread`](crate::PerThread)
+    /// 3, and 12 with a mutex around that.
     pub fn safe(hooks: Arc<dyn CallHooks>, mapper: Arc<dyn FunctionMapper>) -> Self {
         Self { kind: HookKind::Safe(hooks), mapper }
     }
 
-    /// Hooks in safe Rust that may look at arguments, results and exact type arguments. The setup gets the events they need.
+    /// Hooks in safe Rust that may look at arguments, results and exact type arguments. The setup
+    /// gets the events they need.
     ///
-    /// The runtime calls them through code of its own, which saves all registers and builds a frame: twice the cost of
-    /// [`safe`](Self::safe) ones, and far more with the arguments. For few functions, or few calls; compiled code has
-    /// arguments in the registers at a [`raw`](Self::raw) hook, too.
+    /// The runtime calls them through code of its own, which saves all registers and builds a
+    /// frame: twice the cost of [`safe`](Self::safe) ones, and far more with the arguments. For few
+    /// functions, or few calls; compiled code has arguments in the registers at a
+    /// [`raw`](Self::raw) hook, too.
     pub fn with_info(hooks: Arc<dyn InfoHooks>, mapper: Arc<dyn FunctionMapper>) -> Self {
         Self { kind: HookKind::WithInfo(hooks), mapper }
     }

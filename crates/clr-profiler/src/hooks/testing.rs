@@ -1,4 +1,5 @@
-//! Hooks of fake runtimes: a process has many of these, each with a profiler of its own, and one set of entry points.
+//! Hooks of fake runtimes: a process has many of these, each with a profiler of its own, and one
+//! set of entry points.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ thread_local! {
     static HERE: RefCell<Option<Arc<dyn CallHooks>>> = const { RefCell::new(None) };
 }
 
-/// Loads a profiler by `load`, and gives the safe hooks it set beside the result.
+/// Loads a profiler by `load`; returns the result together with the safe hooks that it set.
 pub fn keep_hooks<R>(load: impl FnOnce() -> R) -> (R, Option<Arc<dyn CallHooks>>) {
     LOADING.set(Some(None));
     let result = load();

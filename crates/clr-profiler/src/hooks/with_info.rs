@@ -1,5 +1,5 @@
-//! Hooks that see arguments, results and exact type arguments. The runtime calls them through code of its own, which
-//! makes them slow.
+//! Hooks that see arguments, results and exact type arguments. The runtime calls them through code
+//! of its own, which makes them slow.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -17,9 +17,11 @@ use crate::{ClientId, FunctionId, FunctionInfo, HResult, ProfilerInfo, Result};
 
 /// Hooks in safe Rust that may look at arguments and results. A panic in one is caught and counted.
 ///
-/// Hooks of this kind have no caller's stack pointer, so they can't keep a [`ShadowStack`](crate::shadow_stack::ShadowStack). What is said of
-/// [`CallHooks`](crate::CallHooks) holds here too: enter and leave need not balance, and nothing may block. Asking for the
-/// arguments costs about 100 ns a call, most of what these hooks cost (see the table of [`Hooks`](crate::Hooks#cost)).
+/// Hooks of this kind have no caller's stack pointer, so they can't keep a
+/// [`ShadowStack`](crate::shadow_stack::ShadowStack). What is said of
+/// [`CallHooks`](crate::CallHooks) holds here too: enter and leave need not balance, and nothing
+/// may block. Asking for the arguments costs about 100 ns a call, most of what these hooks cost
+/// (see the table of [`Hooks`](crate::Hooks#cost)).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -83,18 +85,20 @@ impl<'h> HookedCall<'h> {
         self.record.function
     }
 
-    /// The runtime's own handle of the call (`COR_PRF_ELT_INFO`), for queries that have no method here. Valid inside the hook only.
+    /// The runtime's own handle of the call (`COR_PRF_ELT_INFO`), for queries that have no method
+    /// here. Valid inside the hook only.
     #[must_use]
     pub fn handle(&self) -> usize {
         self.handle
     }
 
-    /// The bytes of each argument, in the order of the source, `this` first. A reference is the address of its object, of which
-    /// only the address may be used here; small numbers may come in full words whose upper bytes mean nothing.
+    /// The bytes of each argument, in the order of the source, `this` first. A reference is the
+    /// address of its object, and only this address may be used here; small numbers may come in
+    /// full words whose upper bytes mean nothing.
     ///
     /// # Errors
-    /// The runtime's error; `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` outside of `enter`, `E_NOTIMPL` for more than 32
-    /// arguments.
+    /// The runtime's error; `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` outside of `enter`, `E_NOTIMPL`
+    /// for more than 32 arguments.
     pub fn arguments(&self) -> Result<Vec<&'h [u8]>> {
         let method = "GetFunctionEnter3Info";
         self.only(Kind::Enter, method)?;
@@ -148,7 +152,8 @@ impl<'h> HookedCall<'h> {
         let (function, mut frame) = (self.record.function.0, 0);
         let (mut size, none) = (0, std::ptr::null_mut());
         let mut range = COR_PRF_FUNCTION_ARGUMENT_RANGE::default();
-        // SAFETY: the runtime's handle of this call; valid out-parameters, or no room for arguments.
+        // SAFETY: the runtime's handle of this call; valid out-parameters, or no room for
+        // arguments.
         let answer = unsafe {
             match self.kind {
                 Kind::Enter => info.GetFunctionEnter3Info(function, self.handle, &mut frame, &mut size, none),
@@ -184,7 +189,8 @@ pub(super) struct Installed {
     info: ProfilerInfo,
 }
 
-/// Record that the compiled code of one function hands to the hooks: its address is the runtime's client identifier.
+/// Record that the compiled code of one function hands to the hooks: its address is the runtime's
+/// client identifier.
 struct Record {
     installed: &'static Installed,
     function: FunctionId,

@@ -12,7 +12,8 @@ use crate::{ClassId, ModuleId, ObjectId, Result, Token};
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ClassInfo {
-    /// The module it is declared in; null for what has no declaration (function pointers, for instance).
+    /// The module it is declared in; null for what has no declaration (function pointers, for
+    /// instance).
     pub module: ModuleId,
     /// Token there.
     pub token: Token,
@@ -28,7 +29,8 @@ pub struct ClassInfo {
 pub struct ClassLayout {
     /// Bytes of an object, or of a boxed value.
     pub size: u32,
-    /// Own fields with their offsets in bytes from the object's beginning; of a value type from the value's.
+    /// Own fields with their offsets in bytes from the object's beginning; of a value type from the
+    /// value's.
     pub fields: Vec<(Token, u32)>,
 }
 
@@ -45,11 +47,13 @@ pub struct ArrayClass {
 }
 
 impl ProfilerInfo {
-    /// Declaration and type arguments of a class. Loads nothing: on every thread. Not in hooks, nor during a collection.
+    /// Declaration and type arguments of a class. Loads nothing: on every thread. Not in hooks, nor
+    /// during a collection.
     ///
     /// # Errors
-    /// The runtime's error: for arrays `CORPROF_E_CLASSID_IS_ARRAY`, see [`array_class`](Self::array_class); for
-    /// pointers and references `CORPROF_E_CLASSID_IS_COMPOSITE`.
+    /// The runtime's error: for arrays `CORPROF_E_CLASSID_IS_ARRAY`, see
+    /// [`array_class`](Self::array_class); for pointers and references
+    /// `CORPROF_E_CLASSID_IS_COMPOSITE`.
     pub fn class_info(&self, class: ClassId) -> Result<ClassInfo> {
         outside_collections("GetClassIDInfo2")?;
         let runtime = self.base("GetClassIDInfo2")?;
@@ -71,8 +75,8 @@ impl ProfilerInfo {
         Ok(found)
     }
 
-    /// Element and rank of an array type, `None` where `class` is not one. Loads nothing: on every thread. Also during
-    /// a collection.
+    /// Element and rank of an array type, `None` where `class` is not one. Loads nothing: on every
+    /// thread. Also during a collection.
     ///
     /// # Errors
     /// The runtime's error.
@@ -93,9 +97,10 @@ impl ProfilerInfo {
         Ok(Some(ArrayClass { element_type: kind.0 as u8, element, rank }))
     }
 
-    /// The class of a type that is not generic. Loads it where it is not loaded, so on managed threads only: in callbacks, and on
-    /// threads of the profiler's own that the runtime has [adopted](Self::adopt_current_thread). Neither in hooks, nor during a
-    /// collection, nor where objects are lent.
+    /// The class of a type that is not generic. Loads it where it is not loaded, so on managed
+    /// threads only: in callbacks, and on threads of the profiler's own that the runtime has
+    /// [adopted](Self::adopt_current_thread). Neither in hooks, nor during a collection, nor where
+    /// objects are lent.
     ///
     /// # Errors
     /// `CORPROF_E_NOT_MANAGED_THREAD` with a sentence on another thread; the runtime's error.
@@ -110,8 +115,9 @@ impl ProfilerInfo {
         Ok(class)
     }
 
-    /// The class of a generic type with these type arguments, those of enclosing types first. Loads it where it is not loaded, so
-    /// in the same places only as [`class_from_token`](Self::class_from_token).
+    /// The class of a generic type with these type arguments, those of enclosing types first. Loads
+    /// it where it is not loaded, so in the same places only as
+    /// [`class_from_token`](Self::class_from_token).
     ///
     /// # Errors
     /// `CORPROF_E_NOT_MANAGED_THREAD` with a sentence on another thread; the runtime's error.
@@ -135,7 +141,8 @@ impl ProfilerInfo {
         Ok(class)
     }
 
-    /// Notes a class that goes with a module that can be unloaded: one that is declared there, or made of types from there.
+    /// Notes a class that goes with a module that can be unloaded: one that is declared there, or
+    /// made of types from there.
     fn note_class(&self, class: ClassId, module: ModuleId, made_of: &[ClassId]) {
         if !self.connection.modules.any() {
             return;
@@ -154,7 +161,8 @@ impl ProfilerInfo {
         }
     }
 
-    /// Layout of the fields of a class, without those of its base classes. Loads nothing: on every thread. Not in hooks.
+    /// Layout of the fields of a class, without those of its base classes. Loads nothing: on every
+    /// thread. Not in hooks.
     ///
     /// # Errors
     /// The runtime's error; for arrays and strings `E_INVALIDARG`.
@@ -178,7 +186,8 @@ impl ProfilerInfo {
         Ok(ClassLayout { size, fields })
     }
 
-    /// The class of an object. Callable where the object may be looked at: in the callback that received it.
+    /// The class of an object. Callable where the object may be looked at: in the callback that
+    /// received it.
     ///
     /// # Errors
     /// The runtime's error.

@@ -61,18 +61,21 @@ pub struct IlRange {
 pub struct IlPlace {
     /// Offset of the statement.
     pub offset: u32,
-    /// Bytes from there on that are in question, up to the next statement that has code in the map; `None` where there is none. Those that
-    /// begin among these bytes have no code in the map: they are gone, or their code lies in the statement's.
+    /// Bytes from there on that are in question, up to the next statement that has code in the map;
+    /// `None` where there is none. Those that begin among these bytes have no code in the map: they
+    /// are gone, or their code lies in the statement's.
     pub span: Option<u32>,
 }
 
 impl IlRange {
-    /// Place in the IL that the byte at `at` of the code is of, by the map of that code; `None` where nothing is known. Prologs are of
-    /// the method's first statement, epilogs of the one before them.
+    /// Place in the IL that the byte at `at` of the code is of, by the map of that code; `None`
+    /// where nothing is known. Prologs are of the method's first statement, epilogs of the one
+    /// before them.
     ///
-    /// Optimising compilers map only the beginning of a statement's code, not even that of each, and what they inlined to nothing, in
-    /// large pieces. A piece between the code of a statement and that of the next one in the map is of the former, or of one between;
-    /// elsewhere blocks were moved, and nothing is known.
+    /// Optimising compilers map only the beginning of a statement's code, not even that of each,
+    /// and what they inlined to nothing, in large pieces. A piece between the code of a statement
+    /// and that of the next one in the map is of the former, or of one between; elsewhere blocks
+    /// were moved, and nothing is known.
     #[must_use]
     pub fn statement_at(map: &[Self], at: u32) -> Option<IlPlace> {
         let holding = || map.iter().filter(|range| (range.start..range.end).contains(&at));
@@ -81,8 +84,8 @@ impl IlRange {
         Some(IlPlace { offset, span: Self::after(map, offset).map(|next| next - offset) })
     }
 
-    /// The smallest place in the IL that holds the statements of all bytes at `offsets` of the code, by the map of that code; `None` for no
-    /// bytes, and where nothing is known of one.
+    /// The smallest place in the IL that holds the statements of all bytes at `offsets` of the
+    /// code, by the map of that code; `None` for no bytes, and where nothing is known of one.
     #[must_use]
     pub fn statement_around_all(map: &[Self], offsets: impl IntoIterator<Item = u32>) -> Option<IlPlace> {
         let mut places = offsets.into_iter().map(|at| Self::statement_at(map, at));
@@ -198,19 +201,23 @@ impl ProfilerInfo {
         Ok(il_ranges(map))
     }
 
-    /// The function that the code at `address` belongs to, dynamic ones too. Not in signal handlers.
+    /// The function that the code at `address` belongs to, dynamic ones too. Not in signal
+    /// handlers.
     ///
-    /// In an image with precompiled code the runtime goes down from the address to the first piece of code whose method it has
-    /// prepared. So for code that was never called it names another function, and where it has prepared none further down it reads in
-    /// front of its table and ends the program (seen on 9 and 10, in the first milliseconds of programs). Words of stacks that look like return
-    /// addresses may be where a method begins that is about to be called: look first whether a call ends before them.
+    /// In an image with precompiled code the runtime goes down from the address to the first piece
+    /// of code whose method it has prepared. So for code that was never called it names another
+    /// function, and where it has prepared none further down it reads in front of its table and
+    /// ends the program (seen on 9 and 10, in the first milliseconds of programs). Words of stacks
+    /// that look like return addresses may be where a method begins that is about to be called:
+    /// look first whether a call ends before them.
     ///
     /// # Errors
     /// The runtime's error.
     ///
     /// # Safety
-    /// In an image with precompiled code, the address is of code that has run or whose method the runtime has prepared: where a thread was
-    /// interrupted, the byte before an address that a call returns to, or where a call leads.
+    /// In an image with precompiled code, the address is of code that has run or whose method the
+    /// runtime has prepared: where a thread was interrupted, the byte before an address that a call
+    /// returns to, or where a call leads.
     pub unsafe fn function_at(&self, address: usize) -> Result<(FunctionId, ReJitId)> {
         outside_hooks("GetFunctionFromIP3")?;
         let method = "GetFunctionFromIP3";
@@ -226,7 +233,8 @@ impl ProfilerInfo {
 mod tests {
     use super::*;
 
-    /// Maps as the runtime gives them of a method that joins texts in a loop (45), with all code in place, and with blocks that were moved.
+    /// Maps as the runtime gives them of a method that joins texts in a loop (45), with all code in
+    /// place, and with blocks that were moved.
     #[test]
     fn code_is_of_the_statement_before_it_or_of_one_without_code_in_the_map() {
         let map = |ranges: &[(Option<u32>, u32, u32)]| -> Vec<IlRange> {

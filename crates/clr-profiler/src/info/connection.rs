@@ -1,4 +1,5 @@
-//! The connection to the runtime: its information interface, and the gate that closes when the runtime takes it back.
+//! The connection to the runtime: its information interface, and the gate that closes when the
+//! runtime takes it back.
 
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -13,9 +14,11 @@ use crate::stop::Stops;
 use crate::unloads::CollectibleModules;
 use crate::{Error, HResult, Result};
 
-/// The interface of one runtime. After a detach the runtime frees it, whatever references there are.
+/// The interface of one runtime. After a detach the runtime frees it, whatever references there
+/// are.
 pub(super) struct Connection {
-    /// Never released: the runtime counts no references, and after a detach there is nobody left to tell.
+    /// Never released: the runtime counts no references, and after a detach there is nothing left
+    /// to tell.
     interface: ManuallyDrop<ICorProfilerInfo3>,
     pub(super) level: u8,
     gate: Gate<16>,
@@ -32,7 +35,8 @@ pub(super) struct Connection {
     pub(super) own_threads: Stops,
 }
 
-/// A detach was asked for. The runtime resumes nothing from then on, so there must be no suspension.
+/// A detach was asked for. The runtime resumes nothing from then on, so there must be no
+/// suspension.
 const DETACHING: usize = usize::MAX;
 
 // SAFETY: the runtime's information interface is free-threaded.
@@ -40,7 +44,8 @@ unsafe impl Send for Connection {}
 // SAFETY: as above.
 unsafe impl Sync for Connection {}
 
-/// A call of the runtime that is under way: the interface `I`, which stays for as long as this lives.
+/// A call of the runtime that is under way: the interface `I`, which stays for as long as this
+/// lives.
 pub(crate) struct Call<'c, I> {
     runtime: &'c I,
     /// `None` where the interface stays for good.
@@ -87,12 +92,13 @@ impl Connection {
             false => Some(self.gate.enter().ok_or_else(|| detached(method))?),
         };
         let borrowed: *const ICorProfilerInfo3 = &raw const *self.interface;
-        // SAFETY: both types are one pointer to an object, and levels inherit, so the object has the table of each level up to
-        // its own.
+        // SAFETY: both types are one pointer to an object, and levels inherit, so the object has
+        // the table of each level up to its own.
         Ok(Call { runtime: unsafe { &*borrowed.cast::<I>() }, _inside: inside })
     }
 
-    /// A callback begins, and ends when the answer is dropped. Nobody counts where the runtime can't let go of the profiler.
+    /// A callback begins, and ends when the answer is dropped. Callbacks are not counted where the
+    /// runtime can't let go of the profiler.
     #[inline]
     pub(super) fn callback_begins(&self) -> Option<Inside<'_>> {
         if self.is_for_good.load(Ordering::Relaxed) { None } else { self.callbacks.enter() }
@@ -103,8 +109,8 @@ impl Connection {
         self.callbacks.inside()
     }
 
-    /// Waits for the callbacks that are under way, `most` at the longest; whether they have ended. Where nobody counts them nobody
-    /// knows.
+    /// Waits for the callbacks that are under way, `most` at the longest; whether they have ended.
+    /// Where they are not counted that is unknown: `false`.
     pub(super) fn wait_for_callbacks(&self, most: Duration) -> bool {
         !self.is_for_good.load(Ordering::Relaxed) && self.callbacks.wait_for_those_inside(most)
     }
@@ -142,8 +148,8 @@ impl Connection {
         }
     }
 
-    /// The runtime has taken a profiler with hooks or immutable events: it refuses to detach such a one, and nobody else
-    /// takes the interface away.
+    /// The runtime has taken a profiler with hooks or immutable events: it refuses to detach such a
+    /// one, and nothing else takes the interface away.
     pub(super) fn stay_for_good(&self) {
         self.is_for_good.store(true, Ordering::Relaxed);
     }

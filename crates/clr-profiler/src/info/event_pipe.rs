@@ -1,4 +1,5 @@
-//! EventPipe from inside: sessions that deliver the runtime's events to the profiler, and events of the profiler's own.
+//! EventPipe from inside: sessions that deliver the runtime's events to the profiler, and events of
+//! the profiler's own.
 
 use clr_profiler_sys::info::{ICorProfilerInfo12, ICorProfilerInfo14};
 use clr_profiler_sys::structs::{
@@ -44,7 +45,8 @@ pub struct EventDefinition {
     pub opcode: u8,
     /// Whether the stack is to be stored with it.
     pub with_stack: bool,
-    /// Fields: name and type (a `TypeCode` of .NET: 7 `short`, 9 `int`, 11 `long`, 18 `string`, ...).
+    /// Fields: name and type (a `TypeCode` of .NET: 7 `short`, 9 `int`, 11 `long`, 18 `string`,
+    /// ...).
     pub fields: Vec<(String, u32)>,
 }
 
@@ -52,7 +54,7 @@ pub struct EventDefinition {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ProviderState {
-    /// Whether somebody listens.
+    /// Whether a session listens.
     pub is_enabled: bool,
     /// Up to this level.
     pub level: u8,
@@ -63,9 +65,10 @@ pub struct ProviderState {
 }
 
 impl ProfilerInfo {
-    /// Starts a session: its events come by [`event_pipe_event_delivered`](crate::Callbacks::event_pipe_event_delivered). Needs
-    /// [`Events::EVENT_PIPE`](crate::Events::EVENT_PIPE). Not in hooks, nor in `initialize`. `rundown`: tell of what was loaded
-    /// before at the end.
+    /// Starts a session: its events come by
+    /// [`event_pipe_event_delivered`](crate::Callbacks::event_pipe_event_delivered). Needs
+    /// [`Events::EVENT_PIPE`](crate::Events::EVENT_PIPE). Not in hooks, nor in `initialize`.
+    /// `rundown`: tell of what was loaded before at the end.
     ///
     /// # Errors
     /// The runtime's error.
@@ -76,7 +79,8 @@ impl ProfilerInfo {
         let texts: Vec<_> = providers.iter().map(texts).collect();
         let configs: Vec<_> = providers.iter().zip(&texts).map(|(provider, texts)| config(provider, texts)).collect();
         let mut session = 0;
-        // SAFETY: an array of the length said, whose texts live through the call, and a valid out-parameter.
+        // SAFETY: an array of the length said, whose texts live through the call, and a valid
+        // out-parameter.
         let answer = unsafe {
             runtime.EventPipeStartSession(configs.len() as u32, configs.as_ptr(), rundown.into(), &mut session)
         };
@@ -84,8 +88,8 @@ impl ProfilerInfo {
         Ok(EventPipeSessionId(session as usize))
     }
 
-    /// Adds a provider to a session. Not in hooks. One of the profiler's own must be named at the start instead: added later
-    /// it is not switched on (seen on .NET 8).
+    /// Adds a provider to a session. Not in hooks. One of the profiler's own must be named at the
+    /// start instead: added later it is not switched on (seen on .NET 8).
     ///
     /// # Errors
     /// The runtime's error.
@@ -139,8 +143,9 @@ impl ProfilerInfo {
         Ok(EventPipeProviderId(provider))
     }
 
-    /// As [`event_pipe_create_provider`](Self::event_pipe_create_provider), and `changed` is called when somebody begins or
-    /// ceases to listen, on any thread. From .NET 8 on; this crate keeps up to eight such functions per process.
+    /// As [`event_pipe_create_provider`](Self::event_pipe_create_provider), and `changed` is called
+    /// when a session begins or ceases to listen, on any thread. From .NET 8 on; this crate keeps
+    /// up to eight such functions per process.
     ///
     /// # Errors
     /// The runtime's error; a sentence for the ninth.
@@ -156,7 +161,8 @@ impl ProfilerInfo {
             crate::Error::refused(method, "eight providers with a function of their own are there already")
         })?;
         let (name, mut provider) = (wide(name), 0);
-        // SAFETY: a zero-terminated name, a function that is never unloaded, and a valid out-parameter.
+        // SAFETY: a zero-terminated name, a function that is never unloaded, and a valid
+        // out-parameter.
         check(unsafe { runtime.EventPipeCreateProvider2(name.as_ptr(), Some(callback), &mut provider) }, method)?;
         Ok(EventPipeProviderId(provider))
     }
@@ -182,7 +188,8 @@ impl ProfilerInfo {
         };
         let fields: Vec<_> = event.fields.iter().zip(&names).map(field).collect();
         let mut defined = 0;
-        // SAFETY: texts and an array of the length said that live through the call, and a valid out-parameter.
+        // SAFETY: texts and an array of the length said that live through the call, and a valid
+        // out-parameter.
         let answer = unsafe {
             runtime.EventPipeDefineEvent(
                 provider.0,
@@ -202,7 +209,8 @@ impl ProfilerInfo {
         Ok(EventPipeEventId(defined))
     }
 
-    /// Writes an event: the bytes of each field in order, strings as UTF-16 with a final zero. Not in hooks.
+    /// Writes an event: the bytes of each field in order, strings as UTF-16 with a final zero. Not
+    /// in hooks.
     ///
     /// # Errors
     /// The runtime's error.
@@ -235,7 +243,8 @@ fn config(provider: &ProviderConfig, texts: &(Vec<u16>, Option<Vec<u16>>)) -> CO
     }
 }
 
-/// The runtime calls a bare function and hands it nothing of ours, so there is one function per listener.
+/// The runtime calls a bare function and hands it nothing of ours, so there is one function per
+/// listener.
 mod listeners {
     use std::ffi::c_void;
     use std::sync::OnceLock;

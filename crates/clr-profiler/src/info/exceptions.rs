@@ -14,8 +14,8 @@ pub struct ExceptionClause {
     pub kind: ClauseKind,
     /// Address at which its code begins.
     pub code: usize,
-    /// The frame pointer of the activation the block belongs to: between the caller's stack pointers of that activation
-    /// (above) and of its callees (at or below).
+    /// The frame pointer of the activation the block belongs to: between the caller's stack
+    /// pointers of that activation (above) and of its callees (at or below).
     pub frame_pointer: usize,
 }
 
@@ -34,8 +34,8 @@ pub enum ClauseKind {
 }
 
 impl ProfilerInfo {
-    /// The block that is about to run, or has just run. Only in the callbacks that say so: filter enter and leave, finally
-    /// enter and leave, catcher enter and leave.
+    /// The block that is about to run, or has just run. Only in the callbacks that say so: filter
+    /// enter and leave, finally enter and leave, catcher enter and leave.
     ///
     /// # Errors
     /// The runtime's error.

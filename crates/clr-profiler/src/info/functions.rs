@@ -36,16 +36,19 @@ pub struct DynamicFunction {
 }
 
 impl ProfilerInfo {
-    /// Class, module, token and type arguments of a function. Loads nothing: on every thread. Not in hooks, nor during a collection.
+    /// Class, module, token and type arguments of a function. Loads nothing: on every thread. Not
+    /// in hooks, nor during a collection.
     ///
     /// # Errors
-    /// The runtime's error; dynamic functions have no token, see [`dynamic_function_info`](Self::dynamic_function_info).
+    /// The runtime's error; dynamic functions have no token, see
+    /// [`dynamic_function_info`](Self::dynamic_function_info).
     pub fn function_info(&self, function: FunctionId) -> Result<FunctionInfo> {
         outside_collections("GetFunctionInfo2")?;
         self.function_info_in_frame(function, 0)
     }
 
-    /// [`function_info`](Self::function_info) for one frame, which gives type arguments exactly; 0 stands for none.
+    /// [`function_info`](Self::function_info) for one frame, which gives type arguments exactly; 0
+    /// stands for none.
     pub(crate) fn function_info_in_frame(&self, function: FunctionId, frame: usize) -> Result<FunctionInfo> {
         let runtime = self.base("GetFunctionInfo2")?;
         let _function_stays = function.enter("GetFunctionInfo2")?;
@@ -108,7 +111,8 @@ impl ProfilerInfo {
         Ok(dynamic.as_bool())
     }
 
-    /// Name, signature and module of a function without metadata. Not in hooks, nor during a collection.
+    /// Name, signature and module of a function without metadata. Not in hooks, nor during a
+    /// collection.
     ///
     /// # Errors
     /// The runtime's error; ordinary functions give `E_INVALIDARG`.
@@ -127,14 +131,15 @@ impl ProfilerInfo {
         let signature = if blob.is_null() {
             Vec::new()
         } else {
-            // SAFETY: the runtime points to that many bytes, which live at least as long as the function.
+            // SAFETY: the runtime points to that many bytes, which live at least as long as the
+            // function.
             unsafe { std::slice::from_raw_parts(blob, size as usize) }.to_vec()
         };
         Ok(DynamicFunction { module: ModuleId(module), name, signature })
     }
 
-    /// The function of a method that is neither generic nor in a generic class, where that class is loaded. Loads nothing: on every
-    /// thread. Not in hooks, nor during a collection.
+    /// The function of a method that is neither generic nor in a generic class, where that class is
+    /// loaded. Loads nothing: on every thread. Not in hooks, nor during a collection.
     ///
     /// # Errors
     /// The runtime's error: `E_INVALIDARG` where the class is not loaded, too.
@@ -149,9 +154,10 @@ impl ProfilerInfo {
         Ok(function)
     }
 
-    /// The function of a method with these type arguments (of the method itself), in `class`. May load types, so on managed threads
-    /// only: in callbacks, and on threads of the profiler's own that the runtime has [adopted](Self::adopt_current_thread). Neither
-    /// in hooks, nor during a collection, nor where objects are lent.
+    /// The function of a method with these type arguments (of the method itself), in `class`. May
+    /// load types, so on managed threads only: in callbacks, and on threads of the profiler's own
+    /// that the runtime has [adopted](Self::adopt_current_thread). Neither in hooks, nor during a
+    /// collection, nor where objects are lent.
     ///
     /// # Errors
     /// `CORPROF_E_NOT_MANAGED_THREAD` with a sentence on another thread; the runtime's error.
@@ -178,7 +184,8 @@ impl ProfilerInfo {
         Ok(function)
     }
 
-    /// Notes what goes with a module that can be unloaded: a function that is declared there, or made for types from there.
+    /// Notes what goes with a module that can be unloaded: a function that is declared there, or
+    /// made for types from there.
     fn note_function(
         &self,
         function: FunctionId,

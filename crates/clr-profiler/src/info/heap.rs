@@ -87,15 +87,16 @@ pub struct ObjectHandle {
     handle: ObjectHandleID,
 }
 
-// SAFETY: the runtime's handle table is used from all threads; the address is only handed back to it.
+// SAFETY: the runtime's handle table is used from all threads; the address is only handed back to
+// it.
 unsafe impl Send for ObjectHandle {}
 // SAFETY: as above.
 unsafe impl Sync for ObjectHandle {}
 
 impl ObjectHandle {
-    /// Runs `look` with the object, `None` where it was collected. In callbacks that lend objects, such as
-    /// [`exception_thrown`](crate::Callbacks::exception_thrown): there no collection can move the object before the callback
-    /// returns, and the object can't be carried out of `look`.
+    /// Runs `look` with the object, `None` where it was collected. In callbacks that lend objects,
+    /// such as [`exception_thrown`](crate::Callbacks::exception_thrown): there no collection can
+    /// move the object before the callback returns, and the object can't be carried out of `look`.
     ///
     /// # Errors
     /// The runtime's error; a sentence elsewhere, above all on a thread of the profiler's own.
@@ -109,8 +110,9 @@ impl ObjectHandle {
         Ok(look((object != 0).then(|| ObjectId::new(object))))
     }
 
-    /// Whether the object has not been collected as far as the runtime knows: what nobody refers to any more is there until its
-    /// generation is collected. Not in hooks; anywhere else, threads of the profiler's own included.
+    /// Whether the object has not been collected as far as the runtime knows: an unreferenced
+    /// object is there until its generation is collected. Not in hooks; anywhere else, threads of
+    /// the profiler's own included.
     ///
     /// # Errors
     /// The runtime's error.
@@ -119,8 +121,8 @@ impl ObjectHandle {
         outside_hooks(method)?;
         let mut object = 0;
         let runtime = self.info.at_level::<ICorProfilerInfo13>(method)?;
-        // SAFETY: a handle that is not freed, and a valid out-parameter. Of the address, which may be wrong a moment later, nothing but
-        // whether there is one is used.
+        // SAFETY: a handle that is not freed, and a valid out-parameter. Of the address, which may
+        // be wrong a moment later, nothing but whether there is one is used.
         check(unsafe { runtime.GetObjectIDFromHandle(self.handle, &mut object) }, method)?;
         Ok(object != 0)
     }
@@ -129,14 +131,16 @@ impl ObjectHandle {
 impl Drop for ObjectHandle {
     fn drop(&mut self) {
         if let Ok(runtime) = self.info.at_level::<ICorProfilerInfo13>("DestroyHandle") {
-            // SAFETY: the handle was made by `create_handle` and is freed once. Nothing can be done about a failure.
+            // SAFETY: the handle was made by `create_handle` and is freed once. Nothing can be done
+            // about a failure.
             let _ = unsafe { runtime.DestroyHandle(self.handle) };
         }
     }
 }
 
 impl ProfilerInfo {
-    /// Bytes that an object takes on the heap. Where the object may be looked at: in the callback that received it.
+    /// Bytes that an object takes on the heap. Where the object may be looked at: in the callback
+    /// that received it.
     ///
     /// # Errors
     /// The runtime's error.
@@ -149,8 +153,8 @@ impl ProfilerInfo {
         Ok(bytes)
     }
 
-    /// Dimensions and elements of an array of this rank (see [`array_class`](Self::array_class)). Where the object may be
-    /// looked at: in the callback that received it.
+    /// Dimensions and elements of an array of this rank (see [`array_class`](Self::array_class)).
+    /// Where the object may be looked at: in the callback that received it.
     ///
     /// # Errors
     /// The runtime's error: `E_INVALIDARG` for what is no array or has another rank.
@@ -164,7 +168,8 @@ impl ProfilerInfo {
         }
         let (mut sizes, mut lowest) = (vec![0; rank as usize], vec![0; rank as usize]);
         let mut data = std::ptr::null_mut();
-        // SAFETY: two arrays of the length said and a valid out-parameter; the object's lifetime says that it is alive.
+        // SAFETY: two arrays of the length said and a valid out-parameter; the object's lifetime
+        // says that it is alive.
         let answer = unsafe {
             runtime.GetArrayObjectInfo(array.address(), rank, sizes.as_mut_ptr(), lowest.as_mut_ptr(), &mut data)
         };
@@ -172,7 +177,8 @@ impl ProfilerInfo {
         Ok(ArrayObject { dimensions: sizes.into_iter().zip(lowest).collect(), data: data as usize })
     }
 
-    /// Beginning of a boxed value of a value type, in bytes from the object's beginning. Not in hooks.
+    /// Beginning of a boxed value of a value type, in bytes from the object's beginning. Not in
+    /// hooks.
     ///
     /// # Errors
     /// The runtime's error: `E_INVALIDARG` for classes that are no value types.
@@ -187,7 +193,8 @@ impl ProfilerInfo {
         Ok(offset)
     }
 
-    /// The pieces the heap consists of now. Not in hooks; exact only in `garbage_collection_started` and `..._finished`.
+    /// The pieces the heap consists of now. Not in hooks; exact only in
+    /// `garbage_collection_started` and `..._finished`.
     ///
     /// # Errors
     /// The runtime's error.
@@ -202,8 +209,8 @@ impl ProfilerInfo {
         Ok(ranges.into_iter().map(heap_range).collect())
     }
 
-    /// The piece of the heap an object lies in; its length is not exact here. Where the object may be looked at: in the callback
-    /// that received it.
+    /// The piece of the heap an object lies in; its length is not exact here. Where the object may
+    /// be looked at: in the callback that received it.
     ///
     /// # Errors
     /// The runtime's error: `CORPROF_E_NOT_GC_OBJECT` for an object that is never collected
@@ -217,8 +224,8 @@ impl ProfilerInfo {
         Ok(heap_range(range))
     }
 
-    /// Whether an object lies where nothing is collected, as string literals do from .NET 8 on. Where the object may be looked
-    /// at: in the callback that received it.
+    /// Whether an object lies where nothing is collected, as string literals do from .NET 8 on.
+    /// Where the object may be looked at: in the callback that received it.
     ///
     /// # Errors
     /// The runtime's error.
@@ -245,10 +252,11 @@ impl ProfilerInfo {
         Ok(bytes)
     }
 
-    /// Visits the references that an object holds, until `visit` breaks; each with the place where the object keeps it, for
-    /// [`NameCache::member`](crate::NameCache::member) to name afterwards. Only where no collection can run: in callbacks
-    /// during one ([`object_references`](crate::Callbacks::object_references) gives references without their places), or for
-    /// objects that [`Suspended::heap_objects`] visits.
+    /// Visits the references that an object holds, until `visit` breaks; each with the place where
+    /// the object keeps it, for [`NameCache::member`](crate::NameCache::member) to name afterwards.
+    /// Only where no collection can run: in callbacks during one
+    /// ([`object_references`](crate::Callbacks::object_references) gives references without their
+    /// places), or for objects that [`Suspended::heap_objects`] visits.
     ///
     /// # Errors
     /// The runtime's error.
@@ -262,12 +270,14 @@ impl ProfilerInfo {
         let runtime = self.at_level::<ICorProfilerInfo10>(method)?;
         let mut visit: VisitReference<'_> = &mut visit;
         let data = (&raw mut visit).cast::<c_void>();
-        // SAFETY: `data` lives through the call and is what the callback expects; the object is alive.
+        // SAFETY: `data` lives through the call and is what the callback expects; the object is
+        // alive.
         let answer = unsafe { runtime.EnumerateObjectReferences(object.address(), Some(reference), data) };
         check(answer, method)
     }
 
-    /// The addresses of the objects that are never collected, of all modules; they don't move. From .NET 8 on. Not in hooks.
+    /// The addresses of the objects that are never collected, of all modules; they don't move. From
+    /// .NET 8 on. Not in hooks.
     ///
     /// # Errors
     /// The runtime's error.
@@ -300,7 +310,8 @@ impl ProfilerInfo {
         Ok(ranges.into_iter().map(range).collect())
     }
 
-    /// The addresses of the objects that were laid out with a module; none today, where modules bring none. Not in hooks.
+    /// The addresses of the objects that were laid out with a module; none today, where modules
+    /// bring none. Not in hooks.
     ///
     /// # Errors
     /// The runtime's error.
@@ -313,8 +324,8 @@ impl ProfilerInfo {
         collect::<ICorProfilerObjectEnum>(method, |out| unsafe { runtime.EnumModuleFrozenObjects(module.0, out) })
     }
 
-    /// A handle to find an object again after collections. In the callback that received the object, on a managed thread. From
-    /// .NET 7 on.
+    /// A handle to find an object again after collections. In the callback that received the
+    /// object, on a managed thread. From .NET 7 on.
     ///
     /// # Errors
     /// The runtime's error.
@@ -324,14 +335,16 @@ impl ProfilerInfo {
     }
 
     /// A handle for the object at an address that an event of the runtime's own gives
-    /// ([`event_pipe_event_delivered`](crate::Callbacks::event_pipe_event_delivered)), in the callback that delivers the event. The object
-    /// may not be ready yet; a handle is good from when it is. From .NET 7 on.
+    /// ([`event_pipe_event_delivered`](crate::Callbacks::event_pipe_event_delivered)), in the
+    /// callback that delivers the event. The object may not be ready yet; a handle is good from
+    /// when it is. From .NET 7 on.
     ///
     /// # Errors
     /// The runtime's error.
     ///
     /// # Safety
-    /// The address must be that of an object that is alive, or is being allocated by the thread that this callback runs on.
+    /// The address must be that of an object that is alive, or is being allocated by the thread
+    /// that this callback runs on.
     pub unsafe fn create_handle_at(&self, address: usize, kind: HandleKind) -> Result<ObjectHandle> {
         let method = "CreateHandle";
         outside_collections(method)?;
@@ -394,7 +407,8 @@ unsafe extern "system" fn reference(object: usize, place: *mut usize, data: *mut
         return BOOL(1);
     }
     let offset = place.addr().wrapping_sub(object);
-    // SAFETY: the runtime passes the place of a reference, and the data it was given: the closure's own reference.
+    // SAFETY: the runtime passes the place of a reference, and the data it was given: the closure's
+    // own reference.
     let (found, visit) = unsafe { (ObjectId::new(*place), &mut *data.cast::<VisitReference<'_>>()) };
     guard(false, || visit(Reference { object: found, offset }).is_continue()).into()
 }

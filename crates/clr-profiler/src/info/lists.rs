@@ -1,4 +1,5 @@
-//! Enumeration of modules, threads and compiled functions: for a profiler that attached, to catch up.
+//! Enumeration of modules, threads and compiled functions: for a profiler that attached, to catch
+//! up.
 
 use std::ffi::c_void;
 
@@ -133,8 +134,8 @@ impl ProfilerInfo {
         Ok(ids.into_iter().map(ThreadId).collect())
     }
 
-    /// All functions that have been compiled, each with its version. Precompiled ones and dynamic methods are not among
-    /// them. Neither in hooks nor during a collection.
+    /// All functions that have been compiled, each with its version. Precompiled ones and dynamic
+    /// methods are not among them. Neither in hooks nor during a collection.
     ///
     /// Not where code may be unloaded: the runtime crashes where it lists code that goes (8.0.33),
     /// and that goes on after [`module_unload_finished`](crate::Callbacks::module_unload_finished)
@@ -152,11 +153,12 @@ impl ProfilerInfo {
         Ok(found.into_iter().map(|one| (FunctionId(one.function_id), ReJitId(one.rejit_id))).collect())
     }
 
-    /// The methods of `module` that took in the method `inlinee` of `inlinee_module` when they were compiled ahead of time.
-    /// Neither in hooks nor during a collection.
+    /// The methods of `module` that took in the method `inlinee` of `inlinee_module` when they were
+    /// compiled ahead of time. Neither in hooks nor during a collection.
     ///
     /// # Errors
-    /// The runtime's error; a module without precompiled code gives `E_INVALIDARG` or `CORPROF_E_DATAINCOMPLETE`.
+    /// The runtime's error; a module without precompiled code gives `E_INVALIDARG` or
+    /// `CORPROF_E_DATAINCOMPLETE`.
     pub fn precompiled_inliners(&self, module: ModuleId, inlinee_module: ModuleId, inlinee: Token) -> Result<Inliners> {
         let method = "EnumNgenModuleMethodsInliningThisMethod";
         where_objects_may_move(method)?;

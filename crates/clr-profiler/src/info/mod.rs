@@ -52,12 +52,14 @@ pub use threads::RuntimeVersion;
 
 /// The runtime's answers, as safe calls.
 ///
-/// One pointer of the newest interface level the running runtime has; a method of a newer one gives `E_NOTIMPL` and a
-/// sentence. Cheap to clone and usable from every thread, but not from everywhere: each method says where. As a rule nothing
-/// may be asked in an enter, leave or tail-call hook, in a signal handler, or between begin and end of a collection, except
-/// where a method says it can. Debug builds refuse what is asked in a hook, or in a callback about objects during a
-/// collection, with a sentence and `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE`; release builds ask, at the program's risk. What may load
-/// types is refused on threads that the runtime does not know, in release builds too.
+/// One pointer of the newest interface level the running runtime has; a method of a newer one gives
+/// `E_NOTIMPL` and a sentence. Cheap to clone and usable from every thread, but not from
+/// everywhere: each method says where. As a rule nothing may be asked in an enter, leave or
+/// tail-call hook, in a signal handler, or between begin and end of a collection, except where a
+/// method says it can. Debug builds refuse what is asked in a hook, or in a callback about objects
+/// during a collection, with a sentence and `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE`; release builds
+/// ask, at the program's risk. What may load types is refused on threads that the runtime does not
+/// know, in release builds too.
 ///
 /// ```
 /// use clr_profiler::{ModuleId, ProfilerInfo};
@@ -175,8 +177,8 @@ impl ProfilerInfo {
         self.connection.level
     }
 
-    /// Whether the runtime has loaded this profiler as a notification-only one: another profiler may
-    /// have the main slot. Such a profiler gets the events of
+    /// Whether the runtime has loaded this profiler as a notification-only one: another profiler
+    /// may have the main slot. Such a profiler gets the events of
     /// [`Events::ALLOWED_FOR_NOTIFICATION`] at most, no hooks, and can't change methods.
     #[must_use]
     pub fn is_notification_only(&self) -> bool {
@@ -188,8 +190,9 @@ impl ProfilerInfo {
         self.connection.is_notification_only.store(true, Ordering::Relaxed);
     }
 
-    /// The runtime's interface itself, for what the framework does not wrap: an `ICorProfilerInfo` of level
-    /// [`level`](Self::level), and of each lower one. Borrowed: it must not be released, and not be called from
+    /// The runtime's interface itself, for what the framework does not wrap: an `ICorProfilerInfo`
+    /// of level [`level`](Self::level), and of each lower one. Borrowed: it must not be released,
+    /// and not be called from
     /// [`profiler_detach_succeeded`](crate::Callbacks::profiler_detach_succeeded) on.
     #[must_use]
     pub fn as_raw(&self) -> *mut c_void {
@@ -240,8 +243,8 @@ impl ProfilerInfo {
         self.connection.close();
     }
 
-    /// Waits for the calls that began before [`close`](Self::close): when the detach callback returns, the runtime frees
-    /// what they use.
+    /// Waits for the calls that began before [`close`](Self::close): when the detach callback
+    /// returns, the runtime frees what they use.
     pub(crate) fn wait_for_calls(&self) {
         self.connection.wait_for_calls();
     }
@@ -259,20 +262,21 @@ impl ProfilerInfo {
         Ok(Events::from_bits(low, high))
     }
 
-    /// Sets all events at once. While the program runs, only those outside [`Events::ONLY_AT_START`] can be added; `events() | more`
-    /// and `events() - less` switch groups on and off. Callable everywhere but in hooks; the change holds for what happens
-    /// from then on. [`Events::MODULE_LOADS`] stays on once the program has a module that can be unloaded: metadata must end
-    /// with it.
+    /// Sets all events at once. While the program runs, only those outside
+    /// [`Events::ONLY_AT_START`] can be added; `events() | more` and `events() - less` switch
+    /// groups on and off. Callable everywhere but in hooks; the change holds for what happens from
+    /// then on. [`Events::MODULE_LOADS`] stays on once the program has a module that can be
+    /// unloaded: metadata must end with it.
     ///
     /// # Errors
-    /// A sentence where what is asked for can't be: an immutable event changes, an attached or notification-only profiler wants
-    /// what these may not have, [`Events::GC`] is asked for after the start, events that report nothing alone. With the runtime's
-    /// code. Nothing changes then.
+    /// A sentence where what is asked for can't be: an immutable event changes, an attached or
+    /// notification-only profiler wants what these may not have, [`Events::GC`] is asked for after
+    /// the start, events that report nothing alone. With the runtime's code. Nothing changes then.
     pub fn set_events(&self, events: Events) -> Result<()> {
         let method = "SetEventMask2";
         outside_hooks(method)?;
         events.check_alone(method)?;
-        // Whoever has seen a module that can be unloaded may have its metadata.
+        // A profiler that has seen a module that can be unloaded may have its metadata.
         let events = if self.connection.modules.any() { events | Events::MODULE_LOADS } else { events };
         let (low, high) = events.bits();
         // SAFETY: plain numbers.
@@ -320,7 +324,8 @@ impl ProfilerInfo {
     pub(crate) fn set_hooks(&self, [enter, leave, tailcall]: [*const c_void; 3]) -> Result<()> {
         let runtime = self.base("SetEnterLeaveFunctionHooks3")?;
         use clr_profiler_sys::function_pointers::FunctionEnter3;
-        // SAFETY: a null pointer is `None`, anything else code; the compiled code that will call it has its own convention.
+        // SAFETY: a null pointer is `None`, anything else code; the compiled code that will call it
+        // has its own convention.
         let entry = |address| unsafe { std::mem::transmute::<*const c_void, Option<FunctionEnter3>>(address) };
         // SAFETY: the maker of the hooks vouched for them.
         let answer = unsafe { runtime.SetEnterLeaveFunctionHooks3(entry(enter), entry(leave), entry(tailcall)) };
@@ -343,7 +348,8 @@ fn ask_word(method: &'static str, ask: impl FnOnce(*mut usize) -> HRESULT) -> Re
     Ok(word)
 }
 
-/// An array of unknown length: asks with a small buffer first, again with what the runtime says it needs.
+/// An array of unknown length: asks with a small buffer first, again with what the runtime says it
+/// needs.
 fn ask_array<T: Copy + Default>(
     method: &'static str,
     ask: impl FnMut(u32, *mut u32, *mut T) -> HRESULT,
@@ -351,7 +357,8 @@ fn ask_array<T: Copy + Default>(
     ask_array_of(method, 8, ask)
 }
 
-/// As [`ask_array`], with room for so many elements at once: for answers that the runtime makes anew each time it is asked.
+/// As [`ask_array`], with room for so many elements at once: for answers that the runtime makes
+/// again each time it is asked.
 fn ask_array_of<T: Copy + Default>(
     method: &'static str,
     room: usize,

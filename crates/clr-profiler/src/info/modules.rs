@@ -91,8 +91,8 @@ pub struct AppDomainInfo {
 }
 
 impl ProfilerInfo {
-    /// Path, address, assembly and kind of a module. From `ModuleLoadFinished` on; never in `ModuleUnloadStarted`, where
-    /// some runtimes crash. Not in hooks, nor during a collection.
+    /// Path, address, assembly and kind of a module. From `ModuleLoadFinished` on; never in
+    /// `ModuleUnloadStarted`, where some runtimes crash. Not in hooks, nor during a collection.
     ///
     /// # Errors
     /// The runtime's error: `CORPROF_E_DATAINCOMPLETE` while the module is still loading.
@@ -112,8 +112,8 @@ impl ProfilerInfo {
         Ok(ModuleInfo { base_address: base as usize, path, assembly, flags: ModuleFlags(flags) })
     }
 
-    /// Name, application domain and manifest module of an assembly. From `AssemblyLoadFinished` on; where as
-    /// [`module_info`](Self::module_info).
+    /// Name, application domain and manifest module of an assembly. From `AssemblyLoadFinished` on;
+    /// where as [`module_info`](Self::module_info).
     ///
     /// # Errors
     /// The runtime's error: `CORPROF_E_DATAINCOMPLETE` while the assembly is still loading.
@@ -144,14 +144,16 @@ impl ProfilerInfo {
         Ok(AppDomainInfo { name, process: ProcessId(process) })
     }
 
-    /// The metadata of a module as it stands in its image, for reading; where there is no image to read, as for modules
-    /// made by reflection, the [runtime's own](Self::live_metadata). Where as [`module_info`](Self::module_info).
+    /// The metadata of a module as it stands in its image, for reading; where there is no image to
+    /// read, as for modules made by reflection, the [runtime's own](Self::live_metadata). Where as
+    /// [`module_info`](Self::module_info).
     ///
-    /// Opening metadata takes 20 µs each time (.NET 8 to 10; [`NameCache::metadata`](crate::NameCache::metadata) keeps what it opened),
-    /// and nothing later: unlike [`live_metadata`](Self::live_metadata).
+    /// Opening metadata takes 20 µs each time (.NET 8 to 10;
+    /// [`NameCache::metadata`](crate::NameCache::metadata) keeps what it opened), and nothing
+    /// later: unlike [`live_metadata`](Self::live_metadata).
     ///
-    /// For a module that can be unloaded this switches [`Events::MODULE_LOADS`] on, by which the framework learns of the
-    /// unloading: from then on the metadata answers with errors.
+    /// For a module that can be unloaded this switches [`Events::MODULE_LOADS`] on, by which the
+    /// framework learns of the unloading: from then on the metadata answers with errors.
     ///
     /// # Errors
     /// The runtime's error; `E_POINTER` for resource modules, which succeed without metadata.
@@ -169,9 +171,10 @@ impl ProfilerInfo {
         }
     }
 
-    /// The metadata that the runtime itself uses, with what was added while the program runs (edits, reflection). Asking
-    /// for it makes the runtime convert the module's metadata to a format that it reads more slowly, for good. After an
-    /// unloading, and where, as [`module_metadata`](Self::module_metadata).
+    /// The metadata that the runtime itself uses, with what was added while the program runs
+    /// (edits, reflection). Asking for it makes the runtime convert the module's metadata to a
+    /// format that it reads more slowly, for good. After an unloading, and where, as
+    /// [`module_metadata`](Self::module_metadata).
     ///
     /// # Errors
     /// The runtime's error; `E_POINTER` for resource modules, which succeed without metadata.
@@ -193,9 +196,10 @@ impl ProfilerInfo {
     }
 
     /// Header, code and sections of a method's IL as the runtime has them now: what
-    /// [`set_il_function_body`](Self::set_il_function_body) has given it, or the module's own. So whoever changes IL at each
-    /// compilation changes it twice, unless [`original_il_function_body`](Self::original_il_function_body) is what is
-    /// changed. Where as [`module_info`](Self::module_info).
+    /// [`set_il_function_body`](Self::set_il_function_body) has given it, or the module's own. So a
+    /// profiler that changes IL at each compilation changes it twice, unless it changes what
+    /// [`original_il_function_body`](Self::original_il_function_body) gives. Where as
+    /// [`module_info`](Self::module_info).
     ///
     /// # Errors
     /// The runtime's error: `CORPROF_E_FUNCTION_NOT_IL` for methods without.
@@ -212,17 +216,18 @@ impl ProfilerInfo {
         if start.is_null() {
             return Err(Error::new(HResult::POINTER, name));
         }
-        // SAFETY: the runtime points to that many bytes in the module's image or in a body it was given, and the module is
-        // not unloaded before `_inside` is dropped.
+        // SAFETY: the runtime points to that many bytes in the module's image or in a body it was
+        // given, and the module is not unloaded before `_inside` is dropped.
         Ok(unsafe { std::slice::from_raw_parts(start, size as usize) }.to_vec())
     }
 
-    /// Header, code and sections of a method's IL as they stand in the module's image, whatever was set since. Where as
-    /// [`module_info`](Self::module_info).
+    /// Header, code and sections of a method's IL as they stand in the module's image, whatever was
+    /// set since. Where as [`module_info`](Self::module_info).
     ///
     /// # Errors
-    /// `CORPROF_E_FUNCTION_NOT_IL` for methods without; a sentence for modules without an image, made by reflection: there
-    /// keep what [`il_function_body`](Self::il_function_body) gives before the first change.
+    /// `CORPROF_E_FUNCTION_NOT_IL` for methods without; a sentence for modules without an image,
+    /// made by reflection: there keep what [`il_function_body`](Self::il_function_body) gives
+    /// before the first change.
     pub fn original_il_function_body(&self, module: ModuleId, method: Token) -> Result<Vec<u8>> {
         let name = "original_il_function_body";
         let about = self.module_info(module)?;

@@ -1,4 +1,5 @@
-//! The runtime as a whole: collections, suspension, environment, detach; symbols of modules in memory.
+//! The runtime as a whole: collections, suspension, environment, detach; symbols of modules in
+//! memory.
 
 use std::time::{Duration, Instant};
 
@@ -35,11 +36,12 @@ impl Drop for Suspended<'_> {
 }
 
 impl ProfilerInfo {
-    /// Collects all generations, and waits for it. Only on a thread of the profiler's own, which has never run managed code;
-    /// such a thread counts as native from then on.
+    /// Collects all generations, and waits for it. Only on a thread of the profiler's own, which
+    /// has never run managed code; such a thread counts as native from then on.
     ///
     /// # Errors
-    /// The runtime's error: `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` on managed threads and in callbacks.
+    /// The runtime's error: `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` on managed threads and in
+    /// callbacks.
     pub fn force_gc(&self) -> Result<()> {
         let method = "ForceGC";
         where_objects_may_move(method)?;
@@ -48,16 +50,18 @@ impl ProfilerInfo {
         check(unsafe { runtime.ForceGC() }, method)
     }
 
-    /// Suspends all managed threads, until the answer is dropped. Before .NET 9 only on threads that run no managed code and
-    /// in callbacks that may wait: a thread that has started an EventPipe session counts as managed by then. Code that takes a
-    /// lock held by a suspended thread deadlocks.
+    /// Suspends all managed threads, until the answer is dropped. Before .NET 9 only on threads
+    /// that run no managed code and in callbacks that may wait: a thread that has started an
+    /// EventPipe session counts as managed by then. Code that takes a lock held by a suspended
+    /// thread deadlocks.
     ///
-    /// A program that collects often refuses more than half of the attempts: [`suspend_within`](Self::suspend_within) tries
-    /// again.
+    /// A program that collects often refuses more than half of the attempts:
+    /// [`suspend_within`](Self::suspend_within) tries again.
     ///
     /// # Errors
-    /// The runtime's error: `CORPROF_E_SUSPENSION_IN_PROGRESS` while another suspension runs, for a collection above all;
-    /// `CORPROF_E_RUNTIME_UNINITIALIZED` while the runtime starts ([`OwnThread`](crate::OwnThread) waits for its end).
+    /// The runtime's error: `CORPROF_E_SUSPENSION_IN_PROGRESS` while another suspension runs, for a
+    /// collection above all; `CORPROF_E_RUNTIME_UNINITIALIZED` while the runtime starts
+    /// ([`OwnThread`](crate::OwnThread) waits for its end).
     pub fn suspend(&self) -> Result<Suspended<'_>> {
         let method = "SuspendRuntime";
         where_objects_may_move(method)?;
@@ -69,13 +73,15 @@ impl ProfilerInfo {
         Ok(Suspended { info: self, runtime, here: std::marker::PhantomData })
     }
 
-    /// [`suspend`](Self::suspend), tried again until no other suspension runs, for `patience` at most. Sleeps between the
-    /// attempts, so only on threads that nobody waits for: those of the profiler's own.
+    /// [`suspend`](Self::suspend), tried again until no other suspension runs, for `patience` at
+    /// most. Sleeps between the attempts, so only for threads that no other thread waits for: the
+    /// profiler's own.
     ///
-    /// A sampler that drops the samples it is refused sees a program without its collections, up to two thirds of the samples
-    /// of one that allocates fast. One that tries again sees threads where the collection left them, above all at the
-    /// allocation that started it: what stands on the stacks right after a collection is seen more often than it takes time.
-    /// Neither is unbiased: count the samples that were refused at first, to know their share.
+    /// A sampler that drops the samples it is refused sees a program without its collections, up to
+    /// two thirds of the samples of one that allocates fast. One that tries again sees threads
+    /// where the collection left them, above all at the allocation that started it: what stands on
+    /// the stacks right after a collection is seen more often than it takes time. Neither is
+    /// unbiased: count the samples that were refused at first, to know their share.
     ///
     /// # Errors
     /// As [`suspend`](Self::suspend); `CORPROF_E_SUSPENSION_IN_PROGRESS` when `patience` is over.
@@ -95,8 +101,8 @@ impl ProfilerInfo {
         }
     }
 
-    /// A variable of the environment as the runtime sees it, which on Unix is its own copy; `None` where it is not set. Not in
-    /// hooks.
+    /// A variable of the environment as the runtime sees it, which on Unix is its own copy; `None`
+    /// where it is not set. Not in hooks.
     ///
     /// # Errors
     /// The runtime's error.
@@ -110,11 +116,13 @@ impl ProfilerInfo {
         let mut buffer = vec![0_u16; 256];
         for _ in 0..4 {
             let mut needed = 0;
-            // SAFETY: a zero-terminated name, a buffer of the length said, and a valid out-parameter.
+            // SAFETY: a zero-terminated name, a buffer of the length said, and a valid
+            // out-parameter.
             let answer = unsafe {
                 runtime.GetEnvironmentVariable(name.as_ptr(), buffer.len() as u32, &mut needed, buffer.as_mut_ptr())
             };
-            // The length that comes back counts no final zero, so a buffer that is just filled may be too short by one.
+            // The length that comes back counts no final zero, so a buffer that is just filled may
+            // be too short by one.
             if needed as usize >= buffer.len() {
                 buffer.resize(needed as usize + 2, 0);
                 continue;
@@ -143,15 +151,18 @@ impl ProfilerInfo {
         check(unsafe { runtime.SetEnvironmentVariable(name.as_ptr(), value) }, method)
     }
 
-    /// Asks the runtime to let go of this profiler. It waits `milliseconds` (0: its own five seconds) for callbacks to return,
-    /// then says [`profiler_detach_succeeded`](crate::Callbacks::profiler_detach_succeeded). The library stays mapped. Threads of
-    /// the profiler's own ([`OwnThread`](crate::OwnThread)) are asked to end, and waited for unless one of them asks; others may
-    /// run on. From the request on all queries give `CORPROF_E_PROFILER_DETACHING`, for ever: the framework refuses them once
-    /// the runtime is gone.
+    /// Asks the runtime to let go of this profiler. It waits `milliseconds` (0: its own five
+    /// seconds) for callbacks to return, then says
+    /// [`profiler_detach_succeeded`](crate::Callbacks::profiler_detach_succeeded). The library
+    /// stays mapped. Threads of the profiler's own ([`OwnThread`](crate::OwnThread)) are asked to
+    /// end, and waited for unless one of them asks; others may run on. From the request on all
+    /// queries give `CORPROF_E_PROFILER_DETACHING`, for ever: the framework refuses them once the
+    /// runtime is gone.
     ///
     /// # Errors
-    /// The runtime's error: `CORPROF_E_IMMUTABLE_FLAGS_SET` and `CORPROF_E_IRREVERSIBLE_INSTRUMENTATION_PRESENT` for a
-    /// profiler that has, or had, hooks, changed IL or immutable events. A sentence while this profiler suspends the program.
+    /// The runtime's error: `CORPROF_E_IMMUTABLE_FLAGS_SET` and
+    /// `CORPROF_E_IRREVERSIBLE_INSTRUMENTATION_PRESENT` for a profiler that has, or had, hooks,
+    /// changed IL or immutable events. A sentence while this profiler suspends the program.
     pub fn request_detach(&self, milliseconds: u32) -> Result<()> {
         let method = "RequestProfilerDetach";
         outside_hooks(method)?;
@@ -162,29 +173,34 @@ impl ProfilerInfo {
         Ok(())
     }
 
-    /// Number of callbacks of the runtime into this profiler that are under way, the calling thread's own included. Of a profiler that the
-    /// runtime can't [detach](Self::request_detach), because of its hooks or immutable events, callbacks are not counted: 0. Safe
-    /// everywhere.
+    /// Number of callbacks of the runtime into this profiler that are under way, the calling
+    /// thread's own included. Of a profiler that the runtime can't [detach](Self::request_detach),
+    /// because of its hooks or immutable events, callbacks are not counted: 0. Safe everywhere.
     ///
-    /// For whoever is about to ask for a detach: the runtime looks for callbacks under way when the time that it was given is over, once
-    /// more after twice that time, and from then on every ten minutes only.
+    /// For a caller that is about to ask for a detach: the runtime looks for callbacks under way
+    /// when the time that it was given is over, once more after twice that time, and from then on
+    /// every ten minutes only.
     #[must_use]
     pub fn callbacks_under_way(&self) -> usize {
         self.connection.callbacks_under_way()
     }
 
-    /// Waits until the callbacks that are under way have ended, `most` at the longest; whether they have. Others may begin meanwhile: whoever
-    /// wants to know that nobody uses something any more takes it out of sight first, as
-    /// [`Replaceable::take_away`](crate::callbacks::Replaceable::take_away) does. `false` at once where callbacks
-    /// [are not counted](Self::callbacks_under_way). Not in callbacks, which would wait for themselves.
+    /// Waits until the callbacks that are under way have ended, `most` at the longest; whether they
+    /// have. Others may begin meanwhile: to know that something is no longer in use, a caller takes
+    /// it out of sight first, as
+    /// [`Replaceable::take_away`](crate::callbacks::Replaceable::take_away) does. `false` at once
+    /// where callbacks [are not counted](Self::callbacks_under_way). Not in callbacks, which would
+    /// wait for themselves.
     #[must_use = "what callbacks use must stay where they go on"]
     pub fn wait_for_callbacks(&self, most: Duration) -> bool {
         self.connection.wait_for_callbacks(most)
     }
 
-    /// Asks the threads of the profiler's own ([`OwnThread`](crate::OwnThread)) to end and waits for them, together not longer than `most`; whether all have
-    /// ended. Others may be started after that: this is for a profiler that the runtime does not [let go](Self::request_detach), and that
-    /// is to do nothing for a while. Not in hooks, nor where such a thread may wait for the caller; a thread of the profiler's own does not wait for itself.
+    /// Asks the threads of the profiler's own ([`OwnThread`](crate::OwnThread)) to end and waits
+    /// for them, together not longer than `most`; whether all have ended. Others may be started
+    /// after that: this is for a profiler that the runtime does not [let go](Self::request_detach),
+    /// and that is to do nothing for a while. Not in hooks, nor where such a thread may wait for
+    /// the caller; a thread of the profiler's own does not wait for itself.
     #[must_use = "what threads use must stay where they go on"]
     pub fn stop_own_threads(&self, most: Duration) -> bool {
         self.own_threads().stop_running(most)
@@ -193,7 +209,8 @@ impl ProfilerInfo {
     /// The application domain a managed thread runs in. Not in hooks.
     ///
     /// # Errors
-    /// The runtime's error: `CORPROF_E_NOT_MANAGED_THREAD` and `E_INVALIDARG` for threads that are none.
+    /// The runtime's error: `CORPROF_E_NOT_MANAGED_THREAD` and `E_INVALIDARG` for threads that are
+    /// none.
     pub fn thread_app_domain(&self, thread: ThreadId) -> Result<AppDomainId> {
         let method = "GetThreadAppDomain";
         outside_hooks(method)?;
@@ -203,7 +220,8 @@ impl ProfilerInfo {
     }
 
     /// The symbols (a PDB) that were given with a module in memory; empty where none were. Needs
-    /// [`Events::IN_MEMORY_SYMBOLS_UPDATED`](crate::Events::IN_MEMORY_SYMBOLS_UPDATED) to be notified of changes. Not in hooks.
+    /// [`Events::IN_MEMORY_SYMBOLS_UPDATED`](crate::Events::IN_MEMORY_SYMBOLS_UPDATED) to be
+    /// notified of changes. Not in hooks.
     ///
     /// # Errors
     /// The runtime's error: `CORPROF_E_MODULE_IS_DYNAMIC` for modules made by reflection.

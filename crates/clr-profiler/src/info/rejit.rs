@@ -15,16 +15,18 @@ use crate::unloads::InModule;
 use crate::{Error, FunctionId, HResult, IlMove, ModuleId, ReJitId, Result, Token};
 
 impl ProfilerInfo {
-    /// New IL, header and body, for a method that has not been compiled: in `module_load_finished` or
-    /// `jit_compilation_started`. The framework copies it into memory of the runtime's, which is never freed.
+    /// New IL, header and body, for a method that has not been compiled: in `module_load_finished`
+    /// or `jit_compilation_started`. The framework copies it into memory of the runtime's, which is
+    /// never freed.
     ///
     /// # Errors
-    /// `E_INVALIDARG` with a sentence for bytes that are no whole body; the runtime's error; `E_OUTOFMEMORY` when it has no
-    /// memory for the body.
+    /// `E_INVALIDARG` with a sentence for bytes that are no whole body; the runtime's error;
+    /// `E_OUTOFMEMORY` when it has no memory for the body.
     ///
     /// # Safety
-    /// The runtime does not verify IL. The code must be right for the method: it must keep to types, to its stack and to what
-    /// its header says, and refer to tokens that the module has. What is wrong in it reads and writes anywhere in the program.
+    /// The runtime does not verify IL. The code must be right for the method: it must keep to
+    /// types, to its stack and to what its header says, and refer to tokens that the module has.
+    /// What is wrong in it reads and writes anywhere in the program.
     pub unsafe fn set_il_function_body(&self, module: ModuleId, method: Token, body: &[u8]) -> Result<()> {
         let name = "SetILFunctionBody";
         outside_collections(name)?;
@@ -45,7 +47,8 @@ impl ProfilerInfo {
         if memory.is_null() {
             return Err(Error::new(HResult::OUT_OF_MEMORY, name));
         }
-        // SAFETY: that many bytes were allocated, and they are never freed; the caller vouches for what they say.
+        // SAFETY: that many bytes were allocated, and they are never freed; the caller vouches for
+        // what they say.
         let answer = unsafe {
             std::ptr::copy_nonoverlapping(body.as_ptr(), memory, body.len());
             runtime.SetILFunctionBody(module.0, method.0, memory)
@@ -54,7 +57,8 @@ impl ProfilerInfo {
     }
 
     /// Tells debuggers where the original instructions of a function went that was changed by
-    /// [`set_il_function_body`](Self::set_il_function_body). In the callbacks about its compilation.
+    /// [`set_il_function_body`](Self::set_il_function_body). In the callbacks about its
+    /// compilation.
     ///
     /// # Errors
     /// The runtime's error; `E_OUTOFMEMORY` when there is no memory for the map.
@@ -64,12 +68,13 @@ impl ProfilerInfo {
         let runtime = self.base(method)?;
         let _function_stays = function.enter(method)?;
         let (count, entries) = il_map_for_runtime(method, map)?;
-        // SAFETY: the runtime takes the memory over and frees it by the C library's `free`, whose it is.
+        // SAFETY: the runtime takes the memory over and frees it by the C library's `free`, whose
+        // it is.
         check(unsafe { runtime.SetILInstrumentedCodeMap(function.0, BOOL(1), count, entries) }, method)
     }
 
-    /// Makes metadata that was added to a module after its load known to the runtime. May collect: not during a collection,
-    /// nor in hooks.
+    /// Makes metadata that was added to a module after its load known to the runtime. May collect:
+    /// not during a collection, nor in hooks.
     ///
     /// # Errors
     /// The runtime's error.
@@ -82,9 +87,9 @@ impl ProfilerInfo {
         check(unsafe { runtime.ApplyMetaData(module.0) }, method)
     }
 
-    /// Asks for methods to be compiled again; `get_rejit_parameters` follows for each. Suspends the program for a moment: from
-    /// a thread of the profiler's own, or a callback that holds no locks. Needs
-    /// [`Events::ENABLE_REJIT`](crate::Events::ENABLE_REJIT).
+    /// Asks for methods to be compiled again; `get_rejit_parameters` follows for each. Suspends the
+    /// program for a moment: from a thread of the profiler's own, or a callback that holds no
+    /// locks. Needs [`Events::ENABLE_REJIT`](crate::Events::ENABLE_REJIT).
     ///
     /// # Errors
     /// The runtime's error.
@@ -98,9 +103,10 @@ impl ProfilerInfo {
         check(unsafe { runtime.RequestReJIT(tokens.len() as u32, modules.as_ptr(), tokens.as_ptr()) }, method)
     }
 
-    /// As [`request_rejit`](Self::request_rejit), and methods that have taken in one of these are compiled again too, for each of
-    /// which `get_rejit_parameters` follows as well: who goes back to the original code [reverts](Self::request_revert) them too. From
-    /// then on none of these is inlined: the runtime has no other form.
+    /// As [`request_rejit`](Self::request_rejit), and methods that have taken in one of these are
+    /// compiled again too, for each of which `get_rejit_parameters` follows as well: who goes back
+    /// to the original code [reverts](Self::request_revert) them too. From then on none of these is
+    /// inlined: the runtime has no other form.
     ///
     /// # Errors
     /// The runtime's error.
@@ -157,8 +163,8 @@ impl ProfilerInfo {
         Ok(ids.into_iter().map(ReJitId).collect())
     }
 
-    /// The code of one version of a function, as it was first compiled ([`code_starts`](Self::code_starts) has all tiers). Not
-    /// in hooks.
+    /// The code of one version of a function, as it was first compiled
+    /// ([`code_starts`](Self::code_starts) has all tiers). Not in hooks.
     ///
     /// # Errors
     /// The runtime's error.

@@ -10,11 +10,12 @@ use crate::error::check;
 use crate::{Error, HResult, ModuleId, Result, Token};
 
 impl ProfilerInfo {
-    /// Token of a stand-alone signature in a module, which gets it where it has none like it: the local variables of a
-    /// changed body, or what a `calli` calls. The runtime knows of it at once. From `ModuleLoadFinished` on; not in hooks, nor
-    /// during a collection.
+    /// Token of a stand-alone signature in a module, which gets it where it has none like it: the
+    /// local variables of a changed body, or what a `calli` calls. The runtime knows of it at once.
+    /// From `ModuleLoadFinished` on; not in hooks, nor during a collection.
     ///
-    /// As with [`live_metadata`](Self::live_metadata), the runtime reads the module's metadata more slowly from then on.
+    /// As with [`live_metadata`](Self::live_metadata), the runtime reads the module's metadata more
+    /// slowly from then on.
     ///
     /// # Errors
     /// The runtime's error; `E_INVALIDARG` for bytes longer than any signature.
@@ -26,8 +27,9 @@ impl ProfilerInfo {
         })
     }
 
-    /// Token of a type in a module that its signature describes, such as a type parameter: what instructions name that
-    /// take a type. The module gets it where it has none like it. For whom and when as [`signature_token`](Self::signature_token).
+    /// Token of a type in a module that its signature describes, such as a type parameter: what
+    /// instructions name that take a type. The module gets it where it has none like it. For whom
+    /// and when as [`signature_token`](Self::signature_token).
     ///
     /// # Errors
     /// The runtime's error; `E_INVALIDARG` for bytes longer than any signature.

@@ -19,9 +19,11 @@ use crate::{Error, FunctionId, HResult, ThreadId};
 pub struct StackFrame {
     /// The function.
     pub function: FunctionId,
-    /// Address at which the frame goes on: the return address, or for a fault the instruction itself.
+    /// Address at which the frame goes on: the return address, or for a fault the instruction
+    /// itself.
     pub address: usize,
-    /// Frame pointer, where that was asked for: see [`ProfilerInfo::stack_here_with_frame_pointers`].
+    /// Frame pointer, where that was asked for: see
+    /// [`ProfilerInfo::stack_here_with_frame_pointers`].
     pub frame_pointer: Option<usize>,
     /// Stack pointer with which the frame goes on, where the frame pointer was asked for.
     pub stack_pointer: Option<usize>,
@@ -45,8 +47,9 @@ pub enum StackWalk {
     Complete,
     /// The visitor broke off.
     Stopped,
-    /// There is no managed frame: a thread that waits in the runtime for work (of the finalizer, of compilation), one that
-    /// begins or has ended, or a native thread. .NET 10 answers so in hooks, too, whatever the stack holds.
+    /// There is no managed frame: a thread that waits in the runtime for work (of the finalizer, of
+    /// compilation), one that begins or has ended, or a native thread. .NET 10 answers so in hooks,
+    /// too, whatever the stack holds.
     NoManagedFrames,
 }
 
@@ -54,15 +57,18 @@ pub enum StackWalk {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum NoStack {
-    /// The thread stands where its stack is not in order (a stub, a lock of the runtime's), or the runtime still starts: a
-    /// later sample will find another place. `CORPROF_E_STACKSNAPSHOT_UNSAFE`.
+    /// The thread stands where its stack is not in order (a stub, a lock of the runtime's), or the
+    /// runtime still starts: a later sample will find another place.
+    /// `CORPROF_E_STACKSNAPSHOT_UNSAFE`.
     UnsafePlace,
     /// An exception unwinds the stack, or native code runs where a managed frame was expected.
     /// `CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX`.
     Unwinding,
-    /// The thread runs: another thread's stack is walked only while [`Suspended`] lives. `E_NOTIMPL`.
+    /// The thread runs: another thread's stack is walked only while [`Suspended`] lives.
+    /// `E_NOTIMPL`.
     NotSuspended,
-    /// [`Events::ENABLE_STACK_SNAPSHOT`](crate::Events::ENABLE_STACK_SNAPSHOT) is not set. `CORPROF_E_INCONSISTENT_WITH_FLAGS`.
+    /// [`Events::ENABLE_STACK_SNAPSHOT`](crate::Events::ENABLE_STACK_SNAPSHOT) is not set.
+    /// `CORPROF_E_INCONSISTENT_WITH_FLAGS`.
     NotEnabled,
     /// The walk broke off after this many frames, which are right, without a word why: `E_FAIL`.
     CutShort(usize),
@@ -112,8 +118,9 @@ impl std::error::Error for NoStack {}
 const METHOD: &str = "DoStackSnapshot";
 
 impl ProfilerInfo {
-    /// Walks the managed frames of the calling thread, innermost first, until `visit` breaks. In callbacks on managed
-    /// threads, exceptions for instance; not in hooks (.NET 10 refuses), nor during a collection. Needs
+    /// Walks the managed frames of the calling thread, innermost first, until `visit` breaks. In
+    /// callbacks on managed threads, exceptions for instance; not in hooks (.NET 10 refuses), nor
+    /// during a collection. Needs
     /// [`Events::ENABLE_STACK_SNAPSHOT`](crate::Events::ENABLE_STACK_SNAPSHOT).
     ///
     /// # Errors
@@ -125,9 +132,10 @@ impl ProfilerInfo {
         self.walk(ThreadId(0), 0, visit)
     }
 
-    /// [`stack_here`](Self::stack_here) with the frame pointer of each frame (x64 only), which takes longer. A method with enter and leave hooks has its
-    /// caller's frame pointer there, its return address above, and [`CallerSp`](crate::CallerSp) is 16 bytes above; not so one that took
-    /// over a running frame (OSR).
+    /// [`stack_here`](Self::stack_here) with the frame pointer of each frame (x64 only), which
+    /// takes longer. A method with enter and leave hooks has its caller's frame pointer there, its
+    /// return address above, and [`CallerSp`](crate::CallerSp) is 16 bytes above; not so one that
+    /// took over a running frame (OSR).
     ///
     /// # Errors
     /// As [`stack_here`](Self::stack_here).
@@ -138,7 +146,8 @@ impl ProfilerInfo {
         self.walk(ThreadId(0), REGISTER_CONTEXT, visit)
     }
 
-    /// Whether the runtime has started: modules are there, and threads can be suspended. Only on native threads.
+    /// Whether the runtime has started: modules are there, and threads can be suspended. Only on
+    /// native threads.
     pub(crate) fn is_runtime_up(&self) -> bool {
         // That a native thread has no managed frames the runtime finds out once it has started.
         self.stack_here(|_| ControlFlow::Break(())) != Err(NoStack::UnsafePlace)
@@ -171,8 +180,8 @@ impl ProfilerInfo {
 
 impl Suspended<'_> {
     /// Walks the managed frames of another thread, innermost first, until `visit` breaks. Needs
-    /// [`Events::ENABLE_STACK_SNAPSHOT`](crate::Events::ENABLE_STACK_SNAPSHOT). Every program has threads that run no managed
-    /// code, such as the finalizer's: [`StackWalk::NoManagedFrames`].
+    /// [`Events::ENABLE_STACK_SNAPSHOT`](crate::Events::ENABLE_STACK_SNAPSHOT). Every program has
+    /// threads that run no managed code, such as the finalizer's: [`StackWalk::NoManagedFrames`].
     ///
     /// # Errors
     /// Why the stack can't be walked; a walk that `visit` ended is no error.
@@ -193,7 +202,7 @@ unsafe extern "system" fn frame(
     context: *const u8,
     data: *mut c_void,
 ) -> HRESULT {
-    // SAFETY: `stack_here` passes its own `Walk`, which nobody else uses meanwhile.
+    // SAFETY: `stack_here` passes its own `Walk`, which nothing else uses meanwhile.
     let walk = unsafe { &mut *data.cast::<Walk<'_>>() };
     // A run of native frames has no function.
     let Some(function) = FunctionId::received(function).non_null() else { return S_OK };

@@ -26,9 +26,9 @@ pub enum StaticKind {
     Other(u32),
 }
 
-/// The address of a static field's value. For a field of a reference type, or of a value type that holds references, the
-/// runtime gives the place of the reference (of the boxed value); it may be changed by the program at any moment, and from
-/// the next collection on the object is elsewhere.
+/// The address of a static field's value. For a field of a reference type, or of a value type that
+/// holds references, the runtime gives the place of the reference (of the boxed value); it may be
+/// changed by the program at any moment, and from the next collection on the object is elsewhere.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct StaticAddress(usize);
 
@@ -62,11 +62,12 @@ impl ProfilerInfo {
         })
     }
 
-    /// The address of a field of kind [`StaticKind::AppDomain`]. Neither in hooks nor during a collection.
+    /// The address of a field of kind [`StaticKind::AppDomain`]. Neither in hooks nor during a
+    /// collection.
     ///
     /// # Errors
-    /// The runtime's error: `CORPROF_E_DATAINCOMPLETE` before the class was initialized, `CORPROF_E_LITERALS_HAVE_NO_ADDRESS`
-    /// for constants.
+    /// The runtime's error: `CORPROF_E_DATAINCOMPLETE` before the class was initialized,
+    /// `CORPROF_E_LITERALS_HAVE_NO_ADDRESS` for constants.
     pub fn static_address(&self, class: ClassId, field: Token, app_domain: AppDomainId) -> Result<StaticAddress> {
         let runtime = self.base("GetAppDomainStaticAddress")?;
         let _class_stays = class.enter("GetAppDomainStaticAddress")?;
@@ -76,7 +77,8 @@ impl ProfilerInfo {
         })
     }
 
-    /// The address of a field of kind [`StaticKind::Thread`], for one thread. Neither in hooks nor during a collection.
+    /// The address of a field of kind [`StaticKind::Thread`], for one thread. Neither in hooks nor
+    /// during a collection.
     ///
     /// # Errors
     /// The runtime's error: `CORPROF_E_DATAINCOMPLETE` before the thread has used the field.
@@ -95,10 +97,12 @@ impl ProfilerInfo {
         })
     }
 
-    /// The address of a field of kind [`StaticKind::Image`]. Neither in hooks nor during a collection.
+    /// The address of a field of kind [`StaticKind::Image`]. Neither in hooks nor during a
+    /// collection.
     ///
     /// # Errors
-    /// The runtime's error; from .NET 9 on `CORPROF_E_DATAINCOMPLETE` before the class was initialized.
+    /// The runtime's error; from .NET 9 on `CORPROF_E_DATAINCOMPLETE` before the class was
+    /// initialized.
     pub fn image_static_address(&self, class: ClassId, field: Token) -> Result<StaticAddress> {
         let runtime = self.base("GetRVAStaticAddress")?;
         let _class_stays = class.enter("GetRVAStaticAddress")?;

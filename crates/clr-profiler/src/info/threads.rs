@@ -35,7 +35,8 @@ impl fmt::Display for RuntimeVersion {
 }
 
 impl ProfilerInfo {
-    /// The managed thread that runs this code. Callable everywhere, also in callbacks during a collection.
+    /// The managed thread that runs this code. Callable everywhere, also in callbacks during a
+    /// collection.
     ///
     /// # Errors
     /// `CORPROF_E_NOT_MANAGED_THREAD` on a thread the runtime does not know.
@@ -69,8 +70,9 @@ impl ProfilerInfo {
         Ok(handle as usize)
     }
 
-    /// Tells the runtime that this native thread will call it, so that later calls need no set-up. The thread is no managed one
-    /// by that: what may load types is refused there as before, see [`adopt_current_thread`](Self::adopt_current_thread).
+    /// Tells the runtime that this native thread will call it, so that later calls need no set-up.
+    /// The thread is no managed one by that: what may load types is refused there as before, see
+    /// [`adopt_current_thread`](Self::adopt_current_thread).
     ///
     /// # Errors
     /// The runtime's error.
@@ -81,10 +83,11 @@ impl ProfilerInfo {
         check(unsafe { runtime.InitializeCurrentThread() }, method)
     }
 
-    /// Adoption of a thread of the profiler's own: the runtime counts it among its managed threads from now on, in
-    /// [`threads`](Self::threads) too, and answers there what may load types. It runs no managed code by that. Once the thread ends the
-    /// runtime lets go of it. Needs [`Events::ENABLE_REJIT`](crate::Events::ENABLE_REJIT): the runtime adopts whoever asks it for
-    /// methods to be compiled again, so this asks for none. Not in callbacks and hooks.
+    /// Adoption of a thread of the profiler's own: the runtime counts it among its managed threads
+    /// from now on, in [`threads`](Self::threads) too, and answers there what may load types. It
+    /// runs no managed code by that. Once the thread ends the runtime lets go of it. Needs
+    /// [`Events::ENABLE_REJIT`](crate::Events::ENABLE_REJIT): the runtime adopts any thread that
+    /// asks it to compile methods again, so this asks for none. Not in callbacks and hooks.
     ///
     /// # Errors
     /// The runtime's error: `CORPROF_E_REJIT_NOT_ENABLED` without that event.
@@ -92,16 +95,18 @@ impl ProfilerInfo {
         let method = "RequestRevert";
         where_objects_may_move(method)?;
         let runtime = self.at_level::<ICorProfilerInfo4>(method)?;
-        // The runtime makes the thread its own before it looks at the methods, of which it wants at least one.
+        // The runtime makes the thread its own before it looks at the methods, and it wants at
+        // least one method.
         let (module, token, mut status) = (0, 0, HRESULT(0));
-        // SAFETY: three arrays of one element. That there is no such module is an error that `ReJITError` tells, for which the
-        // callback object waits.
+        // SAFETY: three arrays of one element. That there is no such module is an error that
+        // `ReJITError` tells, for which the callback object waits.
         check(unsafe { runtime.RequestRevert(1, &module, &token, &mut status) }, method)?;
         self.current_thread().map(drop)
     }
 
-    /// Guard of queries that may load types: allowed where objects may move, on managed threads. On any other the runtime loads a
-    /// type all the same, by the data of a managed thread that is not there, and ends the program. In release builds, too.
+    /// Guard of queries that may load types: allowed where objects may move, on managed threads. On
+    /// any other the runtime loads a type all the same, by the data of a managed thread that is not
+    /// there, and ends the program. In release builds, too.
     pub(super) fn where_types_may_load(&self, method: &'static str) -> Result<()> {
         where_objects_may_move(method)?;
         match self.current_thread() {

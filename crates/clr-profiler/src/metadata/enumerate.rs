@@ -101,8 +101,8 @@ impl MetadataImport {
         entries.into_iter().map(|entry| self.interface_of(entry)).collect()
     }
 
-    /// Methods of a type that implement or override others by declaration, which may have another name: each as body and
-    /// declaration, tokens of methods both.
+    /// Methods of a type that implement or override others by declaration, which may have another
+    /// name: each as body and declaration, tokens of methods both.
     ///
     /// # Errors
     /// The runtime's error.

@@ -1,9 +1,10 @@
-//! Metadata opened on a module's image, beside the runtime's own.
+//! Metadata opened on a module's image, alongside the runtime's own.
 //!
-//! `GetModuleMetaData` has a price that lasts: the interface it gives understands only the format for metadata that can
-//! grow, so the runtime converts the module's to it, for reading too, and resolves every token slower from then on. In the
-//! C# compiler that made the runtime's own code about 0.08 times the program's slower (.NET 10, by samples of addresses).
-//! The runtime's library exports `MetaDataGetDispenser`, by which the same bytes are opened a second time, and nothing of
+//! `GetModuleMetaData` has a price that lasts: the interface it gives understands only the format
+//! for metadata that can grow, so the runtime converts the module's to it, for reading too, and
+//! resolves every token slower from then on. In the C# compiler that made the runtime's own code
+//! about 0.08 times the program's slower (.NET 10, by samples of addresses). The runtime's library
+//! exports `MetaDataGetDispenser`, by which the same bytes are opened a second time, and nothing of
 //! the runtime's is touched.
 
 use std::ffi::c_void;
@@ -40,15 +41,17 @@ unsafe impl Send for Dispenser {}
 // SAFETY: as above.
 unsafe impl Sync for Dispenser {}
 
-/// Opens the metadata in the image of a module at `base`; `None` where it has none that could be read, or its runtime
-/// can't. `is_flat`: the image lies as in its file, not as sections are loaded.
+/// Opens the metadata in the image of a module at `base`; `None` where it has none that could be
+/// read, or its runtime can't. `is_flat`: the image lies as in its file, not as sections are
+/// loaded.
 pub(crate) fn open(runtime: &ICorProfilerInfo3, base: usize, is_flat: bool) -> Option<IMetaDataImport2> {
     static DISPENSERS: OnceLock<Option<Dispenser>> = OnceLock::new();
     let (start, bytes) = find(base, is_flat)?;
     let dispenser = DISPENSERS.get_or_init(|| dispenser(runtime)).as_ref()?;
     let mut found = std::ptr::null_mut();
     let data = std::ptr::with_exposed_provenance(start);
-    // SAFETY: the metadata of a loaded image, which stays as long as the module; a valid out-parameter.
+    // SAFETY: the metadata of a loaded image, which stays as long as the module; a valid
+    // out-parameter.
     let answer = unsafe { dispenser.0.OpenScopeOnMemory(data, bytes, ofRead, &IMetaDataImport2::IID, &mut found) };
     if answer.is_err() || found.is_null() {
         return None;
@@ -60,8 +63,8 @@ pub(crate) fn open(runtime: &ICorProfilerInfo3, base: usize, is_flat: bool) -> O
 /// The dispenser of the library that `runtime` is part of.
 fn dispenser(runtime: &ICorProfilerInfo3) -> Option<Dispenser> {
     type Get = unsafe extern "system" fn(*const GUID, *const GUID, *mut *mut c_void) -> HRESULT;
-    // SAFETY: an interface is a pointer to a table of functions, and `dladdr` fills what it is given. The library is there
-    // already (RTLD_NOLOAD), and stays, as the handle is not closed.
+    // SAFETY: an interface is a pointer to a table of functions, and `dladdr` fills what it is
+    // given. The library is there already (RTLD_NOLOAD), and stays, as the handle is not closed.
     let found = unsafe {
         let function = **runtime.as_raw().cast::<*const *const c_void>();
         let mut about: libc::Dl_info = std::mem::zeroed();
@@ -92,8 +95,8 @@ fn dispenser(runtime: &ICorProfilerInfo3) -> Option<Dispenser> {
     is_safe.then_some(Dispenser(dispenser))
 }
 
-/// Address and length of the metadata of the image at `base`. `is_flat`: as in its file, not as sections are loaded.
-/// Source of the offsets: ECMA-335, II.25.
+/// Address and length of the metadata of the image at `base`. `is_flat`: as in its file, not as
+/// sections are loaded. Source of the offsets: ECMA-335, II.25.
 fn find(base: usize, is_flat: bool) -> Option<(usize, u32)> {
     let image = Image { base, is_flat };
     let (sections, directories) = image.headers()?;
@@ -104,7 +107,8 @@ fn find(base: usize, is_flat: bool) -> Option<(usize, u32)> {
     (image.word(at)? == 0x424a_5342 && image.word(last).is_some()).then_some((base + at, bytes))
 }
 
-/// Body of the method whose IL is loaded at `address`, in the image at `base`. `is_flat` as for [`find`].
+/// Body of the method whose IL is loaded at `address`, in the image at `base`. `is_flat` as for
+/// [`find`].
 pub(crate) fn il_body(base: usize, is_flat: bool, address: u32) -> Option<Vec<u8>> {
     let image = Image { base, is_flat };
     let (sections, _) = image.headers()?;

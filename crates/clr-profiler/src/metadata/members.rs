@@ -292,7 +292,8 @@ impl MetadataImport {
         Ok(ParamDef { sequence, attributes, name })
     }
 
-    /// Attributes of a method's parameter, by its number from 1; `None` where the metadata has no entry for it.
+    /// Attributes of a method's parameter, by its number from 1; `None` where the metadata has no
+    /// entry for it.
     pub(crate) fn param_attributes(&self, method: Token, sequence: u32) -> Option<u32> {
         let metadata = self.read("GetParamForMethodIndex").ok()?;
         let mut token = 0;

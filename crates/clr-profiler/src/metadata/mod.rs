@@ -1,4 +1,5 @@
-//! Reading a module's metadata: its types, methods, fields and signatures, as the compiler wrote them.
+//! Reading a module's metadata: its types, methods, fields and signatures, as the compiler wrote
+//! them.
 //!
 //! ```
 //! use clr_profiler::metadata::signature;
@@ -40,9 +41,10 @@ pub use types::{GenericParam, TypeDef, TypeRef};
 
 /// A module's metadata, for reading.
 ///
-/// Names come as Rust strings, signatures as bytes (see [`signature`]), all of them copies. Safe to use from several threads,
-/// and to keep: once the runtime begins to unload the module, every question is answered by an error. Where calls are
-/// allowed: as for [`ProfilerInfo::module_metadata`](crate::ProfilerInfo::module_metadata).
+/// Names come as Rust strings, signatures as bytes (see [`signature`]), all of them copies. Safe to
+/// use from several threads, and to keep: once the runtime begins to unload the module, every
+/// question is answered by an error. Where calls are allowed: as for
+/// [`ProfilerInfo::module_metadata`](crate::ProfilerInfo::module_metadata).
 #[derive(Clone)]
 pub struct MetadataImport {
     interface: Arc<Shared>,
@@ -69,7 +71,8 @@ impl Deref for Reading<'_> {
     }
 }
 
-// SAFETY: the runtime's metadata interfaces are free-threaded; they take their own lock where the metadata can change.
+// SAFETY: the runtime's metadata interfaces are free-threaded; they take their own lock where the
+// metadata can change.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
@@ -80,7 +83,8 @@ impl MetadataImport {
         Self { interface: Arc::new(Shared { metadata, is_live, life }) }
     }
 
-    /// Whether it is what the runtime itself uses, which may grow, and not the module's image read a second time.
+    /// Whether it is what the runtime itself uses, which may grow, and not the module's image read
+    /// a second time.
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.interface.is_live
@@ -113,7 +117,8 @@ impl MetadataImport {
             metadata.cast().map_err(|error| Error::new(HResult(error.code().0), method))?;
         let mut token = 0;
         let none = std::ptr::null_mut();
-        // SAFETY: a zeroed structure asks for no culture and no processors, so nothing is written through its pointers.
+        // SAFETY: a zeroed structure asks for no culture and no processors, so nothing is written
+        // through its pointers.
         let mut found: ASSEMBLYMETADATA = unsafe { std::mem::zeroed() };
         // SAFETY: valid out-parameters; the others are null, which means that they are not wanted.
         unsafe {
@@ -135,8 +140,8 @@ impl MetadataImport {
         Ok(format!("{major}.{minor}.{}.{}", found.build_number, found.revision_number))
     }
 
-    /// The simple name of a type, method, field, parameter or reference: without namespace, and without a copy through
-    /// UTF-16.
+    /// The simple name of a type, method, field, parameter or reference: without namespace, and
+    /// without a copy through UTF-16.
     ///
     /// # Errors
     /// The runtime's error.
@@ -149,7 +154,8 @@ impl MetadataImport {
         if name.is_null() {
             return Err(Error::new(HResult::POINTER, method));
         }
-        // SAFETY: the runtime points to a zero-terminated string in the metadata, which stays during the call.
+        // SAFETY: the runtime points to a zero-terminated string in the metadata, which stays
+        // during the call.
         let name = unsafe { CStr::from_ptr(name) };
         name.to_str().map(str::to_owned).map_err(|_| Error::new(HResult(0x8013_110e_u32 as i32), method))
     }

@@ -1,4 +1,5 @@
-//! Signatures: how the metadata encodes the types of methods, fields and instantiations (ECMA-335, II.23.2).
+//! Signatures: how the metadata encodes the types of methods, fields and instantiations (ECMA-335,
+//! II.23.2).
 //!
 //! ```
 //! use clr_profiler::metadata::signature::{self, Primitive, Type};

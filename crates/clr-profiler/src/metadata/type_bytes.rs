@@ -6,9 +6,10 @@ use super::signature::{Primitive, Type};
 use crate::Token;
 
 impl Type {
-    /// The bytes of the type in a signature (ECMA-335, II.23.2.12), as [`type_spec`](super::signature::type_spec) reads them; `None` where the type has
-    /// not all of them: arrays of several dimensions have bounds, and function pointers and the runtime's own handles
-    /// stand in no specification.
+    /// The bytes of the type in a signature (ECMA-335, II.23.2.12), as
+    /// [`type_spec`](super::signature::type_spec) reads them; `None` where the type has not all of
+    /// them: arrays of several dimensions have bounds, and function pointers and the runtime's own
+    /// handles stand in no specification.
     #[must_use]
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();

@@ -120,8 +120,8 @@ impl MetadataImport {
         Ok(found(answer, "FindTypeDefByName")?.then_some(Token(token)))
     }
 
-    /// The generic parameters of a type or method, in their order. Those of a nested type begin with those of the types
-    /// around it.
+    /// The generic parameters of a type or method, in their order. Those of a nested type begin
+    /// with those of the types around it.
     ///
     /// # Errors
     /// The runtime's error.
@@ -157,7 +157,8 @@ impl MetadataImport {
         Ok(GenericParam { index, attributes, name })
     }
 
-    /// The value of the first custom attribute of that type (full name) on `owner`, as the metadata encodes it.
+    /// The value of the first custom attribute of that type (full name) on `owner`, as the metadata
+    /// encodes it.
     ///
     /// # Errors
     /// The runtime's error.

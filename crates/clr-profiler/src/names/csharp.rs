@@ -16,7 +16,8 @@ pub(super) struct Context<'n> {
 const SPECS: u32 = 4;
 
 impl Context<'_> {
-    /// `int, ref Shop.Order`. `direction` says for each parameter that is a reference how it is passed.
+    /// `int, ref Shop.Order`. `direction` says for each parameter that is a reference how it is
+    /// passed.
     pub(super) fn write_parameters(
         &self,
         out: &mut String,
@@ -141,7 +142,8 @@ fn write_parameter(out: &mut String, arguments: &[Arc<str>], n: u32, letter: &st
     }
 }
 
-/// Name of a method as C# writes it, and whether its parameters stand in brackets before an accessor's name.
+/// Name of a method as C# writes it, and whether its parameters stand in brackets before an
+/// accessor's name.
 pub(super) fn method_name(name: &str, is_special: bool, type_name: &str, parameters: usize) -> String {
     match name {
         ".ctor" => return type_name.to_owned(),

@@ -80,8 +80,9 @@ fn of_method(
     })
 }
 
-/// The type arguments of the class; where its code is shared over reference types, the names of its generic parameters.
-/// .NET 8 and 9 give no class for such code and .NET 10 does: named alike, recordings of both can be compared.
+/// The type arguments of the class; where its code is shared over reference types, the names of its
+/// generic parameters. .NET 8 and 9 give no class for such code and .NET 10 does: named alike,
+/// recordings of both can be compared.
 fn class_arguments(
     cache: &NameCache,
     info: &ProfilerInfo,
@@ -188,7 +189,8 @@ impl RawFunction<'_> {
         }
     }
 
-    /// Token, attributes and signature of the source method, where it can be told apart from its overloads.
+    /// Token, attributes and signature of the source method, where it can be told apart from its
+    /// overloads.
     fn source_method(&self, source: &Source) -> (Token, MethodAttributes, Option<MethodSignature>) {
         let nothing = (Token(0), MethodAttributes(0), None);
         let Some(owner) = self.class.token(source.depth) else { return nothing };
@@ -230,7 +232,8 @@ impl RawFunction<'_> {
         token: Token,
     ) -> String {
         let mut out = String::with_capacity(96);
-        // A helper type repeats the type parameters of the types and the method around it, in this order.
+        // A helper type repeats the type parameters of the types and the method around it, in this
+        // order.
         let all: Vec<_> = self.class_arguments.iter().chain(&self.own_arguments).cloned().collect();
         let (for_type, rest) = all.split_at(self.class.arity(depth).min(all.len()));
         let arity = signature.map_or(0, |signature| signature.generic_arity as usize);
@@ -271,8 +274,8 @@ impl RawFunction<'_> {
     }
 }
 
-/// The one string argument of a custom attribute: after two bytes of prologue, a length and UTF-8. Type names may carry an
-/// assembly after a comma.
+/// The one string argument of a custom attribute: after two bytes of prologue, a length and UTF-8.
+/// Type names may carry an assembly after a comma.
 fn attribute_text(value: &[u8]) -> Option<&str> {
     let rest = value.strip_prefix(&[1, 0])?;
     let (length, text) = match rest {

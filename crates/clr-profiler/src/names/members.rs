@@ -12,12 +12,14 @@ const DIMENSION: usize = 8;
 
 impl NameCache {
     /// The name of what lies `offset` bytes into an object of `class`, for instance of a
-    /// [`Reference`](crate::Reference): a field, one of a base class too, as `Next` (a property's own by the property's name);
-    /// an element of an array as `[3]`, and the field in it where elements are values, `[3].Key`. Elements of arrays with
-    /// several dimensions are counted through. A place inside a field whose type is a value has the field's name. `None`
-    /// where the runtime says nothing, of strings for instance.
+    /// [`Reference`](crate::Reference): a field, one of a base class too, as `Next` (a property's
+    /// own by the property's name); an element of an array as `[3]`, and the field in it where
+    /// elements are values, `[3].Key`. Elements of arrays with several dimensions are counted
+    /// through. A place inside a field whose type is a value has the field's name. `None` where the
+    /// runtime says nothing, of strings for instance.
     ///
-    /// Where names may be looked up; so not in the callbacks that report references, but after them.
+    /// Where names may be looked up; so not in the callbacks that report references, but after
+    /// them.
     #[must_use]
     pub fn member(&self, info: &ProfilerInfo, class: ClassId, offset: usize) -> Option<String> {
         self.member_within(info, class, offset, DEPTH)

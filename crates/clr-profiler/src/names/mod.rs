@@ -26,14 +26,15 @@ pub use table::NamedFunctions;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct FunctionName {
-    /// `Namespace.Type::Method` without type arguments, arity and parameters, nested types joined by `+`; state machines,
-    /// lambdas and local functions as the method they were written in.
+    /// `Namespace.Type::Method` without type arguments, arity and parameters, nested types joined
+    /// by `+`; state machines, lambdas and local functions as the method they were written in.
     pub name: String,
-    /// Signature as C# would write it, with type arguments and parameter types (constructors by their type's name, accessors as
-    /// `Total.get`), and at the end what kind of code it is where it is not the method itself:
-    /// `Shop.Checkout.Pay(Shop.Order) (async)`. Where the source method can't be told from its overloads, `(...)`. Type
-    /// parameters of a class whose code is shared over reference types stand for themselves, on .NET 10 as on 8 and 9,
-    /// which do not give the arguments; among those of a method `__Canon` stands for all reference types.
+    /// Signature as C# would write it, with type arguments and parameter types (constructors by
+    /// their type's name, accessors as `Total.get`), and at the end what kind of code it is where
+    /// it is not the method itself: `Shop.Checkout.Pay(Shop.Order) (async)`. Where the source
+    /// method can't be told from its overloads, `(...)`. Type parameters of a class whose code is
+    /// shared over reference types stand for themselves, on .NET 10 as on 8 and 9, which do not
+    /// give the arguments; among those of a method `__Canon` stands for all reference types.
     pub signature: String,
     /// Name as the metadata has it: ``Shop.Checkout+<Pay>d__5`1::MoveNext``.
     pub raw_name: String,
@@ -48,8 +49,9 @@ pub struct FunctionName {
 }
 
 impl FunctionName {
-    /// Whether it is the runtime's own exception handling, which from .NET 9 on is managed code: it enters between throw and
-    /// unwinding and never leaves. A mapper that skips it keeps the shadow stack the program's.
+    /// Whether it is the runtime's own exception handling, which from .NET 9 on is managed code: it
+    /// enters between throw and unwinding and never leaves. A mapper that skips it keeps the shadow
+    /// stack the program's.
     #[must_use]
     pub fn is_exception_handling(&self) -> bool {
         const TYPES: [&str; 3] = [
@@ -75,18 +77,19 @@ impl FunctionName {
 /// }
 /// ```
 ///
-/// Usable from every thread. It holds at most [`LIMIT`](Self::LIMIT) functions and as many types; when it is full it begins
-/// again. Notify the cache of what the runtime unloads ([`module_unloaded`](Self::module_unloaded),
-/// [`function_unloaded`](Self::function_unloaded)): identifiers are used again, and the metadata of a module that is gone must
-/// not be touched.
+/// Usable from every thread. It holds at most [`LIMIT`](Self::LIMIT) functions and as many types;
+/// when it is full it begins again. Notify the cache of what the runtime unloads
+/// ([`module_unloaded`](Self::module_unloaded), [`function_unloaded`](Self::function_unloaded)):
+/// identifiers are used again, and the metadata of a module that is gone must not be touched.
 ///
-/// A name costs 7 µs on average when it is first looked up (24,000 functions of the C# compiler) and up to 6 KiB of stack, the
-/// runtime's own part included.
+/// A name costs 7 µs on average when it is first looked up (24,000 functions of the C# compiler)
+/// and up to 6 KiB of stack, the runtime's own part included.
 ///
 /// The cache may be used in callbacks about functions, classes, modules and exceptions, in
-/// [`object_allocated`](crate::Callbacks::object_allocated), in the mapper, and on threads of the profiler's own; not in hooks,
-/// nor while a collection runs ([`for_each_callback!`](crate::for_each_callback) says it of each callback). A look-up loads no type, but may let a
-/// collection run: ask for the size of an object before the name of its class.
+/// [`object_allocated`](crate::Callbacks::object_allocated), in the mapper, and on threads of the
+/// profiler's own; not in hooks, nor while a collection runs
+/// ([`for_each_callback!`](crate::for_each_callback) says it of each callback). A look-up loads no
+/// type, but may let a collection run: ask for the size of an object before the name of its class.
 #[derive(Default)]
 pub struct NameCache {
     known: Mutex<CachedNames>,
@@ -138,12 +141,14 @@ impl NameCache {
     /// The names of a function, straight from the runtime.
     ///
     /// # Errors
-    /// The runtime's error, for instance `CORPROF_E_DATAINCOMPLETE` while the module is still loading.
+    /// The runtime's error, for instance `CORPROF_E_DATAINCOMPLETE` while the module is still
+    /// loading.
     pub fn resolve(&self, info: &ProfilerInfo, function: FunctionId) -> Result<FunctionName> {
         function::resolve(self, info, function)
     }
 
-    /// The names of a method of a module, whether it was compiled or not: type parameters stand for themselves. Not kept.
+    /// The names of a method of a module, whether it was compiled or not: type parameters stand for
+    /// themselves. Not kept.
     ///
     /// # Errors
     /// The runtime's error: for a token that is none of a method.
@@ -151,8 +156,8 @@ impl NameCache {
         function::resolve_method(self, info, module, method)
     }
 
-    /// A class as C# writes it: `System.Collections.Generic.Dictionary<string, int>.Enumerator`, `int[,]`. One the runtime
-    /// says nothing about is `?`.
+    /// A class as C# writes it: `System.Collections.Generic.Dictionary<string, int>.Enumerator`,
+    /// `int[,]`. One the runtime says nothing about is `?`.
     #[must_use]
     pub fn class(&self, info: &ProfilerInfo, class: ClassId) -> Arc<str> {
         self.class_within(info, class, DEPTH)
@@ -177,8 +182,9 @@ impl NameCache {
         }
     }
 
-    /// A type in a signature of this module as C# writes it, by metadata alone: nothing of it need be loaded. `type_arguments` are what
-    /// the type's generic parameters stand for, `method_arguments` what the method's do; others are `T0` and `M0`.
+    /// A type in a signature of this module as C# writes it, by metadata alone: nothing of it need
+    /// be loaded. `type_arguments` are what the type's generic parameters stand for,
+    /// `method_arguments` what the method's do; others are `T0` and `M0`.
     ///
     /// # Errors
     /// The runtime's error about the module.
@@ -196,13 +202,15 @@ impl NameCache {
         Ok(text)
     }
 
-    /// The names of a function if they have been looked up before. Asks nobody, so it is good while a collection runs, too.
+    /// The names of a function if they have been looked up before. Asks the runtime nothing, so it
+    /// is safe while a collection runs, too.
     #[must_use]
     pub fn known_function(&self, function: FunctionId) -> Option<Arc<FunctionName>> {
         self.lock().functions.get(&function).cloned()
     }
 
-    /// The name of a class if it has been looked up before. Asks nobody, so it is good while a collection runs, too.
+    /// The name of a class if it has been looked up before. Asks the runtime nothing, so it is safe
+    /// while a collection runs, too.
     #[must_use]
     pub fn known_class(&self, class: ClassId) -> Option<Arc<str>> {
         self.lock().classes.get(&class).cloned()
@@ -211,15 +219,18 @@ impl NameCache {
     /// The simple name of a module's assembly.
     ///
     /// # Errors
-    /// The runtime's error, for instance `CORPROF_E_DATAINCOMPLETE` while the module is still loading.
+    /// The runtime's error, for instance `CORPROF_E_DATAINCOMPLETE` while the module is still
+    /// loading.
     pub fn assembly(&self, info: &ProfilerInfo, module: ModuleId) -> Result<Arc<str>> {
         Ok(Arc::clone(&self.module(info, module)?.assembly))
     }
 
-    /// The metadata of a module, opened once: [`ProfilerInfo::module_metadata`] takes 20 µs each time.
+    /// The metadata of a module, opened once: [`ProfilerInfo::module_metadata`] takes 20 µs each
+    /// time.
     ///
     /// # Errors
-    /// The runtime's error, for instance `CORPROF_E_DATAINCOMPLETE` while the module is still loading.
+    /// The runtime's error, for instance `CORPROF_E_DATAINCOMPLETE` while the module is still
+    /// loading.
     pub fn metadata(&self, info: &ProfilerInfo, module: ModuleId) -> Result<MetadataImport> {
         Ok(self.module(info, module)?.metadata.clone())
     }
@@ -254,12 +265,14 @@ impl NameCache {
         Ok(names)
     }
 
-    /// Forgets all that a module's unloading makes wrong. Call it in `module_unload_started` or `module_unload_finished`.
+    /// Forgets all that a module's unloading makes wrong. Call it in `module_unload_started` or
+    /// `module_unload_finished`.
     pub fn module_unloaded(&self, module: ModuleId) {
         let mut known = self.lock();
         known.unloads += 1;
         known.modules.remove(&module);
-        // Type arguments from the module may be anywhere: in a `List<Mine>.Add` of another module too.
+        // Type arguments from the module may be anywhere: in a `List<Mine>.Add` of another module
+        // too.
         known.classes.clear();
         known.functions.retain(|_, name| name.module_id != module && !name.signature.contains('<'));
     }
@@ -271,7 +284,8 @@ impl NameCache {
         known.functions.remove(&function);
     }
 
-    /// Forgets everything, and closes the metadata of all modules. For a profiler that the runtime lets go, or that has nothing to do for a while.
+    /// Forgets everything, and closes the metadata of all modules. For a profiler that the runtime
+    /// lets go, or that has nothing to do for a while.
     pub fn forget_all(&self) {
         let unloads = self.lock().unloads + 1;
         let gone = std::mem::replace(&mut *self.lock(), CachedNames { unloads, ..CachedNames::default() });

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// Kind of a function by its source: the method itself, or code that the compiler made of a part of the method.
+/// Kind of a function by its source: the method itself, or code that the compiler made of a part of
+/// the method.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct SourceKind {
@@ -49,8 +50,8 @@ impl SourceKind {
 }
 
 impl fmt::Display for SourceKind {
-    /// The marker at the end of a signature, without the parentheses: `async`, `iterator`, `async iterator`, `lambda`,
-    /// `async lambda`, `local function X`; nothing for a plain method.
+    /// The marker at the end of a signature, without the parentheses: `async`, `iterator`, `async
+    /// iterator`, `lambda`, `async lambda`, `local function X`; nothing for a plain method.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let machine = match self.state_machine {
             StateMachine::None => "",
@@ -78,9 +79,10 @@ pub(super) struct Origin {
     pub(super) is_state_machine: bool,
 }
 
-/// Reads names like `<Pay>b__0_1` (a lambda in `Pay`), `<Pay>g__Local|0_0` (a local function), `<Pay>d__5` (a state machine)
-/// and `<<Pay>b__0_1>d` (an async lambda), and Visual Basic's `VB$StateMachine_5_Pay` and `_Lambda$__0-1`, whose method is not
-/// in the name. `None` for all others, generated or not.
+/// Reads names like `<Pay>b__0_1` (a lambda in `Pay`), `<Pay>g__Local|0_0` (a local function),
+/// `<Pay>d__5` (a state machine) and `<<Pay>b__0_1>d` (an async lambda), and Visual Basic's
+/// `VB$StateMachine_5_Pay` and `_Lambda$__0-1`, whose method is not in the name. `None` for all
+/// others, generated or not.
 pub(super) fn origin(name: &str) -> Option<Origin> {
     if let Some(method) = visual_basic_state_machine(name) {
         let closure = if is_visual_basic_lambda(method) { Closure::Lambda } else { Closure::None };
@@ -115,7 +117,8 @@ pub(super) fn is_helper_type(name: &str) -> bool {
         || origin(name).is_some_and(|origin| origin.is_state_machine)
 }
 
-/// The type's name holds the method's, which may be one of a lambda or local function; dots became dashes.
+/// The type's name holds the method's, which may be one of a lambda or local function; dots became
+/// dashes.
 fn state_machine(inner: &str) -> Origin {
     let inner = inner.replace('-', ".");
     match origin(&inner) {

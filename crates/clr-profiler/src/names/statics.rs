@@ -4,11 +4,13 @@ use crate::{AppDomainId, ClassId, NameCache, ProfilerInfo, Result, StaticAddress
 
 impl NameCache {
     /// The static fields that a class declares and has set up, each with the place of its value, as
-    /// `Shop.Program.orders`. Not those of each thread, nor constants; none before the class is initialized.
+    /// `Shop.Program.orders`. Not those of each thread, nor constants; none before the class is
+    /// initialized.
     ///
-    /// So a picture of the heap can name what static fields keep: the runtime keeps the objects of static fields in arrays
-    /// that handles hold, and such an element lies at the place of its field. Those arrays don't move while their module is
-    /// loaded, except for modules that can be unloaded.
+    /// So a picture of the heap can name what static fields keep: the runtime keeps the objects of
+    /// static fields in arrays that handles hold, and such an element lies at the place of its
+    /// field. Those arrays don't move while their module is loaded, except for modules that can be
+    /// unloaded.
     ///
     /// Where names may be looked up.
     #[must_use]

@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{FunctionName, NameCache};
 use crate::{ClientId, ClientTable, Events, FunctionId, FunctionMapper, Mapped, ModuleId, ProfilerInfo};
 
-/// A ready-made [`FunctionMapper`] that hooks the functions a choice accepts, and remembers their names.
+/// A ready-made [`FunctionMapper`] that hooks the functions a choice accepts, and remembers their
+/// names.
 ///
-/// A hook finds the name by [`get`](Self::get) from the [`ClientId`] it is given: two loads, no lock. Functions of the same
-/// signature and module share an identifier, so the answer stays the same when the runtime uses its own ones again. What is
-/// unloaded is forgotten without the profiler's doing: the setup gets the events for it.
+/// A hook finds the name by [`get`](Self::get) from the [`ClientId`] it is given: two loads, no
+/// lock. Functions of the same signature and module share an identifier, so the answer stays the
+/// same when the runtime uses its own ones again. What is unloaded is forgotten without the
+/// profiler's doing: the setup gets the events for it.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -40,8 +42,8 @@ pub struct NamedFunctions {
 }
 
 impl NamedFunctions {
-    /// Hooks what `choice` says yes to. It is asked at each compilation, with loader locks held, and must always answer the
-    /// same.
+    /// Hooks what `choice` says yes to. It is asked at each compilation, with loader locks held,
+    /// and must always answer the same.
     #[must_use]
     pub fn new(info: &ProfilerInfo, choice: impl Fn(&FunctionName) -> bool + Send + Sync + 'static) -> Self {
         Self {
@@ -53,13 +55,15 @@ impl NamedFunctions {
         }
     }
 
-    /// The names of a function that was hooked; `None` for a number this table did not give out. For hooks.
+    /// The names of a function that was hooked; `None` for a number this table did not give out.
+    /// For hooks.
     #[must_use]
     pub fn get(&self, id: ClientId) -> Option<&FunctionName> {
         self.table.get(id).map(|name| &**name)
     }
 
-    /// The cache behind it, for names of classes and of functions that are not hooked. Not for hooks.
+    /// The cache behind it, for names of classes and of functions that are not hooked. Not for
+    /// hooks.
     #[must_use]
     pub fn names(&self) -> &NameCache {
         &self.names

@@ -110,7 +110,8 @@ impl ModuleNames {
         Ok(Some(Helper { depth, machine }))
     }
 
-    /// Iterators keep the current element in a field, async methods a builder; async iterators have both.
+    /// Iterators keep the current element in a field, async methods a builder; async iterators have
+    /// both.
     fn machine_kind(&self, token: Token) -> Result<StateMachine> {
         let has = |field| self.metadata.fields_named(token, field).map(|fields| !fields.is_empty());
         Ok(match (has("<>t__builder")? || has("$Builder")?, has("<>2__current")? || has("$Current")?) {
@@ -155,7 +156,8 @@ impl TypeName {
         if depth > 1 { &segment.name } else { segment.name.rsplit('.').next().unwrap_or_default() }
     }
 
-    /// As C# writes it: `Shop.Checkout<int>.Line`. Takes type arguments from the front of `arguments` and returns how many.
+    /// As C# writes it: `Shop.Checkout<int>.Line`. Takes type arguments from the front of
+    /// `arguments` and returns how many.
     pub(super) fn write_csharp(&self, out: &mut String, depth: usize, arguments: &[Arc<str>]) -> usize {
         let mut used = 0;
         for (n, segment) in self.segments.iter().take(depth).enumerate() {
@@ -209,8 +211,8 @@ fn write_list(out: &mut String, items: &[Arc<str>]) {
     }
 }
 
-/// Takes the arity mark off: ``List`1``. Visual Basic's state machines have the names of their methods, of which only the
-/// numbers before them are the compiler's.
+/// Takes the arity mark off: ``List`1``. Visual Basic's state machines have the names of their
+/// methods; only the numbers before the names are the compiler's.
 fn segment(name: &str) -> Segment {
     let (plain, arity) = match name.rsplit_once('`') {
         Some((plain, arity)) if arity.parse::<usize>().is_ok() => (plain, arity.parse().unwrap_or(0)),
@@ -219,7 +221,8 @@ fn segment(name: &str) -> Segment {
     Segment { name: source::visual_basic_state_machine(plain).unwrap_or(plain).to_owned(), arity }
 }
 
-/// C#'s word for a type of the base library. `System.__Canon` stands for all reference types that share code.
+/// C#'s word for a type of the base library. `System.__Canon` stands for all reference types that
+/// share code.
 fn keyword(name: &str) -> Option<&'static str> {
     Some(match name.strip_prefix("System.")? {
         "Void" => "void",

@@ -9,8 +9,8 @@ use crate::{ModuleId, ProfilerInfo, Token};
 /// Lambdas within lambdas are followed so far out.
 const NESTING: usize = 8;
 
-/// The name of the method in which the lambda of this name was written: a method of `owner`, the type of the programmer's
-/// around it. `None` where the code does not say.
+/// The name of the method in which the lambda of this name was written: a method of `owner`, the
+/// type of the programmer's around it. `None` where the code does not say.
 pub(super) fn source_method(
     info: &ProfilerInfo,
     (id, module): (ModuleId, &ModuleNames),
@@ -73,7 +73,8 @@ fn loader(
     })
 }
 
-/// The methods whose addresses a body of IL loads (`ldftn`). Bytes that only look so name no method of that name.
+/// The methods whose addresses a body of IL loads (`ldftn`). Bytes that only look so name no method
+/// of that name.
 fn loaded(body: &[u8]) -> impl Iterator<Item = Token> {
     const LDFTN: [u8; 2] = [0xFE, 0x06];
     body.windows(6).filter(|window| window.starts_with(&LDFTN)).map(|window| {

@@ -3,10 +3,11 @@
 use std::ffi::c_void;
 use std::ops::Range;
 
-/// The addresses of the calling thread's stack: all that it may grow to for a program's first thread. `None` where the C
-/// library does not know; asking may allocate.
+/// The addresses of the calling thread's stack: all that it may grow to for a program's first
+/// thread. `None` where the C library does not know; asking may allocate.
 pub(crate) fn stack_bounds() -> Option<Range<usize>> {
-    // SAFETY: an attribute object that is initialised by the call that succeeds and destroyed after use.
+    // SAFETY: an attribute object that is initialised by the call that succeeds and destroyed after
+    // use.
     let (start, bytes) = unsafe {
         let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
         if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
@@ -30,7 +31,8 @@ pub(crate) fn is_mapped(address: usize) -> bool {
     unsafe { libc::mincore(std::ptr::without_provenance_mut(page), length, resident.as_mut_ptr()) == 0 }
 }
 
-/// Runs `body` with all signals blocked on this thread; threads that `body` starts have them blocked for good.
+/// Runs `body` with all signals blocked on this thread; threads that `body` starts have them
+/// blocked for good.
 pub(crate) fn without_signals<R>(body: impl FnOnce() -> R) -> R {
     // SAFETY: both sets are initialised by the calls.
     let before = unsafe {

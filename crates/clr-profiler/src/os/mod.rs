@@ -1,4 +1,4 @@
-//! Systems: a module for each, of which the target's is re-exported.
+//! Operating systems: one module each; the target's is re-exported.
 //!
 //! What POSIX has (keys of threads, the dynamic loader) stays where it is used.
 

@@ -1,9 +1,10 @@
 //! A stack of the calls a thread is in, kept right by the caller's stack pointer.
 //!
-//! Enter and leave hooks do not balance: an exception ends calls without a leave, a tail call puts one function in the place
-//! of another, a method that was replaced by optimised code while it ran leaves without having entered. But each activation
-//! has a caller's stack pointer, [`Frame::sp`], that no other live activation of the thread has, and callers have higher ones
-//! than callees. So a frame with a lower one than what is entered or left now is dead, whatever happened to it
+//! Enter and leave hooks do not balance: an exception ends calls without a leave, a tail call puts
+//! one function in the place of another, a method that was replaced by optimised code while it ran
+//! leaves without having entered. But each activation has a caller's stack pointer, [`Frame::sp`],
+//! that no other live activation of the thread has, and callers have higher ones than callees. So a
+//! frame with a lower one than what is entered or left now is dead, whatever happened to it
 //! ([`enter`], [`leave`]).
 //!
 //! ```
@@ -14,7 +15,7 @@
 //! stack.enter(0x900, 1);
 //! stack.enter(0x800, 2);
 //! stack.enter(0x700, 3);
-//! // Nobody has said that `2` and `3` are over, but `4` could not stand there otherwise.
+//! // Nothing reported the end of `2` and `3`, but `4` could not be at `0x800` otherwise.
 //! assert_eq!(stack.enter(0x800, 4), 2);
 //! assert_eq!(stack.snapshot().iter().map(|frame| frame.word).collect::<Vec<_>>(), [1, 4]);
 //! ```
@@ -23,12 +24,14 @@
 //!
 //! # Exceptions
 //!
-//! The calls keep the *set* of live frames right, not always who called whom. A finally or catch block runs while the frames that
-//! the exception has left still lie below on the machine's stack, together with the runtime's own code, so what the block
-//! calls enters with a lower stack pointer than the thrower's, and would seem to be called by it. Hence the exception
-//! callbacks: the runtime says, on the callbacks for filters, finally and catch blocks, which activation the block belongs
-//! to ([`ProfilerInfo::exception_clause`](crate::ProfilerInfo::exception_clause)). Its `frame_pointer` lies below that
-//! activation's caller's stack pointer, and at or above those of everything it has called. So:
+//! The calls keep the *set* of live frames right, not always who called whom. A finally or catch
+//! block runs while the frames that the exception has left still lie below on the machine's stack,
+//! together with the runtime's own code, so what the block calls enters with a lower stack pointer
+//! than the thrower's, and would seem to be called by it. Hence the exception callbacks: the
+//! runtime says, on the callbacks for filters, finally and catch blocks, which activation the block
+//! belongs to ([`ProfilerInfo::exception_clause`](crate::ProfilerInfo::exception_clause)). Its
+//! `frame_pointer` lies below that activation's caller's stack pointer, and at or above those of
+//! everything it has called. So:
 //!
 //! | Callback | Call | What it does |
 //! |---|---|---|
@@ -36,25 +39,27 @@
 //! | `exception_search_filter_enter` | [`filter_enter`] | first pass, the thrower's frames are alive: pushes a second frame for the owner on top of them |
 //! | `exception_search_filter_leave` | [`filter_leave`] | takes it away, with what a filter that threw left behind |
 //!
-//! The unwind callbacks (`exception_unwind_function_enter`, `..._leave`) are not needed, and can't be trusted: .NET 8, 9 and
-//! 10 differ in how often they say them for a method whose block is running, and with recursion the method's name does not
-//! tell which activation is meant. What the frames left behind were charged for between throw and the next block, enter or
-//! leave is the exception's own cost.
+//! The unwind callbacks (`exception_unwind_function_enter`, `..._leave`) are not needed, and can't
+//! be trusted: .NET 8, 9 and 10 differ in how often they say them for a method whose block is
+//! running, and with recursion the method's name does not tell which activation is meant. What the
+//! frames left behind were charged for between throw and the next block, enter or leave is the
+//! exception's own cost.
 //!
-//! On .NET 9 and later the runtime's exception handling is itself managed code that enters and does not leave. It sits on top
-//! of the thrower and is swept away with it; a mapper that skips `System.Runtime.EH` and what it calls has a tidier tree.
+//! On .NET 9 and later the runtime's exception handling is itself managed code that enters and does
+//! not leave. It sits on top of the thrower and is swept away with it; a mapper that skips
+//! `System.Runtime.EH` and what it calls has a tidier tree.
 //!
 //! # Frames that are not functions
 //!
-//! For time that belongs to the runtime (compilation, suspension) or to a filter, [`push_pseudo`] puts a frame on top whose
-//! stack pointer is one less than the top's: above that of any later callee, so that callees stand under it, and below the
-//! top's, so that it goes when the top goes.
+//! For time that belongs to the runtime (compilation, suspension) or to a filter, [`push_pseudo`]
+//! puts a frame on top whose stack pointer is one less than the top's: above that of any later
+//! callee, so that callees stand under it, and below the top's, so that it goes when the top goes.
 //!
 //! # Foreign memory
 //!
-//! The rules are functions over the trait [`Frames`], so that hooks in assembly can keep frames in memory of their own, and
-//! [`ShadowStack`] is the ready-made implementation. They allocate nothing themselves and take time in the number of frames
-//! they drop.
+//! The rules are functions over the trait [`Frames`], so that hooks in assembly can keep frames in
+//! memory of their own, and [`ShadowStack`] is the ready-made implementation. They allocate nothing
+//! themselves and take time in the number of frames they drop.
 
 mod owned;
 
@@ -65,15 +70,16 @@ pub use owned::ShadowStack;
 #[repr(C)]
 #[expect(clippy::exhaustive_structs, reason = "a layout that assembly may write")]
 pub struct Frame {
-    /// The caller's stack pointer; for frames that are not functions, one less than that of the frame below.
+    /// The caller's stack pointer; for frames that are not functions, one less than that of the
+    /// frame below.
     pub sp: usize,
     /// Value of the owner: a client identifier, a tree node.
     pub word: usize,
 }
 
 impl Frame {
-    /// Whether this is a function's: their stack pointers are multiples of eight, those of [`push_pseudo`] and
-    /// [`filter_enter`] stand right below one.
+    /// Whether this is a function's: their stack pointers are multiples of eight, those of
+    /// [`push_pseudo`] and [`filter_enter`] stand right below one.
     #[must_use]
     pub const fn is_function(self) -> bool {
         self.sp.is_multiple_of(8)
@@ -122,16 +128,18 @@ pub fn leave(stack: &mut impl Frames, sp: usize) -> Left {
     Left { frame, dropped }
 }
 
-/// A function is about to be replaced by the one it calls last: it ends here, and that one will be called by its caller.
+/// A function is about to be replaced by the one it calls last: it ends here, and that one will be
+/// called by its caller.
 #[inline]
 pub fn tailcall(stack: &mut impl Frames, sp: usize) -> Left {
     leave(stack, sp)
 }
 
-/// Depth to which filters may be nested in each other (a filter calls something that throws and has a filter, ...).
+/// Depth to which filters may be nested in each other (a filter calls something that throws and has
+/// a filter, ...).
 const FILTERS: usize = 16;
 
-/// Beginnings of the filters that are running: a thread's state beside its frames.
+/// Beginnings of the filters that are running: a thread's state in addition to its frames.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Filters {
@@ -147,7 +155,7 @@ impl Filters {
         Self { running: 0, below: [0; FILTERS] }
     }
 
-    /// A filter whose frame is gone is over, even if nobody said so.
+    /// A filter whose frame is gone is over, even if no callback reported its end.
     fn forget_above(&mut self, len: usize) {
         while let Some(below) = self.running.checked_sub(1).and_then(|last| self.below.get(last)) {
             if len > *below as usize {
@@ -158,17 +166,17 @@ impl Filters {
     }
 }
 
-/// A finally, fault or catch block is about to run: drops all frames above the activation it belongs to, which is then on
-/// top, and gives their number.
+/// A finally, fault or catch block is about to run: drops all frames above the activation it
+/// belongs to, which is then on top, and gives their number.
 pub fn block_enter(stack: &mut impl Frames, filters: &mut Filters, frame_pointer: usize) -> usize {
     let dropped = drop_at_or_below(stack, frame_pointer);
     filters.forget_above(stack.frames().len());
     dropped
 }
 
-/// A filter is about to run. The frames of the thrower are alive, so a second frame of the filter's owner, with the owner's
-/// word, is pushed on top of them, and returned. `None` where the owner is not on the stack (a function without hooks and
-/// without callers that have them).
+/// A filter is about to run. The frames of the thrower are alive, so a second frame of the filter's
+/// owner, with the owner's word, is pushed on top of them, and returned. `None` where the owner is
+/// not on the stack (a function without hooks and without callers that have them).
 pub fn filter_enter(stack: &mut impl Frames, filters: &mut Filters, frame_pointer: usize) -> Option<Frame> {
     let frames = stack.frames();
     let len = frames.len() as u32;
@@ -190,22 +198,24 @@ pub fn filter_leave(stack: &mut impl Frames, filters: &mut Filters) {
     }
 }
 
-/// Puts a frame on top that is not a function and gives it. What is called meanwhile stands under it. It ends by
-/// [`pop_pseudo`], or with the frame below it. `None` where there is no room.
+/// Puts a frame on top that is not a function and gives it. What is called meanwhile stands under
+/// it. It ends by [`pop_pseudo`], or with the frame below it. `None` where there is no room.
 pub fn push_pseudo(stack: &mut impl Frames, word: usize) -> Option<Frame> {
     let sp = stack.frames().last().map_or(usize::MAX, |top| top.sp - 1);
     let frame = Frame { sp, word };
     stack.push(frame).then_some(frame)
 }
 
-/// Takes off a frame that [`push_pseudo`] gave, with everything above, and gives their number; 0 where it has gone already.
+/// Takes off a frame that [`push_pseudo`] gave, with everything above, and gives their number; 0
+/// where it has gone already.
 pub fn pop_pseudo(stack: &mut impl Frames, pseudo: Frame) -> usize {
     let is_there = stack.frames().iter().rev().take_while(|frame| frame.sp <= pseudo.sp).any(|frame| *frame == pseudo);
     if is_there { drop_at_or_below(stack, pseudo.sp) } else { 0 }
 }
 
-/// The topmost frames whose stack pointer is at most `bound`: those that [`enter`] with this stack pointer, or [`block_enter`]
-/// with this frame pointer, will drop. For owners who want to know which calls end.
+/// The topmost frames whose stack pointer is at most `bound`: those that [`enter`] with this stack
+/// pointer, or [`block_enter`] with this frame pointer, will drop. For owners who want to know
+/// which calls end.
 #[inline]
 pub fn dead(stack: &impl Frames, bound: usize) -> &[Frame] {
     let frames = stack.frames();

@@ -4,7 +4,8 @@ use super::{Filters, Frame, Frames, Left};
 
 /// The calls one thread is in. See [the module](super) for the rules and for what to call when.
 ///
-/// The stack allocates as it grows, up to what the deepest recursion needs (16 bytes per call), and keeps the memory.
+/// The stack allocates as it grows, up to what the deepest recursion needs (16 bytes per call), and
+/// keeps the memory.
 #[derive(Clone, Debug, Default)]
 pub struct ShadowStack {
     frames: Vec<Frame>,
@@ -64,7 +65,8 @@ impl ShadowStack {
         super::block_enter(&mut self.frames, &mut self.filters, frame_pointer)
     }
 
-    /// A filter is about to run; call it in `exception_search_filter_enter`. Gives the frame pushed for its owner.
+    /// A filter is about to run; call it in `exception_search_filter_enter`. Gives the frame pushed
+    /// for its owner.
     pub fn filter_enter(&mut self, frame_pointer: usize) -> Option<Frame> {
         super::filter_enter(&mut self.frames, &mut self.filters, frame_pointer)
     }
@@ -85,7 +87,8 @@ impl ShadowStack {
         super::pop_pseudo(&mut self.frames, pseudo)
     }
 
-    /// The calls that an enter with this stack pointer, or a block with this frame pointer, would find dead.
+    /// The calls that an enter with this stack pointer, or a block with this frame pointer, would
+    /// find dead.
     #[inline]
     #[must_use]
     pub fn dead(&self, bound: usize) -> &[Frame] {
@@ -174,8 +177,8 @@ mod tests {
         assert_eq!(words(&stack), [1, 4]);
     }
 
-    /// Figures as seen: the catcher's frame pointer equals its callee's caller's stack pointer, and what the block calls
-    /// enters below the dead frames.
+    /// Figures as seen: the catcher's frame pointer equals its callee's caller's stack pointer, and
+    /// what the block calls enters below the dead frames.
     #[test]
     fn what_a_block_calls_stands_under_its_owner() {
         let mut stack = stack(&[(900, 1), (800, 2), (700, 3)]);

@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 use clrscope_testkit as testkit;
 use testkit::Runtime;
 
-/// The example profilers, built from the sources as they are now. `cargo test --test NAME` alone would not.
+/// The example profilers, built from the sources as they are now. `cargo test --test NAME` alone
+/// would not.
 pub(crate) fn profiler(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {

@@ -179,7 +179,7 @@ const ANSWER: [u8; 4] = [3 << 2 | 2, 0x00, 0x00, 0x2a];
 impl Callbacks for Again {
     fn get_rejit_parameters(&self, _module: ModuleId, _method: Token, control: &FunctionControl<'_>) -> Result<()> {
         control.set_codegen_flags(CodegenFlags::DISABLE_INLINING)?;
-        // SAFETY: nobody runs it.
+        // SAFETY: no thread runs it.
         unsafe { control.set_il_function_body(&ANSWER) }
     }
 }
@@ -206,7 +206,7 @@ fn what_is_compiled_again_is_asked_for_and_its_parameters_are_kept() {
     assert_eq!(parameters[0].flags, Some(CodegenFlags::DISABLE_INLINING));
     assert_eq!(parameters[0].il.as_deref(), Some(&ANSWER[..]));
     assert_eq!(program.il(pay), [6, 0x2a], "what came with the method");
-    // SAFETY: nobody runs it.
+    // SAFETY: no thread runs it.
     unsafe { info.set_il_function_body(method.0, method.1, &ANSWER) }.unwrap();
     assert_eq!(program.il(pay), ANSWER);
     assert_eq!(program.unanswered(), []);

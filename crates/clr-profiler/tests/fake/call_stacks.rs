@@ -169,7 +169,8 @@ fn call_stacks_survive_what_a_runtime_rarely_does() {
         on(1, ThreadCreated(one)),
         on(1, ThreadAssignedToOSThread(one, 41)),
         on(1, ThreadAssignedToOSThread(one, 42)),
-        // A leave without an enter, an unannounced tail call's callee, and a thread that ends without being destroyed.
+        // A leave without an enter, an unannounced tail call's callee, and a thread that ends
+        // without being destroyed.
         on(2, Leave(pay)),
         on(2, ThreadCreated(two)),
         on(2, ThreadEnds),

@@ -1,4 +1,5 @@
-//! Profilers under the fake runtime: loading, names, hooks, and sequences that a real runtime shows once in a thousand runs.
+//! Profilers under the fake runtime: loading, names, hooks, and sequences that a real runtime shows
+//! once in a thousand runs.
 
 mod answers;
 mod call_stacks;

@@ -10,7 +10,8 @@ use clr_profiler_fake::{FakeRuntime, on};
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// A profiler with a thread that sleeps, and whether the thread had ended when `shutdown` was called.
+/// A profiler with a thread that sleeps, and whether the thread had ended when `shutdown` was
+/// called.
 struct Sleeps {
     begun: Mutex<mpsc::Receiver<()>>,
     ended: Arc<AtomicBool>,

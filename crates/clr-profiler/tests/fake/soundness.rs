@@ -1,4 +1,5 @@
-//! Soundness: what safe code could do to the program, and what it gets instead, without a runtime that would crash.
+//! Soundness: what safe code could do to the program, and what it gets instead, without a runtime
+//! that would crash.
 
 use std::sync::{Arc, OnceLock};
 

@@ -310,7 +310,8 @@ fn read_moments(value: &str) -> Option<Vec<Moment>> {
     Some(moments)
 }
 
-/// A size with its unit: a number alone may be meant as a time. No process has less than a megabyte.
+/// A size with its unit: a number alone may be meant as a time. No process has less than a
+/// megabyte.
 fn read_resident(word: &str) -> Option<Moment> {
     let has_unit = word.ends_with(|last: char| last.is_ascii_alphabetic());
     parse_size(word).ok().filter(|bytes| has_unit && *bytes >= 1 << 20).map(Moment::Resident)

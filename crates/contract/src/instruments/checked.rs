@@ -143,7 +143,8 @@ impl CheckedInstrument {
         }
     }
 
-    /// The moments of an option, times in ascending order and the end last; none for an option of another kind.
+    /// The moments of an option, times in ascending order and the end last; none for an option of
+    /// another kind.
     ///
     /// # Panics
     /// When the specification has no such option.
@@ -155,7 +156,8 @@ impl CheckedInstrument {
         }
     }
 
-    /// The names of an option, in the order in which they were given; none for an option of another kind.
+    /// The names of an option, in the order in which they were given; none for an option of another
+    /// kind.
     ///
     /// # Panics
     /// When the specification has no such option.

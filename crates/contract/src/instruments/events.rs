@@ -54,8 +54,8 @@ impl Group {
 /// Groups that cost little and change nothing about how the program runs.
 ///
 /// The others must be named: `transitions` throws precompiled code away and makes cheap calls of
-/// native code 40 to 70 times slower; `objects`, `heap` and `handles` switch concurrent collections off
-/// and walk the whole heap at each one; `com` never comes outside Windows; `pipe` reports every
+/// native code 40 to 70 times slower; `objects`, `heap` and `handles` switch concurrent collections
+/// off and walk the whole heap at each one; `com` never comes outside Windows; `pipe` reports every
 /// provider of the process.
 const CHEAP: &[&str] = &["runtime", "loads", "jit", "threads", "suspend", "gc", "exceptions"];
 

@@ -16,7 +16,8 @@ pub const DEPTH: &str = "depth";
 pub const VALUES: &str = "values";
 /// The types of arguments alone.
 pub const TYPES: &str = "types";
-/// No calls: where arguments are looked for, compared with what the runtime says. For tests of clrscope.
+/// No calls: where arguments are looked for, compared with what the runtime says. For tests of
+/// clrscope.
 pub const CHECK: &str = "check";
 
 /// The specification.

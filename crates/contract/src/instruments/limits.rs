@@ -1,5 +1,5 @@
-//! The checks of what is asked for where the runtime gives a profiler less than others: attached to a
-//! program that runs, and where another profiler has the main slot.
+//! The checks of what is asked for where the runtime gives a profiler less than others: attached to
+//! a program that runs, and where another profiler has the main slot.
 
 use super::spec::{Limit, LimitedPart};
 use super::{ALL, CheckedInstrument, Refusal, Spec, heap};
@@ -22,8 +22,8 @@ pub fn check_for_attach(instruments: &[CheckedInstrument]) -> Result<(), Refusal
 /// profiler has the main slot. `attached`: of a program that runs on when the recording ends.
 ///
 /// # Errors
-/// For the first that needs the main slot; the hint names instruments that don't. Where `heap` is asked
-/// for a snapshot at the end of the program, with other moments.
+/// For the first that needs the main slot; the hint names instruments that don't. Where `heap` is
+/// asked for a snapshot at the end of the program, with other moments.
 pub fn check_for_notification_only(
     request: &Request,
     instruments: &[CheckedInstrument],

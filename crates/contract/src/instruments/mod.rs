@@ -1,4 +1,5 @@
-//! The instruments there are, each declared once: what its options are follows from here everywhere.
+//! The instruments there are, each declared once: what its options are follows from here
+//! everywhere.
 //!
 //! A new instrument is a module with a [`Spec`] and a line in [`ALL`].
 
@@ -52,8 +53,9 @@ pub const ALL: &[&Spec] = &[
     probes::SPEC,
 ];
 
-/// Instrument that records where none is asked for, of programs that are started and of those that run already: where a
-/// program spends its time is what people come with, and samples of that leave its speed as it is.
+/// Instrument that records where none is asked for, of programs that are started and of those that
+/// run already: where a program spends its time is what people come with, and samples of that leave
+/// its speed as it is.
 pub const DEFAULT: &Spec = cpu::SPEC;
 
 /// The least that can be set as a limit of memory: what a store takes before anything is in it.
@@ -67,8 +69,9 @@ pub fn find(name: &str) -> Option<&'static Spec> {
     ALL.iter().copied().find(|spec| spec.name == name)
 }
 
-/// The view to begin with in a report of what these instruments recorded: that of the first instrument, unless one of
-/// them has something for the view `summary`, which reports begin with anyway. `None` as well where none is known.
+/// The view to begin with in a report of what these instruments recorded: that of the first
+/// instrument, unless one of them has something for the view `summary`, which reports begin with
+/// anyway. `None` as well where none is known.
 #[must_use]
 pub fn first_view(recorded: &[InstrumentRequest]) -> Option<&'static str> {
     let known = || recorded.iter().filter_map(|request| find(&request.name));

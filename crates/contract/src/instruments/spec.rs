@@ -23,9 +23,11 @@ pub struct Spec {
     /// Whether it gives methods other code while the program runs: after that the runtime does not
     /// detach an agent.
     pub changes_methods: bool,
-    /// The views of reports that show what the instrument recorded; the first is the one to begin with.
+    /// The views of reports that show what the instrument recorded; the first is the one to begin
+    /// with.
     pub views: &'static [&'static str],
-    /// Whether its events have times of their own, so that those of the last time can be kept alone.
+    /// Whether its events have times of their own, so that those of the last time can be kept
+    /// alone.
     pub keeps_last: bool,
     /// Whether it looks at compiled code on stacks, in which other methods may be inlined.
     pub has_code: bool,
@@ -50,8 +52,9 @@ pub enum Value {
         /// Whether it is on where it is not given.
         default: bool,
     },
-    /// An addition, `off` where it is not given: one of these words, or just `on` where there are none. The bare name,
-    /// like `on`, means the first word. In the canonical form it stands only where it is on.
+    /// An addition, `off` where it is not given: one of these words, or just `on` where there are
+    /// none. The bare name, like `on`, means the first word. In the canonical form it stands only
+    /// where it is on.
     Extra {
         /// The words besides `on` and `off`.
         words: &'static [&'static str],
@@ -87,15 +90,16 @@ pub enum Value {
         /// Moments that hold where none is given.
         default: &'static [Moment],
     },
-    /// Some of these, joined by `+`, or [`ALL_MEMBERS`]. Each may also stand bare, as an option of its own.
+    /// Some of these, joined by `+`, or [`ALL_MEMBERS`]. Each may also stand bare, as an option of
+    /// its own.
     Set {
         /// All there are, in their order.
         members: &'static [Member],
         /// Members that hold where none is given.
         default: &'static [&'static str],
     },
-    /// Names of types, joined by `+`, none where the option is not given; given again, it adds to them. In the canonical form
-    /// it stands only where there are some.
+    /// Names of types, joined by `+`, none where the option is not given; given again, it adds to
+    /// them. In the canonical form it stands only where there are some.
     Names,
 }
 
@@ -149,7 +153,8 @@ pub enum Rule {
     Needs {
         /// The option that needs the other one.
         option: &'static str,
-        /// The value with which it does; `None` for any: then the option means nothing without the other one.
+        /// The value with which it does; `None` for any: then the option means nothing without the
+        /// other one.
         value: Option<&'static str>,
         /// The option that is needed.
         other: &'static str,
@@ -198,7 +203,7 @@ pub struct Conflict {
     pub hint: &'static str,
 }
 
-/// Part of a request, beside an instrument, that the instrument can't run with.
+/// Another part of a request, with which an instrument can't run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum With {
     /// No function is named by `--include`.
@@ -218,7 +223,8 @@ impl Spec {
         self.options.iter().find(|option| option.name == name)
     }
 
-    /// All that may stand before an `=` or bare: the names of the options, then those of the members of sets.
+    /// All that may stand before an `=` or bare: the names of the options, then those of the
+    /// members of sets.
     pub fn words(&self) -> impl Iterator<Item = &'static str> {
         let members = self.options.iter().flat_map(OptionSpec::bare_words);
         self.options.iter().map(|option| option.name).chain(members)

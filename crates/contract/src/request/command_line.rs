@@ -3,8 +3,8 @@
 /// Word in the place of arguments.
 const LEFT_OUT: &str = "[arguments left out]";
 
-/// The program of a command line, with `dotnet` the assembly as well, and a word that says that the arguments are not there.
-/// Arguments may be secrets, and recordings are passed on.
+/// The program of a command line, with `dotnet` the assembly as well, and a word that says that the
+/// arguments are not there. Arguments may be secrets, and recordings are passed on.
 #[must_use]
 pub fn without_arguments(words: &[String]) -> Vec<String> {
     let Some(program) = words.first() else { return Vec::new() };

@@ -1,11 +1,13 @@
-//! Markers of closures and state machines at the end of a signature: `(async)`, `(lambda, Program.cs:17)`.
+//! Markers of closures and state machines at the end of a signature: `(async)`, `(lambda,
+//! Program.cs:17)`.
 
 /// Beginnings of markers.
 const BEGINNINGS: [&str; 4] = ["(async", "(iterator", "(lambda", "(local function"];
 /// Words in front of the name of a local function.
 const LOCAL_FUNCTION: &str = "local function ";
 
-/// A name or signature, and the marker at its end without the parentheses: `async lambda`. In a pattern it may stand behind a star.
+/// A name or signature, and the marker at its end without the parentheses: `async lambda`. In a
+/// pattern it may stand behind a star.
 #[must_use]
 pub fn split_marker(text: &str) -> (&str, Option<&str>) {
     let is_begin = |&at: &usize| at == 0 || text[..at].ends_with([' ', '*']);
@@ -34,7 +36,8 @@ impl<'m> Marker<'m> {
         words.split_once(LOCAL_FUNCTION).map(|(_, name)| name)
     }
 
-    /// Whether the code with the marker `code` is meant: the words are the same, and number and line where both have them.
+    /// Whether the code with the marker `code` is meant: the words are the same, and number and
+    /// line where both have them.
     pub(super) fn is_of(self, code: Marker<'_>) -> bool {
         let (wanted, code) = (self.parts(), code.parts());
         let agree = |a: Option<&str>, b: Option<&str>| a.is_none() || b.is_none() || a == b;

@@ -4,7 +4,8 @@ use std::fmt;
 
 use super::source_line::SourceLine;
 
-/// Hint at what could have been meant by a line without code. Its text can be read again: recordings keep it.
+/// Hint at what could have been meant by a line without code. Its text can be read again:
+/// recordings keep it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LineHint {
     /// Number of a line near it that has code, in a file that was meant.
@@ -52,7 +53,7 @@ impl MissedLine {
     /// Most hints of each kind that are worth saying.
     pub const MOST_HINTS: usize = 3;
 
-    /// The line with some hints, of which the best kind there is will be said.
+    /// The line with some hints; those of the best kind present will be said.
     #[must_use]
     pub fn new(line: impl Into<String>, hints: impl IntoIterator<Item = LineHint>) -> Self {
         let mut hints: Vec<LineHint> = hints.into_iter().collect();

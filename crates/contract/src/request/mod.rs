@@ -1,5 +1,5 @@
-//! Requests: the one grammar of `-i`, of the filters and of the variable `CLRSCOPE_AGENT`, which say what is to be
-//! recorded.
+//! Requests: the one grammar of `-i`, of the filters and of the variable `CLRSCOPE_AGENT`, which
+//! say what is to be recorded.
 //!
 //! ```text
 //! request    = part *( ";" part )
@@ -8,9 +8,11 @@
 //! option     = KEY [ "=" VALUE ]
 //! ```
 //!
-//! Keys of the request itself are `out`, `include`, `exclude`, `probe`, `probe-at`, `redact`, `rate`,
-//! `delay`, `duration`, `last`, `on`, `max-size`, `children`, `only`, `only-from`, `label`, `log`, flags are `just-my-code`, `join`, `trust-writable` and `no-command-line`; anything else is an instrument. In values `;`,
-//! `,`, `%` and control characters are written `%XX`, so any path can be given.
+//! Keys of the request itself are `out`, `include`, `exclude`, `probe`, `probe-at`, `redact`,
+//! `rate`, `delay`, `duration`, `last`, `on`, `max-size`, `children`, `only`, `only-from`, `label`,
+//! `log`, flags are `just-my-code`, `join`, `trust-writable` and `no-command-line`; anything else
+//! is an instrument. In values `;`, `,`, `%` and control characters are written `%XX`, so any path
+//! can be given.
 
 mod command_line;
 mod error;

@@ -1,18 +1,20 @@
-//! Patterns for functions: `[assembly]Namespace.Type::Method` with `*` and `?`, each part optional, or a name as reports
-//! print it.
+//! Patterns for functions: `[assembly]Namespace.Type::Method` with `*` and `?`, each part optional,
+//! or a name as reports print it.
 //!
 //! # What a pattern without `::` means
 //!
-//! - `System.Text.*`, `Shop.Cart`, `Cart`: the methods of the types of that name. A name without a dot is that of a type in any
-//!   namespace; one with dots begins at the outermost namespace.
+//! - `System.Text.*`, `Shop.Cart`, `Cart`: the methods of the types of that name. A name without a
+//!   dot is that of a type in any namespace; one with dots begins at the outermost namespace.
 //! - `CountSimilar`, `*Similar`: methods of that name, of any type, and local functions.
-//! - `Importer.IsDuplicate`: the methods `IsDuplicate` of those types. What stands behind the last dot is no method where it is
-//!   `*`.
-//! - `Shop.Cart.Add(Shop.Item, int)`: the method with this signature. What stands in parentheses at the end of a name,
-//!   `(async)` or `(lambda, Program.cs:17)`, means that code of the method alone; line and number are compared where they are
-//!   known, which they are in reports and not while a program runs.
+//! - `Importer.IsDuplicate`: the methods `IsDuplicate` of those types. What stands behind the last
+//!   dot is no method where it is `*`.
+//! - `Shop.Cart.Add(Shop.Item, int)`: the method with this signature. What stands in parentheses at
+//!   the end of a name, `(async)` or `(lambda, Program.cs:17)`, means that code of the method
+//!   alone; line and number are compared where they are known, which they are in reports and not
+//!   while a program runs.
 //!
-//! Launcher, agent and readers all use [`Pattern::matches`]: what `--include` records is what `--function` shows.
+//! Launcher, agent and readers all use [`Pattern::matches`]: what `--include` records is what
+//! `--function` shows.
 
 use std::fmt;
 
@@ -96,7 +98,7 @@ impl Pattern {
         &self.text
     }
 
-    /// Whether the pattern says of which assemblies its functions are.
+    /// Whether the pattern says which assemblies its functions belong to.
     #[must_use]
     pub fn names_assembly(&self) -> bool {
         self.assembly != "*"
@@ -124,9 +126,10 @@ impl Pattern {
         Self { text: self.text.clone(), assembly, name, code, ignores_case: true }
     }
 
-    /// Whether the function called `name` (`Namespace.Type::Method`) of `assembly` matches; `signature` as C# would write it,
-    /// with what says which code of the method it is, or empty where it is not known. Names without a type, such as `[JIT]` and
-    /// `[libc]qsort`, match by the name alone.
+    /// Whether the function called `name` (`Namespace.Type::Method`) of `assembly` matches;
+    /// `signature` as C# would write it, with what says which code of the method it is, or empty
+    /// where it is not known. Names without a type, such as `[JIT]` and `[libc]qsort`, match by the
+    /// name alone.
     #[must_use]
     pub fn matches(&self, assembly: &str, name: &str, signature: &str) -> bool {
         if self.ignores_case {
@@ -136,8 +139,9 @@ impl Pattern {
         self.matches_exactly(assembly, name, signature)
     }
 
-    /// Whether the function matches, or a type around its own matches as a whole: an exclude leaves out the types within a type
-    /// with that type. `name` and `signature` as for [`matches`](Self::matches).
+    /// Whether the function matches, or a type around its own matches as a whole: an exclude leaves
+    /// out the types within a type with that type. `name` and `signature` as for
+    /// [`matches`](Self::matches).
     #[must_use]
     pub fn leaves_out(&self, assembly: &str, name: &str, signature: &str) -> bool {
         let around = || {
@@ -148,7 +152,8 @@ impl Pattern {
         self.matches(assembly, name, signature) || around()
     }
 
-    /// Whether all methods of a type (`Namespace.Outer+Inner`) match, because the pattern is the type's name.
+    /// Whether all methods of a type (`Namespace.Outer+Inner`) match, because the pattern is the
+    /// type's name.
     fn names_type(&self, assembly: &str, type_name: &str) -> bool {
         let wanted = match &self.name {
             NamePattern::Member { type_name, method } if method == "*" => type_name,
@@ -270,7 +275,8 @@ impl NamePattern {
     }
 }
 
-/// Whether `pattern` names the type `Namespace.Outer+Inner`: the whole of it, or, without a dot, its own name in any namespace.
+/// Whether `pattern` names the type `Namespace.Outer+Inner`: the whole of it, or, without a dot,
+/// its own name in any namespace.
 fn is_type(pattern: &str, type_name: &str) -> bool {
     if glob(pattern, type_name) {
         return true;
@@ -284,7 +290,8 @@ fn is_type(pattern: &str, type_name: &str) -> bool {
     glob(pattern, in_any_namespace) || glob(pattern, own)
 }
 
-/// Whether a pattern without `::` names the method: a name without dots, or all of an interface's and its method's.
+/// Whether a pattern without `::` names the method: a name without dots, or all of an interface's
+/// and its method's.
 fn is_method(pattern: &str, method: &str) -> bool {
     if pattern.contains('.') {
         return pattern == method;

@@ -42,7 +42,8 @@ impl Programs {
     }
 }
 
-/// The patterns in a file, one a line; what follows a `#` at the start of a line or after a blank is a comment.
+/// The patterns in a file, one a line; what follows a `#` at the start of a line or after a blank
+/// is a comment.
 fn read_list(path: &Path, trust_writable: bool) -> Result<Vec<Glob>, String> {
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::InvalidData => "it is not text in UTF-8".to_owned(),

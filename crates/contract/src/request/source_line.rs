@@ -15,7 +15,8 @@ pub struct SourceLine {
 }
 
 impl SourceLine {
-    /// Whether a file is meant: its path ends with the parts that are given. Folders may be separated either way.
+    /// Whether a file is meant: its path ends with the parts that are given. Folders may be
+    /// separated either way.
     #[must_use]
     pub fn is_of(&self, path: &str) -> bool {
         let mut parts = parts(path);

@@ -38,7 +38,7 @@ pub struct Request {
     pub duration_ms: Option<u64>,
     /// Keep the events of so many last milliseconds, and no older ones.
     pub last_ms: Option<u64>,
-    /// The recording is looked at while it grows and is not kept: sums may go on beside the last
+    /// The recording is looked at while it grows and is not kept: sums may go on alongside the last
     /// events.
     pub is_live: bool,
     /// What in the program is to have the kept events written out.
@@ -49,15 +49,17 @@ pub struct Request {
     pub children: bool,
     /// The programs that are wanted; in all others the agent does nothing.
     pub programs: Programs,
-    /// Record only where the directory is there: a launcher made it, and once it is gone the recording is over.
+    /// Record only where the directory is there: a launcher made it, and once it is gone the
+    /// recording is over.
     pub join: bool,
-    /// Do not insist that nobody else can write the agent's file and folders.
+    /// Do not insist that no other user can write the agent's file and folders.
     pub trust_writable: bool,
     /// Leave the arguments of programs out of the recording.
     pub no_command_line: bool,
     /// Labels of the recording, each key once.
     pub labels: Vec<Label>,
-    /// Level of the agent's log for its developers, for a process whose environment can't be set; what that says when `None`.
+    /// Level of the agent's log for its developers, for a process whose environment can't be set;
+    /// what that says when `None`.
     pub log: Option<String>,
 }
 
@@ -109,7 +111,8 @@ impl InstrumentRequest {
     /// Reads `NAME[:OPTION[=VALUE],...]`. Blanks around options are passed over.
     ///
     /// # Errors
-    /// When the name or an option is empty or has other characters than letters, digits, `-` and `_`.
+    /// When the name or an option is empty or has other characters than letters, digits, `-` and
+    /// `_`.
     pub fn parse(text: &str) -> Result<Self, RequestError> {
         let (name, options) = match text.split_once(':') {
             Some((name, options)) => (name, options),
@@ -166,7 +169,8 @@ impl Request {
         Ok(request)
     }
 
-    /// Reads a text that a later version may have written: parts that this version does not understand are passed over.
+    /// Reads a text that a later version may have written: parts that this version does not
+    /// understand are passed over.
     #[must_use]
     pub fn understood(text: &str) -> Self {
         let mut request = Self::default();
@@ -294,7 +298,7 @@ fn parse_switch(key: &str, value: &str) -> Result<bool, RequestError> {
     }
 }
 
-/// A pattern of programs. An empty one would match none, which nobody means.
+/// A pattern of programs. An empty one would match none, which is never intended.
 fn parse_program(value: &str) -> Result<Glob, RequestError> {
     match value.trim() {
         "" => Err(RequestError("only=: the pattern is empty".to_owned())),

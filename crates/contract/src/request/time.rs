@@ -23,10 +23,10 @@ pub fn parse_duration(value: &str) -> Result<u64, RequestError> {
         .ok_or_else(|| RequestError(format!("'{value}' is not a time such as 500ms, 10s, 2m or 1h")))
 }
 
-/// The least and the longest time of which events are kept.
+/// The shortest and the longest period whose events are kept.
 const LAST_MS: RangeInclusive<u64> = 1_000..=24 * 60 * 60 * 1_000;
 
-/// Reads the time of which events are kept: a [time](parse_duration) from one second to a day.
+/// Reads the period whose events are kept: a [time](parse_duration) from one second to a day.
 ///
 /// # Errors
 /// A sentence, when the text is not such a time.

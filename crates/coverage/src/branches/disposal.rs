@@ -1,13 +1,13 @@
-//! Conditions of `await foreach`, `await using` and async iterators: whether there is something to dispose of, and whether
-//! the iterator was.
+//! Conditions of `await foreach`, `await using` and async iterators: whether there is something to
+//! dispose of, and whether the iterator was.
 
 use clr_il::Opcode;
 use clr_metadata::FieldFact;
 
 use crate::code::{Code, Step};
 
-/// Whether a condition of an `async` method's machine is one of `await foreach` or `await using`. The condition of an
-/// `await foreach` that asks for the next item stays: it is the loop's.
+/// Whether a condition of an `async` method's machine is one of `await foreach` or `await using`.
+/// The condition of an `await foreach` that asks for the next item stays: it is the loop's.
 pub(super) fn is_made(code: &Code<'_>, number: usize) -> bool {
     is_no_enumerator(code, number)
         || was_thrown(code, number)
@@ -29,7 +29,8 @@ fn is_no_enumerator(code: &Code<'_>, number: usize) -> bool {
         && is_field(loaded, |field| field.type_name.starts_with("System.Collections.Generic.IAsyncEnumerator"))
 }
 
-/// Whether an exception was thrown before the disposal that was awaited: the kept object, loaded behind `GetResult`.
+/// Whether an exception was thrown before the disposal that was awaited: the kept object, loaded
+/// behind `GetResult`.
 fn was_thrown(code: &Code<'_>, number: usize) -> bool {
     let gets_result = |step: &Step| {
         let of = |owner: &str| owner.starts_with("System.Runtime.CompilerServices") && owner.contains("TaskAwait");
@@ -53,8 +54,8 @@ fn is_exception(code: &Code<'_>, number: usize) -> bool {
     code.steps[number].is(Opcode::Brtrue) && (1..=3).any(asks)
 }
 
-/// Whether there is something to dispose of: a value that is loaded again right behind, for `DisposeAsync`, after the end of
-/// a block that keeps what it caught.
+/// Whether there is something to dispose of: a value that is loaded again right behind, for
+/// `DisposeAsync`, after the end of a block that keeps what it caught.
 fn skips_disposal(code: &Code<'_>, number: usize) -> bool {
     if !code.steps[number].is(Opcode::Brfalse) {
         return false;
@@ -93,7 +94,8 @@ fn is_cleanup(code: &Code<'_>, number: usize) -> bool {
         && (2..=5).filter(loads_kept).any(|back| (1..=4).any(|more| throws(back + more)))
 }
 
-/// Whether a condition of an async iterator's machine looks at its state or asks whether it is disposed of.
+/// Whether a condition of an async iterator's machine looks at its state or asks whether it is
+/// disposed of.
 pub(super) fn is_iterators(code: &Code<'_>, number: usize) -> bool {
     let loads = |back: usize, name: &str| {
         let loaded = code.before(number, back).filter(|step| step.is(Opcode::Ldfld));

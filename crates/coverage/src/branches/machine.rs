@@ -1,5 +1,6 @@
-//! Conditions of the machines that run `async` methods in pieces: their state, awaiters that may be done already, and
-//! `catch` and `finally` blocks that await, whose code the compiler moves behind the block.
+//! Conditions of the machines that run `async` methods in pieces: their state, awaiters that may be
+//! done already, and `catch` and `finally` blocks that await, whose code the compiler moves behind
+//! the block.
 
 use clr_il::{ClauseKind, Opcode};
 
@@ -12,7 +13,8 @@ pub(super) fn has_prolog(code: &Code<'_>) -> bool {
     this.is(Opcode::Ldarg) && load.is(Opcode::Ldfld) && is_state && store.is(Opcode::Stloc) && store.number == 0
 }
 
-/// Whether a condition looks at the state, which the first local variable holds, or whether an awaiter is done.
+/// Whether a condition looks at the state, which the first local variable holds, or whether an
+/// awaiter is done.
 pub(super) fn is_state_or_awaiter(code: &Code<'_>, number: usize) -> bool {
     let is_state = |step: &Step| step.is(Opcode::Ldloc) && step.number == 0;
     let loads_state = (1..=3).any(|back| number > back && code.before(number, back).is_some_and(is_state));
@@ -22,14 +24,15 @@ pub(super) fn is_state_or_awaiter(code: &Code<'_>, number: usize) -> bool {
     loads_state || code.before(number, 1).is_some_and(is_awaiter)
 }
 
-/// `TaskAwaiter`, `ValueTaskAwaiter`1`, `YieldAwaitable/YieldAwaiter` and the like: `Task` is none, whom only people ask.
+/// `TaskAwaiter`, `ValueTaskAwaiter`1`, `YieldAwaitable/YieldAwaiter` and the like: `Task` is none,
+/// whom only people ask.
 fn is_awaiter_type(owner: &str) -> bool {
     let own = owner.rsplit(['/', '.']).next().unwrap_or(owner);
     own.split('`').next().is_some_and(|name| name.ends_with("Awaiter"))
 }
 
-/// Conditions behind handlers, which ask whether and by which handler an exception was caught: one for each of a row of
-/// handlers.
+/// Conditions behind handlers, which ask whether and by which handler an exception was caught: one
+/// for each of a row of handlers.
 pub(super) fn handler_checks(code: &Code<'_>) -> Vec<usize> {
     let mut found = Vec::new();
     let mut handlers = 1;
@@ -53,7 +56,8 @@ pub(super) fn handler_checks(code: &Code<'_>) -> Vec<usize> {
     found
 }
 
-/// Whether a condition belongs to an exception that is kept across an `await`: thrown again, or looked at by a `finally`.
+/// Whether a condition belongs to an exception that is kept across an `await`: thrown again, or
+/// looked at by a `finally`.
 pub(super) fn is_made(code: &Code<'_>, number: usize) -> bool {
     throws_what_is_no_exception(code, number) || is_state_of_finally(code, number) || is_kept_exception(code, number)
 }
@@ -83,7 +87,8 @@ fn is_state_of_finally(code: &Code<'_>, number: usize) -> bool {
         && code.clauses.iter().any(|clause| clause.kind() == ClauseKind::Finally)
 }
 
-/// Whether the kept exception is null: `ldfld object <>s__N` (`<>7__wrapN` in optimised code), maybe through a local variable.
+/// Whether the kept exception is null: `ldfld object <>s__N` (`<>7__wrapN` in optimised code),
+/// maybe through a local variable.
 fn is_kept_exception(code: &Code<'_>, number: usize) -> bool {
     let through_local = code.is_before(number, 1, Opcode::Ldloc) && code.is_before(number, 2, Opcode::Stloc);
     let back = if through_local { 3 } else { 1 };

@@ -1,5 +1,5 @@
-//! Conditions of the compiler's in methods of any kind: delegates that are made once, filters, `finally` blocks that nobody
-//! wrote, and jumps for debuggers.
+//! Conditions of the compiler's in methods of any kind: delegates that are made once, filters,
+//! `finally` blocks that are not in the source, and jumps for debuggers.
 
 use clr_il::{ClauseKind, Opcode};
 use clr_metadata::SequencePoint;
@@ -50,7 +50,8 @@ fn is_in_filter(code: &Code<'_>, number: usize) -> bool {
     })
 }
 
-/// `using`, `lock` and `foreach` end with a `finally` that nobody wrote: no line begins in it.
+/// `using`, `lock` and `foreach` end with a `finally` that is not in the source: no line begins in
+/// it.
 fn is_in_hidden_finally(code: &Code<'_>, number: usize, points: &[SequencePoint]) -> bool {
     code.clauses.iter().filter(|clause| clause.kind() == ClauseKind::Finally).any(|clause| {
         let (start, end) = (code.bound(clause.handler().0), code.bound(clause.handler().1));

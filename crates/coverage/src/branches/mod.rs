@@ -1,12 +1,15 @@
 //! Branches: which conditions of a method its author wrote.
 //!
-//! A condition is a conditional jump or a `switch`; it belongs to the last line that begins at or before it. Compilers make
-//! conditions of their own, which are known by the shape of the code around them; the shapes are those that coverlet leaves
-//! out, where they are needed with more forms (docs/coverage.md has the differences):
+//! A condition is a conditional jump or a `switch`; it belongs to the last line that begins at or
+//! before it. Compilers make conditions of their own, which are known by the shape of the code
+//! around them; the shapes are those that coverlet leaves out, where they are needed with more
+//! forms (docs/coverage.md has the differences):
 //!
-//! - `machine`: what runs `async` methods and iterators in pieces: the state, awaiters, handlers that await;
+//! - `machine`: what runs `async` methods and iterators in pieces: the state, awaiters, handlers
+//!   that await;
 //! - `disposal`: `await foreach`, `await using`, async iterators and their tokens;
-//! - `made`: lambdas and method groups kept in fields, filters, `finally` blocks without a line, jumps for debuggers.
+//! - `made`: lambdas and method groups kept in fields, filters, `finally` blocks without a line,
+//!   jumps for debuggers.
 
 mod disposal;
 mod machine;
@@ -86,8 +89,9 @@ fn jump(step: &Step) -> Option<u32> {
     if step.is(Opcode::Br) { step.targets.first().copied() } else { None }
 }
 
-/// Whether a point at an offset can't be reached by itself: the `nop` behind an exception that is thrown again out of an
-/// `async` handler, and the `nop` that a debugger stops at within a condition.
+/// Whether a point at an offset can't be reached by itself: the `nop` behind an exception that is
+/// thrown again out of an `async` handler, and the `nop` that a debugger stops at within a
+/// condition.
 pub(crate) fn is_unreachable(code: &Code<'_>, machine: Machine, offset: u32) -> bool {
     let Some(number) = code.at(offset).filter(|number| code.steps[*number].is(Opcode::Nop)) else { return false };
     (machine.is_async && machine::follows_rethrow(code, number)) || made::is_debuggers_stop(code, number)

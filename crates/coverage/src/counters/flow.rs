@@ -1,10 +1,12 @@
-//! Ways of control through a method: blocks that are gone through as a whole, and edges between them.
+//! Ways of control through a method: blocks that are gone through as a whole, and edges between
+//! them.
 
 use std::collections::{BTreeSet, HashMap};
 
 use clr_il::{Body, ClauseKind, Flow as Goes, Instruction, Label, Opcode};
 
-/// Instructions in a row. Whoever reaches the first one reaches all; the last alone may fail, call, or branch.
+/// Instructions in a row. Control that reaches the first one reaches all; the last alone may fail,
+/// call, or branch.
 pub(super) struct Block {
     /// Offset of the first instruction.
     start: u32,
@@ -28,7 +30,8 @@ struct Edge {
     path: u32,
 }
 
-/// Blocks and edges. How often each is gone is an amount: amounts of the blocks are numbered first, then those of the edges.
+/// Blocks and edges. How often each is gone is an amount: amounts of the blocks are numbered first,
+/// then those of the edges.
 pub(super) struct Flow {
     pub(super) blocks: Vec<Block>,
     edges: Vec<Edge>,
@@ -184,8 +187,8 @@ fn starts(body: &Body, entries: &BTreeSet<u32>) -> Vec<u32> {
     starts.into_iter().filter(is_instruction).collect()
 }
 
-/// Whether control goes on to the next instruction or a target whatever there is: an instruction that calls nothing, waits
-/// for nothing, and can't fail.
+/// Whether control goes on to the next instruction or a target whatever there is: an instruction
+/// that calls nothing, waits for nothing, and can't fail.
 fn is_sure(opcode: Opcode) -> bool {
     use Opcode as O;
     match opcode.flow() {

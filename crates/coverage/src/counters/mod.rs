@@ -1,10 +1,12 @@
-//! Counters of a method: fewer than it has points and branches, because hits of many follow from those of others.
+//! Counters of a method: fewer than it has points and branches, because hits of many follow from
+//! those of others.
 //!
-//! Control that enters a stretch of code without calls, and without instructions that can fail, goes through all of it; a
-//! place is reached as often as all ways there are gone; and a condition is looked at as often as its ways are gone. Hits of
-//! a point or branch so become the sum of a few counters, always a sum: a difference of counters to which threads add at the
-//! same time could show what never ran as covered. Exceptions and programs that are killed change nothing, since no sum goes
-//! across an instruction that might not be passed.
+//! Control that enters a stretch of code without calls, and without instructions that can fail,
+//! goes through all of it; a place is reached as often as all ways there are gone; and a condition
+//! is looked at as often as its ways are gone. Hits of a point or branch so become the sum of a few
+//! counters, always a sum: a difference of counters to which threads add at the same time could
+//! show what never ran as covered. Exceptions and programs that are killed change nothing, since no
+//! sum goes across an instruction that might not be passed.
 
 mod flow;
 mod sums;
@@ -47,19 +49,21 @@ impl CounterPlace {
 /// Counters that a method needs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CounterPlan {
-    /// Places, by the counter's number. Those within most loops come first: they are added to in turn, and the processor stores
-    /// faster to what lies side by side.
+    /// Places, by the counter's number. Those within most loops come first: they are added to in
+    /// turn, and the processor stores faster to what lies side by side.
     pub places: Vec<CounterPlace>,
     /// Whether the method has values on the stack at a place, by the counter's number.
     pub has_values: Vec<bool>,
-    /// Numbers of the counters whose sum is the hits: of each point of the plan, then of each branch.
+    /// Numbers of the counters whose sum is the hits: of each point of the plan, then of each
+    /// branch.
     pub sums: Vec<Vec<u32>>,
 }
 
 /// Counters for a plan of a method whose own code is `body`.
 pub(crate) fn counters(plan: &MethodPlan, body: &Body) -> CounterPlan {
     let flow = Flow::from_body(body);
-    // Amounts, each of a block or edge of the flow, that are to be known; `None` where the plan names what the body lacks.
+    // Amounts, each of a block or edge of the flow, that are to be known; `None` where the plan
+    // names what the body lacks.
     let points = plan.points.iter().map(|point| flow.block_at(point.il_offset).map(|block| flow.of_block(block)));
     let branches = plan.branches.iter().map(|branch| flow.edge(branch.il_offset, branch.path));
     let wanted: Vec<Option<usize>> = points.chain(branches).collect();
@@ -74,7 +78,7 @@ pub(crate) fn counters(plan: &MethodPlan, body: &Body) -> CounterPlan {
     innermost_first(&places.places, sums, &flow)
 }
 
-/// The plan with these counters, numbered anew.
+/// The plan with these counters, renumbered.
 fn innermost_first(places: &[CounterPlace], mut sums: Vec<Vec<u32>>, flow: &Flow) -> CounterPlan {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by_key(|number| Reverse(flow.depth_at(places[*number].offset())));
@@ -104,8 +108,8 @@ struct Places {
 impl Places {
     fn new(sums: &Sums, flow: &Flow, plan: &MethodPlan) -> Self {
         let mut best = HashMap::new();
-        // A point is where a debugger would stop, and where the stack is empty; next best is any block's start; a way needs
-        // jumps around its code.
+        // A point is where a debugger would stop, and where the stack is empty; next best is any
+        // block's start; a way needs jumps around its code.
         for point in &plan.points {
             if let Some(block) = flow.block_at(point.il_offset) {
                 best.entry(sums.amount(flow.of_block(block))).or_insert(CounterPlace::Before(point.il_offset));

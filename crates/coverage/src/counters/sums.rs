@@ -6,7 +6,7 @@ use super::flow::Flow;
 
 /// Most counters of a sum: who reads them adds them up, and each is stored.
 const MOST_TERMS: usize = 16;
-/// Rounds in which amounts that nobody wants are made of wanted ones.
+/// Rounds in which amounts that are not wanted are expressed by wanted ones.
 const ROUNDS: usize = 8;
 
 /// Sum of each wanted amount. Amounts that are always equal are one, named by the lowest.
@@ -100,7 +100,7 @@ impl Choice {
         Self { equations, by_whole, terms, users: vec![Vec::new(); amounts] }
     }
 
-    /// Makes amounts that nobody wants of what is counted, where that is possible.
+    /// Expresses amounts that are not wanted by what is counted, where that is possible.
     fn make_others(&mut self) {
         for _ in 0..ROUNDS {
             let mut is_done = true;

@@ -26,8 +26,9 @@ impl Chance {
     }
 }
 
-/// A method of these instructions, each with the numbers of the instructions that it jumps to, and perhaps a block of the first
-/// numbers that is protected by a handler, which begins and ends with the last.
+/// A method of these instructions, each with the numbers of the instructions that it jumps to, and
+/// perhaps a block of the first numbers that is protected by a handler, which begins and ends with
+/// the last.
 fn body(code: &[(u8, Vec<usize>)], clause: Option<[usize; 4]>) -> Body {
     let size = |(opcode, targets): &(u8, Vec<usize>)| match *opcode {
         BR | BRTRUE | CALL => 5,
@@ -125,8 +126,8 @@ impl PassCounts {
         self.0.get(&place).copied().unwrap_or(0)
     }
 
-    /// Goes through a method once. What may fail sometimes does, and there the program may be killed, too. False where the method
-    /// goes in a circle.
+    /// Goes through a method once. What may fail sometimes does, and there the program may be
+    /// killed, too. False where the method goes in a circle.
     fn walk(&mut self, body: &Body, chance: &mut Chance) -> bool {
         let instructions = body.instructions();
         let number = |label: clr_il::Label| instructions.iter().position(|instruction| instruction.label() == label);
@@ -211,7 +212,8 @@ fn asks(body: &Body, points: &[usize], branches: &[usize]) -> MethodPlan {
 
 #[test]
 fn a_loop_with_a_condition_that_calls_adds_twice_a_round() {
-    // 0: start, 1: to the condition, 2: call, 3: jumps to 6, 4: then, 5: to 7, 6: else, 7: next, 8: jumps to 2, 9: end.
+    // 0: start, 1: to the condition, 2: call, 3: jumps to 6, 4: then, 5: to 7, 6: else, 7: next, 8:
+    // jumps to 2, 9: end.
     let code = [
         (NOP, vec![]),
         (BR, vec![8]),

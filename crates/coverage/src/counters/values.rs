@@ -5,7 +5,8 @@ use clr_metadata::Assembly;
 
 use super::CounterPlace;
 
-/// Whether a method has values on the stack at each of these places; as if there were none in a body that can't be followed.
+/// Whether a method has values on the stack at each of these places; as if there were none in a
+/// body that can't be followed.
 #[must_use]
 pub fn has_values(places: &[CounterPlace], body: &Body, assembly: &Assembly) -> Vec<bool> {
     // What a method returns is of no account: nothing is behind it.

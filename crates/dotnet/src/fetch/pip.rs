@@ -149,7 +149,8 @@ mod tests {
     use crate::fetch::RUNTIME;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A stand-in for python3 whose pip runs these shell lines; `$dest` is the folder that pip is to fill.
+    /// A stand-in for python3 whose pip runs these shell lines; `$dest` is the folder that pip is
+    /// to fill.
     fn fake_python(folder: &Path, lines: &str) -> Fetcher {
         let python = folder.join("python3");
         let find_dest = "while [ $# -gt 0 ]; do [ \"$1\" = --dest ] && dest=$2; shift; done";

@@ -1,9 +1,9 @@
 //! `otlp-metrics`: counters as OpenTelemetry has them, the message `MetricsData` of `metrics/v1`:
 //! what collectors and their exporters of files read.
 //!
-//! A resource for each process, in it a scope for each provider. Every value has its time. What adds
-//! up is the sum since the first interval that was recorded; of an up-down counter it is what the
-//! program says, since when is not known. Histograms are summaries: the runtime tells three
+//! A resource for each process, in it a scope for each provider. Every value has its time. What
+//! adds up is the sum since the first interval that was recorded; of an up-down counter it is what
+//! the program says, since when is not known. Histograms are summaries: the runtime tells three
 //! quantiles of each interval, and no buckets.
 
 use std::io::Write;

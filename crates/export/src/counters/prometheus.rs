@@ -2,9 +2,9 @@
 //! expose them at the recording's end, without times.
 //!
 //! A name is that of the provider and of the counter, in small letters, with what a name can't have
-//! as `_`, the unit, and `_total` where the value only grows. Gauges and up-down counters have their
-//! last value, counters the sum of the recording. Histograms are summaries: number and sum of the
-//! recording, quantiles of the last interval.
+//! as `_`, the unit, and `_total` where the value only grows. Gauges and up-down counters have
+//! their last value, counters the sum of the recording. Histograms are summaries: number and sum of
+//! the recording, quantiles of the last interval.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
@@ -45,7 +45,8 @@ impl Exporter for Prometheus {
 /// Name of the metric that has the attributes of processes as labels.
 const TARGET_INFO: &str = "target_info";
 
-/// Writes the resources of processes as OpenTelemetry has them for Prometheus: a gauge of 1 with their attributes as labels.
+/// Writes the resources of processes as OpenTelemetry has them for Prometheus: a gauge of 1 with
+/// their attributes as labels.
 fn write_target_info(out: &mut dyn Write, recording: &Recording, pids: &HashSet<u32>) -> io::Result<()> {
     writeln!(out, "# HELP {TARGET_INFO} Attributes of the processes.\n# TYPE {TARGET_INFO} gauge")?;
     for process in recording.processes.iter().filter(|process| pids.contains(&process.pid)) {
@@ -133,7 +134,7 @@ struct Names {
 }
 
 impl Names {
-    /// A name of which no other metric has any form.
+    /// A name that no other metric has in any form.
     fn of(&mut self, row: &CounterRow<'_>, kind: Type) -> String {
         let unit = unit(&row.unit, kind);
         let base = legal(&format!("{}_{}", row.provider, row.name));

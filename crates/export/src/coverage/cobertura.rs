@@ -1,7 +1,8 @@
 //! `cobertura`: the XML that build servers and editors show coverage from.
 //!
-//! A package is an assembly, a class a type in one file; paths are relative to the folder that all files lie in, which is the
-//! source. `condition-coverage` of a line is that of all its branches; its conditions have a number each.
+//! A package is an assembly, a class a type in one file; paths are relative to the folder that all
+//! files lie in, which is the source. `condition-coverage` of a line is that of all its branches;
+//! its conditions have a number each.
 
 use std::io::{self, Write};
 
@@ -59,7 +60,8 @@ impl Exporter for Cobertura {
     }
 }
 
-/// The longest path of folders that all files lie in, with the separator at its end; empty where there is none.
+/// The longest path of folders that all files lie in, with the separator at its end; empty where
+/// there is none.
 fn common_folder<'a>(mut files: impl Iterator<Item = &'a str>) -> &'a str {
     let folder = |path: &'a str| path.rfind(['/', '\\']).map_or("", |end| &path[..=end]);
     let Some(first) = files.next() else { return "" };

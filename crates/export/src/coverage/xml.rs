@@ -11,7 +11,8 @@ pub(super) struct Xml<'o> {
     open: Vec<&'static str>,
 }
 
-/// Text without what XML has other meanings for, what it has no form for, and what may not be printed.
+/// Text without what XML has other meanings for, what it has no form for, and what may not be
+/// printed.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,5 +1,6 @@
-//! Parquet files: what of the format plain tables need. Columns are numbers of 64 bits or texts, none of which is ever absent;
-//! numbers are plain, texts numbers of a dictionary, pages compressed by Zstandard.
+//! Parquet files: the part of the format that plain tables need. Columns are numbers of 64 bits or
+//! texts, and no value is ever absent; numbers are plain, texts numbers of a dictionary, pages
+//! compressed by Zstandard.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -251,7 +252,7 @@ impl Values {
                 known.insert(key, number);
                 text.len()
             }
-            // The tables beside this module give each column values of its kind.
+            // The tables in the sibling modules give each column values of its kind.
             (Self::Numbers(numbers), Value::Text(_)) => {
                 debug_assert!(false, "a text among numbers");
                 numbers.push(0);

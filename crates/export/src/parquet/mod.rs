@@ -1,9 +1,10 @@
-//! `parquet` and `parquet-samples`: tables for databases and data frames, one recording a file, so that SQL over a folder of files
-//! compares recordings.
+//! `parquet` and `parquet-samples`: tables for databases and data frames, one recording a file, so
+//! that SQL over a folder of files compares recordings.
 //!
-//! `parquet` has a row for each thread, path and metric, whatever was recorded; `parquet-samples` one for each sample, exception
-//! and sampled allocation, with its time. `docs/parquet.md` describes the columns and has queries. None is ever null: what
-//! is not there is an empty text or zero.
+//! `parquet` has a row for each thread, path and metric, whatever was recorded; `parquet-samples`
+//! one for each sample, exception and sampled allocation, with its time. `docs/parquet.md`
+//! describes the columns and has queries. None is ever null: what is not there is an empty text or
+//! zero.
 
 mod file;
 mod thrift;

@@ -1,5 +1,6 @@
-//! Checks of profiles for the Firefox Profiler (version 55 of its processed format): columns of one length, and numbers that lead
-//! somewhere. The profiler itself looks at neither, and shows nonsense.
+//! Checks of profiles for the Firefox Profiler (version 55 of its processed format): columns of one
+//! length, and numbers that lead somewhere. The profiler itself looks at neither, and shows
+//! nonsense.
 
 use serde_json::Value;
 

@@ -4,8 +4,8 @@ use super::kinds::Kind;
 use super::record::{Record, Records};
 use crate::varint::each_byte;
 
-/// The records of a chunk that are not older than `since_ns`, as the bytes of a chunk. Of those that
-/// say what a thread does from then on, the last before that time stays, at that time.
+/// The records of a chunk that are not older than `since_ns`, as the bytes of a chunk. Of those
+/// that say what a thread does from then on, the last before that time stays, at that time.
 #[must_use]
 pub fn records_since(bytes: &[u8], since_ns: u64) -> Vec<u8> {
     let mut records = Records::new(bytes);

@@ -5,8 +5,8 @@ use super::kinds::Kind;
 use super::short::ShortFields;
 use crate::varint::each_byte;
 
-/// Writes one record into memory that the caller has; allocates nothing. What does not fit is left out
-/// whole, and [`finish`](Self::finish) says so.
+/// Writes one record into memory that the caller has; allocates nothing. What does not fit is left
+/// out whole, and [`finish`](Self::finish) says so.
 #[derive(Debug)]
 pub struct Encoder<'a> {
     buffer: &'a mut [u8],
@@ -126,7 +126,8 @@ impl<'a> Encoder<'a> {
     #[inline]
     pub fn short(&mut self, fields: ShortFields) -> &mut Self {
         let (bytes, length) = (fields.bytes(), fields.length().min(size_of::<u64>()));
-        // All eight where there is room for them: a copy of a length that is not known would cost a call.
+        // All eight where there is room for them: a copy of a length that is not known would cost a
+        // call.
         match self.buffer.get_mut(self.used..self.used + bytes.len()) {
             Some(place) => {
                 place.copy_from_slice(&bytes);

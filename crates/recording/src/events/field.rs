@@ -62,7 +62,8 @@ impl Tag {
     pub const PINNED: Self = Self(42);
     /// Handles.
     pub const HANDLES: Self = Self(43);
-    /// Bits of the ways in which a collection worked: 1 beside the program, 2 compacting, 4 promoting, 8 demoting.
+    /// Bits of the ways in which a collection worked: 1 concurrently with the program, 2
+    /// compacting, 4 promoting, 8 demoting.
     pub const MECHANISMS: Self = Self(44);
     /// Part of the machine's memory that was in use, in percent.
     pub const MEMORY_LOAD: Self = Self(45);
@@ -78,8 +79,8 @@ impl Tag {
     pub const HOLDER: Self = Self(50);
     /// Nanoseconds that something lasted.
     pub const DURATION: Self = Self(51);
-    /// Outcome of an await: 0 a result, 1 an exception, 2 a cancellation. Of a request: 0 an answer, 1 an
-    /// exception or no answer, 2 the client went away.
+    /// Outcome of an await: 0 a result, 1 an exception, 2 a cancellation. Of a request: 0 an
+    /// answer, 1 an exception or no answer, 2 the client went away.
     pub const OUTCOME: Self = Self(52);
     /// Number of the name of a request.
     pub const ROUTE: Self = Self(53);

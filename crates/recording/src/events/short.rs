@@ -2,7 +2,8 @@
 
 use super::{Kind, Tag};
 
-/// Fields that are ready to be written: seven bytes at most, and in the topmost byte how many there are.
+/// Fields that are ready to be written: seven bytes at most, and in the topmost byte how many there
+/// are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ShortFields(u64);
 

@@ -1,4 +1,5 @@
-//! Chunks of the heap: what was written comes back, whatever the size of objects, and damage does no harm.
+//! Chunks of the heap: what was written comes back, whatever the size of objects, and damage does
+//! no harm.
 
 use std::path::Path;
 
@@ -30,7 +31,8 @@ const BASE: u64 = 0x7f00_0000_0000;
 /// More slots than a chunk holds.
 const MANY: u64 = 300_000;
 
-/// Objects that a visit of all finds: address, type, bytes, length, content, and slot with target of each reference.
+/// Objects that a visit of all finds: address, type, bytes, length, content, and slot with target
+/// of each reference.
 type Seen = Vec<(u64, u32, u64, Option<u64>, Option<u64>, Vec<(u64, u64)>)>;
 
 fn write(store: &EventStore) -> (u64, u64, u64) {
@@ -84,7 +86,8 @@ fn process(folder: &Path) -> Process {
     Process { types, ..of_segment(&path, SnapshotState::Complete, chunks) }
 }
 
-/// A process with the chunks of a segment and one snapshot: its first and last chunk, and the first behind objects.
+/// A process with the chunks of a segment and one snapshot: its first and last chunk, and the first
+/// behind objects.
 fn of_segment(path: &Path, state: SnapshotState, chunks: (u64, u64, u64)) -> Process {
     let (first_chunk, last_chunk, tail_chunk) = chunks;
     let snapshot = HeapSnapshot { number: 1, state, first_chunk, last_chunk, tail_chunk, ..HeapSnapshot::default() };

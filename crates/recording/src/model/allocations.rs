@@ -15,9 +15,11 @@ pub struct Allocation {
     pub objects: u64,
     /// Bytes of these objects.
     pub bytes: u64,
-    /// Bytes that the objects stand for: their own where each was seen, more where they were sampled.
+    /// Bytes that the objects stand for: their own where each was seen, more where they were
+    /// sampled.
     pub weight: u64,
-    /// Objects that the objects stand for, in 1024ths: each for itself where each was seen, for more where they were sampled.
+    /// Objects that the objects stand for, in 1024ths: each for itself where each was seen, for
+    /// more where they were sampled.
     pub objects_weight: u64,
     /// Squares of what each sampled object stands for in objects, added up; 0 where each was seen.
     pub squares: u64,
@@ -117,7 +119,8 @@ by_number! {
         Gone = 1 "gone",
         /// The number of collections at a time.
         Collections = 2 "collections",
-        /// An object that is followed from now on. It is among those that were allocated, which other records count.
+        /// An object that is followed from now on. It is among those that were allocated, which
+        /// other records count.
         Followed = 3 "followed",
     }
 }
@@ -126,7 +129,7 @@ by_number! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u32)]
 pub enum AllocationEngine {
-    /// Nobody knows.
+    /// Unknown.
     #[default]
     Unknown = 0,
     /// Each object, by the runtime's callback.
@@ -166,10 +169,12 @@ record! {
         pub pinned_exact: bool,
         /// Objects are followed until they are gone.
         pub follows: bool,
-        /// Bytes of memory that the instrument had taken for its own tables when this was written, without what is recorded. Written by
-        /// earlier versions; see [`OwnMemory`](super::OwnMemory).
+        /// Bytes of memory that the instrument had taken for its own tables when this was written,
+        /// without what is recorded. Written by earlier versions; see
+        /// [`OwnMemory`](super::OwnMemory).
         pub own_bytes: u64,
-        /// Reason why a better engine was not used and what would allow it, in one sentence; empty where there is none.
+        /// Reason why a better engine was not used and what would allow it, in one sentence; empty
+        /// where there is none.
         pub why_engine: String,
     }
 }

@@ -1,4 +1,4 @@
-//! Chains of async methods that await each other, beside a stack.
+//! Chains of async methods that await each other, alongside a stack.
 
 /// Reason for which a chain of awaiters goes no further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -8,9 +8,9 @@ pub enum ChainEnd {
     /// Who awaits the last method could not be found out.
     #[default]
     Unknown = 0,
-    /// Nobody awaited the last method at that moment. Its task may be awaited later.
+    /// Nothing awaited the last method at that moment. Its task may be awaited later.
     NotAwaitedYet = 1,
-    /// Nobody can await the last method, which is `async void`.
+    /// Nothing can await the last method, which is `async void`.
     NotAwaited = 2,
     /// A thread blocks on the task of the last method.
     Thread = 3,

@@ -18,8 +18,8 @@ pub struct MethodHits {
     pub branches: u32,
     /// Whether hits were counted, and not only whether there was one.
     pub counted: bool,
-    /// Hits of the points, then of the branches; 0 or 1 where hits were not counted. Threads that hit one at the same time may
-    /// have lost a few.
+    /// Hits of the points, then of the branches; 0 or 1 where hits were not counted. Threads that
+    /// hit one at the same time may have lost a few.
     pub hits: Vec<u64>,
 }
 
@@ -31,7 +31,8 @@ pub struct CounterSums {
 }
 
 impl CounterSums {
-    /// So many counters, and for each point, then each branch, the numbers of those that are added up.
+    /// So many counters, and for each point, then each branch, the numbers of those that are added
+    /// up.
     pub fn new<S: AsRef<[u32]>>(counters: usize, sums: impl IntoIterator<Item = S>) -> Self {
         let mut words = vec![counters as u32];
         for sum in sums {
@@ -47,20 +48,22 @@ impl CounterSums {
         self.words.first().map_or(0, |counters| *counters as usize)
     }
 
-    /// Most bytes of the method's record, with counters of so many bytes, wherever it begins in a chunk.
+    /// Most bytes of the method's record, with counters of so many bytes, wherever it begins in a
+    /// chunk.
     #[must_use]
     pub fn record_bytes(&self, counter: usize) -> usize {
         coverage::bytes(self.words.len(), self.counters(), counter) + coverage::ALIGNMENT - 8
     }
 
-    /// Number of words, with those that put the counters where they belong when the record begins at `at` in a chunk.
+    /// Number of words, with those that put the counters where they belong when the record begins
+    /// at `at` in a chunk.
     fn words_at(&self, at: usize) -> usize {
         let end = at + coverage::HEAD + self.words.len() * 4;
         self.words.len() + (end.next_multiple_of(coverage::ALIGNMENT) - end) / 4
     }
 
-    /// Hits of so many points and branches, with the counters that are asked for by number; `None` where the words say something
-    /// else.
+    /// Hits of so many points and branches, with the counters that are asked for by number; `None`
+    /// where the words say something else.
     fn hits(words: &[u32], wanted: usize, counter: impl Fn(usize) -> Option<u64>) -> Option<Vec<u64>> {
         let mut rest = words.get(1..)?;
         // Each has a word at least.
@@ -106,7 +109,8 @@ impl MethodHits {
         bytes
     }
 
-    /// The bytes as they are stored before anything was hit, with these counters, at `at` in a chunk.
+    /// The bytes as they are stored before anything was hit, with these counters, at `at` in a
+    /// chunk.
     #[must_use]
     pub fn to_bytes_with(&self, sums: &CounterSums, at: usize) -> Vec<u8> {
         let words = sums.words_at(at);
@@ -116,8 +120,8 @@ impl MethodHits {
         bytes
     }
 
-    /// The methods in a chunk's bytes. One that is cut off is none, nor is one that was taken back, and nothing follows one that
-    /// can't be.
+    /// The methods in a chunk's bytes. One that is cut off is none, nor is one that was taken back,
+    /// and nothing follows one that can't be.
     pub fn all(chunk: &[u8]) -> impl Iterator<Item = Self> {
         one_after_another(chunk, Self::first).filter(|method| method.token != 0)
     }

@@ -1,5 +1,6 @@
-//! The plan of coverage of an assembly: what the counters of [`MethodHits`](super::MethodHits) are of. The launcher makes it
-//! where the program ran, of the assembly's file and its symbols, so that a recording means the same on another machine.
+//! The plan of coverage of an assembly: what the counters of [`MethodHits`](super::MethodHits) are
+//! of. The launcher makes it where the program ran, of the assembly's file and its symbols, so that
+//! a recording means the same on another machine.
 
 use crate::codec::record;
 
@@ -7,7 +8,8 @@ record! {
     /// Lines and branches of one assembly that were to be covered.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct CoveragePlan {
-        /// Index into [`Process::modules`](super::Process::modules); of none where no process loaded the assembly.
+        /// Index into [`Process::modules`](super::Process::modules); of none where no process
+        /// loaded the assembly.
         pub module: u32,
         /// Paths of the source files, as the compiler was given them.
         pub files: Vec<String>,
@@ -15,7 +17,8 @@ record! {
         pub sources: Vec<CoverageSource>,
         /// Methods as they were compiled, by token in ascending order.
         pub methods: Vec<PlannedMethod>,
-        /// Name of an assembly that no process of the run loaded, so that nothing of it ran; empty where the module is one.
+        /// Name of an assembly that no process of the run loaded, so that nothing of it ran; empty
+        /// where the module is one.
         pub assembly: String,
     }
 }
@@ -42,7 +45,8 @@ record! {
 }
 
 record! {
-    /// A method as it was compiled. Its counters are those of the points, then those of the branches.
+    /// A method as it was compiled. Its counters are those of the points, then those of the
+    /// branches.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct PlannedMethod {
         /// Metadata token.

@@ -1,21 +1,21 @@
-//! Values that readers derive from a process: found once, kept beside what they were found from.
+//! Values that readers derive from a process: found once, kept next to what they were found from.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// A value of any type, or nobody has asked for it yet.
+/// A value of any type; empty until it is first asked for.
 type Slot = Arc<OnceLock<Arc<dyn Any + Send + Sync>>>;
 
-/// Values that were derived from a process, by name and type. A copy of the process has none: whoever changes a process changes a copy,
-/// or does so before anything is derived.
+/// Values that were derived from a process, by name and type. A copy of the process has none: code
+/// that changes a process changes a copy, or does so before anything is derived.
 #[derive(Default)]
 pub struct Derived(Mutex<HashMap<(String, TypeId), Slot>>);
 
 impl Derived {
-    /// The value of a name, which `make` makes when it is asked for first. Whoever asks meanwhile waits; `make` may ask for
-    /// other names.
+    /// The value of a name, which `make` makes when it is asked for first. A caller that asks
+    /// meanwhile waits; `make` may ask for other names.
     pub fn get<T: Any + Send + Sync>(&self, name: &str, make: impl FnOnce() -> T) -> Arc<T> {
         let slot = {
             let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,7 +12,7 @@ pub enum Exit {
     Signal(i32),
 }
 
-/// A `u32` (0 nobody saw the end, 1 code, 2 signal) and an `i32`.
+/// A `u32` (0 the end was not seen, 1 code, 2 signal) and an `i32`.
 impl Field for Option<Exit> {
     fn put(&self, payload: &mut PayloadWriter) {
         let (kind, number) = match *self {

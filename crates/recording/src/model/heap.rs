@@ -1,4 +1,5 @@
-//! Snapshots of the managed heap: what is known of each, and the records in its chunks that are no rows of numbers.
+//! Snapshots of the managed heap: what is known of each, and the records in its chunks that are no
+//! rows of numbers.
 
 use std::sync::Arc;
 
@@ -23,7 +24,8 @@ by_number! {
 by_number! {
     /// State of a snapshot.
     SnapshotState {
-        /// The snapshot was begun, and nobody said that it was completed: the program ended meanwhile.
+        /// The snapshot was begun, and its completion was not reported: the program ended
+        /// meanwhile.
         #[default]
         Begun = 0 "begun",
         /// All of the heap is there.
@@ -106,8 +108,8 @@ macro_rules! as_number {
 as_number!(SnapshotReason, SnapshotState, RootKind);
 
 record! {
-    /// One snapshot of the heap of a process. Of several records with one number the last counts: one is written when the
-    /// snapshot begins, one when it is complete or can't go on.
+    /// One snapshot of the heap of a process. Of several records with one number the last counts:
+    /// one is written when the snapshot begins, one when it is complete or can't go on.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct HeapSnapshot {
         /// Number of the snapshot within its process, from 1.
@@ -124,7 +126,8 @@ record! {
         pub state: SnapshotState,
         /// Reason why it is not complete, in words; empty where it is.
         pub why: String,
-        /// Time that the program stood still for the collection and for the snapshot together, in nanoseconds.
+        /// Time that the program stood still for the collection and for the snapshot together, in
+        /// nanoseconds.
         pub pause_ns: u64,
         /// The part of that time in which the heap was read and written.
         pub walk_ns: u64,
@@ -136,12 +139,13 @@ record! {
         pub references: u64,
         /// Number of roots, weak ones included.
         pub roots: u64,
-        /// Sequence numbers of the first and the last of its chunks in the arena `heap`; 0 where there is none.
+        /// Sequence numbers of the first and the last of its chunks in the arena `heap`; 0 where
+        /// there is none.
         pub first_chunk: u64,
         /// See [`first_chunk`](Self::first_chunk).
         pub last_chunk: u64,
-        /// Sequence number of the first of its chunks that was written when the program went on: those before have objects
-        /// and roots, those from here on types, places and roots.
+        /// Sequence number of the first of its chunks that was written when the program went on:
+        /// those before have objects and roots, those from here on types, places and roots.
         pub tail_chunk: u64,
     }
 }
@@ -155,14 +159,16 @@ impl HeapSnapshot {
 }
 
 record! {
-    /// A type of objects in one snapshot: how large its objects are, and which places in them hold references.
+    /// A type of objects in one snapshot: how large its objects are, and which places in them hold
+    /// references.
     ///
-    /// A place is a slot: first the fixed ones in ascending order of their offsets, then, in arrays, those of each element.
+    /// A place is a slot: first the fixed ones in ascending order of their offsets, then, in
+    /// arrays, those of each element.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct HeapType {
         /// Number by which objects of this snapshot name the type, from 1.
         pub number: u32,
-        /// Index into [`Process::types`](super::Process::types), 0 where nobody could say.
+        /// Index into [`Process::types`](super::Process::types), 0 where unknown.
         pub object_type: u32,
         /// Bytes of an object without its elements.
         pub base_bytes: u32,
@@ -170,17 +176,20 @@ record! {
         pub element_bytes: u32,
         /// Names of the fields at the fixed slots; empty where the runtime does not say.
         pub fields: Vec<String>,
-        /// Names of the fields at the slots of each element, one empty name for an array of references.
+        /// Names of the fields at the slots of each element, one empty name for an array of
+        /// references.
         pub element_fields: Vec<String>,
         /// Stand-in for the content, which stands with each object.
         pub content: u32,
-        /// Address of the object that keeps the type loaded, which each of its objects holds; 0 for types that stay anyway.
+        /// Address of the object that keeps the type loaded, which each of its objects holds; 0 for
+        /// types that stay anyway.
         pub loader: u64,
     }
     beside {
         /// Name as C# writes it, of the [`object_type`](Self::object_type).
         pub name: Arc<str>,
-        /// Index into [`Process::modules`](super::Process::modules), of the [`object_type`](Self::object_type).
+        /// Index into [`Process::modules`](super::Process::modules), of the
+        /// [`object_type`](Self::object_type).
         pub module: u32,
     }
 }
@@ -206,8 +215,8 @@ impl HeapType {
         length.saturating_mul(self.element_fields.len() as u64).saturating_add(self.fields.len() as u64)
     }
 
-    /// Element, if it is one of an array, and field at a slot; the field's name is empty for an element that is a reference,
-    /// and where nobody knows it.
+    /// Element, if it is one of an array, and field at a slot; the field's name is empty for an
+    /// element that is a reference, and where it is unknown.
     #[must_use]
     pub fn slot(&self, slot: u64) -> (Option<u64>, &str) {
         match slot.checked_sub(self.fields.len() as u64) {
@@ -222,7 +231,8 @@ impl HeapType {
 }
 
 record! {
-    /// A place in an object of the runtime's own that is a static field: what it refers to is held by that field.
+    /// A place in an object of the runtime's own that is a static field: what it refers to is held
+    /// by that field.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct HeapPlace {
         /// Address of the reference.

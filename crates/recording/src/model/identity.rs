@@ -9,8 +9,8 @@ record! {
     /// Machine, container and labels of a process.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct Identity {
-        /// A random identifier, 32 hexadecimal digits in groups as a UUID has them; that of the recording where no launcher gave
-        /// it another.
+        /// A random identifier, 32 hexadecimal digits in groups as a UUID has them; that of the
+        /// recording where no launcher gave it another.
         pub id: String,
         /// Name of the host, as the process sees it; empty where that is not known.
         pub host: String,

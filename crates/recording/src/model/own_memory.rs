@@ -3,7 +3,8 @@
 use crate::codec::record;
 
 record! {
-    /// Memory that an instrument takes in the program for tables of its own, beside what is recorded.
+    /// Memory that an instrument takes in the program for tables of its own, in addition to what is
+    /// recorded.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct OwnMemory {
         /// The instrument.

@@ -1,8 +1,9 @@
-//! Parts of a recording: what lies between two boundaries, each of which was drawn while the program ran, by a command or by
-//! the program's own code.
+//! Parts of a recording: what lies between two boundaries. Each boundary was drawn while the
+//! program ran, by a command or by the program's own code.
 //!
-//! Parts stand in a row: none overlaps another. What has a name is a [`PartSpan`] of one part or several, since what the
-//! program's code begins and ends may nest and overlap; the parts say which spans begin and end with them.
+//! Parts stand in a row: none overlaps another. What has a name is a [`PartSpan`] of one part or
+//! several, since what the program's code begins and ends may nest and overlap; the parts say which
+//! spans begin and end with them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -15,8 +16,8 @@ record! {
     /// A part of the recording of one process: from one boundary to the next.
     #[derive(Debug, Clone, Default)]
     pub struct Part {
-        /// The name of the span that it lies in, of several of the one that the program's code began last; its number among
-        /// the parts of its process, from 1, where it lies in none.
+        /// The name of the span that it lies in, of several of the one that the program's code
+        /// began last; its number among the parts of its process, from 1, where it lies in none.
         pub name: String,
         /// Beginning of the part, nanoseconds since the start of the run.
         pub since_ns: u64,
@@ -43,7 +44,8 @@ record! {
         pub kind: BoundaryKind,
         /// The name of the part that begins; empty for none.
         pub name: String,
-        /// Number of the boundary in `parts.log`, which says what the trees gained up to here; 0 where that is not known.
+        /// Number of the boundary in `parts.log`, which says what the trees gained up to here; 0
+        /// where that is not known.
         pub number: u32,
     }
 }
@@ -55,8 +57,8 @@ pub struct PartTrees {
     lazy: Option<Arc<MakeTree>>,
 }
 
-/// Makes the tree of the thread at an index, if there is one. Parts and threads may both be many, so none is made before
-/// somebody asks.
+/// Makes the tree of the thread at an index, if there is one. Parts and threads may both be many,
+/// so none is made before a caller asks.
 type MakeTree = dyn Fn(u32) -> Option<TreeSource> + Send + Sync;
 
 impl PartTrees {
@@ -71,7 +73,8 @@ impl PartTrees {
         Self { at_hand: Arc::new(trees), lazy: None }
     }
 
-    /// The tree of the thread at this index; `None` where it gained nothing, or nobody knows what.
+    /// The tree of the thread at this index; `None` where it gained nothing, or where its gain is
+    /// unknown.
     #[must_use]
     pub fn of_thread(&self, index: u32) -> Option<TreeSource> {
         self.at_hand.get(&index).cloned().or_else(|| self.lazy.as_ref()?(index))
@@ -135,8 +138,9 @@ pub struct PartSpan {
 }
 
 impl Part {
-    /// The parts between `boundaries`, which are in order, of a recording that began at `start_ns` and ended at `end_ns`, both
-    /// monotonic. Times of parts are counted from `start_ns`. A recording without boundaries has no parts.
+    /// The parts between `boundaries`, which are in order, of a recording that began at `start_ns`
+    /// and ended at `end_ns`, both monotonic. Times of parts are counted from `start_ns`. A
+    /// recording without boundaries has no parts.
     ///
     /// A span ends where its end is drawn, where recording stops, and with the recording.
     #[must_use]
@@ -174,7 +178,8 @@ impl Part {
         parts
     }
 
-    /// Which of `parts`, those of one process, lie in what has one of these names: places in ascending order.
+    /// Which of `parts`, those of one process, lie in what has one of these names: places in
+    /// ascending order.
     #[must_use]
     pub fn named<S: AsRef<str>>(parts: &[Self], names: &[S]) -> Vec<usize> {
         let is_meant = |name: &str| names.iter().any(|wanted| wanted.as_ref() == name);
@@ -190,8 +195,8 @@ impl Part {
         found
     }
 
-    /// What reports show as the parts of a process: all that has a name, as a whole, and the parts without one. In the order
-    /// in which they begin.
+    /// What reports show as the parts of a process: all that has a name, as a whole, and the parts
+    /// without one. In the order in which they begin.
     #[must_use]
     pub fn spans(parts: &[Self]) -> Vec<PartSpan> {
         let mut spans: Vec<PartSpan> = Vec::new();
@@ -239,7 +244,8 @@ struct OpenSpans<'a> {
 }
 
 impl<'a> OpenSpans<'a> {
-    /// A command ends what one has begun, and begins a span where it has a name. Returns what begins and what ends.
+    /// A command ends what one has begun, and begins a span where it has a name. Returns what
+    /// begins and what ends.
     fn mark(&mut self, name: &'a str) -> (Vec<String>, Vec<String>) {
         let ended = std::mem::replace(&mut self.mark, name);
         (named(name), named(ended))

@@ -2,7 +2,8 @@
 
 use crate::layout::{probe_callers as layout, u32_at, u64_at};
 
-/// Calls of one method by one thread on one path; see [`layout::probe_callers`](crate::layout::probe_callers) for the bytes.
+/// Calls of one method by one thread on one path; see
+/// [`layout::probe_callers`](crate::layout::probe_callers) for the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProbeCaller {
     /// Number of the method, as [`ProbedMethod::number`](super::ProbedMethod::number).

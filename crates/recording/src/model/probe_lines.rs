@@ -3,7 +3,8 @@
 use super::one_after_another::one_after_another;
 use crate::layout::{probe_lines as layout, u32_at, u64_at};
 
-/// One line in one method with how often it was reached; see [`layout::probe_lines`](crate::layout::probe_lines) for its bytes.
+/// One line in one method with how often it was reached; see
+/// [`layout::probe_lines`](crate::layout::probe_lines) for its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProbedLine {
     /// Index into [`Process::modules`](super::Process::modules).
@@ -57,8 +58,8 @@ impl ProbedLine {
         [&self.file, &self.name, &self.signature]
     }
 
-    /// The lines in a chunk's bytes. One that is cut off is none, nor is one that was taken back, and nothing follows one that can't
-    /// be.
+    /// The lines in a chunk's bytes. One that is cut off is none, nor is one that was taken back,
+    /// and nothing follows one that can't be.
     pub fn all(chunk: &[u8]) -> impl Iterator<Item = Self> {
         one_after_another(chunk, Self::first).filter(|line| line.token != 0)
     }

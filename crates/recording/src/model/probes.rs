@@ -3,7 +3,8 @@
 use super::one_after_another::one_after_another;
 use crate::layout::{probe_calls, probes, u32_at, u64_at};
 
-/// One method with what its probes counted; see [`layout::probes`](crate::layout::probes) for its bytes.
+/// One method with what its probes counted; see [`layout::probes`](crate::layout::probes) for its
+/// bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProbedMethod {
     /// Index into [`Process::modules`](super::Process::modules).
@@ -56,8 +57,8 @@ impl ProbedMethod {
         bytes
     }
 
-    /// The methods in a chunk's bytes. One that is cut off is none, nor is one that was taken back, and nothing follows one that
-    /// can't be.
+    /// The methods in a chunk's bytes. One that is cut off is none, nor is one that was taken back,
+    /// and nothing follows one that can't be.
     pub fn all(chunk: &[u8]) -> impl Iterator<Item = Self> {
         one_after_another(chunk, Self::first).filter(|method| method.token != 0)
     }

@@ -28,13 +28,14 @@ record! {
         pub duration_ns: u64,
         /// CPU time of the whole process while recorded, if it could be read.
         pub cpu_ns: Option<u64>,
-        /// End of the process, if somebody saw it.
+        /// End of the process, if it was seen.
         pub exit: Option<Exit>,
         /// Whether the program ended while we watched and said so.
         pub complete: bool,
         /// Meaning of the time stamps in events, if any were taken.
         pub ticks: TickClock,
-        /// Processors that the process might use when it was first recorded; 0 where that is not known.
+        /// Processors that the process might use when it was first recorded; 0 where that is not
+        /// known.
         pub processors: u32,
     }
     beside {
@@ -48,7 +49,8 @@ record! {
         pub functions: Vec<Function>,
         /// Indexed by [`Function::module`]; entry 0 stands for "no module".
         pub modules: Vec<Module>,
-        /// Types of objects, by the numbers that instruments about memory give; entry 0 stands for a type that is not known.
+        /// Types of objects, by the numbers that instruments about memory give; entry 0 stands for
+        /// a type that is not known.
         pub types: Vec<ObjectType>,
         /// In the order in which they were first seen.
         pub threads: Vec<Thread>,
@@ -56,13 +58,14 @@ record! {
         pub losses: Vec<Loss>,
         /// Remarks for the head of reports.
         pub remarks: Vec<Remark>,
-        /// Times that are shown, each from and to a nanosecond since the start of the run, in order and apart from each
-        /// other, where the recording was reduced to some of its parts.
+        /// Times that are shown, each from and to a nanosecond since the start of the run, in order
+        /// and apart from each other, where the recording was reduced to some of its parts.
         pub shown: Option<Vec<(u64, u64)>>,
         /// The work that is shown, where the recording was reduced to what was done for some
         /// requests.
         pub shown_work: Option<Arc<ShownWork>>,
-        /// The parts of the recording, in order; none where it was never switched and nothing was marked.
+        /// The parts of the recording, in order; none where it was never switched and nothing was
+        /// marked.
         pub parts: Vec<Part>,
         /// The patterns of the request that have matched something: `include=[App]*`, for instance.
         pub matched_patterns: Vec<String>,
@@ -156,7 +159,8 @@ impl Process {
         self.modules.get(module as usize).map_or("", |module| module.name.as_str())
     }
 
-    /// Reason why the agent in this process disabled itself, if it did: then nothing else is known of the process.
+    /// Reason why the agent in this process disabled itself, if it did: then nothing else is known
+    /// of the process.
     #[must_use]
     pub fn refusal(&self) -> Option<&str> {
         let refusal = self.remarks.iter().find(|remark| remark.kind == RemarkKind::Refusal);
@@ -172,7 +176,8 @@ impl Process {
         said.chain(earlier).filter(|(_, bytes)| *bytes > 0)
     }
 
-    /// Event arenas of the instrument of this name (see [`layout::instrument`](crate::layout::instrument)).
+    /// Event arenas of the instrument of this name (see
+    /// [`layout::instrument`](crate::layout::instrument)).
     pub fn arenas(&self, instrument: &str) -> impl Iterator<Item = &EventArena> {
         self.events.iter().filter(move |arena| arena.instrument == instrument)
     }
@@ -250,8 +255,9 @@ record! {
 }
 
 record! {
-    /// Mean time that a sample charged, each sample weighed by what it charged: so far a sampled time may easily be off. On a
-    /// busy machine samples come late, and then a step is longer than the interval.
+    /// Mean time that a sample charged, each sample weighed by what it charged: so far a sampled
+    /// time may easily be off. On a busy machine samples come late, and then a step is longer than
+    /// the interval.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub struct SampleSteps {
         /// Of wall time, nanoseconds; of threads that worked.
@@ -262,10 +268,11 @@ record! {
 }
 
 record! {
-    /// Measured cost of a hook pair, in nanoseconds, with the bounds within which it is believed to lie.
+    /// Measured cost of a hook pair, in nanoseconds, with the bounds within which it is believed to
+    /// lie.
     ///
-    /// The enter hook's time falls on the caller, the leave hook's on the callee, because a thread's
-    /// position moves at the very end of either.
+    /// The enter hook's time falls on the caller, the leave hook's on the callee, because a
+    /// thread's position moves at the very end of either.
     #[derive(Debug, Clone, Copy, PartialEq, Default)]
     pub struct HookCost {
         /// Most likely cost of enter.
@@ -327,11 +334,14 @@ impl FunctionKind {
     }
 }
 
-/// [`Function::name`] of the time the runtime spent compiling; its kind is [`FunctionKind::Runtime`].
+/// [`Function::name`] of the time the runtime spent compiling; its kind is
+/// [`FunctionKind::Runtime`].
 pub const JIT_NAME: &str = "[JIT]";
-/// [`Function::name`] of the time a thread collected garbage; its kind is [`FunctionKind::Runtime`].
+/// [`Function::name`] of the time a thread collected garbage; its kind is
+/// [`FunctionKind::Runtime`].
 pub const GC_NAME: &str = "[GC]";
-/// [`Function::name`] of calls on paths that found no memory; its kind is [`FunctionKind::Runtime`].
+/// [`Function::name`] of calls on paths that found no memory; its kind is
+/// [`FunctionKind::Runtime`].
 pub const TRUNCATED_NAME: &str = "(truncated)";
 
 /// Part of the source method, which names it, that the compiler made a method from.
@@ -360,10 +370,11 @@ pub struct FunctionFlags {
     pub dynamic: bool,
     /// Whether the module was unloaded again.
     pub unloaded: bool,
-    /// Whether the compiler put it into another method somewhere, where calls of it are not counted.
+    /// Whether the compiler put it into another method somewhere, where calls of it are not
+    /// counted.
     pub inlined: bool,
-    /// Whether it calls itself as the last thing it does. Optimised code may go back to its beginning instead, and such
-    /// calls are not counted.
+    /// Whether it calls itself as the last thing it does. Optimised code may go back to its
+    /// beginning instead, and such calls are not counted.
     pub tail_recursive: bool,
 }
 
@@ -382,11 +393,12 @@ impl Field for FunctionFlags {
 }
 
 record! {
-    /// One function: a managed instantiation or overload, an unmanaged function, or a part of the runtime.
+    /// One function: a managed instantiation or overload, an unmanaged function, or a part of the
+    /// runtime.
     #[derive(Debug, Clone, Default)]
     pub struct Function {
-        /// `Namespace.Type::Method`, without type arguments, arity or parameters; the source method of
-        /// state machines, lambdas and local functions; `[JIT]` and the like for the runtime.
+        /// `Namespace.Type::Method`, without type arguments, arity or parameters; the source method
+        /// of state machines, lambdas and local functions; `[JIT]` and the like for the runtime.
         pub name: String,
         /// As C# would write it, with type arguments and parameters.
         pub signature: String,
@@ -419,8 +431,8 @@ record! {
         pub framework: bool,
         /// Kind of module.
         pub kind: ModuleKind,
-        /// Number that linkers give a native library, in hexadecimal digits; empty where that is not known. A file with
-        /// another number is another library.
+        /// Number that linkers give a native library, in hexadecimal digits; empty where that is
+        /// not known. A file with another number is another library.
         pub build_id: String,
     }
 }
@@ -459,7 +471,8 @@ pub enum ThreadRole {
     Tiering = 4,
     /// Belongs to the thread pool.
     Pool = 5,
-    /// Serves the runtime or the framework otherwise: signals, debuggers, diagnostics, events of sockets and files.
+    /// Serves the runtime or the framework otherwise: signals, debuggers, diagnostics, events of
+    /// sockets and files.
     Runtime = 6,
 }
 
@@ -490,8 +503,8 @@ impl ThreadRole {
         }
     }
 
-    /// Whether such threads wait for work most of the time, and no code of the program starts them: one that waits below none of the
-    /// program's methods is idle.
+    /// Whether such threads wait for work most of the time, and no code of the program starts them:
+    /// one that waits below none of the program's methods is idle.
     #[must_use]
     pub const fn waits_for_work(self) -> bool {
         !matches!(self, Self::User | Self::Main)

@@ -17,13 +17,14 @@ record! {
         pub first_ns: u64,
         /// Last time, nanoseconds since the start of the run.
         pub last_ns: u64,
-        /// Details beyond the reason, one sentence each: place and text of a caught panic, which callbacks were odd.
+        /// Details beyond the reason, one sentence each: place and text of a caught panic, which
+        /// callbacks were odd.
         pub details: Vec<String>,
     }
 }
 
 impl Loss {
-    /// A loss of which nothing is known but reason, count and times.
+    /// A loss with only its reason, count and times known.
     #[must_use]
     pub const fn new(reason: LossReason, count: u64, first_ns: u64, last_ns: u64) -> Self {
         Self { reason, count, first_ns, last_ns, details: Vec::new() }
@@ -81,13 +82,16 @@ pub enum LossReason {
     SizeLimit = 21,
     /// The disk's last free space was left to others: the recording could not grow.
     DiskReserve = 22,
-    /// A thread had to wait for a place in the thread table longer than a hook may wait; its next call tried again.
+    /// A thread had to wait for a place in the thread table longer than a hook may wait; its next
+    /// call tried again.
     ThreadTableBehind = 23,
-    /// A sample found no place: the ring that the samples of a thread or of all threads go through was full.
+    /// A sample found no place: the ring that the samples of a thread or of all threads go through
+    /// was full.
     SampleRingFull = 24,
     /// The kernel dropped samples of `perf` before anybody could read them.
     PerfLost = 25,
-    /// The stack of a sample could not be read at all; the sample counts for its thread without one.
+    /// The stack of a sample could not be read at all; the sample counts for its thread without
+    /// one.
     StackUnread = 26,
     /// A thread could not be sampled: no timer could be had for it.
     ThreadUnsampled = 27,
@@ -97,7 +101,8 @@ pub enum LossReason {
     NotCovered = 29,
     /// A method that was to be probed could not be changed: its calls are not counted.
     NotProbed = 30,
-    /// A piece of the heap, or the references of a type, could not be understood: a snapshot lacks what is there.
+    /// A piece of the heap, or the references of a type, could not be understood: a snapshot lacks
+    /// what is there.
     HeapUnread = 31,
     /// The callers of a call of a probed method found no room.
     CallerUnknown = 32,
@@ -284,11 +289,12 @@ pub enum RemarkKind {
     /// Information.
     #[default]
     Note,
-    /// The reason why the agent in this process disabled itself: then nothing else is known of the process.
+    /// The reason why the agent in this process disabled itself: then nothing else is known of the
+    /// process.
     Refusal,
     /// Advice for the next run.
     Advice(Advice),
-    /// The reason why nobody knows which methods await which.
+    /// The reason why it is unknown which methods await which.
     NoAwaiters,
     /// What happened in the program for which the recording was written out.
     Trigger,
@@ -334,8 +340,8 @@ impl Field for LossReason {
 }
 
 /// A `u32` (0 note, 1 refusal, 2 advice to exclude, 3 no awaiters, 4 trigger) and a list of texts:
-/// of advice the patterns. A remark written before remarks had kinds, and one of a kind from the future, is a
-/// note.
+/// of advice the patterns. A remark written before remarks had kinds, and one of a kind from the
+/// future, is a note.
 impl Field for RemarkKind {
     fn put(&self, payload: &mut PayloadWriter) {
         let (kind, texts) = match self {

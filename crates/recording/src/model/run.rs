@@ -24,8 +24,8 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Problems found after the recording was opened: the contents of trees and events stay on the disk until somebody
-    /// looks at them. Complete only once everything has been looked at.
+    /// Problems found after the recording was opened: the contents of trees and events stay on the
+    /// disk until a caller looks at them. Complete only once everything has been looked at.
     pub fn late_problems(&self) -> impl Iterator<Item = &Problem> {
         self.processes.iter().flat_map(|process| {
             let parts = process.parts.iter().flat_map(|part| part.trees.problems());
@@ -42,11 +42,12 @@ record! {
     pub struct Run {
         /// The command as given after `run --`; empty without the launcher.
         pub command: Vec<String>,
-        /// Start in nanoseconds since the Unix epoch (UTC); of the first process without the launcher.
+        /// Start in nanoseconds since the Unix epoch (UTC); of the first process without the
+        /// launcher.
         pub started_unix_ns: u64,
         /// From start to the end of the root program, or to the last sign of life of any process.
         pub duration_ns: u64,
-        /// End of the root program; `None` while it runs or when nobody saw the end.
+        /// End of the root program; `None` while it runs or when the end was not seen.
         pub exit: Option<Exit>,
         /// Request as the user gave it, for instance `calls:clock=tsc`.
         pub given: RecordedRequest,
@@ -54,7 +55,8 @@ record! {
         pub filled: RecordedRequest,
         /// Version of clrscope that made the recording.
         pub clrscope_version: String,
-        /// A random identifier of the recording, as a UUID is written; empty in recordings from before.
+        /// A random identifier of the recording, as a UUID is written; empty in recordings from
+        /// before.
         pub id: String,
     }
 }

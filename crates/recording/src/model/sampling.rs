@@ -6,7 +6,8 @@ use crate::layout::{sample, u32_at, u64_at};
 /// One record of `cpu` or `wall`; see [`layout::sample`](crate::layout::sample) for its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sample {
-    /// Nanoseconds since the start of the process's recording; of several counts those of the first.
+    /// Nanoseconds since the start of the process's recording; of several counts those of the
+    /// first.
     pub time_ns: u64,
     /// CPU time (`cpu`) or wall time (`wall`) that the record stands for, all counts together.
     pub weight_ns: u64,
@@ -22,7 +23,8 @@ pub struct Sample {
     pub activity: Activity,
     /// The stack is whole, from the innermost frame to the start of the thread.
     pub complete: bool,
-    /// At least one frame of the stack was found by a guess, not by what is known of the frame that it called.
+    /// At least one frame of the stack was found by a guess, not by what is known of the frame that
+    /// it called.
     pub guessed: bool,
     /// The thread was in the kernel.
     pub kernel: bool,
@@ -53,7 +55,8 @@ impl Sample {
         bytes
     }
 
-    /// State, activity and what else is known of the thread's place, in one number, as they are stored.
+    /// State, activity and what else is known of the thread's place, in one number, as they are
+    /// stored.
     #[must_use]
     pub fn flags(&self) -> u32 {
         let flag = |on: bool, bit: u32| if on { bit } else { 0 };
@@ -66,7 +69,7 @@ impl Sample {
             | (self.inlining as u32) << sample::INLINING
     }
 
-    /// A sample of which [flags](Self::flags) alone are known.
+    /// A sample with only its [flags](Self::flags) known.
     #[inline]
     #[must_use]
     pub fn flagged(flags: u32) -> Self {
@@ -105,7 +108,7 @@ impl Sample {
 by_number! {
     /// State of a thread when it was sampled.
     ThreadState {
-        /// Nobody knows.
+        /// Unknown.
         #[default]
         Unknown = 0 "unknown",
         /// On a processor.
@@ -147,10 +150,10 @@ by_number! {
 }
 
 by_number! {
-    /// Knowledge of which methods the compiler put into others at the places where a stack stands;
-    /// of several places what is known of the least known one.
+    /// What is known about methods that the compiler put into others at the places where a stack
+    /// stands; of several places, what is known about the least known one.
     Inlining {
-        /// Nobody says: no such method is on the stack, or an earlier version took the sample.
+        /// Nothing is said: no such method is on the stack, or an earlier version took the sample.
         #[default]
         Unsaid = 0 "unsaid",
         /// None is there.
@@ -165,7 +168,7 @@ by_number! {
 by_number! {
     /// Tier: which of its compilations a method's frame is of.
     Tier {
-        /// Nobody knows.
+        /// Unknown.
         #[default]
         Unknown = 0 "unknown",
         /// Compiled quickly, without optimisation.
@@ -190,7 +193,8 @@ by_number! {
 }
 
 impl Tier {
-    /// Whether the frame's offset in the IL is exact, as far as is known: of code that was not optimised it is.
+    /// Whether the frame's offset in the IL is exact, as far as is known: of code that was not
+    /// optimised it is.
     #[must_use]
     pub const fn has_exact_offset(self) -> bool {
         matches!(self, Self::Tier0 | Self::InstrumentedTier0 | Self::Awaiting)
@@ -201,7 +205,7 @@ impl Tier {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u32)]
 pub enum SamplingEngine {
-    /// Nobody knows.
+    /// Unknown.
     #[default]
     Unknown = 0,
     /// The kernel's perf events.
@@ -241,10 +245,11 @@ record! {
         pub reached_ns: u64,
         /// Stacks go on into the kernel.
         pub kernel: bool,
-        /// Reason why a better engine was not used and what would allow it, in one sentence; empty where there is none.
+        /// Reason why a better engine was not used and what would allow it, in one sentence; empty
+        /// where there is none.
         pub why_engine: String,
-        /// Reason why stacks don't go on into the kernel and what would allow it, in one sentence; empty where they do, or nobody
-        /// asked for it.
+        /// Reason why stacks don't go on into the kernel and what would allow it, in one sentence;
+        /// empty where they do, or where that was not asked for.
         pub why_no_kernel: String,
     }
 }
@@ -255,7 +260,8 @@ record! {
     pub struct NativeSymbol {
         /// Index into [`Process::modules`](super::Process::modules).
         pub module: u32,
-        /// Offset of its first byte, counted as in [`StackFrame::Native`](super::StackFrame::Native).
+        /// Offset of its first byte, counted as in
+        /// [`StackFrame::Native`](super::StackFrame::Native).
         pub offset: u32,
         /// Bytes of it.
         pub size: u32,

@@ -12,8 +12,9 @@ pub enum StackFrame {
         function: u32,
         /// Offset in the function's IL, if the runtime could say.
         il_offset: Option<u32>,
-        /// Bytes of IL from the offset on that are in question: 0 where it is exact, otherwise any statement that begins among so many bytes
-        /// may be the one; [`TO_THE_END`](crate::layout::stack::TO_THE_END) for all that are left.
+        /// Bytes of IL from the offset on that are in question: 0 where it is exact, otherwise any
+        /// statement that begins among so many bytes may be the one;
+        /// [`TO_THE_END`](crate::layout::stack::TO_THE_END) for all that are left.
         il_span: u16,
         /// Tier: which of the method's compilations the frame is of.
         tier: Tier,
@@ -30,7 +31,7 @@ pub enum StackFrame {
 }
 
 impl StackFrame {
-    /// A method of which nobody knows which of its compilations it is.
+    /// A method, where it is unknown which of its compilations it is.
     #[must_use]
     pub const fn method(function: u32, il_offset: Option<u32>) -> Self {
         Self::Method { function, il_offset, il_span: 0, tier: Tier::Unknown }

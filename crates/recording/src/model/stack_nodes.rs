@@ -1,4 +1,5 @@
-//! Nodes of the stack table, as small as they can be kept: there are tens of millions of deep stacks.
+//! Nodes of the stack table, as small as they can be kept: there are tens of millions of deep
+//! stacks.
 
 use super::Tier;
 use super::awaiters::ChainEnd;
@@ -112,8 +113,8 @@ pub(super) enum Caller {
     Number(u32),
 }
 
-/// Nodes one after another. A stack that is met for the first time has its new frames one after another, so that most are called by the
-/// node in front of them.
+/// Nodes one after another. A stack that is met for the first time has its new frames one after
+/// another, so that most are called by the node in front of them.
 #[derive(Clone, Default)]
 pub(super) struct StackNodes {
     blocks: Vec<Block>,
@@ -141,7 +142,8 @@ impl StackNodes {
         self.blocks.len() * BLOCK + self.rest.len()
     }
 
-    /// Adds a node; `before` is the number of the one in front of it, where that has one that is less by one.
+    /// Adds a node; `before` is the number of the one in front of it, where that has one that is
+    /// less by one.
     pub(super) fn push(&mut self, node: StackNode, before: Option<u32>) {
         let is_before = node.parent != 0 && before == Some(node.parent);
         self.rest.push((node, if is_before { Caller::Before } else { Caller::Number(node.parent) }));
@@ -235,7 +237,8 @@ mod tests {
         }
     }
 
-    /// Sixteen bytes of each of 28 million nodes were half of what a page of ten million samples took.
+    /// Sixteen bytes of each of 28 million nodes were half of what a page of ten million samples
+    /// took.
     #[test]
     fn a_node_of_a_deep_stack_takes_less_than_six_bytes() {
         let mut nodes = StackNodes::default();

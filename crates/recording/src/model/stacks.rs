@@ -1,4 +1,5 @@
-//! The stack table of a process: call stacks as chains of nodes, each shared by all stacks that begin alike.
+//! The stack table of a process: call stacks as chains of nodes, each shared by all stacks that
+//! begin alike.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -14,7 +15,8 @@ use crate::layout::stack;
 pub struct NamedPlace {
     /// Index into [`Process::functions`](super::Process::functions).
     pub function: u32,
-    /// Whether the frame beyond it called the function. An interrupt of the kernel has no caller: whatever code it met.
+    /// Whether the frame beyond it called the function. An interrupt of the kernel has no caller:
+    /// whatever code it met.
     pub has_caller: bool,
 }
 
@@ -27,7 +29,7 @@ pub struct FrameToChange {
     pub caller: Option<usize>,
     /// The frame; `None` for what stands for frames that were not kept.
     pub frame: Option<StackFrame>,
-    /// Of the outermost frame of a stack with awaiters beside it, the place of the first of them.
+    /// Of the outermost frame of a stack that has awaiters, the place of the first of them.
     pub awaiter: Option<usize>,
     /// The end of a chain of awaiters that is here instead of a frame.
     pub chain_end: Option<ChainEnd>,
@@ -52,17 +54,18 @@ struct Part {
     nodes: usize,
 }
 
-/// The stack table. A stack is named by the number of its innermost frame's node, from 1; 0 is no stack.
+/// The stack table. A stack is named by the number of its innermost frame's node, from 1; 0 is no
+/// stack.
 ///
-/// Whatever a recording claims, a walk ends: parents have smaller numbers, and no stack has more than
-/// [`DEEPEST`](Self::DEEPEST) frames.
+/// Whatever a recording claims, a walk ends: parents have smaller numbers, and no stack has more
+/// than [`DEEPEST`](Self::DEEPEST) frames.
 #[derive(Clone, Default)]
 pub struct Stacks {
     /// In ascending order of their numbers.
     nodes: StackNodes,
     /// In ascending order. There are gaps between their numbers where a recording is damaged.
     parts: Vec<Part>,
-    /// Some stacks have a chain of awaiters beside them.
+    /// Some stacks have a chain of awaiters.
     has_awaiters: bool,
 }
 
@@ -104,7 +107,8 @@ impl Stacks {
         part.map_or(0, |part| part.first + (place - part.at) as u32)
     }
 
-    /// Place of the caller of the node at a place, always smaller than that; `None` for the outermost.
+    /// Place of the caller of the node at a place, always smaller than that; `None` for the
+    /// outermost.
     #[inline]
     #[must_use]
     pub fn caller_of(&self, place: usize) -> Option<usize> {
@@ -112,8 +116,9 @@ impl Stacks {
         (!self.has_awaiters || !self.is_awaited_by(parent)).then_some(parent)
     }
 
-    /// Place of the async method that awaits the innermost method of a stack that was resumed; asked of the place of
-    /// the stack's outermost frame. `None` of any other, and where it was not looked for.
+    /// Place of the async method that awaits the innermost method of a stack that was resumed;
+    /// asked of the place of the stack's outermost frame. `None` of any other, and where it was not
+    /// looked for.
     #[must_use]
     pub fn awaiter_of(&self, place: usize) -> Option<usize> {
         let parent = self.parent_of(place).filter(|parent| self.has_awaiters && self.is_awaited_by(*parent))?;
@@ -126,8 +131,9 @@ impl Stacks {
         self.nodes.frame(place)?.chain_end()
     }
 
-    /// The async methods that await each other beside the stack with this number, the first of which awaits the
-    /// stack's innermost method that was resumed; and how that ends. `None` where it was not looked for.
+    /// The async methods that await each other alongside the stack with this number, and how that
+    /// chain ends. The first of them awaits the stack's innermost method that was resumed. `None`
+    /// where the chain was not looked for.
     #[must_use]
     pub fn awaiters(&self, number: u32) -> Option<(Vec<StackFrame>, ChainEnd)> {
         let outermost = self.places_of(number).take(Self::DEEPEST + 1).last()?;
@@ -158,7 +164,8 @@ impl Stacks {
         self.nodes.frame(place).filter(|node| !node.is_cut()).map(|node| node.frame())
     }
 
-    /// The frames of the stack with this number, innermost first; none for a number that is no stack's.
+    /// The frames of the stack with this number, innermost first; none for a number that is no
+    /// stack's.
     pub fn frames(&self, number: u32) -> impl Iterator<Item = StackFrame> {
         self.places_of(number).filter_map(|place| self.frame_at(place)).take(Self::DEEPEST)
     }
@@ -169,21 +176,23 @@ impl Stacks {
         self.places_of(number).take(Self::DEEPEST + 1).any(|place| self.is_cut_at(place))
     }
 
-    /// The number of the stack of its caller: the same frames but the innermost. `None` for the outermost frame.
+    /// The number of the stack of its caller: the same frames but the innermost. `None` for the
+    /// outermost frame.
     #[must_use]
     pub fn caller(&self, number: u32) -> Option<u32> {
         let caller = self.caller_of(self.node_position(number)?)?;
         (!self.is_cut_at(caller)).then(|| self.number(caller))
     }
 
-    /// The places in native code that frames stand for, as modules and offsets; each as often as there are nodes of it.
+    /// The places in native code that frames stand for, as modules and offsets; each as often as
+    /// there are nodes of it.
     pub fn native_places(&self) -> impl Iterator<Item = (u32, u32)> {
         let nodes = (0..self.len()).filter_map(|place| self.nodes.frame(place));
         nodes.filter(StackNode::is_native).map(|node| (node.subject, node.offset))
     }
 
-    /// The outermost places in native code, as modules and offsets, each with the number of nodes that stand on it, its own included.
-    /// Of a damaged table those in front of the first gap.
+    /// The outermost places in native code, as modules and offsets, each with the number of nodes
+    /// that stand on it, its own included. Of a damaged table those in front of the first gap.
     pub fn native_roots(&self) -> impl Iterator<Item = (u32, u32, usize)> {
         let whole = self.parts.first().filter(|part| part.first == 1).map_or(0, |part| part.nodes);
         // The root of each node; a caller has a smaller place.
@@ -201,7 +210,8 @@ impl Stacks {
         counts.into_values()
     }
 
-    /// Makes frames of functions of those in native code: `name` tells the function of a module and an offset.
+    /// Makes frames of functions of those in native code: `name` tells the function of a module and
+    /// an offset.
     pub fn name_native_places(&mut self, mut name: impl FnMut(u32, u32) -> NamedPlace) {
         let mut named = StackNodes::default();
         for place in 0..self.len() {
@@ -239,7 +249,7 @@ impl Stacks {
     /// Gives frames other callers, or other frames in their place; numbers stay. `change` is asked
     /// for each node in their order, callers before their callees, and awaiters before the stacks
     /// that they await. A caller that does not lie in front of the node is none. After it no stack
-    /// has awaiters beside it.
+    /// has awaiters.
     pub fn change_frames(&mut self, mut change: impl FnMut(FrameToChange) -> ChangedFrame) {
         let mut nodes = StackNodes::default();
         for place in 0..self.len() {
@@ -281,7 +291,8 @@ impl Stacks {
         Some(frame.called_by(parent))
     }
 
-    /// The nodes as they are stored, with the number of the first, as many together as have consecutive numbers, but `most` at most.
+    /// The nodes as they are stored, with the number of the first, as many together as have
+    /// consecutive numbers, but `most` at most.
     pub(crate) fn pieces(&self, most: usize) -> impl Iterator<Item = (u32, Vec<StackNode>)> {
         let of_part = move |part: &Part| {
             let (first, at, nodes) = (part.first, part.at, part.nodes);
@@ -293,8 +304,8 @@ impl Stacks {
         self.parts.iter().flat_map(of_part)
     }
 
-    /// Adds the nodes that are stored in `bytes`, the first of which has the number `first`. How many of them named a
-    /// caller that can't be; they have none.
+    /// Adds the nodes that are stored in `bytes`; the first has the number `first`. Returns how
+    /// many of them named a caller that can't be; they have none.
     ///
     /// # Errors
     /// When there are nodes with these numbers already, or there can't be such numbers.
@@ -352,15 +363,15 @@ pub struct StacksBuilder {
 }
 
 impl StacksBuilder {
-    /// The number of the stack with these frames, innermost first, 0 for none. Of more than [`Stacks::DEEPEST`] the
-    /// innermost are kept. `cut` says that there were more.
+    /// The number of the stack with these frames, innermost first, 0 for none. Of more than
+    /// [`Stacks::DEEPEST`] the innermost are kept. `cut` says that there were more.
     pub fn stack(&mut self, frames: &[StackFrame], cut: bool) -> u32 {
         let kept = &frames[..frames.len().min(Stacks::DEEPEST)];
         let root = if cut || kept.len() < frames.len() { self.child(StackNode::CUT) } else { 0 };
         kept.iter().rev().fold(root, |parent, &frame| self.child(StackNode::new(parent, frame)))
     }
 
-    /// The number of the stack with these frames, innermost first, and these awaiters beside it.
+    /// The number of the stack with these frames, innermost first, and with these awaiters.
     pub fn awaited_stack(&mut self, frames: &[StackFrame], chain: AwaiterChain<'_>) -> u32 {
         let end = self.child(StackNode::awaits_end(chain.end));
         let awaiter = chain.frames.iter().rev().fold(end, |parent, &frame| self.child(StackNode::new(parent, frame)));

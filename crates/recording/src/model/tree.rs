@@ -1,8 +1,8 @@
 //! The calling-context tree of one thread.
 //!
 //! Nodes are numbered in preorder: a parent always has a smaller number than its children, so sums
-//! over subtrees are one backward pass and nothing here recurses. Readers give depth-first preorder,
-//! in which a subtree is a range of numbers; analysis renumbers trees that are not.
+//! over subtrees are one backward pass and nothing here recurses. Readers give depth-first
+//! preorder, in which a subtree is a range of numbers; analysis renumbers trees that are not.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,8 +14,8 @@ use super::Problem;
 /// The number of the root node, which stands for the thread itself.
 pub const ROOT: u32 = 0;
 
-/// Source of a thread's tree; decoding it is repeatable and can be done thread by thread, so that a large recording
-/// never has all its trees in memory.
+/// Source of a thread's tree; decoding it is repeatable and can be done thread by thread, so that a
+/// large recording never has all its trees in memory.
 #[derive(Clone)]
 pub struct TreeSource(Arc<Decoding>);
 
@@ -33,7 +33,8 @@ impl TreeSource {
         Self::fallible(move || (decode(), None))
     }
 
-    /// A tree decoded by `decode` whenever it is asked for, as far as it can be read; its [`problem`](Self::problem) says what could not.
+    /// A tree decoded by `decode` whenever it is asked for, as far as it can be read; its
+    /// [`problem`](Self::problem) says what could not.
     pub(crate) fn fallible(decode: impl Fn() -> (CallTree, Option<Problem>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(Decoding { decode: Box::new(decode), problem: OnceLock::new() }))
     }
@@ -84,8 +85,8 @@ pub struct NodeFlags {
 /// Measured values of one node, without its children, before any compensation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NodeValues {
-    /// Value of the metric that the tree is made for: in the trees of `calls` wall time in nanoseconds, in trees made of
-    /// stacks the amount of their metric.
+    /// Value of the metric that the tree is made for: in the trees of `calls` wall time in
+    /// nanoseconds, in trees made of stacks the amount of their metric.
     pub metric: u64,
     /// CPU time; 0 where not measured.
     pub cpu_ns: u64,
@@ -156,7 +157,8 @@ impl CallTree {
         u64::from(high) << 32 | u64::from(low)
     }
 
-    /// Calls of every node in the order of their numbers: one pass, faster than asking node by node.
+    /// Calls of every node in the order of their numbers: one pass, faster than asking node by
+    /// node.
     pub fn calls_in_order(&self) -> impl Iterator<Item = u64> + '_ {
         let mut carries = self.carries.iter().peekable();
         (0..).zip(&self.calls).map(move |(node, &low)| {
@@ -197,7 +199,8 @@ impl CallTree {
         &self.tail
     }
 
-    /// The tree in depth-first preorder, in which a subtree is a range of numbers; siblings keep their order.
+    /// The tree in depth-first preorder, in which a subtree is a range of numbers; siblings keep
+    /// their order.
     #[must_use]
     pub fn in_preorder(&self) -> Cow<'_, Self> {
         if self.is_in_preorder() { Cow::Borrowed(self) } else { Cow::Owned(self.renumbered()) }
@@ -219,8 +222,8 @@ impl CallTree {
     }
 
     fn renumbered(&self) -> Self {
-        // Children as linked lists: one pass from the end puts each list in order. No list holds the root, so
-        // its number ends each.
+        // Children as linked lists: one pass from the end puts each list in order. No list holds
+        // the root, so its number ends each.
         let (mut first_child, mut next_sibling) = (vec![ROOT; self.len()], vec![ROOT; self.len()]);
         for number in (1..self.len()).rev() {
             let parent = self.parents[number] as usize;
@@ -240,8 +243,8 @@ impl CallTree {
         builder.finish()
     }
 
-    /// The tree without the nodes below and at which there is nothing, neither calls nor values. Of a tree without anything not
-    /// even the root is left.
+    /// The tree without the nodes below and at which there is nothing, neither calls nor values. Of
+    /// a tree without anything not even the root is left.
     #[must_use]
     pub fn pruned(&self) -> Self {
         let has_own = |node: u32| self.calls(node) > 0 || self.values_of(node) != NodeValues::default();
@@ -261,8 +264,9 @@ impl CallTree {
         builder.finish()
     }
 
-    /// The paths to nodes that have something of their own, with that: numbers, calls and values, in the order of the numbers.
-    /// The tree must be in preorder. Of nothing not even the root is left.
+    /// The paths to nodes that have something of their own, with that: numbers, calls and values,
+    /// in the order of the numbers. The tree must be in preorder. Of nothing not even the root is
+    /// left.
     pub(crate) fn with_own(&self, own: &[(u32, u64, NodeValues)]) -> Self {
         let mut builder = CallTreeBuilder::default();
         // Nodes from the root to the one before, by their number here and in the new tree.
@@ -375,8 +379,8 @@ impl CallTreeBuilder {
         Self { tree: CallTree { parents: column(), functions: column(), calls: column(), ..CallTree::default() } }
     }
 
-    /// Adds a node and returns its number. A parent that does not exist yet is replaced by the root,
-    /// so that the order always holds.
+    /// Adds a node and returns its number. A parent that does not exist yet is replaced by the
+    /// root, so that the order always holds.
     pub fn push(&mut self, node: Node) -> u32 {
         let tree = &mut self.tree;
         let number = u32::try_from(tree.parents.len()).unwrap_or(u32::MAX);
@@ -396,8 +400,8 @@ impl CallTreeBuilder {
         number
     }
 
-    /// The columns, for a reader that has whole columns at hand. Whoever adds to them keeps the order
-    /// of nodes and what [`CallTree`] says about each column.
+    /// The columns, for a reader that has whole columns at hand. Code that adds to them keeps the
+    /// order of nodes and what [`CallTree`] says about each column.
     pub(crate) fn columns(&mut self) -> Columns<'_> {
         let CallTree { parents, functions, calls, carries, values, tail } = &mut self.tree;
         Columns { parents, functions, calls, carries, values, tail }

@@ -19,7 +19,8 @@ const AROUND_NAME: usize = 32;
 /// Ends the name of a draft.
 const DRAFT: &str = ".part";
 
-/// Beginning of the names of drafts of the file `name` that this process makes; of a long name a part.
+/// Beginning of the names of drafts of the file `name` that this process makes; of a long name a
+/// part.
 fn draft_prefix(name: &OsStr) -> OsString {
     let mut prefix = OsString::from(".");
     prefix.push(OsStr::from_bytes(&name.as_bytes()[..name.len().min(LONGEST_NAME - AROUND_NAME)]));
@@ -80,7 +81,8 @@ impl NewFile {
             self.name_anew()?;
         }
         self.kept = true;
-        // The name must survive a power cut too; a file system that can't do that is no reason to fail.
+        // The name must survive a power cut too; a file system that can't do that is no reason to
+        // fail.
         let folder = self.name.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let _ = File::open(folder).and_then(|folder| folder.sync_all());
         Ok(())

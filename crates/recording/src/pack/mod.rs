@@ -1,8 +1,8 @@
 //! Packing: a recording directory, or a recording in memory, into one file.
 //!
-//! [`pack`] is what `clrscope run` does at its end and `clrscope pack` at any time: the directory may
-//! still be written to. It is only read; the file appears under its name when it is complete and on
-//! disk, or not at all.
+//! [`pack`] is what `clrscope run` does at its end and `clrscope pack` at any time: the directory
+//! may still be written to. It is only read; the file appears under its name when it is complete
+//! and on disk, or not at all.
 
 mod file;
 
@@ -98,11 +98,11 @@ pub fn pack(dir: &Path, out: &Path, progress: &mut dyn FnMut(PackProgress)) -> R
     pack_with(dir, out, PackOptions::default(), progress)
 }
 
-/// Packs the directory `dir` (or, to pack it again, a packed file) into the file `out`. `progress` is
-/// called many times a second. Memory: the tree of one thread at a time.
+/// Packs the directory `dir` (or, to pack it again, a packed file) into the file `out`. `progress`
+/// is called many times a second. Memory: the tree of one thread at a time.
 ///
 /// # Errors
-/// See [`PackError`]. Nothing is left behind under the name `out` or beside it.
+/// See [`PackError`]. Nothing is left behind under the name `out` or next to it.
 pub fn pack_with(
     dir: &Path,
     out: &Path,
@@ -112,10 +112,11 @@ pub fn pack_with(
     pack_completed(dir, out, options, &mut |_| (), progress)
 }
 
-/// As [`pack_with`], and lets `complete` put into the recording what only this machine knows, such as names of native code.
+/// As [`pack_with`], and lets `complete` put into the recording what only this machine knows, such
+/// as names of native code.
 ///
 /// # Errors
-/// See [`PackError`]. Nothing is left behind under the name `out` or beside it.
+/// See [`PackError`]. Nothing is left behind under the name `out` or next to it.
 pub fn pack_completed(
     dir: &Path,
     out: &Path,

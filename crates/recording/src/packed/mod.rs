@@ -1,8 +1,8 @@
 //! A packed recording: `NAME.clrs`, one file, compressed, with checksums and an index.
 //!
-//! Every version has a module of its own that says what its bytes mean and reads them; this one looks
-//! at the first bytes and hands over. All versions begin alike: eight bytes [`MAGIC`], then the version
-//! as a `u32`. `docs/format-changelog.md` lists what changed from one to the next.
+//! Every version has a module of its own that says what its bytes mean and reads them; this one
+//! looks at the first bytes and hands over. All versions begin alike: eight bytes [`MAGIC`], then
+//! the version as a `u32`. `docs/format-changelog.md` lists what changed from one to the next.
 
 mod source;
 pub mod v1;
@@ -33,8 +33,8 @@ pub(crate) fn open(path: &Path) -> Result<Recording, OpenError> {
     read(path, Source::File(file, metadata.len()))
 }
 
-/// Reads a packed recording that is in memory, for instance one that [`pack::write`](crate::pack::write)
-/// made. `path` is only used in errors.
+/// Reads a packed recording that is in memory, for instance one that
+/// [`pack::write`](crate::pack::write) made. `path` is only used in errors.
 ///
 /// # Errors
 /// As for [`open`](crate::open).

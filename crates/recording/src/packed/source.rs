@@ -5,8 +5,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// A file that stays open, or bytes at hand. A file is read piece by piece and never mapped: one that
-/// is cut by somebody else while we read gives an error, not a SIGBUS.
+/// A file that stays open, or bytes at hand. A file is read piece by piece and never mapped: one
+/// that another program cuts while we read gives an error, not a SIGBUS.
 #[derive(Debug)]
 pub(crate) enum Source {
     /// An open file and its length when it was opened.

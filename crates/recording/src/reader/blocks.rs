@@ -86,11 +86,11 @@ pub(crate) struct TreeRoot {
     pub(crate) blocks: u32,
 }
 
-/// After so many blocks the pages they lie on are given back, so that a large arena is never in memory as
-/// a whole beside the tree that is made from it.
+/// After so many blocks the pages they lie on are given back, so that a large arena is never in
+/// memory as a whole together with the tree that is made from it.
 const RELEASE_BLOCKS: u32 = 1 << 20;
 
-/// Blocks full of [`function::PADDING`] that may stand in a tree beside the thread's own.
+/// Blocks full of [`function::PADDING`] that may stand in a tree in addition to the thread's own.
 const DOSES: u32 = 8;
 
 /// A chain of blocks that is being walked: the edges of one caller.
@@ -100,8 +100,9 @@ struct Chain {
     node: u32,
 }
 
-/// Decodes one tree. Work is bounded by the number of blocks the thread claims, and those claims are
-/// bounded by the arena when the recording is opened. With `gains` the tree has only what it gained in one part.
+/// Decodes one tree. Work is bounded by the number of blocks the thread claims, and those claims
+/// are bounded by the arena when the recording is opened. With `gains` the tree has only what it
+/// gained in one part.
 pub(crate) fn decode(sources: &TreeSources, root: TreeRoot, gains: Option<&PartGains>) -> CallTree {
     decode_and_note(sources, root, gains, None)
 }
@@ -128,7 +129,8 @@ fn decode_and_note(
     walk.builder.finish()
 }
 
-/// A whole tree whose nodes are found by their edges, so that parts of it are made without walking all of it for each.
+/// A whole tree whose nodes are found by their edges, so that parts of it are made without walking
+/// all of it for each.
 #[derive(Debug)]
 pub(super) struct EdgedTree {
     tree: CallTree,
@@ -145,7 +147,8 @@ impl EdgedTree {
         Self { tree, nodes }
     }
 
-    /// The tree of what was gained in a part, without nodes below which there is nothing: what [`decode`] gives, pruned.
+    /// The tree of what was gained in a part, without nodes below which there is nothing: what
+    /// [`decode`] gives, pruned.
     pub(super) fn of_part(&self, gains: &PartGains, ns_per_tick: Option<f64>) -> CallTree {
         let mut own: Vec<(u32, u64, NodeValues)> = Vec::new();
         let mut take = |edge: u32, node: u32| {
@@ -181,7 +184,7 @@ impl<'a> Walk<'a> {
     fn run(&mut self, root: TreeRoot) {
         let Some(first) = self.enter_block(root.offset) else { return };
         self.push_node(first, root.offset, 0, ROOT, 0);
-        // Beside the root edge: what found no room anywhere on its path.
+        // Next to the root edge: what found no room anywhere on its path.
         if u32_at(first, block::KEYS + 4) == function::TRUNCATED {
             self.push_node(first, root.offset, 1, ROOT, function::TRUNCATED);
         }
@@ -202,12 +205,14 @@ impl<'a> Walk<'a> {
             chain.slot += 1;
             let function = u32_at(block, block::KEYS + slot * 4);
             if function == 0 {
-                // Edges fill a block in order. Behind one that is not full yet there may be others, which are.
+                // Edges fill a block in order. Behind one that is not full yet there may be others,
+                // which are.
                 chain.slot = block::EDGES;
                 continue;
             }
             if function == function::PADDING {
-                // Stood there to measure something when the recording was cut off; not the thread's own.
+                // Stood there to measure something when the recording was cut off; not the thread's
+                // own.
                 if slot == 0 && self.doses > 0 {
                     self.doses -= 1;
                     self.left += 1;

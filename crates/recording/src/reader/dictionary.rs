@@ -157,7 +157,8 @@ fn keep_most(memory: &mut Vec<OwnMemory>, said: OwnMemory) {
     }
 }
 
-/// Of several records about one snapshot the last, which follows the first: snapshots are taken one at a time.
+/// Of several records about one snapshot the last, which follows the first: snapshots are taken one
+/// at a time.
 fn keep_last_state(snapshots: &mut Vec<HeapSnapshot>, said: HeapSnapshot) {
     match snapshots.last_mut().filter(|known| known.number == said.number) {
         Some(known) => *known = said,
@@ -165,8 +166,8 @@ fn keep_last_state(snapshots: &mut Vec<HeapSnapshot>, said: HeapSnapshot) {
     }
 }
 
-/// By caller, in ascending order; of several about one caller the last. At once, not one by one: a log that lists a
-/// million callers downwards would take hours.
+/// By caller, in ascending order; of several about one caller the last. At once, not one by one: a
+/// log that lists a million callers downwards would take hours.
 fn keep_last_words(costs: &mut Vec<PairCost>) {
     costs.reverse();
     costs.sort_by_key(|measured| measured.caller);

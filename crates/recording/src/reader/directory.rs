@@ -22,8 +22,8 @@ struct RunLog {
     root_end: Option<End>,
 }
 
-/// Reads the directory as far as it goes. One that was renamed or replaced while it was read is not found: files of it may have
-/// been missing already.
+/// Reads the directory as far as it goes. One that was renamed or replaced while it was read is not
+/// found: files of it may have been missing already.
 pub(super) fn read(folder: &Path, now: Now) -> Result<Recording, OpenError> {
     let read = identity(folder)?;
     let recording = read_files(folder, now)?;

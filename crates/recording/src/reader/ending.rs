@@ -6,21 +6,21 @@ use super::process::ReadProcess;
 use crate::model::{Exit, Loss, LossReason};
 use crate::writer::monotonic_ns;
 
-/// Silence of this long means death: the helper thread gives a sign of life ten times a second, unless
-/// the machine is badly overloaded.
+/// Silence of this long means death: the helper thread gives a sign of life ten times a second,
+/// unless the machine is badly overloaded.
 const SILENCE_NS: u64 = 10_000_000_000;
 /// Silence of this long before the launcher saw the end of the root program, by the same clock.
 const SILENCE_AT_END_NS: u64 = 2_000_000_000;
 
-/// The end of the root program as the launcher saw it. Nobody sees the ends of its children: they are
-/// waited for by their parents.
+/// The end of the root program as the launcher saw it. It does not see the ends of the program's
+/// children: their parents wait for them.
 pub(super) struct End {
     pub(super) mono_ns: u64,
     pub(super) pid: u32,
     pub(super) exit: Exit,
 }
 
-/// The clocks of whoever reads.
+/// The clocks of the reader.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Now {
     pub(super) mono_ns: u64,
@@ -52,8 +52,8 @@ pub(super) fn settle(processes: &mut [ReadProcess], root_end: Option<&End>, now:
     }
 }
 
-/// Whether the process ended without notifying its agent. One that no longer records says nothing more,
-/// so its silence means nothing.
+/// Whether the process ended without notifying its agent. One that no longer records says nothing
+/// more, so its silence means nothing.
 fn ended_silently(read: &ReadProcess, root_end: Option<u64>, now: Now) -> bool {
     let Some(last) = read.mono_last else { return false };
     if read.process.complete || read.stopped {
@@ -64,8 +64,8 @@ fn ended_silently(read: &ReadProcess, root_end: Option<u64>, now: Now) -> bool {
     seen_to_end || silent_before_end || silent_until_now(read, last, now)
 }
 
-/// Both clocks must say so: the monotonic one means nothing on another machine or after a restart, and
-/// the other may be set while the program runs.
+/// Both clocks must say so: the monotonic one means nothing on another machine or after a restart,
+/// and the other may be set while the program runs.
 fn silent_until_now(read: &ReadProcess, last: u64, now: Now) -> bool {
     let last_unix = read.unix_start.saturating_add(last.saturating_sub(read.mono_start));
     now.unix_ns.saturating_sub(last_unix) > SILENCE_NS && now.mono_ns.abs_diff(last) > SILENCE_NS

@@ -13,9 +13,9 @@ use crate::model::{ByteSource, EventArena, EventBytes, EventChunk, Problem};
 pub(super) struct Source {
     /// Threads that it has.
     pub(super) threads: usize,
-    /// Whether it ended and said so: nobody writes any more.
+    /// Whether it ended and said so: nothing writes any more.
     pub(super) ended: bool,
-    /// The time of which events are kept, where older ones are not.
+    /// The period whose events are kept, where older ones are not.
     pub(super) kept: Option<KeptTime>,
 }
 
@@ -133,7 +133,8 @@ impl ByteSource for StoredChunk {
         if self.ended {
             return Ok(copy);
         }
-        // The program may be writing: the copy is only good when the chunk is still the same afterwards.
+        // The program may be writing: the copy is only good when the chunk is still the same
+        // afterwards.
         let mut head = [0; chunk::HEAD];
         self.segment.read(self.chunk, &mut head).map_err(problem)?;
         // A ring that has come round is no problem: the chunk's number is missing, which says so.

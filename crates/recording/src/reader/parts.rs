@@ -16,12 +16,13 @@ pub(super) struct Boundary {
     pub(super) carries: usize,
 }
 
-/// The log of gains, in which the records of a boundary are found without reading those of all others.
+/// The log of gains, in which the records of a boundary are found without reading those of all
+/// others.
 #[derive(Debug)]
 struct GainsLog {
     bytes: SegmentBytes,
-    /// Boundaries, each with a kind and the place of a record; in the order of the log within a boundary. Made when the first
-    /// part is read.
+    /// Boundaries, each with a kind and the place of a record; in the order of the log within a
+    /// boundary. Made when the first part is read.
     records: OnceLock<Vec<(u32, u16, Range<usize>)>>,
 }
 
@@ -58,7 +59,7 @@ pub(crate) struct PartGains {
     carries: Vec<(u32, u32)>,
     /// The part is what the trees have more than that: the last one, which ends with the recording.
     is_rest: bool,
-    /// Read when somebody looks at a tree.
+    /// Read when a caller looks at a tree.
     read: OnceLock<Gains>,
 }
 
@@ -100,7 +101,8 @@ impl PartGains {
         (calls.saturating_sub(gained), NodeValues { metric, cpu_ns: values.cpu_ns.saturating_sub(found.1.cpu_ns) })
     }
 
-    /// Whether the part is what trees have more than what all others gained: nearly all edges may have some.
+    /// Whether the part is what trees have more than what all others gained: nearly all edges may
+    /// have some.
     pub(super) fn is_rest(&self) -> bool {
         self.is_rest
     }
@@ -147,8 +149,9 @@ impl PartGains {
     }
 }
 
-/// The parts between `boundaries` of a recording from `start_ns` to `end_ns`, each with what it gained: `None` where the log of
-/// gains does not tell. `carried` are the edges whose counts passed 2^32, in order.
+/// The parts between `boundaries` of a recording from `start_ns` to `end_ns`, each with what it
+/// gained: `None` where the log of gains does not tell. `carried` are the edges whose counts passed
+/// 2^32, in order.
 pub(super) fn read(
     boundaries: &[Boundary],
     carried: &[u32],
@@ -168,7 +171,7 @@ pub(super) fn read(
         }
         is_open = record.kind.begins_part();
     }
-    // Once something found no room nobody can tell the rest apart.
+    // Once something found no room, the rest can't be told apart.
     let told = boundaries.iter().position(|b| b.record.number == 0 && b.record.kind != BoundaryKind::Delay);
     let told = told.unwrap_or(boundaries.len());
     let gains = |numbers, carries: &[u32], is_rest| {
@@ -189,8 +192,9 @@ pub(super) fn read(
     parts.into_iter().enumerate().map(|(at, part)| (part, of_part(at))).collect()
 }
 
-/// Boundaries in the order of their times, without those of the program's code that were drawn while nothing was recorded.
-/// Several threads of the program may note some at once, beside the agent's; those with numbers are all of one thread.
+/// Boundaries in the order of their times, without those of the program's code that were drawn
+/// while nothing was recorded. Several threads of the program and the agent's may note some at
+/// once; those with numbers are all of one thread.
 fn in_order(boundaries: &[Boundary]) -> Vec<Boundary> {
     let mut ordered = boundaries.to_vec();
     ordered.sort_by_key(|boundary| boundary.record.mono_ns);

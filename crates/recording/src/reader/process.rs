@@ -102,7 +102,8 @@ fn read_stacks(folder: &Path, place: &str, problems: &mut Vec<Problem>) -> Stack
     stacks
 }
 
-/// Puts each detail to the loss with its reason. One without a loss, whose count did not reach the disk, counts once.
+/// Puts each detail to the loss with its reason. One without a loss, whose count did not reach the
+/// disk, counts once.
 fn add_details(losses: &mut Vec<Loss>, details: Vec<(LossReason, String)>) {
     for (reason, detail) in details {
         match losses.iter_mut().find(|loss| loss.reason == reason) {

@@ -6,7 +6,7 @@ use crate::events::records_since;
 use crate::layout::{instrument, sample};
 use crate::model::{ByteSource, EventBytes, EventChunk, Part, Problem, Process, RemarkKind, Sample};
 
-/// The time of a process of which events are kept.
+/// The period of a process from which events are kept.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeptTime {
     /// How long it is.
@@ -80,7 +80,8 @@ fn samples(bytes: &[u8], keep: impl Fn(Sample) -> Option<Sample>) -> Vec<u8> {
     kept
 }
 
-/// The part of a sample that lies behind a moment: the record's samples are spread evenly over its time.
+/// The part of a sample that lies behind a moment: the record's samples are spread evenly over its
+/// time.
 fn rest_of_sample(sample: Sample, since_ns: u64) -> Option<Sample> {
     let end_ns = sample.time_ns.saturating_add(sample.weight_ns);
     if sample.time_ns >= since_ns {
@@ -148,7 +149,8 @@ impl ByteSource for CutChunk {
     }
 }
 
-/// Makes the time that is kept the only part of the recording, and forgets sums over all of its time.
+/// Makes the time that is kept the only part of the recording, and forgets sums over all of its
+/// time.
 pub(super) fn keep_of_process(process: &mut Process, kept: KeptTime) {
     let until_ns = kept.end_ns.saturating_sub(kept.start_ns);
     let since_ns = kept.offset_ns();
@@ -165,7 +167,8 @@ pub(super) fn keep_of_process(process: &mut Process, kept: KeptTime) {
     process.remarks.retain(|remark| remark.kind != RemarkKind::Trigger || remark.time_ns >= since_ns);
 }
 
-/// Keeps the parts that end at or after this moment; the first of them begins what goes on of those before it.
+/// Keeps the parts that end at or after this moment; the first of them begins what goes on of those
+/// before it.
 fn keep_parts(parts: &mut Vec<Part>, since_ns: u64) {
     let first = parts.partition_point(|part| part.until_ns < since_ns);
     let (mut begun, mut ended) = (Vec::new(), HashMap::new());

@@ -25,7 +25,8 @@ pub(crate) struct SegmentBytes {
 }
 
 impl SegmentBytes {
-    /// Opens the segment `name` of `folder`. What is wrong with it goes to `problems`, under `place`.
+    /// Opens the segment `name` of `folder`. What is wrong with it goes to `problems`, under
+    /// `place`.
     pub(crate) fn open(folder: &Path, name: &str, kind: u32, place: &str, problems: &mut Vec<Problem>) -> Option<Self> {
         let path = folder.join(name);
         let mut opened = Self::open_file(&path, kind);
@@ -66,8 +67,8 @@ impl SegmentBytes {
     /// Gives the memory behind the mapping back; what is read again comes from the page cache.
     pub(crate) fn release(&self) {
         let Some(map) = &self.map else { return };
-        // SAFETY: the mapping is a shared one of a file and only read, so no byte of it changes. Where the
-        // advice is refused the pages stay, which is no harm.
+        // SAFETY: the mapping is a shared one of a file and only read, so no byte of it changes.
+        // Where the advice is refused the pages stay, which is no harm.
         let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
     }
 
@@ -96,8 +97,8 @@ pub(super) fn version(path: &Path) -> Option<u32> {
     map.starts_with(&MAGIC).then(|| u32_at(&map, header::VERSION))
 }
 
-/// Number of bytes of content that a segment of this kind says that it has, by its first bytes; or what is wrong with
-/// them.
+/// Number of bytes of content that a segment of this kind says that it has, by its first bytes; or
+/// what is wrong with them.
 pub(super) fn committed(bytes: &[u8], kind: u32) -> Result<u64, String> {
     if !bytes.starts_with(&MAGIC) {
         let begun = bytes.iter().take(HEADER_BYTES).any(|&byte| byte != 0);
@@ -114,14 +115,15 @@ pub(super) fn committed(bytes: &[u8], kind: u32) -> Result<u64, String> {
     Ok(u64_at(bytes, header::COMMITTED))
 }
 
-/// Sentence for a file of which `there` bytes can be read, if that is less than its header and the content that the
-/// header names.
+/// Sentence for a file with `there` bytes that can be read, if that is less than its header and the
+/// content that the header names.
 pub(super) fn is_cut(path: &Path, there: u64, committed: u64) -> Option<String> {
     let whole = (HEADER_BYTES as u64).saturating_add(committed);
     if there >= whole {
         return None;
     }
-    // The program may have made it longer after we read the file's length and before we read the header's.
+    // The program may have made it longer after we read the file's length and before we read the
+    // header's.
     let now = path.metadata().map_or(0, |metadata| metadata.len());
     (now < whole).then(|| format!("is cut: {there} of {whole} bytes are there; what stood before is here"))
 }

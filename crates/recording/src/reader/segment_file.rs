@@ -1,4 +1,5 @@
-//! A segment that is read piece by piece and never mapped: of events there may be more than memory or addresses.
+//! A segment that is read piece by piece and never mapped: of events there may be more than memory
+//! or addresses.
 
 use std::fs::File;
 use std::io;
@@ -22,7 +23,8 @@ pub(super) struct SegmentFile {
 }
 
 impl SegmentFile {
-    /// Opens the segment `name` of `folder`. What is wrong with it goes to `problems`, under `place`.
+    /// Opens the segment `name` of `folder`. What is wrong with it goes to `problems`, under
+    /// `place`.
     pub(super) fn open(folder: &Path, name: &str, kind: u32, place: &str, problems: &mut Vec<Problem>) -> Option<Self> {
         let path = folder.join(name);
         let opened = Self::open_file(&path, kind);
@@ -66,8 +68,8 @@ impl SegmentFile {
         self.file.read_exact_at(bytes, (HEADER_BYTES + at) as u64)
     }
 
-    /// The first place from `at` on, in steps of `grain` bytes, where there is something else than zeros; the end of the
-    /// content where there is nothing more.
+    /// The first place from `at` on, in steps of `grain` bytes, where there is something else than
+    /// zeros; the end of the content where there is nothing more.
     ///
     /// # Errors
     /// Errors of reading.

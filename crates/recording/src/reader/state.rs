@@ -14,7 +14,7 @@ pub(super) struct Clocks {
     pub(super) pid: u32,
     pub(super) ended: bool,
     pub(super) stopped: bool,
-    /// The time before `mono_last` of which events are kept; `None` where all are.
+    /// The period before `mono_last` whose events are kept; `None` where all are.
     pub(super) kept_ns: Option<u64>,
 }
 

@@ -9,8 +9,8 @@ use super::parts::PartGains;
 use crate::layout::{thread, u32_at, u64_at};
 use crate::model::{Part, PartTrees, Thread, ThreadRole, TreeSource};
 
-/// Reads the table. `words` is what the log says of the threads, `mono_start` when the process began. Each part gets the trees of
-/// what it gained.
+/// Reads the table. `words` is what the log says of the threads, `mono_start` when the process
+/// began. Each part gets the trees of what it gained.
 pub(super) fn read(
     records: &[u8],
     mut words: HashMap<u32, ThreadWords>,
@@ -63,8 +63,8 @@ pub(super) fn read(
     threads
 }
 
-/// Tree of the thread whose parts were made last. Whoever wants all parts of a thread asks for one after another: from the
-/// second on they are made of one walk, not of one for each.
+/// Tree of the thread whose parts were made last. A caller that wants all parts of a thread asks
+/// for one after another: from the second on they are made of one walk, not of one for each.
 #[derive(Debug, Default)]
 struct LastTree(Mutex<Option<(u32, Option<Arc<EdgedTree>>)>>);
 

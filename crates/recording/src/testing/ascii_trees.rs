@@ -15,7 +15,8 @@ use crate::model::{
     Process, ROOT, Recording, Thread, ThreadRole, TreeSource,
 };
 
-/// The recording of one process with id 7 whose CPU time was measured, and whose hooks cost nothing.
+/// The recording of one process with id 7 whose CPU time was measured, and whose hooks cost
+/// nothing.
 ///
 /// # Panics
 /// When a thread has no number.

@@ -1,7 +1,8 @@
 //! Entry points for fuzzing, and a runner for machines without a nightly compiler.
 //!
-//! A target takes any bytes and must neither panic, nor hang, nor take much memory. `fuzz/` hands them to
-//! libFuzzer; [`soak`] feeds them from seeds by random mutation, the same each time for the same seed.
+//! A target takes any bytes and must neither panic, nor hang, nor take much memory. `fuzz/` hands
+//! them to libFuzzer; [`soak`] feeds them from seeds by random mutation, the same each time for the
+//! same seed.
 
 use std::fs;
 use std::io;
@@ -67,8 +68,8 @@ pub fn open_packed(bytes: &[u8]) {
     }
 }
 
-/// Reads a recording directory, whose files are made from `bytes` (see [`directory_to_bytes`]), and packs
-/// what was read: the packed form says the same.
+/// Reads a recording directory, whose files are made from `bytes` (see [`directory_to_bytes`]), and
+/// packs what was read: the packed form says the same.
 pub fn open_directory(bytes: &[u8]) {
     let Ok(folder) = Scratch::new() else { return };
     if write_files(&folder.0, bytes).is_ok()
@@ -145,7 +146,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A folder that can't be removed stays: nobody could be notified here.
+        // A folder that can't be removed stays: the failure can't be reported here.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -172,8 +173,9 @@ const FILES: [(&str, u32); 18] = [
     ("p7-1/events-probe-callers.seg", kind::EVENTS),
 ];
 
-/// A recording directory of one process as bytes for [`open_directory`]: per file a byte with its number,
-/// plus 128 when its first page stands here too instead of a proper one, a `u32` length, and the content.
+/// A recording directory of one process as bytes for [`open_directory`]: per file a byte with its
+/// number, plus 128 when its first page stands here too instead of a proper one, a `u32` length,
+/// and the content.
 ///
 /// # Errors
 /// Errors of reading files.
@@ -242,8 +244,8 @@ pub fn seeds(target: Target) -> io::Result<Vec<Vec<u8>>> {
     Ok(found)
 }
 
-/// A packed recording with a snapshot of a heap of all kinds of objects, roots and references, beside samples. Too small for bounds of
-/// memory by the size of the file.
+/// A packed recording with a snapshot of a heap of all kinds of objects, roots and references,
+/// alongside samples. Too small for bounds of memory by the size of the file.
 ///
 /// # Errors
 /// Errors of writing.
@@ -310,7 +312,8 @@ pub fn soak(target: Target, seed: u64, time: Duration, run: impl Fn(&[u8])) -> i
     Ok(soak_seeds(&seeds(target)?, change, seed, time, run))
 }
 
-/// As [`soak`], from inputs that are right for whatever `run` is. `change` is given each before bytes of it are mutated.
+/// As [`soak`], from inputs that are right for whatever `run` is. `change` is given each before
+/// bytes of it are mutated.
 ///
 /// # Panics
 /// When there is no seed, or an empty one.

@@ -52,8 +52,8 @@ impl HandmadeHeap {
         self.add_type(HeapType { base_bytes: bytes, fields: names(fields), ..named(name) })
     }
 
-    /// A class of arrays with references in these fields of an element, one empty name where elements are references; its
-    /// number.
+    /// A class of arrays with references in these fields of an element, one empty name where
+    /// elements are references; its number.
     pub fn array(&mut self, name: &str, element_bytes: u32, fields: &[&str]) -> u32 {
         self.add_type(HeapType { base_bytes: 24, element_bytes, element_fields: names(fields), ..named(name) })
     }
@@ -268,8 +268,9 @@ const IN_CHUNK: u64 = 10_000;
 /// Bytes of an object of a large heap.
 const NODE: u32 = 40;
 
-/// A process with a snapshot of so many objects with three references each: to the next one, one of the first few of a tree, and one
-/// anywhere. A static field holds the first, and a stack each thousandth.
+/// A process with a snapshot of so many objects with three references each: to the next one, one of
+/// the first few of a tree, and one anywhere. A static field holds the first, and a stack each
+/// thousandth.
 #[must_use]
 pub fn large_heap(objects: u64) -> Process {
     let mut process = Process::default();

@@ -163,7 +163,8 @@ pub(super) fn event_records(kinds: impl Iterator<Item = Kind>) -> Vec<u8> {
     bytes
 }
 
-/// Events of `flow`: calls with registers and values, blocks and filters, and an exception's unwinding.
+/// Events of `flow`: calls with registers and values, blocks and filters, and an exception's
+/// unwinding.
 fn calls(thread: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut put = |what: u32, sp: u32| {

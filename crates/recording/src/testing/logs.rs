@@ -1,4 +1,5 @@
-//! Recording directories with logs of any size, of a program that throws, allocates and calls without end.
+//! Recording directories with logs of any size, of a program that throws, allocates and calls
+//! without end.
 
 use std::io;
 use std::path::Path;
@@ -16,8 +17,8 @@ const CHUNK: usize = 64 << 10;
 /// Functions of the program.
 const FUNCTIONS: u32 = 16;
 
-/// Makes the recording directory `folder`, which must not exist, with so many bytes of records of each of the instruments
-/// `events`, `exceptions` and `flow`.
+/// Makes the recording directory `folder`, which must not exist, with so many bytes of records of
+/// each of the instruments `events`, `exceptions` and `flow`.
 ///
 /// # Errors
 /// Errors of writing files.
@@ -97,8 +98,8 @@ fn entity(number: u64) -> EntityRef {
     EntityRef { id: 0x7f00_0000 + number * 8, index: number as u32 }
 }
 
-/// Objects that are allocated, and now and then a compilation, whose end may lie in another chunk, and a collection, whose
-/// end may lie on another thread.
+/// Objects that are allocated, and now and then a compilation, whose end may lie in another chunk,
+/// and a collection, whose end may lie on another thread.
 fn events(log: &mut Log, round: u64) {
     if round < 40 {
         log.put(Kind::NAME, |e| {

@@ -1,4 +1,5 @@
-//! Recordings of as many samples as anybody likes: a made-up program that runs on many threads for a while.
+//! Recordings of as many samples as anybody likes: a made-up program that runs on many threads for
+//! a while.
 
 use std::sync::Arc;
 

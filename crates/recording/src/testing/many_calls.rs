@@ -16,8 +16,8 @@ fn callee(caller: u32, place: u32) -> u32 {
     1 + (numbers.below(FUNCTIONS as usize) * numbers.below(1000) / 1000) as u32
 }
 
-/// A tree like a compiler's: deep, mostly leaves, a few functions called from everywhere, time on one
-/// node in two hundred.
+/// A tree like a compiler's: deep, mostly leaves, a few functions called from everywhere, time on
+/// one node in two hundred.
 fn tree_of(nodes: u32, seed: u64) -> CallTree {
     let mut numbers = Numbers::new(seed);
     let mut builder = CallTreeBuilder::new(NodeValues { metric: 1000, cpu_ns: 0 });

@@ -47,15 +47,15 @@ fn write(bytes: &mut [u8], at: usize, new: &[u8]) {
     }
 }
 
-/// Hands the claims and content of every section of a packed recording to `change`, and makes a file in
-/// which all checksums and the index are right.
+/// Hands the claims and content of every section of a packed recording to `change`, and makes a
+/// file in which all checksums and the index are right.
 #[must_use]
 pub fn rewrite(packed: &[u8], change: &mut dyn FnMut(&mut Claims, &mut Vec<u8>)) -> Vec<u8> {
     reseal(packed, change)
 }
 
-/// Changes the content of some sections of a packed recording, and the claims in their heads, and makes
-/// all checksums right again: a file as only somebody who means it would write it.
+/// Changes the content of some sections of a packed recording, and the claims in their heads, and
+/// makes all checksums right again: a file that is only ever written on purpose.
 #[must_use]
 pub fn lie(packed: &[u8], numbers: &mut Numbers) -> Vec<u8> {
     let busy = 1 + numbers.below(4);

@@ -70,9 +70,11 @@ impl HandSampled {
         filters.clone_into(&mut self.filters);
     }
 
-    /// A sample of `cpu` on a thread, at so many steps after the start: `App::Main > System.String::Concat > libc.so!memcpy`,
-    /// outermost first. Assemblies are told by how names begin: `App` is the program's, others are the framework's, all but
-    /// `Lib` of its core library; what has a `!` is of a native library, of `kernel` the kernel. `@` and a number behind a method is an IL offset.
+    /// A sample of `cpu` on a thread, at so many steps after the start: `App::Main >
+    /// System.String::Concat > libc.so!memcpy`, outermost first. Assemblies are told by how names
+    /// begin: `App` is the program's, others are the framework's, all but `Lib` of its core
+    /// library; what has a `!` is of a native library, of `kernel` the kernel. `@` and a number
+    /// behind a method is an IL offset.
     pub fn cpu(&mut self, thread: u32, step: u64, path: &str) -> &mut Sample {
         self.add_sample(instrument::CPU, thread, step, path)
     }

@@ -1,8 +1,8 @@
 //! Recording directories of any size, as a long run of a made-up program would leave them.
 //!
-//! Blocks are filled as hooks fill them: threads take turns, walk up and down a call graph, and take a
-//! new block when a path is walked for the first time. So a tree's blocks lie in the order of first
-//! calls, scattered between those of other threads.
+//! Blocks are filled as hooks fill them: threads take turns, walk up and down a call graph, and
+//! take a new block when a path is walked for the first time. So a tree's blocks lie in the order
+//! of first calls, scattered between those of other threads.
 
 use std::collections::HashMap;
 use std::fs;
@@ -88,7 +88,8 @@ fn write_remarks(writer: &ProcessWriter, shape: &Shape) {
     }
 }
 
-/// Cuts the unused space off the end of every segment: what is left is all that was written, and small.
+/// Cuts the unused space off the end of every segment: what is left is all that was written, and
+/// small.
 ///
 /// # Errors
 /// Errors of reading and cutting files.
@@ -328,7 +329,7 @@ impl Program {
     }
 }
 
-/// Writes a segment that nobody has mapped.
+/// Writes a segment that no process has mapped.
 fn write_segment(path: &Path, kind: u32, content: &[u8]) -> io::Result<()> {
     let mut file = fs::File::create(path)?;
     io::Write::write_all(&mut file, &segment_header(kind, content.len()))?;

@@ -7,7 +7,8 @@ use super::fields::Fields;
 use crate::layout::allocation;
 use crate::model::Allocation;
 
-/// A record of allocations in a chunk. Only the thread that took the chunk may add to the record; the memory stays mapped for ever.
+/// A record of allocations in a chunk. Only the thread that took the chunk may add to the record;
+/// the memory stays mapped for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AllocationCell(Fields<{ allocation::BYTES }>);
 
@@ -37,14 +38,16 @@ impl AllocationCell {
 }
 
 impl Chunk {
-    /// Appends a record of allocations and publishes it; `None` where there is no room. Only for the thread that took the chunk.
+    /// Appends a record of allocations and publishes it; `None` where there is no room. Only for
+    /// the thread that took the chunk.
     pub fn append_allocation(self, record: &Allocation, mono_ns: u64) -> Option<AllocationCell> {
         let at = self.used();
         if !self.append(&record.to_bytes(), mono_ns) {
             return None;
         }
-        // SAFETY: the record that was just written: within the chunk, which is backed and stays mapped. A chunk's bytes begin at a
-        // multiple of eight, and hold records of a multiple of eight bytes and nothing else.
+        // SAFETY: the record that was just written: within the chunk, which is backed and stays
+        // mapped. A chunk's bytes begin at a multiple of eight, and hold records of a multiple of
+        // eight bytes and nothing else.
         Some(AllocationCell(unsafe { Fields::at(self.payload().add(at)) }))
     }
 }

@@ -1,7 +1,9 @@
 //! Bounds of a recording on the disk: its greatest size, and free space that it leaves alone.
 //!
-//! All space for segments is asked for here first, and that for a packed file where the reserve is concerned. The processes of a recording share its size: each looks at what lies in
-//! the folder, at most four times a second, so together they may pass the limit by what they write in that time.
+//! All space for segments is asked for here first, and that for a packed file where the reserve is
+//! concerned. The processes of a recording share its size: each looks at what lies in the folder,
+//! at most four times a second, so together they may pass the limit by what they write in that
+//! time.
 
 use std::fs;
 use std::io;
@@ -126,7 +128,8 @@ fn size_of(folder: &Path) -> u64 {
     bytes
 }
 
-/// Whether enough stays free where `path` lies once so many bytes are taken; where the system does not say, it does.
+/// Whether enough stays free where `path` lies once so many bytes are taken; where the system does
+/// not say, it does.
 pub(crate) fn leaves_reserve(path: &Path, bytes: u64) -> bool {
     let Ok(found) = rustix::fs::statvfs(path) else { return true };
     let unit = found.f_frsize.max(1);

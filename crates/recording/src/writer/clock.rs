@@ -9,8 +9,9 @@ static OFFSET_NS: AtomicI64 = AtomicI64::new(NOT_READ);
 
 /// `CLOCK_MONOTONIC` of the machine in nanoseconds. Async-signal-safe.
 ///
-/// A process in a time namespace reads a clock that is ahead or behind: launcher and agents of one recording may be in different ones,
-/// and the kernel stamps perf events without the offset (`time_namespaces(7)`; `perf_event_clock` in kernel/events/core.c).
+/// A process in a time namespace reads a clock that is ahead or behind: launcher and agents of one
+/// recording may be in different ones, and the kernel stamps perf events without the offset
+/// (`time_namespaces(7)`; `perf_event_clock` in kernel/events/core.c).
 #[must_use]
 pub fn monotonic_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -29,11 +30,13 @@ fn offset_ns() -> i64 {
     read
 }
 
-/// The first line of the process's list of offsets. Kernels without time namespaces have no such file.
+/// The first line of the process's list of offsets. Kernels without time namespaces have no such
+/// file.
 fn read_offset() -> Option<i64> {
     let mut text = [0_u8; 128];
-    // SAFETY: a path that ends with a zero, a buffer of that length, and a descriptor that is closed; none of these calls allocates, and
-    // what they do to `errno` is undone, as a signal handler may come here first.
+    // SAFETY: a path that ends with a zero, a buffer of that length, and a descriptor that is
+    // closed; none of these calls allocates, and what they do to `errno` is undone, as a signal
+    // handler may come here first.
     let length = unsafe {
         let errno = *libc::__errno_location();
         let file = libc::open(c"/proc/self/timens_offsets".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);

@@ -1,8 +1,10 @@
-//! Commands from outside to the agent of a process, by way of the process's state: to start and to stop recording, to mark where a
-//! part begins, to take a snapshot, to get ready for a copy, and to change which methods have probes.
+//! Commands from outside to the agent of a process, by way of the process's state: to start and to
+//! stop recording, to mark where a part begins, to take a snapshot, to get ready for a copy, and to
+//! change which methods have probes.
 //!
-//! One command is under way at a time: whoever gives one holds a lock of the state's file. The agent's helper thread looks for
-//! commands about a thousand times a second, and answers when a command is carried out.
+//! One command is under way at a time: its sender holds a lock of the state's file. The agent's
+//! helper thread looks for commands about a thousand times a second, and answers when a command is
+//! carried out.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -26,7 +28,8 @@ pub enum Command {
     Mark(String),
     /// Take a snapshot of the heap, of this name or without one.
     Snapshot(String),
-    /// Give the methods that this pattern matches probes, those of modules that come later included.
+    /// Give the methods that this pattern matches probes, those of modules that come later
+    /// included.
     Probe(String),
     /// Take the probes of the methods that this pattern matches away.
     Unprobe(String),
@@ -44,7 +47,8 @@ impl Command {
     /// Bytes of the longest pattern, and of the longest line.
     pub const LONGEST_PATTERN: usize = state::COMMAND_NAME_MOST;
 
-    /// Reason why nothing can be a part of this name, where it can't be told from one without a name.
+    /// Reason why nothing can be a part of this name, where it can't be told from one without a
+    /// name.
     #[must_use]
     pub fn names_no_part(name: &str) -> Option<&'static str> {
         if name.trim().is_empty() {
@@ -161,7 +165,7 @@ pub enum ControlError {
     Deaf,
     /// The recording of the process is over.
     Over,
-    /// Command of somebody else is under way.
+    /// A command of another sender is under way.
     Busy,
     /// There was no answer in time; the process may be stopped, or gone.
     Silent,
@@ -173,8 +177,8 @@ impl From<io::Error> for ControlError {
     }
 }
 
-/// Gives a command to the agent that records into `folder`, the folder of a process, and waits for the answer, but no longer than
-/// `patience` and while `is_alive` says that the process is there.
+/// Gives a command to the agent that records into `folder`, the folder of a process, and waits for
+/// the answer, but no longer than `patience` and while `is_alive` says that the process is there.
 ///
 /// # Errors
 /// When there is no answer.

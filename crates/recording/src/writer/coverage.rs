@@ -7,7 +7,8 @@ use super::fields::Fields;
 use crate::layout::coverage;
 use crate::model::{CounterSums, MethodHits};
 
-/// The counters of one method in a chunk. The memory stays mapped for ever, so that compiled code may hold addresses of it.
+/// The counters of one method in a chunk. The memory stays mapped for ever, so that compiled code
+/// may hold addresses of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MethodCounters {
     /// Head of the method's record.
@@ -52,8 +53,8 @@ impl MethodCounters {
     #[must_use]
     pub fn has_fired(self, number: usize) -> bool {
         let at = self.at(number);
-        // SAFETY: a counter of that many bytes, aligned, mapped for ever; the program's code uses plain loads and stores of the
-        // same size, which the processor does not tear.
+        // SAFETY: a counter of that many bytes, aligned, mapped for ever; the program's code uses
+        // plain loads and stores of the same size, which the processor does not tear.
         unsafe {
             match self.size {
                 1 => AtomicU8::from_ptr(at).load(Ordering::Relaxed) != 0,
@@ -62,7 +63,8 @@ impl MethodCounters {
         }
     }
 
-    /// Takes the method's record back: readers pass over it. For methods whose code has no counters after all.
+    /// Takes the method's record back: readers pass over it. For methods whose code has no counters
+    /// after all.
     pub fn withdraw(self) {
         self.head.u32(coverage::TOKEN).store(0, Ordering::Relaxed);
     }
@@ -74,8 +76,8 @@ impl MethodCounters {
 }
 
 impl Chunk {
-    /// Appends a method with these counters, all zero, whatever its hits are, and publishes it; `None` where there is no room. Only
-    /// for the thread that took the chunk.
+    /// Appends a method with these counters, all zero, whatever its hits are, and publishes it;
+    /// `None` where there is no room. Only for the thread that took the chunk.
     pub fn append_method(self, method: &MethodHits, sums: &CounterSums, mono_ns: u64) -> Option<MethodCounters> {
         let (count, size) = (sums.counters(), method.counter_bytes());
         let at = self.used();
@@ -83,8 +85,9 @@ impl Chunk {
         if !self.append(&bytes, mono_ns) {
             return None;
         }
-        // The record that was just written lies within the chunk, with its counters at the end. A chunk's bytes begin at a multiple
-        // of eight, and hold records of a multiple of eight bytes and nothing else.
+        // The record that was just written lies within the chunk, with its counters at the end. A
+        // chunk's bytes begin at a multiple of eight, and hold records of a multiple of eight bytes
+        // and nothing else.
         let record = self.payload().wrapping_add(at);
         let first = record.wrapping_add(bytes.len() - (count * size).next_multiple_of(8));
         // SAFETY: the record's head, in memory that is mapped for ever.
@@ -116,7 +119,7 @@ mod tests {
             assert_eq!(counters.address(0) % coverage::ALIGNMENT as u64, 0);
         }
         assert!(chunk.append_method(&method(true), &CounterSums::new(9_000, [[0], [1], [2]]), 4).is_none());
-        // SAFETY: what was published of a chunk that nobody writes to.
+        // SAFETY: what was published of a chunk that no thread writes to.
         let bytes = unsafe { std::slice::from_raw_parts(chunk.payload(), chunk.used()) };
         let hits: Vec<_> = MethodHits::all(bytes).map(|method| method.hits).collect();
         assert_eq!(hits, [[0, 1, 0], [0, 1, 0]]);

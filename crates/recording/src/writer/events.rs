@@ -1,5 +1,5 @@
-//! Chunks of events: one mapped file per instrument, handed out to threads in pieces that each thread
-//! fills alone.
+//! Chunks of events: one mapped file per instrument, handed out to threads in pieces that each
+//! thread fills alone.
 
 use std::collections::VecDeque;
 use std::io;
@@ -33,8 +33,8 @@ impl Keep {
 /// Greatest size of a ring by time, for one instrument: the list of its chunks has a fixed size.
 const MOST_RECENT: u64 = 4 << 30;
 
-/// The store. [`allocate_chunk`](Self::allocate_chunk) and the methods of [`Chunk`] neither wait for
-/// the disk nor call an allocator: they are safe in hooks and in callbacks during a collection.
+/// The store. [`allocate_chunk`](Self::allocate_chunk) and the methods of [`Chunk`] neither wait
+/// for the disk nor call an allocator: they are safe in hooks and in callbacks during a collection.
 #[derive(Debug)]
 pub struct EventStore {
     space: Growing,
@@ -55,7 +55,8 @@ impl EventStore {
         Self::create_with(path, limit, keep, AHEAD_LEAST, Area::Any)
     }
 
-    /// As [`create`](Self::create), for events that come slowly and whose writer can wait: less is backed ahead of need.
+    /// As [`create`](Self::create), for events that come slowly and whose writer can wait: less is
+    /// backed ahead of need.
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -63,7 +64,8 @@ impl EventStore {
         Self::create_with(path, limit, keep, AHEAD_LITTLE, Area::Any)
     }
 
-    /// As [`create_slow`](Self::create_slow) with [`Keep::First`], at addresses below 2 GiB where there is room: code that names addresses is shorter.
+    /// As [`create_slow`](Self::create_slow) with [`Keep::First`], at addresses below 2 GiB where
+    /// there is room: code that names addresses is shorter.
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -133,7 +135,8 @@ impl EventStore {
         self.take_outdated(thread, mono_ns).or_else(|| self.fresh_chunk(thread, bytes, mono_ns))
     }
 
-    /// As [`allocate_chunk`](Self::allocate_chunk), a chunk that is never used again, for what other events refer to.
+    /// As [`allocate_chunk`](Self::allocate_chunk), a chunk that is never used again, for what
+    /// other events refer to.
     #[must_use]
     pub fn allocate_dictionary_chunk(&self, bytes: usize, mono_ns: u64) -> Option<Chunk> {
         let chunk = self.fresh_chunk(0, bytes, mono_ns)?;
@@ -146,7 +149,8 @@ impl EventStore {
         Some(self.chunk_at(self.space.allocate(bytes)?, bytes, thread, mono_ns))
     }
 
-    /// In a ring by time, the chunk that was finished first, where its events are older than it keeps.
+    /// In a ring by time, the chunk that was finished first, where its events are older than it
+    /// keeps.
     fn take_outdated(&self, thread: u32, mono_ns: u64) -> Option<Chunk> {
         let Keep::Recent(kept_ns) = self.keep else { return None };
         let is_outdated =
@@ -161,16 +165,17 @@ impl EventStore {
         Some(chunk)
     }
 
-    /// Counterpart of [`allocate_chunk`](Self::allocate_chunk) that uses up the reserve, for callers
-    /// that can't wait.
+    /// Counterpart of [`allocate_chunk`](Self::allocate_chunk) that uses up the reserve, for
+    /// callers that can't wait.
     #[must_use]
     pub fn take_reserved(&self, thread: u32, bytes: usize, mono_ns: u64) -> Option<Chunk> {
         let bytes = self.rounded(bytes);
         Some(self.chunk_at(self.space.take_reserved(bytes)?, bytes, thread, mono_ns))
     }
 
-    /// In a ring the chunk that was finished first, empty and of the size it always had, for the thread with this
-    /// serial number (0 for none). `last_look` is given the chunk as it was; `mono_ns` is now.
+    /// In a ring the chunk that was finished first, empty and of the size it always had, for the
+    /// thread with this serial number (0 for none). `last_look` is given the chunk as it was;
+    /// `mono_ns` is now.
     #[must_use]
     pub fn take_oldest(&self, thread: u32, mono_ns: u64, last_look: impl FnOnce(Chunk)) -> Option<Chunk> {
         let chunk = self.finished.lock().unwrap_or_else(PoisonError::into_inner).pop_front()?;
@@ -186,22 +191,24 @@ impl EventStore {
     /// The chunk of `bytes` bytes at an offset that was just handed out.
     fn chunk_at(&self, offset: usize, bytes: usize, thread: u32, mono_ns: u64) -> Chunk {
         let address = self.segment().content().wrapping_add(offset);
-        // SAFETY: chunks are multiples of a grain, the segment is mapped for ever, and so much of it is backed.
+        // SAFETY: chunks are multiples of a grain, the segment is mapped for ever, and so much of
+        // it is backed.
         let chunk = unsafe { Chunk::from_address(address) };
         chunk.u32(chunk::BYTES).store(bytes as u32, Ordering::Relaxed);
         chunk.begin(thread, self.sequence.fetch_add(1, Ordering::Relaxed), mono_ns);
         chunk
     }
 
-    /// Takes note that the thread is done with the chunk: full, or the thread ended. In a ring it may be
-    /// used again from now on.
+    /// Takes note that the thread is done with the chunk: full, or the thread ended. In a ring it
+    /// may be used again from now on.
     pub fn finish(&self, chunk: Chunk) {
         if self.keep.is_ring() {
             self.finished.lock().unwrap_or_else(PoisonError::into_inner).push_back(chunk);
         }
     }
 
-    /// Backs space ahead of need: many times what was used since the last call. Blocks: for the helper thread.
+    /// Backs space ahead of need: many times what was used since the last call. Blocks: for the
+    /// helper thread.
     ///
     /// # Errors
     /// When the disk refused; the next call tries again.
@@ -217,8 +224,8 @@ impl EventStore {
         self.space.back(bytes.next_multiple_of(chunk::GRAIN))
     }
 
-    /// Backs memory ahead, but never less than `least` bytes: for who fills chunks faster than the helper thread
-    /// may come round.
+    /// Backs memory ahead, but never less than `least` bytes: for who fills chunks faster than the
+    /// helper thread may come round.
     ///
     /// # Errors
     /// As [`keep_ahead`](Self::keep_ahead).
@@ -332,29 +339,31 @@ impl Chunk {
         })
     }
 
-    /// Appends a record of the time of the one before it and publishes it; false where that one or the room for `word` is
-    /// missing. Only for the thread that took the chunk.
+    /// Appends a record of the time of the one before it and publishes it; false where that one or
+    /// the room for `word` is missing. Only for the thread that took the chunk.
     #[inline]
     pub fn append_short(self, record: ShortRecord) -> bool {
         let used = self.used();
         if used == 0 || used + record.word.len() > self.room() {
             return false;
         }
-        // SAFETY: the range lies in the chunk, which is backed; only its thread writes there, and readers look at what was
-        // published only. All of the word is written, and as much of it counts as the record has bytes.
+        // SAFETY: the range lies in the chunk, which is backed; only its thread writes there, and
+        // readers look at what was published only. All of the word is written, and as much of it
+        // counts as the record has bytes.
         unsafe { self.payload().add(used).cast::<[u8; 16]>().write_unaligned(record.word) };
         self.u32(chunk::USED).store((used + record.length) as u32, Ordering::Release);
         true
     }
 
-    /// Lets `write` fill what is free and publishes as many bytes as it says it wrote; `None` leaves the
-    /// chunk as it is. Whether something was written. Only for the thread that took the chunk.
+    /// Lets `write` fill what is free and publishes as many bytes as it says it wrote; `None`
+    /// leaves the chunk as it is. Whether something was written. Only for the thread that took the
+    /// chunk.
     #[inline]
     pub fn append_with(self, mono_ns: u64, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> bool {
         let used = self.used();
         let free = self.room().saturating_sub(used);
-        // SAFETY: the range lies in the chunk, which is backed; only its thread writes there, and readers
-        // look at what was published only.
+        // SAFETY: the range lies in the chunk, which is backed; only its thread writes there, and
+        // readers look at what was published only.
         let Some(wrote) = write(unsafe { std::slice::from_raw_parts_mut(self.payload().add(used), free) }) else {
             return false;
         };

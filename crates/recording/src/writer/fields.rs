@@ -15,7 +15,8 @@ impl<const BYTES: usize> Fields<BYTES> {
     /// The record at `address`.
     ///
     /// # Safety
-    /// `BYTES` bytes from `address` on must be mapped, writable and stay so; the address must be a multiple of eight.
+    /// `BYTES` bytes from `address` on must be mapped, writable and stay so; the address must be a
+    /// multiple of eight.
     #[inline]
     pub(super) const unsafe fn at(address: *mut u8) -> Self {
         Self(address)
@@ -43,7 +44,8 @@ impl<const BYTES: usize> Fields<BYTES> {
         unsafe { AtomicU64::from_ptr(self.0.add(at).cast()) }
     }
 
-    /// Adds to the eight bytes at `at`, to which one thread alone adds, so that a load and a store do.
+    /// Adds to the eight bytes at `at`, to which one thread alone adds, so that a load and a store
+    /// do.
     #[inline]
     pub(super) fn add_alone(self, at: usize, more: u64) {
         let sum = self.u64(at);

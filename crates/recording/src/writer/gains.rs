@@ -9,7 +9,8 @@ use crate::varint::zigzag;
 /// Address space for the log: marks may be many, and trees large.
 const CAPACITY: usize = 16 << 30;
 
-/// The log, made at the first boundary at which there is something to say. Used by one thread, which may wait for the disk.
+/// The log, made at the first boundary at which there is something to say. Used by one thread,
+/// which may wait for the disk.
 #[derive(Debug)]
 pub struct GainLog {
     path: PathBuf,
@@ -19,7 +20,7 @@ pub struct GainLog {
     calls: GainRecord,
     ticks: GainRecord,
     times: GainRecord,
-    /// Whether a gain found no room: from then on nobody knows what belongs to which part.
+    /// Whether a gain found no room: from then on it is unknown what belongs to which part.
     is_broken: bool,
 }
 
@@ -53,7 +54,7 @@ impl GainLog {
         }
     }
 
-    /// Notes that nobody can tell any more what was gained when.
+    /// Notes that it is no longer known what was gained when.
     pub fn give_up(&mut self) {
         self.is_broken = true;
     }

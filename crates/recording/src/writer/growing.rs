@@ -6,8 +6,8 @@ use super::mapping::{CommitError, Segment};
 
 /// Backed at the start, and kept ready at least.
 pub(super) const AHEAD_LEAST: usize = 2 << 20;
-/// Bytes that are backed at the start, and kept ready at least, where who fills the segment can wait, and fills it slowly: fresh pages cost a program that ends soon more than they are
-/// worth.
+/// Bytes that are backed at the start, and kept ready at least, where who fills the segment can
+/// wait, and fills it slowly: fresh pages cost a program that ends soon more than they are worth.
 pub(super) const AHEAD_LITTLE: usize = 256 << 10;
 /// Kept ready at most.
 const AHEAD_MOST: usize = 64 << 20;
@@ -65,8 +65,8 @@ impl Growing {
         self.take_leaving(|used| if grows { self.reserved(used) } else { 0 }, bytes)
     }
 
-    /// Counterpart of [`allocate`](Self::allocate) that leaves no reserve, for callers that can't wait
-    /// until more is backed.
+    /// Counterpart of [`allocate`](Self::allocate) that leaves no reserve, for callers that can't
+    /// wait until more is backed.
     pub(super) fn take_reserved(&self, bytes: usize) -> Option<usize> {
         self.take_leaving(|_| 0, bytes)
     }
@@ -80,13 +80,14 @@ impl Growing {
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()
     }
 
-    /// Bytes of the reserve where so many are handed out: small programs are not to wait for a large one.
+    /// Bytes of the reserve where so many are handed out: small programs are not to wait for a
+    /// large one.
     fn reserved(&self, used: usize) -> usize {
         self.reserve.min(AHEAD_LEAST + used / 2)
     }
 
-    /// Backs space ahead of need: the reserve, as much as was used since the last call, many times over, and never less
-    /// than `least`. Blocks: for the helper thread.
+    /// Backs space ahead of need: the reserve, as much as was used since the last call, many times
+    /// over, and never less than `least`. Blocks: for the helper thread.
     ///
     /// # Errors
     /// When the disk refused; the next call tries again.

@@ -1,4 +1,5 @@
-//! Snapshots of the heap, written while the program stands still: chunk by chunk, with a few buffers of one size.
+//! Snapshots of the heap, written while the program stands still: chunk by chunk, with a few
+//! buffers of one size.
 
 use std::sync::atomic::Ordering;
 
@@ -31,8 +32,8 @@ pub struct ObjectHead {
 
 /// Writer of one snapshot.
 ///
-/// Nothing here asks anything of the runtime, and space on the disk is asked for when it is needed. Where there is none the
-/// writer [says so](Self::has_room) and drops what it is given.
+/// Nothing here asks anything of the runtime, and space on the disk is asked for when it is needed.
+/// Where there is none the writer [says so](Self::has_room) and drops what it is given.
 #[derive(Debug)]
 pub struct HeapWriter<'s> {
     store: &'s EventStore,
@@ -104,7 +105,8 @@ impl<'s> HeapWriter<'s> {
         self.at = self.at.wrapping_add(bytes);
     }
 
-    /// Writes the object at the current address; [`slot`](Self::slot) for each of its slots and [`end`](Self::end) follow.
+    /// Writes the object at the current address; [`slot`](Self::slot) for each of its slots and
+    /// [`end`](Self::end) follow.
     #[inline]
     pub fn object(&mut self, head: ObjectHead) {
         self.make_room_for_object(0);
@@ -183,7 +185,7 @@ impl<'s> HeapWriter<'s> {
         }
     }
 
-    /// Writes a pair of objects of which `value` lives as long as `key` does.
+    /// Writes a pair of objects: `value` lives as long as `key` does.
     pub fn dependent(&mut self, key: u64, value: u64) {
         if self.dependents.used == 0 || self.dependents.used + 2 * LONGEST > CHUNK {
             let buffer = std::mem::take(&mut self.dependents);
@@ -197,8 +199,9 @@ impl<'s> HeapWriter<'s> {
         self.dependents.number(zigzag(value.wrapping_sub(last_value) as i64));
     }
 
-    /// Writes a type that is met while objects are written, before the first object of the type: what is there of a snapshot that is
-    /// cut can be read with it. Of several records with one number the last counts.
+    /// Writes a type that is met while objects are written, before the first object of the type:
+    /// what is there of a snapshot that is cut can be read with it. Of several records with one
+    /// number the last counts.
     pub fn met_type(&mut self, met: &HeapType) {
         if self.met.is_empty() {
             self.met = head(self.snapshot, heap::TYPES);
@@ -309,7 +312,8 @@ struct Buffer {
 
 impl Buffer {
     fn new() -> Self {
-        // A little more than is used, so that any number can be written with one look at the bounds.
+        // A little more than is used, so that any number can be written with one look at the
+        // bounds.
         Self { content: vec![0; CHUNK + 16], used: 0 }
     }
 

@@ -1,4 +1,5 @@
-//! One segment: a file mapped shared up to its greatest size, and backed by disk space piece by piece.
+//! One segment: a file mapped shared up to its greatest size, and backed by disk space piece by
+//! piece.
 
 use std::ffi::CString;
 use std::io;
@@ -14,14 +15,16 @@ use crate::layout::{HEADER_BYTES, MAGIC, VERSION, header};
 /// Most that is asked of the disk in one call (a longer call would stall the helper thread).
 const PIECE: usize = 4 << 20;
 
-/// Large segments are asked to be backed by pages of this size, and grow by multiples of it: a tree of hundreds of
-/// megabytes is walked in no order, and with small pages nearly every step misses the processor's table of pages too.
-/// Where the file system has no large pages (ext4 and XFS do; Linux 6.16 and 4.18) nothing changes.
+/// Large segments are asked to be backed by pages of this size, and grow by multiples of it: a tree
+/// of hundreds of megabytes is walked in no order, and with small pages nearly every step misses
+/// the processor's table of pages too. Where the file system has no large pages (ext4 and XFS do;
+/// Linux 6.16 and 4.18) nothing changes.
 const LARGE_PAGE: usize = 2 << 20;
 /// A segment that can grow to this size, and begins with a large page, is large.
 const LARGE_FROM: usize = 64 << 20;
 
-/// The system's number of the first error that kept any segment of this process from growing; below zero a [`Bound`].
+/// The system's number of the first error that kept any segment of this process from growing; below
+/// zero a [`Bound`].
 static FIRST_REFUSAL: AtomicI32 = AtomicI32::new(0);
 const OF_SIZE: i32 = -1;
 const OF_RESERVE: i32 = -2;
@@ -29,31 +32,34 @@ const OF_RESERVE: i32 = -2;
 /// File, start and bytes of each mapping of this process.
 static MAPPED: Mutex<Vec<(PathBuf, usize, usize)>> = Mutex::new(Vec::new());
 
-/// Removes the mappings of all segments in `folder`, for a recording that is over while the process goes on.
+/// Removes the mappings of all segments in `folder`, for a recording that is over while the process
+/// goes on.
 ///
 /// # Safety
-/// Nobody uses any of these segments from now on, nor anything that was taken from one: records, chunks, fields.
+/// From now on nothing uses any of these segments, nor anything that was taken from one: records,
+/// chunks, fields.
 pub unsafe fn unmap_all_in(folder: &Path) {
     let mut mapped = MAPPED.lock().unwrap_or_else(PoisonError::into_inner);
     mapped.retain(|(file, start, bytes)| {
         let is_in = file.starts_with(folder);
         if is_in {
-            // SAFETY: our own mapping, which nobody uses any more.
+            // SAFETY: our own mapping, which is no longer used.
             unsafe { libc::munmap(ptr::with_exposed_provenance_mut(*start), *bytes) };
         }
         !is_in
     });
 }
 
-/// Gives the recording in `folder` a greatest size, in bytes. What kept an earlier recording of this process from growing is
-/// forgotten.
+/// Gives the recording in `folder` a greatest size, in bytes. What kept an earlier recording of
+/// this process from growing is forgotten.
 pub fn limit_size(folder: &Path, most: u64) {
     bounds::set_size(folder, most);
     FIRST_REFUSAL.store(0, Ordering::Relaxed);
 }
 
-/// Reason why a segment of this process could not grow, the first time that one could not: a full disk, a limit, a
-/// program that may no longer open its own recording because it has become another user.
+/// Reason why a segment of this process could not grow, the first time that one could not: a full
+/// disk, a limit, a program that may no longer open its own recording because it has become another
+/// user.
 #[must_use]
 pub fn first_refusal() -> Option<io::Error> {
     match FIRST_REFUSAL.load(Ordering::Relaxed) {
@@ -94,7 +100,8 @@ impl From<io::Error> for Refusal {
 
 /// A mapped segment. All methods may be called from any thread.
 ///
-/// The mapping stays when the segment is dropped: hooks of a dying process may still store into it. Only [`unmap_all_in`] removes it.
+/// The mapping stays when the segment is dropped: hooks of a dying process may still store into it.
+/// Only [`unmap_all_in`] removes it.
 #[derive(Debug)]
 pub struct Segment {
     path: PathBuf,
@@ -110,7 +117,8 @@ pub struct Segment {
     refused: AtomicBool,
 }
 
-// SAFETY: the mapping is shared memory that is only handed out as raw pointers; the fields are atomics.
+// SAFETY: the mapping is shared memory that is only handed out as raw pointers; the fields are
+// atomics.
 unsafe impl Send for Segment {}
 // SAFETY: as above.
 unsafe impl Sync for Segment {}
@@ -148,8 +156,8 @@ impl Area {
 }
 
 impl Segment {
-    /// Creates the file (it must not exist) and maps `content` bytes after the header, of which the
-    /// first `first` are backed at once. Tries smaller sizes where address space is short.
+    /// Creates the file (it must not exist) and maps `content` bytes after the header; the first
+    /// `first` are backed at once. Tries smaller sizes where address space is short.
     ///
     /// # Errors
     /// Errors of `open`, `fallocate` and `mmap`; the file is removed again.
@@ -162,7 +170,8 @@ impl Segment {
         let file = Descriptor::create(path)?;
         Self::map(area, path, &file, content, first).and_then(|segment| segment.begin(&file, kind, first)).inspect_err(
             |_| {
-                // An empty file would only puzzle the reader; if it can't be removed it is passed over.
+                // An empty file would only puzzle the reader; if it can't be removed it is passed
+                // over.
                 let _ = std::fs::remove_file(path);
             },
         )
@@ -180,7 +189,8 @@ impl Segment {
             if let Some(start) = start {
                 let large = reserved >= LARGE_FROM && first >= LARGE_PAGE;
                 if large {
-                    // SAFETY: advice about the mapping that was just made; a kernel that does not know it refuses.
+                    // SAFETY: advice about the mapping that was just made; a kernel that does not
+                    // know it refuses.
                     unsafe { libc::madvise(start, reserved, libc::MADV_HUGEPAGE) };
                 }
                 let mapped = (path.to_owned(), start.expose_provenance(), reserved);
@@ -215,7 +225,7 @@ impl Segment {
             self.go_late(0)?;
         }
         self.committed.store(first as u64, Ordering::Release);
-        // SAFETY: the header was just backed by space and nobody else knows the mapping yet.
+        // SAFETY: the header was just backed by space and no other code knows the mapping yet.
         unsafe {
             ptr::copy_nonoverlapping(MAGIC.as_ptr(), self.start, MAGIC.len());
             self.start.add(header::KIND).cast::<u32>().write(kind);
@@ -225,8 +235,8 @@ impl Segment {
         Ok(self)
     }
 
-    /// Address of the first byte after the header. Only what lies below [`committed`](Self::committed)
-    /// may be touched.
+    /// Address of the first byte after the header. Only what lies below
+    /// [`committed`](Self::committed) may be touched.
     #[must_use]
     pub fn content(&self) -> *mut u8 {
         self.start.wrapping_add(HEADER_BYTES)
@@ -295,9 +305,9 @@ impl Segment {
                 self.go_late(from)?;
             }
         }
-        // A first touch inside a hook may wait for the disk: touch now. Old kernels lack the advice,
-        // then the hook's first touch is as slow as it always was.
-        // SAFETY: the range lies in our mapping and is backed.
+        // A first touch inside a hook may wait for the disk: touch now. Old kernels lack the
+        // advice, then the hook's first touch is as slow as it always was. SAFETY: the range lies
+        // in our mapping and is backed.
         unsafe { libc::madvise(self.start.add(from).cast(), step, libc::MADV_POPULATE_WRITE) };
         self.committed.fetch_add(step as u64, Ordering::Release);
         self.publish();
@@ -345,38 +355,41 @@ impl Segment {
         unsafe { AtomicU64::from_ptr(self.start.add(header::COMMITTED).cast()) }.store(committed, Ordering::Release);
     }
 
-    /// Replaces the mapping by private zeroed memory: for a forked child, which must never write its
-    /// parent's segments. Async-signal-safe.
+    /// Replaces the mapping by private zeroed memory: for a forked child, which must never write
+    /// its parent's segments. Async-signal-safe.
     pub fn detach_in_child(&self) {
         // If it fails the child's hooks are off anyway.
         let _ = self.make_private(0);
     }
 
-    /// Puts private zeroed memory in the place of what was backed so far, and gives the rest of the address space back: for stores that come
-    /// when the recording is over, from code of the program that was changed and is still being run. [`unmap_all_in`] passes the segment
-    /// over from now on. Where the system refuses, the file stays mapped.
+    /// Puts private zeroed memory in the place of what was backed so far, and gives the rest of the
+    /// address space back: for stores that come when the recording is over, from code of the
+    /// program that was changed and is still being run. [`unmap_all_in`] passes the segment over
+    /// from now on. Where the system refuses, the file stays mapped.
     ///
     /// # Safety
-    /// Nobody uses what lies behind [`committed`](Self::committed), nor reads what was recorded, from now on.
+    /// From now on nothing uses what lies behind [`committed`](Self::committed), nor reads what was
+    /// recorded.
     pub unsafe fn outlive_recording(&self) {
         let mut mapped = MAPPED.lock().unwrap_or_else(PoisonError::into_inner);
         mapped.retain(|(_, start, _)| *start != self.start.expose_provenance());
         let used = HEADER_BYTES + self.committed();
         if self.make_private_range(0, used) && used < self.reserved {
-            // SAFETY: the tail of our own mapping, which nobody uses any more.
+            // SAFETY: the tail of our own mapping, which is no longer used.
             unsafe { libc::munmap(self.start.add(used).cast(), self.reserved - used) };
         }
     }
 
-    /// Puts private zeroed memory in place of the mapping from `from` on; whether the system did it, its error is in
-    /// `errno`. One system call.
+    /// Puts private zeroed memory in place of the mapping from `from` on; whether the system did
+    /// it, its error is in `errno`. One system call.
     fn make_private(&self, from: usize) -> bool {
         self.make_private_range(from, self.reserved)
     }
 
     /// As [`make_private`](Self::make_private), up to `end`.
     fn make_private_range(&self, from: usize, end: usize) -> bool {
-        // SAFETY: the range is a part of our own mapping. Who replaces what others still use means to.
+        // SAFETY: the range is a part of our own mapping. Who replaces what others still use means
+        // to.
         let there = unsafe {
             libc::mmap(
                 self.start.add(from).cast(),

@@ -2,7 +2,7 @@
 //! is on file the moment it is stored.
 //!
 //! Space is promised by `fallocate(2)` before it is used, because a store into a mapped page that
-//! the disk has no room for is a SIGBUS in somebody else's program. Nothing here keeps a descriptor
+//! the disk has no room for is a SIGBUS in the user's program. Nothing here keeps a descriptor
 //! open: programs close descriptors that are not theirs.
 
 mod allocations;

@@ -7,8 +7,8 @@ use super::fields::Fields;
 use crate::layout::probe_callers as layout;
 use crate::model::ProbeCaller;
 
-/// A record of calls in a chunk. Only the thread that it is of may add to it; the memory stays mapped for ever, so that a call may keep
-/// the address until it ends.
+/// A record of calls in a chunk. Only the thread that it is of may add to it; the memory stays
+/// mapped for ever, so that a call may keep the address until it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallerCell(Fields<{ layout::BYTES }>);
 
@@ -24,7 +24,7 @@ impl CallerCell {
         (address != 0).then(|| Self(unsafe { Fields::at(std::ptr::with_exposed_provenance_mut(address)) }))
     }
 
-    /// Address of the record, for whoever hands it back.
+    /// Address of the record, for code that hands it back.
     #[must_use]
     #[inline]
     pub fn address(self) -> usize {
@@ -74,15 +74,16 @@ impl CallerCell {
 }
 
 impl Chunk {
-    /// Appends a record of calls by callers and publishes it; `None` where there is no room. Only for the thread that took the chunk, or
-    /// others one after another.
+    /// Appends a record of calls by callers and publishes it; `None` where there is no room. Only
+    /// for the thread that took the chunk, or others one after another.
     pub fn append_caller(self, record: &ProbeCaller, mono_ns: u64) -> Option<CallerCell> {
         let at = self.used();
         if !self.append(&record.to_bytes(), mono_ns) {
             return None;
         }
-        // SAFETY: the record that was just written: within the chunk, which is backed and stays mapped. A chunk's bytes begin at a
-        // multiple of eight, and hold records of a multiple of eight bytes and nothing else.
+        // SAFETY: the record that was just written: within the chunk, which is backed and stays
+        // mapped. A chunk's bytes begin at a multiple of eight, and hold records of a multiple of
+        // eight bytes and nothing else.
         Some(CallerCell(unsafe { Fields::at(self.payload().add(at)) }))
     }
 }
@@ -108,7 +109,7 @@ mod tests {
         second.set_stack(9);
         // SAFETY: 0 is no address.
         assert!(unsafe { CallerCell::at(0) }.is_none());
-        // SAFETY: what was published of a chunk that nobody writes to.
+        // SAFETY: what was published of a chunk that no thread writes to.
         let bytes = unsafe { std::slice::from_raw_parts(chunk.payload(), chunk.used()) };
         let counted = ProbeCaller { calls: 3, failed: 1, ended: 2, ticks: 150, ..record(1) };
         assert_eq!(ProbeCaller::all(bytes).collect::<Vec<_>>(), [counted, ProbeCaller { stack: 9, ..record(2) }]);

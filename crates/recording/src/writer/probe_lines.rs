@@ -1,6 +1,7 @@
 //! Counters of lines of the source, to which the program's own code adds.
 //!
-//! Each thread has a lane to itself, so plain additions lose nothing; more threads than there are lanes share one.
+//! Each thread has a lane to itself, so plain additions lose nothing; more threads than there are
+//! lanes share one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,7 +10,8 @@ use super::fields::Fields;
 use crate::layout::probe_lines as layout;
 use crate::model::ProbedLine;
 
-/// The lanes of one line in a chunk. The memory stays mapped for ever, so that compiled code may hold addresses of it.
+/// The lanes of one line in a chunk. The memory stays mapped for ever, so that compiled code may
+/// hold addresses of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineLanes {
     first: *mut u8,
@@ -37,8 +39,9 @@ impl LineLanes {
         self.first.expose_provenance() as u64
     }
 
-    /// Address of the counter for a thread, to which that thread alone adds, and the one that is shared where there are too many. `thread`
-    /// tells threads apart that are alive, and is not 0. A few instructions, no lock; in any thread.
+    /// Address of the counter for a thread, to which that thread alone adds, and the one that is
+    /// shared where there are too many. `thread` tells threads apart that are alive, and is not 0.
+    /// A few instructions, no lock; in any thread.
     #[must_use]
     #[inline]
     pub fn counter(self, thread: u64) -> *mut u8 {
@@ -52,7 +55,8 @@ impl LineLanes {
     #[inline]
     fn is_of(self, lane: usize, thread: u64) -> bool {
         let owner = self.pointer_at(lane * layout::LANE + layout::OWNER).cast::<u64>();
-        // SAFETY: `lane` is below the number of lanes: a word of the record, aligned, mapped for ever and only ever used as an atomic.
+        // SAFETY: `lane` is below the number of lanes: a word of the record, aligned, mapped for
+        // ever and only ever used as an atomic.
         let owner = unsafe { AtomicU64::from_ptr(owner) };
         match owner.load(Ordering::Relaxed) {
             0 => owner.compare_exchange(0, thread, Ordering::Relaxed, Ordering::Relaxed).is_ok(),
@@ -83,15 +87,15 @@ impl LineLanes {
 }
 
 impl Chunk {
-    /// Appends a line that was never reached, whatever it says itself, and publishes it; `None` where there is no room. Only for the
-    /// thread that took the chunk.
+    /// Appends a line that was never reached, whatever it says itself, and publishes it; `None`
+    /// where there is no room. Only for the thread that took the chunk.
     pub fn append_line(self, line: &ProbedLine, mono_ns: u64) -> Option<LineLanes> {
         let at = self.used();
         if !self.append(&line.to_empty_bytes(), mono_ns) {
             return None;
         }
-        // The record that was just written lies within the chunk. A chunk's bytes begin at a multiple of a lane's, and hold records of
-        // such multiples and nothing else.
+        // The record that was just written lies within the chunk. A chunk's bytes begin at a
+        // multiple of a lane's, and hold records of such multiples and nothing else.
         Some(LineLanes { first: self.payload().wrapping_add(at + layout::HEAD) })
     }
 }
@@ -102,7 +106,8 @@ mod tests {
     use crate::writer::{EventStore, Keep};
 
     fn add(counter: *mut u8) {
-        // SAFETY: the address of a counter. As compiled code does it: two steps, between which others may add.
+        // SAFETY: the address of a counter. As compiled code does it: two steps, between which
+        // others may add.
         let counter = unsafe { AtomicU64::from_ptr(counter.cast()) };
         counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
@@ -130,7 +135,7 @@ mod tests {
         assert_eq!(lanes.counter(7 << 12), lanes.counter(7 << 12));
         late.into_iter().for_each(add);
         add(other.counter(1 << 12));
-        // SAFETY: what was published of a chunk that nobody writes to.
+        // SAFETY: what was published of a chunk that no thread writes to.
         let bytes = unsafe { std::slice::from_raw_parts(chunk.payload(), chunk.used()) };
         let hits = || ProbedLine::all(bytes).map(|line| (line.file, line.hits, line.is_removed)).collect::<Vec<_>>();
         let all = (layout::LANES as u64 - 1) * HITS + 10;

@@ -7,7 +7,8 @@ use super::fields::Fields;
 use crate::layout::probes;
 use crate::model::ProbedMethod;
 
-/// The lanes of one method in a chunk. The memory stays mapped for ever, so that compiled code may hold addresses of it.
+/// The lanes of one method in a chunk. The memory stays mapped for ever, so that compiled code may
+/// hold addresses of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MethodLanes {
     first: *mut u8,
@@ -49,7 +50,8 @@ impl MethodLanes {
         self.add(self.lane(), probes::CALLS, 1);
     }
 
-    /// Counts the end of a call that took so many ticks. A few instructions, no lock; in any thread.
+    /// Counts the end of a call that took so many ticks. A few instructions, no lock; in any
+    /// thread.
     #[inline]
     pub fn end(self, ticks: u64, has_failed: bool) {
         let lane = self.lane();
@@ -64,13 +66,15 @@ impl MethodLanes {
         }
     }
 
-    /// Counts the ticks of a call that [ended](Self::end) within another one of the method on its thread.
+    /// Counts the ticks of a call that [ended](Self::end) within another one of the method on its
+    /// thread.
     #[inline]
     pub fn add_nested(self, ticks: u64) {
         self.add(self.lane(), probes::NESTED, ticks);
     }
 
-    /// Takes the method's record back: readers pass over it. For methods whose code has no probes after all.
+    /// Takes the method's record back: readers pass over it. For methods whose code has no probes
+    /// after all.
     pub fn withdraw(self) {
         self.head().u32(probes::TOKEN).store(0, Ordering::Relaxed);
     }
@@ -86,7 +90,8 @@ impl MethodLanes {
         unsafe { Fields::at(self.first.wrapping_sub(probes::HEAD)) }
     }
 
-    /// Number of the lane for the calling thread: by where its stack lies, which costs nothing to know.
+    /// Number of the lane for the calling thread: by where its stack lies, which costs nothing to
+    /// know.
     #[inline]
     fn lane(self) -> usize {
         let here = 0_u8;
@@ -103,23 +108,25 @@ impl MethodLanes {
     #[inline]
     fn counter<'a>(self, lane: usize, at: usize) -> &'a AtomicU64 {
         let counter = self.first.wrapping_add(lane * probes::LANE + at).cast::<u64>();
-        // SAFETY: `lane` is below the number of lanes, a power of two, and `at` a multiple of eight within a lane: a counter of the
-        // record, aligned, mapped for ever and only ever used as an atomic.
+        // SAFETY: `lane` is below the number of lanes, a power of two, and `at` a multiple of eight
+        // within a lane: a counter of the record, aligned, mapped for ever and only ever used as an
+        // atomic.
         unsafe { AtomicU64::from_ptr(counter) }
     }
 }
 
 impl Chunk {
-    /// Appends a method whose numbers are all 0, whatever they are in `method`, and publishes it; `None` where there is no room.
-    /// `lanes` is made a power of two. Only for the thread that took the chunk.
+    /// Appends a method whose numbers are all 0, whatever they are in `method`, and publishes it;
+    /// `None` where there is no room. `lanes` is made a power of two. Only for the thread that took
+    /// the chunk.
     pub fn append_probed(self, method: &ProbedMethod, lanes: u32, mono_ns: u64) -> Option<MethodLanes> {
         let count = lanes.clamp(1, probes::MOST_LANES as u32).next_power_of_two();
         let at = self.used();
         if !self.append(&method.to_empty_bytes(count), mono_ns) {
             return None;
         }
-        // The record that was just written lies within the chunk. A chunk's bytes begin at a multiple of eight, and hold records of
-        // a multiple of eight bytes and nothing else.
+        // The record that was just written lies within the chunk. A chunk's bytes begin at a
+        // multiple of eight, and hold records of a multiple of eight bytes and nothing else.
         Some(MethodLanes { first: self.payload().wrapping_add(at + probes::HEAD), count })
     }
 }
@@ -152,7 +159,7 @@ mod tests {
         second.begin();
         second.add_nested(7);
         assert!(chunk.append_probed(&method("third"), 64, 4).is_none());
-        // SAFETY: what was published of a chunk that nobody writes to.
+        // SAFETY: what was published of a chunk that no thread writes to.
         let bytes = unsafe { std::slice::from_raw_parts(chunk.payload(), chunk.used()) };
         let all: Vec<_> = ProbedMethod::all(bytes).collect();
         let first = &all[0];

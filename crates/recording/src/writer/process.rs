@@ -126,7 +126,8 @@ impl ProcessWriter {
         Arena::create(&self.folder.join("tree.seg"), limit)
     }
 
-    /// Makes the store for the events of `instrument` (a word of letters and digits), at most `limit` bytes.
+    /// Makes the store for the events of `instrument` (a word of letters and digits), at most
+    /// `limit` bytes.
     ///
     /// # Errors
     /// Errors of making the file.
@@ -134,7 +135,8 @@ impl ProcessWriter {
         super::EventStore::create(&self.folder.join(format!("events-{instrument}.seg")), limit, keep)
     }
 
-    /// As [`create_events`](Self::create_events), for what comes slowly or where its writer can wait, such as samples.
+    /// As [`create_events`](Self::create_events), for what comes slowly or where its writer can
+    /// wait, such as samples.
     ///
     /// # Errors
     /// Errors of making the file.
@@ -142,7 +144,8 @@ impl ProcessWriter {
         super::EventStore::create_slow(&self.folder.join(format!("events-{instrument}.seg")), limit, keep)
     }
 
-    /// As [`create_slow_events`](Self::create_slow_events), at [low](super::EventStore::create_low) addresses where there is room.
+    /// As [`create_slow_events`](Self::create_slow_events), at [low](super::EventStore::create_low)
+    /// addresses where there is room.
     ///
     /// # Errors
     /// Errors of making the file.
@@ -166,7 +169,8 @@ impl ProcessWriter {
         super::TimeTable::create(&self.folder.join("times.seg"))
     }
 
-    /// The log of what the trees gained up to each boundary between parts; its file is made when there is something in it.
+    /// The log of what the trees gained up to each boundary between parts; its file is made when
+    /// there is something in it.
     #[must_use]
     pub fn gains(&self) -> super::GainLog {
         super::GainLog::new(self.folder.join("parts.log"))
@@ -218,7 +222,8 @@ impl ProcessWriter {
         self.remark(mono_ns, RemarkKind::Note, text);
     }
 
-    /// Notes a remark of any kind. `mono_ns` is when, `text` one sentence without what follows from the kind.
+    /// Notes a remark of any kind. `mono_ns` is when, `text` one sentence without what follows from
+    /// the kind.
     pub fn remark(&self, mono_ns: u64, kind: RemarkKind, text: &str) {
         self.append(&Remark { time_ns: mono_ns, text: text.to_owned(), kind });
     }
@@ -228,7 +233,8 @@ impl ProcessWriter {
         self.append(boundary);
     }
 
-    /// Notes what is known of a loss beyond its reason, in one line. The loss is counted in the [state](Self::state).
+    /// Notes what is known of a loss beyond its reason, in one line. The loss is counted in the
+    /// [state](Self::state).
     pub fn loss_detail(&self, reason: LossReason, text: &str) {
         self.append(&LossDetail { reason, text: text.to_owned() });
     }
@@ -238,7 +244,8 @@ impl ProcessWriter {
         self.append(&PatternMatched { pattern: pattern.to_owned() });
     }
 
-    /// Notes that a function has a name like a pattern of the request, which has matched nothing so far.
+    /// Notes that a function has a name like a pattern of the request, which has matched nothing so
+    /// far.
     pub fn near_name(&self, pattern: &str, name: &str) {
         self.append(&NearName { pattern: pattern.to_owned(), name: name.to_owned() });
     }
@@ -249,8 +256,8 @@ impl ProcessWriter {
         self.log.append_in_hook(Carry::LOG, &edge.to_le_bytes())
     }
 
-    /// Notes the settings of `calls`. What was measured is noted by [`hook_cost`](Self::hook_cost) and
-    /// [`pair_cost`](Self::pair_cost), as it becomes known.
+    /// Notes the settings of `calls`. What was measured is noted by [`hook_cost`](Self::hook_cost)
+    /// and [`pair_cost`](Self::pair_cost), as it becomes known.
     pub fn calls(&self, settings: &CallsInfo) {
         self.append(settings);
     }

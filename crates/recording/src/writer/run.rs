@@ -45,8 +45,9 @@ impl RunWriter {
         Ok(Self { folder: folder.to_owned(), log, held: None })
     }
 
-    /// Holds the recording for as long as this writer lives: processes that are attached see by it that somebody waits for them,
-    /// from other namespaces too, and however this process ends.
+    /// Holds the recording's lock for as long as this writer lives. It tells attached processes
+    /// that a launcher waits for them, even in other namespaces, and goes away however this process
+    /// ends.
     ///
     /// # Errors
     /// Where the file system has no locks.
@@ -73,10 +74,11 @@ impl RunWriter {
         self.log.append(RunEnd::LOG, codec::encode(&end).bytes());
     }
 
-    /// Ends the recording: every process of it is asked to stop recording, those that start from now on
-    /// find it [over](is_over). All go on running. How many were asked.
+    /// Ends the recording: every process of it is asked to stop recording, those that start from
+    /// now on find it [over](is_over). All go on running. How many were asked.
     pub fn request_stop(&self) -> usize {
-        // First this: a process that does not find it has its state there already, and is asked below.
+        // First this: a process that does not find it has its state there already, and is asked
+        // below.
         let file = OpenOptions::new().write(true).open(self.folder.join(RUN_LOG));
         // A log that is gone says the same.
         let _ = file.and_then(|file| file.write_all_at(&1_u32.to_le_bytes(), header::OVER as u64));
@@ -84,8 +86,8 @@ impl RunWriter {
     }
 }
 
-/// Whether the launcher of the recording in `folder` has ended it, or it is not there any more. A process
-/// asks before it makes its segments and once more after.
+/// Whether the launcher of the recording in `folder` has ended it, or it is not there any more. A
+/// process asks before it makes its segments and once more after.
 #[must_use]
 pub fn is_over(folder: &Path) -> bool {
     let mut word = [0; 4];
@@ -95,7 +97,8 @@ pub fn is_over(folder: &Path) -> bool {
     }
 }
 
-/// Whether the launcher that [held](RunWriter::hold) the recording in `folder` has ended, or taken it away.
+/// Whether the launcher that [held](RunWriter::hold) the recording in `folder` has ended, or taken
+/// it away.
 #[must_use]
 pub fn is_abandoned(folder: &Path) -> bool {
     match File::open(folder.join(RUN_LOG)) {
@@ -115,7 +118,8 @@ pub enum Standing {
     Detached,
 }
 
-/// Progress of the end of the recording in `folder`, of the process that is behind most; `None` where no process records into it.
+/// Progress of the end of the recording in `folder`, of the process that is behind most; `None`
+/// where no process records into it.
 #[must_use]
 pub fn standing(folder: &Path) -> Option<Standing> {
     states(folder).filter_map(|path| standing_of(&path).ok()).min()
@@ -129,7 +133,8 @@ fn standing_of(path: &Path) -> io::Result<Standing> {
     })
 }
 
-/// Number of times that something happened in a process for which the recording in `folder` is to be written out.
+/// Number of times that something happened in a process for which the recording in `folder` is to
+/// be written out.
 #[must_use]
 pub fn triggered(folder: &Path) -> u64 {
     let count =

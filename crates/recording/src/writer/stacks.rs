@@ -18,9 +18,9 @@ const FIRST_SLOTS: usize = 1 << 10;
 
 /// The table of a process, shared by all instruments that record stacks.
 ///
-/// The nodes of the table are mapped and appended in order, so what was stored survives the process and can be read meanwhile. Nodes
-/// are found again by an index in private memory, behind a lock that is held for memory accesses only. The index grows,
-/// so none of this is for hooks.
+/// The nodes of the table are mapped and appended in order, so what was stored survives the process
+/// and can be read meanwhile. Nodes are found again by an index in private memory, behind a lock
+/// that is held for memory accesses only. The index grows, so none of this is for hooks.
 #[derive(Debug)]
 pub struct StackTable {
     space: Growing,
@@ -30,8 +30,8 @@ pub struct StackTable {
 /// Open addressing by what a node says.
 #[derive(Debug)]
 struct Index {
-    /// The hash and the number of a node each, 0 for a free slot. A power of two in size. With the hash at hand a search reads the one node that it
-    /// finds, and no others.
+    /// The hash and the number of a node each, 0 for a free slot. A power of two in size. With the
+    /// hash at hand a search reads the one node that it finds, and no others.
     slots: Vec<u64>,
     used: usize,
 }
@@ -74,9 +74,9 @@ impl StackTable {
         self.space.keep_ahead(AHEAD_LEAST)
     }
 
-    /// The number of the stack with these frames, innermost first; 0 for none. Of more than [`Stacks::DEEPEST`] the
-    /// innermost are kept. `cut` says that there were more. `None` where a new frame finds no backed memory: the caller
-    /// waits and asks again, or counts the loss.
+    /// The number of the stack with these frames, innermost first; 0 for none. Of more than
+    /// [`Stacks::DEEPEST`] the innermost are kept. `cut` says that there were more. `None` where a
+    /// new frame finds no backed memory: the caller waits and asks again, or counts the loss.
     #[must_use]
     pub fn intern(&self, frames: &[StackFrame], cut: bool) -> Option<u32> {
         let kept = &frames[..frames.len().min(Stacks::DEEPEST)];
@@ -85,8 +85,8 @@ impl StackTable {
         kept.iter().rev().try_fold(root, |parent, &frame| self.find_or_add(&mut index, StackNode::new(parent, frame)))
     }
 
-    /// The number of the stack with these frames as [`intern`](Self::intern) gives it, with a chain of awaiters
-    /// beside it.
+    /// The number of the stack with these frames, as [`intern`](Self::intern) gives it, together
+    /// with its chain of awaiters.
     #[must_use]
     pub fn intern_awaited(&self, frames: &[StackFrame], cut: bool, chain: AwaiterChain<'_>) -> Option<u32> {
         let kept = &frames[..frames.len().min(Stacks::DEEPEST)];
@@ -101,9 +101,10 @@ impl StackTable {
         kept.iter().rev().try_fold(root, |parent, &one| frame(&mut index, parent, one))
     }
 
-    /// The number of the stack with these frames, innermost first, above those of the stack `callers`, a number of this table. The numbers of
-    /// all stacks between are appended to `numbers`, the outermost first. `None` as for [`intern`](Self::intern). That there are no more than
-    /// [`Stacks::DEEPEST`] frames is for the caller to see to.
+    /// The number of the stack with these frames, innermost first, above those of the stack
+    /// `callers`, a number of this table. The numbers of all stacks between are appended to
+    /// `numbers`, the outermost first. `None` as for [`intern`](Self::intern). That there are no
+    /// more than [`Stacks::DEEPEST`] frames is for the caller to see to.
     #[must_use]
     pub fn intern_above(&self, callers: u32, frames: &[StackFrame], numbers: &mut Vec<u32>) -> Option<u32> {
         let mut index = self.index();
@@ -159,7 +160,8 @@ impl StackTable {
     /// The node with this number, which must have been taken from the space.
     fn node(&self, number: u32) -> Fields<{ stack::BYTES }> {
         let address = self.segment().content().wrapping_add(number as usize * stack::BYTES);
-        // SAFETY: what was taken is backed and stays mapped for ever, and nodes are multiples of eight bytes.
+        // SAFETY: what was taken is backed and stays mapped for ever, and nodes are multiples of
+        // eight bytes.
         unsafe { Fields::at(address) }
     }
 }

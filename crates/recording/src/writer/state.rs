@@ -24,7 +24,8 @@ impl StateWriter {
     /// Errors of [`Segment::create`].
     pub fn create(path: &Path) -> io::Result<Self> {
         let segment = Segment::create(path, kind::STATE, state::BYTES, state::BYTES)?;
-        // SAFETY: the content is as large, backed from the start, begins at a page and stays mapped.
+        // SAFETY: the content is as large, backed from the start, begins at a page and stays
+        // mapped.
         let fields = unsafe { Fields::at(segment.content()) };
         Ok(Self { segment, fields })
     }
@@ -57,7 +58,8 @@ impl StateWriter {
         self.u64(state::KEPT).store(ns, Ordering::Relaxed);
     }
 
-    /// Notes that something happened for which the recording is to be written out; the log says what.
+    /// Notes that something happened for which the recording is to be written out; the log says
+    /// what.
     pub fn triggered(&self) {
         self.u32(state::TRIGGERED).fetch_add(1, Ordering::Release);
     }
@@ -74,13 +76,13 @@ impl StateWriter {
         self.u32(state::FLAGS).fetch_or(state::FLAG_ENDED, Ordering::Release);
     }
 
-    /// Whether somebody outside asked us to stop.
+    /// Whether a stop was requested from outside.
     #[must_use]
     pub fn stop_requested(&self) -> bool {
         self.u32(state::STOP).load(Ordering::Acquire) != 0
     }
 
-    /// Asks as somebody outside would.
+    /// Requests a stop, as a request from outside does.
     pub fn request_stop(&self) {
         self.u32(state::STOP).store(1, Ordering::Release);
     }
@@ -90,7 +92,8 @@ impl StateWriter {
         self.u32(state::STOPPED).store(1, Ordering::Release);
     }
 
-    /// Notes that the runtime has let go of the agent, or that the agent sleeps: nothing uses the recording any more. Nothing may be noted after that.
+    /// Notes that the runtime has let go of the agent, or that the agent sleeps: nothing uses the
+    /// recording any more. Nothing may be noted after that.
     pub fn detached(&self) {
         self.u32(state::STOPPED).store(state::DETACHED, Ordering::Release);
     }
@@ -100,8 +103,8 @@ impl StateWriter {
         self.u32(state::LISTENS).store(1, Ordering::Release);
     }
 
-    /// The command from outside that has no [answer](Self::answer) yet, with its number: `None` in the second place where there
-    /// is no such command. Allocates the name: not for hooks.
+    /// The command from outside that has no [answer](Self::answer) yet, with its number: `None` in
+    /// the second place where there is no such command. Allocates the name: not for hooks.
     #[must_use]
     pub fn command(&self) -> Option<(u32, Option<Command>)> {
         let number = self.u32(state::COMMAND).load(Ordering::Acquire);

@@ -58,7 +58,8 @@ impl TimeTable {
         self.used == 0
     }
 
-    /// The edge of this place in the table, in the order in which they were first charged, with its wall and CPU nanoseconds.
+    /// The edge of this place in the table, in the order in which they were first charged, with its
+    /// wall and CPU nanoseconds.
     #[must_use]
     pub fn entry(&self, place: usize) -> Option<(u32, u64, u64)> {
         // SAFETY: the record was appended before, fields are aligned, only this thread writes.

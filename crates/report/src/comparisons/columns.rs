@@ -121,7 +121,8 @@ const fn kind(unit: Unit) -> Kind {
     }
 }
 
-/// The columns of an amount: both sides and the difference, each with its interval, growth and judgement.
+/// The columns of an amount: both sides and the difference, each with its interval, growth and
+/// judgement.
 pub(super) fn columns<'c, K: RowKind + 'c>(
     keys: Keys,
     unit: Unit,
@@ -184,7 +185,8 @@ pub(super) fn sentence(change: &Change, unit: Unit) -> String {
     format!("{before} before, {after} after: {difference}{growth}{judged}")
 }
 
-/// The unit of a metric that rows are measured by, and the one of its first column where none is named.
+/// The unit of a metric that rows are measured by, and the one of its first column where none is
+/// named.
 pub(super) fn unit_of(metric: Option<&'static Metric>) -> Unit {
     metric.map_or(Unit::Nanoseconds, |metric| metric.unit)
 }

@@ -43,7 +43,7 @@ impl Row for PathChange<'_> {
     }
 }
 
-/// Titles of columns of totals beside those of own amounts.
+/// Titles of columns of totals, which stand next to those of own amounts.
 const TOTAL_TITLES: &[(&str, &str)] =
     &[("difference", "in all"), ("before", "before in all"), ("after", "after in all"), ("growth", "growth in all")];
 
@@ -134,7 +134,8 @@ impl Answer for OpenComparison<'_> {
     }
 }
 
-/// Whether a row says anything about a difference: of own amounts, or of totals where rows are ordered by these.
+/// Whether a row says anything about a difference: of own amounts, or of totals where rows are
+/// ordered by these.
 fn is_different(row: &PathChange<'_>, by_total: bool) -> bool {
     (row.has_own() && row.own.verdict != Verdict::Same) || (by_total && row.total.verdict != Verdict::Same)
 }

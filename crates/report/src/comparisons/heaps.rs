@@ -1,4 +1,5 @@
-//! Snapshots of the heap on two sides: the view `heap-diff`, of one recording on each side or of sets of them.
+//! Snapshots of the heap on two sides: the view `heap-diff`, of one recording on each side or of
+//! sets of them.
 
 use std::io;
 

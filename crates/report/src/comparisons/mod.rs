@@ -1,7 +1,7 @@
 //! Views of two sides: recordings, or sets of recordings, compared with others.
 //!
-//! Each is a [`View`] like those of one recording, with typed columns for every renderer; what is compared and how it went
-//! with the gates stands above its rows.
+//! Each is a [`View`] like those of one recording, with typed columns for every renderer; what is
+//! compared and how it went with the gates stands above its rows.
 
 mod allocations;
 mod columns;
@@ -43,7 +43,8 @@ type Compared<'a> = (Box<dyn Answer + 'a>, Option<&'static Metric>);
 /// Function that compares two sides.
 type Compare = for<'a> fn(&Sides<'a>, &Request) -> Result<Compared<'a>, ComparisonProblem>;
 
-/// Every view of two sides, in the order of the help text. Where none is asked for it is the first that both sides have.
+/// Every view of two sides, in the order of the help text. Where none is asked for it is the first
+/// that both sides have.
 pub static COMPARISONS: &[Comparison] = &[
     Comparison {
         name: "functions",
@@ -111,7 +112,8 @@ impl Comparison {
     /// Compares two sides, with the gates that were judged.
     ///
     /// # Errors
-    /// When a recording does not have what is compared, or nothing that is meant; and where a side has no recording.
+    /// When a recording does not have what is compared, or nothing that is meant; and where a side
+    /// has no recording.
     pub fn open<'a>(
         &self,
         sides: &Sides<'a>,
@@ -140,7 +142,7 @@ fn has_snapshots(recording: &Recording) -> bool {
     complete_snapshots(recording, &Query::default()).is_ok_and(|found| !found.is_empty())
 }
 
-/// A recording beside itself: what the views of two sides show of one.
+/// A recording compared with itself: what the views of two sides show of a single recording.
 fn beside_itself(recording: &Recording) -> Sides<'_> {
     let one = NamedRecording { name: recording.run.command.join(" "), recording };
     Sides { before: vec![one.clone()], after: vec![one] }

@@ -88,14 +88,14 @@ fn note(smaller: &SmallerPaths) -> Option<String> {
     (!all.is_empty()).then(|| format!("... and {}; --format json has them.", all.join(" and ")))
 }
 
-/// A stack of two sides for a flame graph: frames from the outermost on, each with what became of it, and the weight of the
-/// stack's own: the larger one of both sides.
+/// A stack of two sides for a flame graph: frames from the outermost on, each with what became of
+/// it, and the weight of the stack's own: the larger one of both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangedFrame {
     /// Name of the function, with its growth where that is beyond chance.
     pub label: String,
-    /// Growth of the path's total, beyond chance: positive for more, 1 at least for new paths, -1 for those that are gone; 0
-    /// where chance may have made the difference.
+    /// Growth of the path's total, beyond chance: positive for more, 1 at least for new paths, -1
+    /// for those that are gone; 0 where chance may have made the difference.
     pub growth: f64,
 }
 

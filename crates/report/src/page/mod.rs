@@ -1,10 +1,11 @@
-//! The page for browsers: one file that holds every view of a recording and the program that shows them; or the program alone,
-//! which asks for what it shows ([`served`]).
+//! The page for browsers: one file that holds every view of a recording and the program that shows
+//! them; or the program alone, which asks for what it shows ([`served`]).
 //!
-//! A file needs no network and may not use one: its content security policy lets nothing be loaded, and only the style and the
-//! program run that are in the file, by their hashes. The data are the documents of `--format json`, packed
-//! ([`render::page`](crate::render::page)), compressed, and written as base64, so that no text of a recording can end the
-//! element that holds it. `ui/` has the sources of the program; what is built of them lies in `built/`.
+//! A file needs no network and may not use one: its content security policy lets nothing be loaded,
+//! and only the style and the program run that are in the file, by their hashes. The data are the
+//! documents of `--format json`, packed ([`render::page`](crate::render::page)), compressed, and
+//! written as base64, so that no text of a recording can end the element that holds it. `ui/` has
+//! the sources of the program; what is built of them lies in `built/`.
 
 mod base64;
 mod chosen_requests;
@@ -39,7 +40,8 @@ pub use served::{DocumentRequest, ServedRecording, served_page, served_policy};
 /// Characters of the data at most: a page has less than 10 MB, and the rest is program and summary.
 const MOST_DATA: usize = 9_000_000;
 
-/// Writes the page of the recording that a report is about, with the report's filters, opened at the report's view.
+/// Writes the page of the recording that a report is about, with the report's filters, opened at
+/// the report's view.
 ///
 /// # Errors
 /// Errors of `out`.
@@ -56,7 +58,8 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
     shell::write(out, &shell::policy("'none'"), &command, &plain(report, &heaps, &command)?, "", &data)
 }
 
-/// Page of reports that are there already, opened at the first: of comparisons, whose rows are not of one recording.
+/// Page of reports that are there already, opened at the first: of comparisons, whose rows are not
+/// of one recording.
 #[derive(Debug)]
 pub struct ReportsPage {
     title: String,
@@ -77,7 +80,8 @@ impl Room {
     /// Room of nearly all reports.
     pub const FIRST: Self = Self { min_share: 0.0002, rows: 50_000 };
 
-    /// Less room, for data that take more than there is; `None` where they do not, or nothing would be left.
+    /// Less room, for data that take more than there is; `None` where they do not, or nothing would
+    /// be left.
     fn smaller(self, size: usize, most: usize) -> Option<Self> {
         let smaller = Self { min_share: self.min_share * 3.0, rows: self.rows / 3 };
         (size > most && smaller.rows > 0).then_some(smaller)
@@ -93,8 +97,8 @@ impl Room {
 }
 
 impl ReportsPage {
-    /// The page of the reports that `open` gives for the room that there is, with ever less room until the page is small
-    /// enough; the first report is there for readers without script, too.
+    /// The page of the reports that `open` gives for the room that there is, with ever less room
+    /// until the page is small enough; the first report is there for readers without script, too.
     ///
     /// # Errors
     /// Those of `open`; within, those of rendering.

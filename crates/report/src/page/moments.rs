@@ -1,4 +1,5 @@
-//! Moments at which the nodes of a page's tree had their amounts, so that a part of the time can be chosen where no recording is at hand.
+//! Moments at which the nodes of a page's tree had their amounts, so that a part of the time can be
+//! chosen where no recording is at hand.
 
 use clrscope_analysis::{Forest, NodePiece, TreeOptions};
 use clrscope_recording::model::Recording;

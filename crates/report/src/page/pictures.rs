@@ -1,6 +1,6 @@
-//! Pictures of changed trees, which a served page asks for: the tree after focusing, merging, dropping, collapsing, upside down; sums of its
-//! functions, callers and callees, what a search matches. They are made of the whole tree, and only what is shown is cut by what can be
-//! seen.
+//! Pictures of changed trees, which a served page asks for: the tree after focusing, merging,
+//! dropping, collapsing, upside down; sums of its functions, callers and callees, what a search
+//! matches. They are made of the whole tree, and only what is shown is cut by what can be seen.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -51,7 +51,8 @@ const MOST_FUNCTIONS: usize = 10_000;
 /// Key of the column with totals, which every measure has here.
 const TOTAL: &str = "picture_total";
 
-/// Kinds of code that have one name and one colour in pages, as `KINDS_OF_CODE` in `ui/src/colours.ts` has them.
+/// Kinds of code that have one name and one colour in pages, as `KINDS_OF_CODE` in
+/// `ui/src/colours.ts` has them.
 const KINDS: [&[&str]; 8] = [
     &["own"],
     &["framework"],
@@ -237,7 +238,8 @@ fn functions_of(change: &PictureChange) -> Vec<u32> {
     }
 }
 
-/// Names of a function as the page's columns have them: name, words for it, signature, module, code, what it is folded into.
+/// Names of a function as the page's columns have them: name, words for it, signature, module,
+/// code, what it is folded into.
 struct Names {
     name: Value,
     words: Option<String>,
@@ -359,7 +361,8 @@ impl<'f, 'a> Section<'f, 'a> {
     }
 }
 
-/// Members of a document of rows, with the sum of everything and the functions that changes are about.
+/// Members of a document of rows, with the sum of everything and the functions that changes are
+/// about.
 fn tree_members(
     functions: &[PictureFunction<'_>],
     rows: &[PictureRow],

@@ -26,10 +26,12 @@ pub(super) struct Budget {
 impl Budget {
     /// Budget of nearly all recordings.
     pub(super) const FIRST: Self = Self { nodes: 150_000, rows: 50_000, moments: 300_000 };
-    /// Budget of a page that asks for each document when it shows it; trees are cut by what can be seen of them.
+    /// Budget of a page that asks for each document when it shows it; trees are cut by what can be
+    /// seen of them.
     pub(super) const SERVED: Self = Self { nodes: usize::MAX, rows: 10_000, moments: 0 };
 
-    /// A smaller budget for data of `found` characters, `None` where they are at most `most` or no budget is smaller.
+    /// A smaller budget for data of `found` characters, `None` where they are at most `most` or no
+    /// budget is smaller.
     pub(super) fn smaller(self, found: usize, most: usize) -> Option<Self> {
         let part = |of: usize| (of as f64 * most as f64 / found as f64 * 0.8) as usize;
         let smaller = Self { nodes: part(self.nodes), rows: part(self.rows), moments: part(self.moments) };
@@ -48,7 +50,8 @@ pub(super) struct PlannedView {
 }
 
 impl PlannedView {
-    /// Name among the documents of a page, whatever else was recorded: `tree.cpu`, `exceptions.each`.
+    /// Name among the documents of a page, whatever else was recorded: `tree.cpu`,
+    /// `exceptions.each`.
     pub(super) fn key(&self) -> String {
         let part = match &self.request {
             Request { query: Query { metric: Some(metric), .. }, .. } => format!(".{metric}"),
@@ -60,7 +63,7 @@ impl PlannedView {
         format!("{}{part}{paths}", self.view.name)
     }
 
-    /// Whether its paths are those that threads had, beside a document with logical ones.
+    /// Whether its paths are those that threads had; another document has the logical ones.
     pub(super) fn is_physical(&self) -> bool {
         self.request.query.paths == Some(PathKind::Physical)
     }
@@ -193,7 +196,7 @@ fn measured(recording: &Recording, asked: Option<&'static Metric>) -> Vec<Measur
     };
     let (of_calls, others): (Vec<_>, Vec<_>) =
         METRICS.into_iter().filter_map(of).partition(|metric| metric.is_of_calls());
-    // Rows of sampled times have the numbers of samples beside them.
+    // Rows of sampled times have the numbers of samples as well.
     let is_beside = |metric: &Metric| {
         let same = |other: &&Metric| other.is_sampled() && other.instrument == metric.instrument;
         metric.is_sampled() && metric.unit == Unit::Count && others.iter().any(|other| same(other) && *other != metric)
@@ -215,7 +218,7 @@ fn by_metric(
     let mut request = request.clone();
     request.query.metric = metrics.first().copied();
     let mut measures: Vec<Measure> = metrics.iter().flat_map(|metric| Measure::all(metric)).collect();
-    // Where nobody asks, work comes before time in which threads waited.
+    // Where no metric is asked for, work comes before time in which threads waited.
     measures.sort_by_key(|measure| measure.name != first.map_or(CPU.name, |metric| metric.name));
     let mut options: Vec<String> =
         metrics.first().iter().flat_map(|m| ["--metric".to_owned(), m.name.to_owned()]).collect();

@@ -1,5 +1,5 @@
-//! Pages that are served: the program comes without data, and asks for each document when it shows it, with the filters of what
-//! it shows.
+//! Pages that are served: the program comes without data, and asks for each document when it shows
+//! it, with the filters of what it shows.
 
 use std::cell::RefCell;
 use std::io;
@@ -29,7 +29,8 @@ use crate::views::answer_again;
 const MOST_FORESTS: usize = 2;
 /// Trees with no more nodes are answered whole.
 const SMALL: usize = 10_000;
-/// A page of a recording with more frames in its stacks opens at the flame graph: a summary of it takes seconds.
+/// A page of a recording with more frames in its stacks opens at the flame graph: a summary of it
+/// takes seconds.
 const MANY_FRAMES: usize = 2_000_000;
 /// Nodes with a smaller share of what is shown are narrower than a pixel on most screens.
 const LEAST_SHARE: f64 = 1.0 / 2_000.0;
@@ -166,7 +167,8 @@ impl<'a> ServedRecording<'a> {
         Self { recording, asked, heaps, forests, pictures, reduced, many_frames: MANY_FRAMES }
     }
 
-    /// Another who answers about the same recording, on another thread; snapshots of the heap are read once for both.
+    /// Another who answers about the same recording, on another thread; snapshots of the heap are
+    /// read once for both.
     #[must_use]
     pub fn beside(&self) -> Self {
         let (asked, heaps) = (self.asked.clone(), Arc::clone(&self.heaps));
@@ -175,8 +177,8 @@ impl<'a> ServedRecording<'a> {
         Self { recording, asked, heaps, forests, pictures, reduced, many_frames }
     }
 
-    /// The list of documents and what belongs to all of them, as JSON: `revision` tells apart what was read of a recording that
-    /// still grows.
+    /// The list of documents and what belongs to all of them, as JSON: `revision` tells apart what
+    /// was read of a recording that still grows.
     #[must_use]
     pub fn index(&self, revision: u64, growing: bool) -> String {
         let documents: Vec<_> = self.recorded().iter().map(PlannedView::head).collect();
@@ -192,7 +194,7 @@ impl<'a> ServedRecording<'a> {
         with_members(&about(self.recording, self.opens_at()), &more[1..more.len() - 1])
     }
 
-    /// Names of the documents, of which none has been answered yet: first those of the view that the page opens at.
+    /// Names of the documents, none answered yet: first those of the view that the page opens at.
     #[must_use]
     pub fn keys(&self) -> Vec<String> {
         let mut all = self.recorded();
@@ -578,8 +580,8 @@ mod tests {
         }
     }
 
-    /// `[stub]`, second by own time, was in no inverted picture, and all threads together had 26.2 of 85 s there: each of its paths was
-    /// too small to be seen.
+    /// `[stub]`, second by own time, was in no inverted picture, and all threads together had 26.2
+    /// of 85 s there: each of its paths was too small to be seen.
     #[test]
     fn inverted_a_tree_has_all_of_its_amounts_and_functions_of_small_paths() {
         let mut sampled = HandSampled::default();

@@ -24,7 +24,8 @@ pub(super) fn policy(connect: &str) -> String {
     )
 }
 
-/// Writes a page: its title, what it shows before its program runs, and the attributes and text of its data.
+/// Writes a page: its title, what it shows before its program runs, and the attributes and text of
+/// its data.
 pub(super) fn write(
     out: &mut dyn Write,
     policy: &str,

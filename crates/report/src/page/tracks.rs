@@ -11,10 +11,10 @@ const MOST_VALUES: usize = 60_000;
 /// Values of each counter, if there are more counters than have room.
 const LEAST_VALUES: usize = 60;
 
-/// Returns the values of each row of the view `counters`, in the order of rows; null of other views.
-/// Each is told by its interval in microseconds, as the time since the interval before it ended and
-/// its length, and by its mean, least and greatest value. What has no room by itself is told
-/// together with its neighbours.
+/// Returns the values of each row of the view `counters`, in the order of rows; null of other
+/// views. Each is told by its interval in microseconds, as the time since the interval before it
+/// ended and its length, and by its mean, least and greatest value. What has no room by itself is
+/// told together with its neighbours.
 pub(super) fn values_by_time(planned: &PlannedView, recording: &Recording) -> Value {
     if planned.view.name != "counters" {
         return Value::Null;

@@ -1,4 +1,5 @@
-//! Sums of everything in a tree of which a page has no room for all paths: what the paths that are there lack of them lies on others.
+//! Sums of everything in a tree that has more paths than a page has room for: what the page's paths
+//! lack of these sums lies on other paths.
 
 use std::convert::Infallible;
 

@@ -1,12 +1,13 @@
-//! The last gate before a terminal: whatever a renderer forgot to write out, no control character gets through.
+//! The last gate before a terminal: whatever a renderer forgot to write out, no control character
+//! gets through.
 
 use std::io::{self, Write};
 
 /// Longest sequence of a style, `ESC [ 38 ; 5 ; 255 m`.
 const LONGEST_STYLE: usize = 12;
 
-/// Writes text, and writes out what could command a terminal: all control characters but line feeds and the sequences of
-/// colours and weights, which the text renderers use themselves.
+/// Writes text, and writes out what could command a terminal: all control characters but line feeds
+/// and the sequences of colours and weights, which the text renderers use themselves.
 ///
 /// Each write must hold whole characters, as those of `str` do.
 pub struct Guard<W>(W);
@@ -29,8 +30,8 @@ impl<W: Write> Write for Guard<W> {
     }
 }
 
-/// Writes JSON, and writes out the control characters that JSON leaves as they are, DEL and those of two bytes: the
-/// document means what it meant.
+/// Writes JSON, and writes out the control characters that JSON leaves as they are, DEL and those
+/// of two bytes: the document means what it meant.
 pub(crate) struct JsonGuard<W>(W);
 
 impl<W: Write> JsonGuard<W> {
@@ -50,8 +51,8 @@ impl<W: Write> Write for JsonGuard<W> {
     }
 }
 
-/// Writes `bytes` with control characters written out by `escape`, but line feeds and what `allowed` finds at the
-/// beginning of its argument, whose length it gives.
+/// Writes `bytes` with control characters written out by `escape`, but line feeds and what
+/// `allowed` finds at the beginning of its argument, whose length it gives.
 fn pass<W: Write>(
     out: &mut W,
     bytes: &[u8],
@@ -81,7 +82,7 @@ fn control(bytes: &[u8]) -> Option<(usize, usize, char)> {
     loop {
         let at = from + bytes[from..].iter().position(&is_first)?;
         match (bytes[at], bytes.get(at + 1)) {
-            // Of two bytes: U+0080 to U+00BF, of which the first half are controls.
+            // Two bytes: U+0080 to U+00BF. The first half of these are controls.
             (0xc2, Some(&second @ 0x80..=0x9f)) => return Some((at, 2, char::from(second))),
             (0xc2, _) => from = at + 1,
             (byte, _) => return Some((at, 1, char::from(byte))),

@@ -77,7 +77,7 @@ pub enum Style {
     },
     /// Lines, with headings where threads change.
     Log,
-    /// Lines below a table or a log, beside what the view is about.
+    /// Lines below a table or a log, in addition to what the view is about.
     Lines,
     /// Paragraphs.
     Stories,
@@ -149,7 +149,7 @@ pub struct Section {
     pub csv: Vec<usize>,
     /// Columns of text.
     pub text: Vec<TextColumn>,
-    /// Whether the columns were picked by whoever asked.
+    /// Whether the request picked the columns.
     pub is_picked: bool,
     /// Line above the rows in text, where there are any.
     pub title: Title,
@@ -203,7 +203,8 @@ pub trait LogEntry {
     /// The row in text, with a line break at the end.
     fn line(&self) -> String;
 
-    /// The row where lines have so many columns, with a line break at the end: one line, or several where it would not fit.
+    /// The row where lines have so many columns, with a line break at the end: one line, or several
+    /// where it would not fit.
     fn lines(&self, _width: usize) -> String {
         self.line()
     }

@@ -141,8 +141,8 @@ pub(super) fn sheet<'c>(live: bool) -> Sheet<'c, Types> {
     ])
 }
 
-/// Shows the types that most was allocated of, or that most is alive of where objects were followed, in the view `summary`; in text where
-/// several tables are shown.
+/// Shows the types that most was allocated of, or that most is alive of where objects were
+/// followed, in the view `summary`; in text where several tables are shown.
 ///
 /// # Errors
 /// Errors of the renderer.

@@ -300,5 +300,5 @@ impl Answer for OpenView<'_> {
     }
 }
 
-/// Note below rows of which some are of objects that had been thrown before.
+/// Note below rows, some of them about objects that had been thrown before.
 const RETHROWN: &str = "An object counts once, at its first throw; rethrown are throws of it after that.";

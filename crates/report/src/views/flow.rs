@@ -33,13 +33,13 @@ pub(super) static VIEW: View = View {
     },
 };
 
-/// Rows in text when nobody asks for a number.
+/// Rows in text when no number is asked for.
 const TEXT_ROWS: usize = 10_000;
 /// Heading of the summary.
 const WHOLE: &str = "Calls by function";
 /// Heading of the summary where a limit ended the reading.
 const PART: &str = "Calls by function, as far as the recording was read for these rows";
-/// Functions of the summary in text when nobody asks for a number.
+/// Functions of the summary in text when no number is asked for.
 const FUNCTIONS: usize = 30;
 
 struct FlowRows;

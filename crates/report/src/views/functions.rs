@@ -154,7 +154,7 @@ where
     columns
 }
 
-/// Columns beside counts of calls: whether there were more, and what they are calls of.
+/// Columns next to counts of calls: whether there were more, and what they are calls of.
 fn counted_columns<'c, K: RowKind + 'c>(
     of: for<'r, 'a> fn(&'r K::Row<'a>) -> &'r FunctionRow<'r>,
 ) -> [Column<'c, K>; 3] {
@@ -202,7 +202,8 @@ pub(super) fn notes_on_calls<'a>(rows: impl Iterator<Item = &'a FunctionRow<'a>>
     (!notes.is_empty()).then(|| notes.join(" "))
 }
 
-/// Note below rows in order of time where threads waited most of it, and rows of waiting functions come first.
+/// Note below rows in order of time where threads waited most of it, and rows of waiting functions
+/// come first.
 fn mostly_waits(request: &Request, conditions: &Conditions<'_>) -> Option<String> {
     let totals = &conditions.totals;
     let by_time = request.query.sort.is_none() && request.query.metric.is_none() && conditions.metric.is_of_calls();

@@ -216,7 +216,8 @@ impl OpenView<'_> {
         format!("{said} ({share:.1} %) are")
     }
 
-    /// Reason why stacks are on no line, and the cure: what was looked for, of the assembly that most of them lead through.
+    /// Reason why stacks are on no line, and the cure: what was looked for, of the assembly that
+    /// most of them lead through.
     fn because(&self) -> String {
         let found = self.found.borrow();
         let modules: Vec<&str> =

@@ -1,4 +1,5 @@
-//! The view `load`: how long served requests took by how many were under way at once, with the knee.
+//! The view `load`: how long served requests took by how many were under way at once, with the
+//! knee.
 
 use std::io;
 

@@ -155,7 +155,7 @@ impl Answer for OpenView<'_> {
     }
 }
 
-/// Note below rows of which not everything is known.
+/// Note below rows that are incomplete: what is not known about them.
 fn note(rows: &[LockRow<'_>]) -> Option<String> {
     let sum = |of: fn(&LockRow<'_>) -> u64| rows.iter().filter(|row| row.kind.is_held()).map(of).sum::<u64>();
     let (waits, without) = (sum(|row| row.count), sum(|row| row.without_holder));

@@ -72,7 +72,8 @@ impl LossEntry<'_> {
     }
 }
 
-/// The columns; whether there is more than one process, any loss with details, and anything that could not be read.
+/// The columns; whether there is more than one process, any loss with details, and anything that
+/// could not be read.
 fn sheet<'c>(processes: bool, details: bool, problems: bool) -> Sheet<'c, LossRows> {
     let moment = |ns| Cell::Time(ns).said(time(ns));
     Sheet::new([

@@ -13,7 +13,7 @@ use crate::render::text::probes::call;
 use crate::render::{LogEntry, LogGroup, Renderer, Section, Style, Tail, ThreadKey};
 use crate::request::Request;
 
-/// Calls in text when nobody asks for a number.
+/// Calls in text when no number is asked for.
 pub(super) const TEXT_ROWS: usize = 10_000;
 
 /// Rows of calls.

@@ -1,4 +1,5 @@
-//! The view `probes`: calls of chosen methods, and how long they took; how often chosen lines were reached.
+//! The view `probes`: calls of chosen methods, and how long they took; how often chosen lines were
+//! reached.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -1,4 +1,5 @@
-//! The view `summary`: what stands out, own code and framework by work, and where the other time went.
+//! The view `summary`: what stands out, own code and framework by work, and where the other time
+//! went.
 
 use std::io;
 
@@ -72,8 +73,8 @@ impl<'a> LocatedFinding<'a> {
 
 impl Row for LocatedFinding<'_> {}
 
-/// Returns the line of the place that a sentence is about; `None` where it is about a whole function,
-/// or nothing says the line.
+/// Returns the line of the place that a sentence is about; `None` where it is about a whole
+/// function, or nothing says the line.
 fn line_at_place(function: &FindingFunction, lines: &mut Lines) -> Option<LocatedLine> {
     let place = function.place.as_ref()?;
     LocatedLine::at(lines, &function.module_path, function.token, place.code_place())

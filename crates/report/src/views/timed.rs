@@ -28,7 +28,7 @@ pub(super) trait TimedRow {
     /// Amount of the metric in the row.
     fn amount(&self) -> Amount;
 
-    /// Objects that the row's code allocated, where that was recorded beside calls.
+    /// Objects that the row's code allocated, where that was recorded alongside calls.
     fn allocated(&self) -> Option<CallAllocations> {
         None
     }
@@ -42,7 +42,7 @@ pub(super) trait TimedRow {
     /// The row's own part of all samples, and how many samples that was found with.
     fn self_share(&self, metric: &Metric) -> (f64, u64) {
         let (amount, all) = (self.amount(), self.samples_in_all());
-        // Where times are of calls, samples stand beside; else each sample has a weight.
+        // Where times are of calls, samples are counted separately; else each sample has a weight.
         let share = match metric.is_sampled() {
             true => self.share(amount.own),
             false => amount.samples.own as f64 / all.max(1) as f64,
@@ -71,7 +71,7 @@ pub(super) struct Present {
     pub(super) resolution: Resolution,
     /// Samples.
     pub(super) samples: bool,
-    /// Allocations beside calls.
+    /// Allocations recorded alongside calls.
     pub(super) allocated: bool,
     /// Functions that call themselves last.
     pub(super) tail_recursive: bool,
@@ -94,7 +94,8 @@ impl Present {
     }
 }
 
-/// Keys of what rows count beside the amount, their own and in all, where anything was counted there.
+/// Keys of what rows count in addition to the amount, their own and in all, where anything was
+/// counted there.
 pub(super) fn second_keys(conditions: &Conditions<'_>) -> Option<[&'static str; 2]> {
     conditions.metric.second.filter(|_| conditions.second > 0)
 }
@@ -134,7 +135,8 @@ where
     columns
 }
 
-/// Keys of columns about allocations beside calls: a row's own bytes, those in all, its own objects, those in all.
+/// Keys of columns about allocations recorded alongside calls: a row's own bytes, those in all, its
+/// own objects, those in all.
 pub(super) fn allocation_keys() -> [&'static str; 4] {
     let [[own_bytes, total_bytes], [own_objects, total_objects]] =
         [&BYTES, &OBJECTS].map(|metric| metric.keys().unwrap_or_default());
@@ -206,7 +208,7 @@ where
             Cell::text(row.function().map_or("runtime", |function| kind_of_code(&function)))
         })
         .on_request(),
-        // Whoever folds rows that are shown place by place is told what to call that.
+        // For a reader that folds rows shown place by place: what to call the folded rows.
         Column::new("folded_into", "folded into", Kind::Text, |row: &K::Row<'_>| {
             let frame = row.function().and_then(|function| function.folded_into());
             frame.map_or(Cell::Absent, |frame| Cell::Text(frame.into()))

@@ -44,7 +44,8 @@ pub(super) fn columns(request: &Request) -> Vec<ColumnInfo> {
     sheet(Present::all(request.query.metric)).infos()
 }
 
-/// The answer of an open forest, to whoever asks again and again about parts of it: the forest keeps what it decodes.
+/// The answer of an open forest, for a caller that asks repeatedly about parts of it: the forest
+/// keeps what it decodes.
 pub(crate) fn answer_again<'a>(
     forest: &Arc<Forest<'a>>,
     recording: &'a Recording,
@@ -220,7 +221,7 @@ impl Answer for OpenView<'_> {
                 true => self.forest.walk_again(self.request.below.as_ref(), &options, show)?,
                 false => self.forest.walk(&options, show)?,
             };
-            // Whoever asks again gets what is smaller when it is looked at.
+            // A caller that asks again gets the smaller nodes when they are looked at.
             let left = if self.again { None } else { smaller(&pruned, conditions) };
             let notes = [left, super::thread_time(self.recording, conditions)];
             let notes: Vec<String> = notes.into_iter().flatten().filter(|_| shown.get()).collect();

@@ -1,5 +1,5 @@
-//! Every view, every comparison and every format of a recording, made and thrown away: by the registries, so
-//! that a new one is among them.
+//! Every view, every comparison and every format of a recording, made and thrown away: by the
+//! registries, so that a new one is among them.
 
 use std::io::{self, Write};
 
@@ -9,8 +9,8 @@ use clrscope_export::ExportOptions;
 use clrscope_recording::model::Recording;
 use clrscope_report::{COMPARISONS, Flag, Format, Request, VIEWS, View, exporters};
 
-/// No format may write more of what is tested here. A deep tree with long names is long as text, and that is
-/// not what is looked for.
+/// No format may write more of what is tested here. A deep tree with long names is long as text,
+/// and that is not what is looked for.
 const MOST_TEXT: usize = 16 << 20;
 
 /// Asks everything that can be asked of a recording. An answer may be that there is none.

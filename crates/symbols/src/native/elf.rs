@@ -10,12 +10,14 @@ use super::demangled::demangled;
 use super::unwind_table::function_starts;
 use super::{NativeRange, Ranges, found};
 
-/// Name of the function that handlers of signals return to, in the C library's sources. The library is shipped without it.
+/// Name of the function that handlers of signals return to, in the C library's sources. The library
+/// is shipped without it.
 const SIGNAL_RETURN: &str = "__restore_rt";
 
-/// The functions of the library at `path` that hold some of the offsets, in ascending order. Where the library has no symbol
-/// for an offset, the range is that of its unwind table, without a name. `build_id`, in hexadecimal digits, is that of the
-/// library that was loaded: a file with another one, and one that can't be read, has no symbols; empty where it is not known.
+/// The functions of the library at `path` that hold some of the offsets, in ascending order. Where
+/// the library has no symbol for an offset, the range is that of its unwind table, without a name.
+/// `build_id`, in hexadecimal digits, is that of the library that was loaded: a file with another
+/// one, and one that can't be read, has no symbols; empty where it is not known.
 #[must_use]
 pub fn library_symbols(path: &Path, build_id: &str, offsets: &[u32]) -> Vec<NativeRange> {
     symbols_of(path, build_id, offsets).unwrap_or_default()
@@ -41,7 +43,8 @@ fn symbols_of(path: &Path, build_id: &str, offsets: &[u32]) -> Option<Vec<Native
     let starts = table.and_then(|table| Some(function_starts(table.data().ok()?, table.address())));
     let starts = starts.unwrap_or_default().into_iter().filter_map(|start| start.checked_sub(base));
     let unnamed = Ranges::new(starts.map(|start| (start, 0, String::new())).collect());
-    // A symbol without a size may be far from the place: the unwind table knows functions in between.
+    // A symbol without a size may be far from the place: the unwind table knows functions in
+    // between.
     Some(found(offsets, |offset| match (named.find(offset), unnamed.find(offset)) {
         (Some(named), Some(unnamed)) if unnamed.offset > named.offset => Some(unnamed),
         (named, unnamed) => named.or(unnamed),
@@ -55,8 +58,9 @@ fn symbols_of(path: &Path, build_id: &str, offsets: &[u32]) -> Option<Vec<Native
     })
 }
 
-/// Whether the unwind table's range from an address on is what handlers of signals return to. Its range begins a byte early: unwinders look at
-/// the byte before a return address, and no call leads there.
+/// Whether the unwind table's range from an address on is what handlers of signals return to. Its
+/// range begins a byte early: unwinders look at the byte before a return address, and no call leads
+/// there.
 fn is_signal_return(file: &ElfFile64<'_>, address: u64) -> bool {
     /// `mov rax, 15; syscall` (rt_sigreturn), by which debuggers know it.
     const CODE: [u8; 9] = [0x48, 0xC7, 0xC0, 0x0F, 0, 0, 0, 0x0F, 0x05];

@@ -1,7 +1,9 @@
-//! Versions of the GNU C library: the one that an ELF file needs, and the one that a library provides.
+//! Versions of the GNU C library: the one that an ELF file needs, and the one that a library
+//! provides.
 //!
-//! Symbols of glibc carry the version in which they came (`GLIBC_2.34`). The dynamic loader refuses a library that is bound
-//! to a version that is not there, whatever else it could do (ELF symbol versioning: LSB 5.0, Core, "Symbol Versioning").
+//! Symbols of glibc carry the version in which they came (`GLIBC_2.34`). The dynamic loader refuses
+//! a library that is bound to a version that is not there, whatever else it could do (ELF symbol
+//! versioning: LSB 5.0, Core, "Symbol Versioning").
 
 use std::fmt;
 use std::path::Path;
@@ -11,7 +13,8 @@ use object::Endianness;
 use object::elf::{FileHeader64, SHT_DYNSYM};
 use object::read::elf::{FileHeader, SectionTable, Sym};
 
-/// The prefix of names of versions. Others of the library's, such as `GLIBC_PRIVATE`, are no numbers.
+/// The prefix of names of versions. Others of the library's, such as `GLIBC_PRIVATE`, are no
+/// numbers.
 const PREFIX: &str = "GLIBC_";
 
 /// A version of the GNU C library.
@@ -24,7 +27,8 @@ pub struct GlibcVersion {
 }
 
 impl GlibcVersion {
-    /// Returns the oldest version that an ELF file can be loaded with; `None` where it needs none, or is no such file.
+    /// Returns the oldest version that an ELF file can be loaded with; `None` where it needs none,
+    /// or is no such file.
     #[must_use]
     pub fn needed_by(elf: &[u8]) -> Option<Self> {
         let (endian, sections) = sections_of(elf)?;
@@ -39,7 +43,8 @@ impl GlibcVersion {
         newest
     }
 
-    /// Returns the version that a file `libc.so.6` provides; `None` where it is no such file, as on systems with musl.
+    /// Returns the version that a file `libc.so.6` provides; `None` where it is no such file, as on
+    /// systems with musl.
     #[must_use]
     pub fn provided_by(library: &Path) -> Option<Self> {
         let elf = &*read_bounded(library, MOST_BYTES)?;
@@ -87,18 +92,21 @@ pub struct GlibcSymbol {
     pub name: String,
     /// The version that it came with, or was last changed in.
     pub version: GlibcVersion,
-    /// Whether the file does without it where it is not there, once it was linked with a library that lacks it.
+    /// Whether the file does without it where it is not there, once it was linked with a library
+    /// that lacks it.
     pub is_weak: bool,
 }
 
 impl GlibcSymbol {
-    /// Returns the symbols that an ELF file takes from the library, by name; none where it is no such file.
+    /// Returns the symbols that an ELF file takes from the library, by name; none where it is no
+    /// such file.
     #[must_use]
     pub fn imported_by(elf: &[u8]) -> Vec<Self> {
         Self::of(elf, true).unwrap_or_default()
     }
 
-    /// Returns the symbols that a file of the library provides, by name and version; none where it is no such file.
+    /// Returns the symbols that a file of the library provides, by name and version; none where it
+    /// is no such file.
     #[must_use]
     pub fn defined_by(elf: &[u8]) -> Vec<Self> {
         Self::of(elf, false).unwrap_or_default()
@@ -174,7 +182,8 @@ mod tests {
         assert_eq!(String::from_utf8_lossy(&said.stdout), format!("glibc {provided}\n"));
     }
 
-    /// The oldest version of a file is the newest of its symbols', read from two tables of the file.
+    /// The oldest version of a file is the newest of its symbols', read from two tables of the
+    /// file.
     #[test]
     fn symbols_carry_the_versions_that_the_file_needs() {
         let own = std::fs::read("/proc/self/exe").expect("the test");

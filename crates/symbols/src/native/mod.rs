@@ -1,4 +1,5 @@
-//! Names of native code: functions of libraries by their symbols, of the kernel by its own table. Versions of the C library.
+//! Names of native code: functions of libraries by their symbols, of the kernel by its own table.
+//! Versions of the C library.
 
 mod demangled;
 mod elf;
@@ -13,7 +14,8 @@ pub use kernel::kernel_symbols;
 /// A range of native code with its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NativeRange {
-    /// Offset of the first byte: of a library from the lowest address that is loaded of it, of the kernel from `_text`.
+    /// Offset of the first byte: of a library from the lowest address that is loaded of it, of the
+    /// kernel from `_text`.
     pub offset: u32,
     /// Bytes of the range.
     pub size: u32,
@@ -21,14 +23,16 @@ pub struct NativeRange {
     pub name: String,
 }
 
-/// Ranges in ascending order of their offsets, each with its size, or 0 where it goes on to the next.
+/// Ranges in ascending order of their offsets, each with its size, or 0 where it goes on to the
+/// next.
 #[derive(Debug, Default)]
 struct Ranges {
     all: Vec<(u64, u64, String)>,
 }
 
 impl Ranges {
-    /// The ranges in order; of several that begin at one offset the one with the shortest name that is not empty.
+    /// The ranges in order; of several that begin at one offset the one with the shortest name that
+    /// is not empty.
     fn new(mut all: Vec<(u64, u64, String)>) -> Self {
         all.sort_by(|a, b| (a.0, a.2.is_empty(), a.2.len(), &a.2).cmp(&(b.0, b.2.is_empty(), b.2.len(), &b.2)));
         all.dedup_by_key(|range| range.0);

@@ -1,5 +1,6 @@
-//! Truth 4: `calls` beside `cpu` in one run. The callers of each sample, which are all its own frames but the innermost, must be a path of the exact tree.
-//! Hooks force frames on methods and keep precompiled code out: what this can tell is that both agree where both look.
+//! Truth 4: `calls` together with `cpu` in one run. The callers of each sample, which are all its
+//! own frames but the innermost, must be a path of the exact tree. Hooks force frames on methods
+//! and keep precompiled code out: what this can tell is that both agree where both look.
 
 use clrscope_recording::model::Process;
 use clrscope_testkit::{CallerPaths, Runtime, fixture, methods, runtimes, samples};
@@ -32,7 +33,8 @@ fn run_one(runtime: &Runtime, request: &str, milliseconds: &str, page: &mut Page
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let (out, notes) = (folder.path().join("run.clrs.d"), folder.path().join("notes"));
     let mut command = runtime.command(&fixture("KnownPaths"));
-    // A filter runs on top of the method that throws, which the tree does not have between: nobody called the filter from there.
+    // A filter runs on top of the method that throws. The tree does not have that method between:
+    // the filter was not called from there.
     command.arg(&notes).args([milliseconds, "1", "", "-filter"]);
     under_agent(&mut command, request, &out);
     run_measured(&mut command)?;

@@ -1,8 +1,11 @@
-//! Call paths that the program knows, against the stacks that samples have: truth 2 of the walker's proof.
+//! Call paths that the program knows, against the stacks that samples have: truth 2 of the walker's
+//! proof.
 //!
-//! `KnownPaths` goes random paths whose leaves note them. On every runtime at hand, with each engine, at least so many samples are taken while a leaf is on the
-//! stack; the own methods of each must be those of the path, in order. A sample that was lost is not equal. That is done under conditions
-//! that give methods code of other kinds, and once while the runtime suspends threads all the time.
+//! `KnownPaths` goes random paths whose leaves note them. On every runtime at hand, with each
+//! engine, at least so many samples are taken while a leaf is on the stack; the own methods of each
+//! must be those of the path, in order. A sample that was lost is not equal. That is done under
+//! conditions that give methods code of other kinds, and once while the runtime suspends threads
+//! all the time.
 
 pub(super) mod callers;
 mod outcome;
@@ -21,8 +24,8 @@ use sampled::{Engine, Shapes};
 
 /// Samples of each runtime, engine and condition, at least.
 const LEAST: u64 = 10_000;
-/// Samples of a series whose threads the runtime stops nearly all the time, by takers of samples that are slower then: 10,000 took minutes, or the machine's load made
-/// hours of them.
+/// Samples of a series whose threads the runtime stops nearly all the time, by takers of samples
+/// that are slower then: 10,000 took minutes, or the machine's load made hours of them.
 const FEWER: u64 = 2_000;
 /// Samples of each for a quick look, which proves nothing.
 const QUICK: u64 = 1_000;
@@ -55,8 +58,8 @@ const PERF: &[(Engine, u64)] = &[(Engine::Perf, LEAST)];
 /// All conditions; of the first there are tables by shape.
 const CONDITIONS: [Condition; 5] = [
     Condition { name: "as it comes", way: &[], environment: &[], engines: ALL },
-    // A filter that runs while the runtime collects ends the program on 9 and 10 wherever a profiler, an empty one too, asks for notifications of exceptions:
-    // that has a test of its own.
+    // A filter that runs while the runtime collects ends the program on 9 and 10 wherever a
+    // profiler, an empty one too, asks for notifications of exceptions: that has a test of its own.
     Condition { name: "collections all the time", way: &["collected", "-filter"], environment: &[], engines: STOPPED },
     Condition { name: "quick code for ever", way: &[], environment: &[("DOTNET_TC_CallCounting", "0")], engines: PERF },
     Condition { name: "optimised at once", way: &[], environment: &[("DOTNET_TieredCompilation", "0")], engines: PERF },
@@ -69,7 +72,8 @@ struct Series {
     condition: &'static Condition,
     engine: Engine,
     tally: Tally,
-    /// Share of the CPU time that the threads used which their samples stand for, in percent; nothing where samples stand for other time.
+    /// Share of the CPU time that the threads used which their samples stand for, in percent;
+    /// nothing where samples stand for other time.
     covered: Option<f64>,
     /// Ends of the program that were none: each misses the goal whatever the samples say.
     broken: Vec<String>,

@@ -1,4 +1,5 @@
-//! Known paths by `dotnet-trace`: the runtime's own sampler, which stops all threads and walks their stacks itself.
+//! Known paths by `dotnet-trace`: the runtime's own sampler, which stops all threads and walks
+//! their stacks itself.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -101,7 +102,8 @@ fn read(known: &KnownPaths, file: &Path) -> Result<(Methods, Vec<Sample>), Strin
 }
 
 impl Methods {
-    /// Takes a method from an event: number and module in 8 bytes each, address in 8, size, token and flags in 4 each, then type, method and signature.
+    /// Takes a method from an event: number and module in 8 bytes each, address in 8, size, token
+    /// and flags in 4 each, then type, method and signature.
     fn learn(&mut self, event: &Event) -> Option<()> {
         let payload = &event.payload;
         let start = u64::from_le_bytes(payload.get(16..24)?.try_into().ok()?);
@@ -127,7 +129,8 @@ fn text(from: &mut &[u8]) -> Option<String> {
     Some(String::from_utf16_lossy(&units))
 }
 
-/// `Namespace.Type::Method` of the source: without type arguments, a method that the compiler made named after the one that it made it of.
+/// `Namespace.Type::Method` of the source: without type arguments, a method that the compiler made
+/// named after the one that it made it of.
 fn name(of_type: &str, method: &str) -> String {
     if of_type == "dynamicClass" {
         return format!("DynamicClass::{method}");

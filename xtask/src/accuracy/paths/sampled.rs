@@ -1,4 +1,4 @@
-//! A run of `KnownPaths` under the agent, and its samples beside what it noted.
+//! A run of `KnownPaths` under the agent, and its samples next to what it noted.
 
 use clrscope_recording::model::SamplingEngine;
 use clrscope_testkit::{KnownPaths, Runtime, SampledPaths, fixture, start_of_process};
@@ -40,8 +40,8 @@ impl Engine {
         if self == Self::Wall { "wall" } else { "cpu" }
     }
 
-    /// CPU time of each of the two threads of a run for so many samples, milliseconds. Timers go off at ticks of the kernel, 250 times a second or
-    /// less often.
+    /// CPU time of each of the two threads of a run for so many samples, milliseconds. Timers go
+    /// off at ticks of the kernel, 250 times a second or less often.
     fn milliseconds(self, samples: u64) -> u64 {
         let each = samples * 65 / 100;
         if self == Self::Timer { 4 * each } else { each }

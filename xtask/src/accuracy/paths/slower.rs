@@ -1,4 +1,5 @@
-//! Truth 5: a method is made slower, and its time by samples rises by what the program takes longer; nobody else's does.
+//! Truth 5: a method is made slower, and its time by samples rises by what the program takes
+//! longer; no other method's does.
 
 use clrscope_recording::model::SamplingEngine;
 use clrscope_testkit::{Runtime, Slower, fixture, methods, runtimes, samples};

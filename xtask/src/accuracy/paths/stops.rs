@@ -1,4 +1,5 @@
-//! Truth 3: where the runtime has stopped all threads, its own walk of each stack (`DoStackSnapshot`) and ours have the same methods.
+//! Truth 3: where the runtime has stopped all threads, its own walk of each stack
+//! (`DoStackSnapshot`) and ours have the same methods.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,8 +18,9 @@ const QUICK: u64 = 1_000;
 const MOST_RUNS: u64 = 8;
 /// Share that must be equal, in percent.
 const GOAL: f64 = 99.9;
-/// Ways in which the program goes its paths, each with the CPU milliseconds of each of its two threads. A filter that runs during a collection ends the program on 9 and
-/// 10 where notifications of exceptions are asked for.
+/// Ways in which the program goes its paths, each with the CPU milliseconds of each of its two
+/// threads. A filter that runs during a collection ends the program on 9 and 10 where notifications
+/// of exceptions are asked for.
 const WAYS: [(&str, &str, &[&str], &str); 2] =
     [("as it comes", "", &[], "7000"), ("collections all the time", "collected", &["-filter"], "2000")];
 

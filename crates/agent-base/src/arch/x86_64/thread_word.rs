@@ -1,10 +1,11 @@
-//! The words that hooks in assembly and Rust share: the thread-local one that leads to the thread's record, and the flag
-//! that turns the slow paths off.
+//! The words that hooks in assembly and Rust share: the thread-local one that leads to the thread's
+//! record, and the flag that turns the slow paths off.
 
 use std::arch::global_asm;
 
 global_asm!(
-    // The thread's record, or 0 for a thread not seen yet. Initial-exec: one load, no call that could allocate.
+    // The thread's record, or 0 for a thread not seen yet. Initial-exec: one load, no call that
+    // could allocate.
     ".section .tbss,\"awT\",@nobits",
     ".p2align 3",
     ".hidden clrscope_thread",

@@ -17,7 +17,8 @@ pub fn thread_cpu_ns(os_id: u32) -> Option<u64> {
     read((!(os_id as libc::clockid_t) << 3) | 6)
 }
 
-/// Whether a thread of this process runs or waits for a processor, as opposed to for anything else. Allocates.
+/// Whether a thread of this process runs or waits for a processor, as opposed to for anything else.
+/// Allocates.
 pub fn is_runnable(os_id: u32) -> bool {
     let stat = std::fs::read(format!("/proc/self/task/{os_id}/stat")).unwrap_or_default();
     // The name, in parentheses, may hold anything; the state follows it (proc_pid_stat(5)).

@@ -1,9 +1,10 @@
 //! Descriptors of files: a table of a thread's own.
 //!
-//! Programs close descriptors that are not theirs, all of them for instance before they become another program, and get the numbers
-//! anew. What a thread of the agent reads all the time must not stand in their table then: the program would close it, and the
-//! agent would close what the program has opened since. Others count: a program may have as many descriptors as it is allowed, no
-//! fewer.
+//! Programs close descriptors that are not theirs, all of them for instance before they become
+//! another program, and get the same numbers again. What a thread of the agent reads all the time
+//! must not stand in their table then: the program would close it, and the agent would close what
+//! the program has opened since. Others count: a program may have as many descriptors as it is
+//! allowed, no fewer.
 
 use std::os::fd::RawFd;
 use std::path::PathBuf;
@@ -20,10 +21,11 @@ impl CopiedDescriptor {
         Some(Self { number, file: file_of(number)? })
     }
 
-    /// Closes it in the calling thread's table, unless somebody has closed it there before and the number is that of another file.
+    /// Closes it in the calling thread's table, unless it was closed there before and the number is
+    /// that of another file.
     pub fn close(self) {
         if file_of(self.number).is_some_and(|file| file == self.file) {
-            // SAFETY: nobody uses it in this table any more.
+            // SAFETY: it is no longer used in this table.
             unsafe { libc::close(self.number) };
         }
     }
@@ -63,12 +65,14 @@ fn leave_table(kept: &[RawFd]) -> bool {
 }
 
 fn close_range(first: libc::c_uint, last: libc::c_uint, flags: libc::c_uint) -> bool {
-    // SAFETY: numbers only. With `CLOSE_RANGE_UNSHARE`, and after it, descriptors of the calling thread alone are closed, and
-    // whoever calls this has none but those that it keeps. By number: the C library has this only since 2.34.
+    // SAFETY: numbers only. With `CLOSE_RANGE_UNSHARE`, and after it, descriptors of the calling
+    // thread alone are closed, and the caller has none but those that it keeps. By number: the C
+    // library has this only since 2.34.
     unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) == 0 }
 }
 
-/// Takes the numbers of standard input and output, so that no file gets one of them: what is printed would go there.
+/// Takes the numbers of standard input and output, so that no file gets one of them: what is
+/// printed would go there.
 fn take_standard_numbers() {
     for _ in 0..3 {
         // SAFETY: a path that ends; the descriptor is the calling thread's own.
@@ -91,11 +95,13 @@ mod tests {
 
     use super::*;
 
-    /// A thread with a table of its own reads on from what it keeps, does not keep a pipe open whose other end waits for the program to
-    /// close it, and closes nothing of the program's. What both have is closed in the program's table where it is still that.
+    /// A thread with a table of its own reads on from what it keeps, does not keep a pipe open
+    /// whose other end waits for the program to close it, and closes nothing of the program's. What
+    /// both have is closed in the program's table where it is still that.
     #[test]
     fn a_thread_keeps_what_it_is_told_to_and_nothing_else() {
-        // Files of this test's own: other tests of the process open files and get numbers that are free.
+        // Files of this test's own: other tests of the process open files and get numbers that are
+        // free.
         let folder = tempfile::tempdir().expect("a folder");
         let [own_file, reused_file, other_file] = ["own", "reused", "other"].map(|name| folder.path().join(name));
         let (own, reused, other) = (open(&own_file), open(&reused_file), open(&other_file));
@@ -111,7 +117,8 @@ mod tests {
                 let _ = may_go_on.recv();
                 if has_own {
                     assert!(is_readable(own) && is_readable(reused));
-                    // Beside these the folder itself, and the three that stand for input and output.
+                    // Besides these, the folder itself and the three that stand for input and
+                    // output.
                     assert_eq!(std::fs::read_dir("/proc/thread-self/fd").expect("the table").count(), 2 + 1 + 3);
                 }
             });

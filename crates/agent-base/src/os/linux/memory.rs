@@ -13,7 +13,8 @@ pub fn zeroed_words(words: usize) -> Box<[AtomicU64]> {
     unsafe { Box::new_zeroed_slice(words).assume_init() }
 }
 
-/// Maps new pages, which are zero and which the system backs as they are touched; `None` where it has none.
+/// Maps new pages, which are zero and which the system backs as they are touched; `None` where it
+/// has none.
 pub fn map(bytes: usize) -> Option<NonNull<u8>> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: a new private mapping at an address the kernel chooses.
@@ -21,10 +22,10 @@ pub fn map(bytes: usize) -> Option<NonNull<u8>> {
     NonNull::new(start.cast()).filter(|_| start != libc::MAP_FAILED)
 }
 
-/// As [`map`], with a page behind that nobody can touch.
+/// As [`map`], followed by a page that cannot be accessed.
 pub fn map_guarded(bytes: usize) -> Option<NonNull<u8>> {
     let start = map(bytes + PAGE)?;
-    // SAFETY: the last page of a mapping that nobody uses yet.
+    // SAFETY: the last page of a mapping that is not used yet.
     let failed = unsafe { libc::mprotect(start.byte_add(bytes).as_ptr().cast(), PAGE, libc::PROT_NONE) } != 0;
     (!failed).then_some(start)
 }
@@ -32,7 +33,7 @@ pub fn map_guarded(bytes: usize) -> Option<NonNull<u8>> {
 /// Gives pages back for good.
 ///
 /// # Safety
-/// They were mapped by [`map`], and nobody uses them any more.
+/// They were mapped by [`map`] and are no longer used.
 pub unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
     // SAFETY: the caller's promise.
     unsafe { libc::munmap(start.as_ptr().cast(), bytes) };
@@ -41,7 +42,7 @@ pub unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
 /// Gives the memory of pages back that stay mapped: they are zero from then on.
 ///
 /// # Safety
-/// They were mapped by [`map`] or [`map_guarded`], and nobody needs what they hold.
+/// They were mapped by [`map`] or [`map_guarded`], and what they hold is no longer needed.
 pub unsafe fn discard(start: *mut u8, bytes: usize) {
     // SAFETY: the caller's promise.
     unsafe { libc::madvise(start.cast(), bytes, libc::MADV_DONTNEED) };
@@ -64,7 +65,8 @@ pub fn copy_while_there(address: usize, into: &mut [u8]) -> usize {
     let end = address.saturating_add(into.len());
     let page_end = |start: usize| (start | (PAGE - 1)).saturating_add(1);
     let starts = iter::successors(Some(address), |&start| Some(page_end(start))).take_while(|&start| start < end);
-    // The system copies a piece that ends in such a page wholly or not at all (process_vm_readv(2)).
+    // The system copies a piece that ends in such a page wholly or not at all
+    // (process_vm_readv(2)).
     let pages: Vec<_> = starts.map(|start| piece(start, page_end(start).min(end) - start)).collect();
     copy(&pages, into)
 }
@@ -106,7 +108,7 @@ mod tests {
     /// Two pages that are there before one that can't be read.
     fn map_guarded_pages() -> usize {
         let start = map(3 * PAGE).expect("memory");
-        // SAFETY: the last of the pages, which nobody uses.
+        // SAFETY: the last of the pages, which is unused.
         let done = unsafe { libc::mprotect(start.as_ptr().add(2 * PAGE).cast(), PAGE, libc::PROT_NONE) };
         assert_eq!(done, 0);
         start.as_ptr().expose_provenance()

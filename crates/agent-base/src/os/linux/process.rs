@@ -20,8 +20,9 @@ pub fn executable() -> PathBuf {
     fs::read_link("/proc/self/exe").unwrap_or_default()
 }
 
-/// Values of variables in the environment that this process was started with; `None` for those it has not. The system's copy is
-/// read: unlike the C library's list it stays as it is while code of the program changes variables on other threads.
+/// Values of variables in the environment that this process was started with; `None` for those it
+/// has not. The system's copy is read: unlike the C library's list it stays as it is while code of
+/// the program changes variables on other threads.
 pub fn variables_at_start<const N: usize>(names: [&str; N]) -> [Option<String>; N] {
     let mut bytes = Vec::new();
     let read =
@@ -44,15 +45,17 @@ pub fn host_name() -> String {
     fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim_end().to_owned()
 }
 
-/// Identifier of the container that this process runs in; empty where there is none, or the system doesn't say.
+/// Identifier of the container that this process runs in; empty where there is none, or the system
+/// doesn't say.
 pub fn container_id() -> String {
     let read = |file: &str| String::from_utf8_lossy(&fs::read(file).unwrap_or_default()).into_owned();
     let found = container_in_groups(&read("/proc/self/cgroup")).map(str::to_owned);
     found.or_else(|| container_in_mounts(&read("/proc/self/mountinfo")).map(str::to_owned)).unwrap_or_default()
 }
 
-/// The container by the name of a control group: `/docker/ID`, `docker-ID.scope`, `cri-containerd-ID.scope`, `...:crio:ID`. Where the
-/// container has a name space of control groups, its own is `/`.
+/// The container by the name of a control group: `/docker/ID`, `docker-ID.scope`,
+/// `cri-containerd-ID.scope`, `...:crio:ID`. Where the container has a name space of control
+/// groups, its own is `/`.
 fn container_in_groups(groups: &str) -> Option<&str> {
     let paths = groups.lines().filter_map(|line| line.splitn(3, ':').nth(2));
     let names = paths.flat_map(|path| path.rsplit('/'));
@@ -62,8 +65,9 @@ fn container_in_groups(groups: &str) -> Option<&str> {
     })
 }
 
-/// The container by the folder of files that its engine mounts: `/etc/hostname` and its like lie in `.../containers/ID/` by Docker, in
-/// `.../overlay-containers/ID/` by Podman. Kubernetes takes them from the pod's sandbox, which is another container.
+/// The container by the folder of files that its engine mounts: `/etc/hostname` and its like lie in
+/// `.../containers/ID/` by Docker, in `.../overlay-containers/ID/` by Podman. Kubernetes takes them
+/// from the pod's sandbox, which is another container.
 fn container_in_mounts(mounts: &str) -> Option<&str> {
     mounts.lines().find_map(|line| {
         let mut fields = line.split(' ').skip(3);
@@ -82,7 +86,8 @@ fn is_container_id(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Mappings of this process: the list of what is mapped into this process, a line each; empty where the system doesn't say.
+/// Mappings of this process: the list of what is mapped into this process, a line each; empty where
+/// the system doesn't say.
 pub fn mappings() -> String {
     let bytes = fs::read("/proc/self/maps").unwrap_or_default();
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
@@ -118,13 +123,15 @@ fn parse_resident(status: &str) -> Resident {
     Resident { bytes: bytes("VmRSS:").unwrap_or(0), most_bytes: bytes("VmHWM:").unwrap_or(0) }
 }
 
-/// Threads of the machine that run or wait for a processor, for each processor; 1 where the system doesn't say.
+/// Threads of the machine that run or wait for a processor, for each processor; 1 where the system
+/// doesn't say.
 pub fn runnable_per_processor() -> u32 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     runnable(&text).unwrap_or(1).div_ceil(processors()).max(1)
 }
 
-/// Processors that this process may use, by its affinity and its control group; 1 where the system doesn't say.
+/// Processors that this process may use, by its affinity and its control group; 1 where the system
+/// doesn't say.
 pub fn processors() -> u32 {
     std::thread::available_parallelism().map_or(1, |processors| processors.get() as u32)
 }
@@ -151,7 +158,8 @@ fn field<T: FromStr>(status: &str, number: usize) -> Option<T> {
     after_name.split(' ').nth(number.checked_sub(3)?)?.parse().ok()
 }
 
-/// Times that threads of this process were taken off a processor so far. Takes longer the more threads there are.
+/// Times that threads of this process were taken off a processor so far. Takes longer the more
+/// threads there are.
 pub fn thread_switches() -> Option<u64> {
     // SAFETY: zeroes are valid numbers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 /// The system's number of the calling thread. Async-signal-safe.
 pub fn thread_id() -> u32 {
-    // By number: the C library has a function for it since 2.30 only, and the agent is to load with 2.17.
-    // SAFETY: gettid(2) takes nothing and cannot fail.
+    // By number: the C library has a function for it since 2.30 only, and the agent is to load with
+    // 2.17. SAFETY: gettid(2) takes nothing and cannot fail.
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
@@ -43,7 +43,8 @@ pub fn nap(time: Duration) {
     unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
 }
 
-/// Stack pointer of a thread that waits in the kernel, as a thread does that the runtime has stopped.
+/// Stack pointer of a thread that waits in the kernel, as a thread does that the runtime has
+/// stopped.
 pub fn stack_pointer(os_id: u32) -> Option<usize> {
     let text = std::fs::read_to_string(format!("/proc/self/task/{os_id}/syscall")).ok()?;
     parse_stack_pointer(&text)

@@ -17,12 +17,14 @@ pub(crate) fn of_perf(registers: [u64; 3]) -> Registers {
     Registers { ip, sp, bp }
 }
 
-/// Body of a naked handler with SA_SIGINFO: goes on in the function `ours` where a timer has sent the signal with a value whose upper half is
-/// `cookie`, and else where the word `before` says, both with registers and stack as the kernel has set them up.
+/// Body of a naked handler with SA_SIGINFO: goes on in the function `ours` where a timer has sent
+/// the signal with a value whose upper half is `cookie`, and else where the word `before` says,
+/// both with registers and stack as the kernel has set them up.
 macro_rules! hand_on_unless_ours {
     (cookie = $cookie:ident, ours = $ours:ident, before = $before:ident) => {
         std::arch::naked_asm!(
-            // `si_code`, then the upper half of `si_value`: of `siginfo_t` as the kernel lays it out.
+            // `si_code`, then the upper half of `si_value`: of `siginfo_t` as the kernel lays it
+            // out.
             "cmp dword ptr [rsi + 8], {timer}",
             "jne 2f",
             "cmp dword ptr [rsi + 28], {cookie}",

@@ -1,9 +1,11 @@
-//! The calling convention of compiled code on Linux and macOS, x86-64: System V, as the runtime applies it.
+//! The calling convention of compiled code on Linux and macOS, x86-64: System V, as the runtime
+//! applies it.
 //!
-//! In registers: `this`, the address for a large result, the hidden argument of shared code, then the arguments.
-//! Integers, references and addresses take `rdi rsi rdx rcx r8 r9`, floating-point numbers `xmm0` to `xmm7`; a value
-//! type of at most 16 bytes takes a register for each eight bytes if there are enough. Larger ones, those with fields
-//! that are not aligned, and what finds no register lie on the stack, each at the next eight bytes.
+//! In registers: `this`, the address for a large result, the hidden argument of shared code, then
+//! the arguments. Integers, references and addresses take `rdi rsi rdx rcx r8 r9`, floating-point
+//! numbers `xmm0` to `xmm7`; a value type of at most 16 bytes takes a register for each eight bytes
+//! if there are enough. Larger ones, those with fields that are not aligned, and what finds no
+//! register lie on the stack, each at the next eight bytes.
 
 use super::super::super::kinds::{Form, Kind, Shape};
 
@@ -18,7 +20,8 @@ pub enum ArgumentLocation {
     Pair((u8, bool), (u8, bool)),
     /// On the stack, so many bytes above the caller's stack pointer.
     Stack(u32),
-    /// Bytes, this many, behind the address in a general register: no argument of the code, but what it works on.
+    /// Bytes, this many, behind the address in a general register: no argument of the code, but
+    /// what it works on.
     Behind(u8, u32),
     /// Unknown: an argument before it could not be placed.
     Unknown,
@@ -34,7 +37,8 @@ const LARGEST: u32 = 16;
 /// Differences of the convention between runtimes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Convention {
-    /// A value type without fields is like a byte; before .NET 9 it lay in memory, and so did what holds one.
+    /// A value type without fields is like a byte; before .NET 9 it lay in memory, and so did what
+    /// holds one.
     empty_in_registers: bool,
 }
 
@@ -71,8 +75,8 @@ impl Convention {
         }
     }
 
-    /// Location of a result: registers are counted for results by themselves. `None` for one in memory, whose address
-    /// is handed over like an argument.
+    /// Location of a result: registers are counted for results by themselves. `None` for one in
+    /// memory, whose address is handed over like an argument.
     pub fn result(self, kind: Kind) -> Option<ArgumentLocation> {
         let (mut general, mut vector) = (0, 0);
         let mut take = |is_vector: bool| {
@@ -108,7 +112,8 @@ enum Passing {
     Unknown,
 }
 
-/// The two halves of a value of at most 16 bytes: vector only where nothing but floating-point numbers lies in them.
+/// The two halves of a value of at most 16 bytes: vector only where nothing but floating-point
+/// numbers lies in them.
 #[derive(Default)]
 struct Halves([Option<bool>; 2]);
 
@@ -179,7 +184,7 @@ impl Walk {
         self.one(false)
     }
 
-    /// From here on nobody knows.
+    /// From here on the places are not known.
     pub fn lose(&mut self) {
         self.lost = true;
     }

@@ -23,8 +23,9 @@ macro_rules! restore_arguments {
     };
 }
 
-/// The way out of an enter hook to a function, unless recording has ended. `$label` is where the fast path jumps to,
-/// `$arguments` puts what the function takes into its registers; `rsp` then points at what was saved.
+/// The way out of an enter hook to a function, unless recording has ended. `$label` is where the
+/// fast path jumps to, `$arguments` puts what the function takes into its registers; `rsp` then
+/// points at what was saved.
 macro_rules! enter_slow_after {
     ($label:literal, $arguments:literal, $function:literal) => {
         concat!(
@@ -43,21 +44,24 @@ macro_rules! enter_slow_after {
     };
 }
 
-/// The way out of a leave or tail call hook to a function that takes the caller's stack pointer, which stands in `rsi`.
+/// The way out of a leave or tail call hook to a function that takes the caller's stack pointer,
+/// which stands in `rsi`.
 macro_rules! leave_slow {
     ($function:literal) => {
         $crate::arch::x86_64::stubs::leave_slow_after!("9:\n", "mov rdi, rsi\n", $function)
     };
 }
 
-/// Counterpart for a function that takes our index of the function, which stands in `rdi`, and the stack pointer.
+/// Counterpart for a function that takes our index of the function, which stands in `rdi`, and the
+/// stack pointer.
 macro_rules! leave_slow_both {
     ($function:literal) => {
         $crate::arch::x86_64::stubs::leave_slow_after!("9:\n", "", $function)
     };
 }
 
-/// As [`enter_slow_after`], out of a leave or tail call hook: only `rax`, `rdx`, `rcx`, `xmm0`, `xmm1` may hold something.
+/// As [`enter_slow_after`], out of a leave or tail call hook: only `rax`, `rdx`, `rcx`, `xmm0`,
+/// `xmm1` may hold something.
 macro_rules! leave_slow_after {
     ($label:literal, $arguments:literal, $function:literal) => {
         concat!(

@@ -4,13 +4,15 @@ use clr_profiler::ClassId;
 use clrscope_agent_base::event_pipe::{COLLECTIONS, Fields, SAMPLED_ALLOCATIONS};
 use clrscope_recording::model::ObjectHeap;
 
-/// Number of a randomly sampled allocation (.NET 10 and later), and the keyword that switches it on.
+/// Number of a randomly sampled allocation (.NET 10 and later), and the keyword that switches it
+/// on.
 pub(super) const SAMPLED: u32 = 303;
 pub(super) const SAMPLED_KEYWORD: u64 = SAMPLED_ALLOCATIONS;
 /// Number of the tick that comes with each 100 KiB, and the keyword that switches it on.
 pub(super) const TICK: u32 = 10;
 pub(super) const TICK_KEYWORD: u64 = COLLECTIONS;
-/// Bytes between two samples in the mean: the runtime samples each byte with a chance of one in so many, or ticks after so many.
+/// Bytes between two samples in the mean: the runtime samples each byte with a chance of one in so
+/// many, or ticks after so many.
 pub(super) const MEAN_BYTES: u64 = 100 << 10;
 /// Objects from this size on are large, where the runtime does not say it.
 pub(super) const LARGE_FROM: u64 = 85_000;
@@ -58,15 +60,16 @@ fn on_heap(size: u64) -> u64 {
     size.saturating_add(7) & !7
 }
 
-/// Bytes that a randomly sampled object stands for: its size, divided by the chance that one of its bytes is sampled.
+/// Bytes that a randomly sampled object stands for: its size, divided by the chance that one of its
+/// bytes is sampled.
 fn weight(size: u64) -> u64 {
     let chance = -(size as f64 * (-1.0 / MEAN_BYTES as f64).ln_1p()).exp_m1();
     if chance > 0.0 { (size as f64 / chance) as u64 } else { MEAN_BYTES }
 }
 
 fn class_id(raw: u64) -> Option<ClassId> {
-    // SAFETY: the runtime has just said in an event that it allocates an object of this class, so the class is there; who keeps the number
-    // forgets it when a module unloads.
+    // SAFETY: the runtime has just said in an event that it allocates an object of this class, so
+    // the class is there; who keeps the number forgets it when a module unloads.
     unsafe { ClassId::from_raw(raw as usize) }.non_null()
 }
 
@@ -102,7 +105,8 @@ mod tests {
         }
     }
 
-    /// The payload is the runtime's word, of whatever version: any bytes are an object or none, and none stands for less than itself.
+    /// The payload is the runtime's word, of whatever version: any bytes are an object or none, and
+    /// none stands for less than itself.
     #[test]
     fn any_bytes_are_an_object_or_none() {
         let mut state = 1_u64;

@@ -1,9 +1,10 @@
 //! Objects that the runtime allocates without a callback, and how it is made to call back.
 //!
-//! From .NET 10 on boxes and combined delegates are allocated by managed code (`RuntimeTypeHandle.InternalAllocNoChecks`): first by a quick
-//! way, which no profiler is told of, and where there is no room by the usual one. With `alloc:exact` that method takes the usual way at
-//! once: of its code one call is exchanged for a null, which is what the quick way answers where there is no room. Methods that the
-//! compiler may have put it into are compiled anew.
+//! From .NET 10 on boxes and combined delegates are allocated by managed code
+//! (`RuntimeTypeHandle.InternalAllocNoChecks`): first by a quick way, which no profiler is told of,
+//! and where there is no room by the usual one. With `alloc:exact` that method takes the usual way
+//! at once: of its code one call is exchanged for a null, which is what the quick way answers where
+//! there is no room. Methods that the compiler may have inlined it into are recompiled.
 
 use std::sync::OnceLock;
 
@@ -25,7 +26,8 @@ const CALLERS: [&str; 6] = [
     "System.Enum",
     OWNER,
 ];
-/// Methods that call a method that calls it, and so on: how often the compiler may have put one into another.
+/// Methods that call a method that calls it, and so on: how often the compiler may have put one
+/// into another.
 const DEPTH: usize = 3;
 /// Instructions of IL: a call, and what takes its place: drop the argument, and push a null.
 const CALL: u8 = 0x28;
@@ -42,7 +44,8 @@ struct PatchedMethods {
 }
 
 impl FastPathPatch {
-    /// A module is there: makes the change where that is the library. An error is the reason why it could not be made.
+    /// A module is there: makes the change where that is the library. An error is the reason why it
+    /// could not be made.
     pub(super) fn module_loaded(&self, info: &ProfilerInfo, functions: &Functions, module: ModuleId) -> Result<()> {
         let names = functions.names();
         if self.0.get().is_some() || !names.assembly(info, module).is_ok_and(|name| &*name == CORE) {
@@ -64,7 +67,8 @@ impl FastPathPatch {
     }
 }
 
-/// Makes the change; the methods that must not run as they were compiled before, none where there is nothing to change.
+/// Makes the change; the methods that must not run as they were compiled before, none where there
+/// is nothing to change.
 fn patch(info: &ProfilerInfo, metadata: &MetadataImport, module: ModuleId) -> Result<Vec<Token>> {
     let Some(owner) = metadata.find_type_def(OWNER, None)? else { return Ok(Vec::new()) };
     let Some(&quick) = metadata.methods_named(owner, FAST)?.first() else { return Ok(Vec::new()) };
@@ -73,8 +77,9 @@ fn patch(info: &ProfilerInfo, metadata: &MetadataImport, module: ModuleId) -> Re
         let Ok(mut body) = info.il_function_body(module, method) else { continue };
         let Some(at) = call_of(&body, quick) else { continue };
         body[at..at + NULL_INSTEAD.len()].copy_from_slice(&NULL_INSTEAD);
-        // SAFETY: the method's own body, in which a call with one argument that returns a reference has become instructions that take
-        // one argument off and leave a null reference: the same stack, and an answer that the method is made for.
+        // SAFETY: the method's own body, in which a call with one argument that returns a reference
+        // has become instructions that take one argument off and leave a null reference: the same
+        // stack, and an answer that the method is made for.
         unsafe { info.set_il_function_body(module, method, &body)? };
         changed.push(method);
     }

@@ -1,4 +1,5 @@
-//! Objects that are followed until they are collected, by weak handles: these keep nothing alive, and let background collections be.
+//! Objects that are followed until they are collected, by weak handles: these keep nothing alive,
+//! and let background collections be.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,7 +29,8 @@ pub(super) struct Follow {
     last: AtomicU32,
     /// Collections that have ended.
     collections: AtomicU64,
-    /// The oldest generation that is being collected, and was since somebody looked, each plus one.
+    /// The oldest generation that is being collected, and the oldest collected since the last look,
+    /// each plus one.
     collecting: AtomicU32,
     collected: AtomicU32,
     /// No object is followed any more.
@@ -59,8 +61,8 @@ impl Follow {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to follow the object at an address, in the callback that tells of it; `seen` is its record, which is returned. What can't be
-    /// followed is counted as lost.
+    /// Begins to follow the object at an address, in the callback that tells of it; `seen` is its
+    /// record, which is returned. What can't be followed is counted as lost.
     pub(super) fn begin(
         &self,
         sums: &Sums,
@@ -71,7 +73,8 @@ impl Follow {
         if self.is_over.load(Ordering::Acquire) {
             return None;
         }
-        // SAFETY: the runtime has just allocated the object at this address, and waits for the callback that tells of it to return.
+        // SAFETY: the runtime has just allocated the object at this address, and waits for the
+        // callback that tells of it to return.
         let handle = unsafe { self.info.create_handle_at(address, HandleKind::Weak) };
         let Ok(handle) = handle else {
             sums.lose(1);
@@ -80,7 +83,7 @@ impl Follow {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let collections = self.collections.load(Ordering::Acquire);
         let record = Allocation { kind: AllocationKind::Followed, object: number, collections, ..*seen };
-        // Without a record nobody would know whose handle it is.
+        // Without a record the handle could not be matched to its object.
         let cell = sums.append(thread, &record)?;
         let mut objects = self.objects();
         if objects.iter().map(Vec::len).sum::<usize>() < self.most {
@@ -130,7 +133,8 @@ impl Follow {
 }
 
 impl Follow {
-    /// Lets go of all objects, or follows new ones again: those that are followed by then count as alive.
+    /// Lets go of all objects, or follows new ones again: those that are followed by then count as
+    /// alive.
     pub(super) fn set_over(&self, is_over: bool) {
         self.is_over.store(is_over, Ordering::Release);
     }

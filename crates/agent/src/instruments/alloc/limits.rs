@@ -1,12 +1,14 @@
-//! Limits of the instrument's own tables: counted, and kept within a part of the instrument's limit.
+//! Limits of the instrument's own tables: counted, and kept within a part of the instrument's
+//! limit.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Part of the instrument's limit that tables beside the recording may take.
+/// Part of the instrument's limit that tables outside the recording may take.
 const PART: u64 = 4;
 
-/// Bytes of a path that is remembered, in a table that is three quarters full at least half of the time.
+/// Bytes of a path that is remembered, in a table that is three quarters full at least half of the
+/// time.
 pub(super) const BYTES_OF_A_PATH: usize = 32;
 /// Bytes of an object that is followed, with its handle in the runtime.
 pub(super) const BYTES_OF_AN_OBJECT: usize = 64;
@@ -17,7 +19,8 @@ static LISTS: AtomicU64 = AtomicU64::new(0);
 /// Limits of the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// Bytes of the tables of all threads, by which sums are found, but for the few places that each thread begins with.
+    /// Bytes of the tables of all threads, by which sums are found, but for the few places that
+    /// each thread begins with.
     pub(super) lists: u64,
     /// Paths that are remembered.
     pub(super) paths: usize,
@@ -117,7 +120,8 @@ mod tests {
         assert!(small.paths <= 1_024 && large.paths == 1 << 20, "{small:?} {large:?}");
     }
 
-    /// With `max=64KiB` a thousand paths and a thousand objects, a multiple of that, were kept all the same.
+    /// With `max=64KiB` a thousand paths and a thousand objects, a multiple of that, were kept all
+    /// the same.
     #[test]
     fn tables_of_a_small_limit_stay_within_their_part_of_it() {
         for max in [64_u64 << 10, 256 << 10, 1 << 20, 1 << 30] {

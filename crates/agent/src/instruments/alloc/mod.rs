@@ -9,11 +9,13 @@
 //! | [`fast_path`] | objects that the runtime allocates without a callback |
 //! | [`follow`] | objects that are followed until they are collected |
 //!
-//! Two engines say what is allocated. With `exact` the runtime calls back for each object, and takes its slow way to allocate for that.
-//! Otherwise the runtime's own events tell of sampled objects: on .NET 10 randomly chosen ones, before those with which another 100 KiB
-//! are full. Large objects are seen one by one either way, and those of the pinned heap where the agent was there from the start. In
-//! these events nobody refers to the object yet, so the runtime is asked for nothing there: classes get numbers and stacks addresses,
-//! and the agent's own thread finds out what they are.
+//! Two engines say what is allocated. With `exact` the runtime calls back for each object, and
+//! takes its slow way to allocate for that. Otherwise the runtime's own events tell of sampled
+//! objects: on .NET 10 randomly chosen ones, before those with which another 100 KiB are full.
+//! Large objects are seen one by one either way, and those of the pinned heap where the agent was
+//! there from the start. During these events nothing refers to the object yet, so the runtime is
+//! asked for nothing there: classes get numbers and stacks addresses, and the agent's own thread
+//! finds out what they are.
 
 mod events;
 mod fast_path;
@@ -63,7 +65,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// The first version of .NET with randomly sampled events.
 const RANDOMIZED_SINCE: u16 = 10;
 
-/// Place of an allocation: the thread, the type and path, and where the frames of the runtime begin.
+/// Place of an allocation: the thread, the type and path, and where the frames of the runtime
+/// begin.
 #[derive(Clone, Copy)]
 struct Site {
     thread: ThreadRecord,
@@ -143,8 +146,8 @@ impl Instrument for Alloc {
 
     fn begins(&self, beginning: Beginning) {
         let shared = self.0;
-        // The runtime tells of each object of the pinned heap only the main profiler that was there when
-        // it started.
+        // The runtime tells of each object of the pinned heap only the main profiler that was there
+        // when it started.
         let is_told = beginning == Beginning::Launch && !shared.info.is_notification_only();
         shared.sees_pinned.store(is_told || shared.event_pipe.is_none(), Ordering::Relaxed);
         shared.tell();
@@ -254,11 +257,13 @@ impl Shared {
         }
     }
 
-    /// Begins the record that there was none of for an object, where that is not `added` yet, and follows the object where that is wanted.
+    /// Begins the record that there was none of for an object, where that is not `added` yet, and
+    /// follows the object where that is wanted.
     #[cold]
     #[inline(never)]
     fn more_of(&self, object: ObjectId<'_>, class: ClassId, site: Site, added: bool) {
-        // Literals and the like, which are never collected: the runtime makes them once, and counts them nowhere.
+        // Literals and the like, which are never collected: the runtime makes them once, and counts
+        // them nowhere.
         if !added && self.info.is_frozen(object).unwrap_or(false) {
             return;
         }
@@ -271,7 +276,8 @@ impl Shared {
         }
     }
 
-    /// The heap of an object on the one for large objects or on the pinned one, where only these are called back for.
+    /// The heap of an object on the one for large objects or on the pinned one, where only these
+    /// are called back for.
     #[cold]
     fn other_heap(&self, object: ObjectId<'_>) -> ObjectHeap {
         let bytes = self.info.object_size(object).unwrap_or(0) as u64;
@@ -321,7 +327,8 @@ impl Shared {
         Some(cell)
     }
 
-    /// Follows an object, given its class, its bytes, the bytes that it stands for, and its address.
+    /// Follows an object, given its class, its bytes, the bytes that it stands for, and its
+    /// address.
     fn follow(&self, follow: &Follow, site: Site, object: (ClassId, u64, u64, usize)) {
         let Site { thread, key, frame } = site;
         let (class, bytes, weight, address) = object;
@@ -352,7 +359,8 @@ impl Shared {
 
     /// Classes or code are gone, and their identifiers and addresses may be used again.
     fn unloaded(&self) {
-        // Before and after: what is forgotten of frames makes numbers shorter again, and those of a moment ago stand for nothing.
+        // Before and after: what is forgotten of frames makes numbers shorter again, and those of a
+        // moment ago stand for nothing.
         self.sums.next_period();
         self.paths.code_unloaded();
         self.sums.next_period();

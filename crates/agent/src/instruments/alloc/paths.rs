@@ -1,18 +1,24 @@
-//! Paths that allocate: the calling thread's stack as one number at once, and as frames in the recording's stack table a little later.
+//! Paths that allocate: the calling thread's stack as one number at once, and as frames in the
+//! recording's stack table a little later.
 //!
-//! In a callback about an allocation the runtime may not always be asked: an object that nobody refers to yet would be lost if a
-//! collection ran. So callbacks do no more than follow frame pointers: the return addresses are mixed into one number, which is the
-//! same wherever the stack is, with those that no frame pointer leads to
-//! ([`hidden_returns`](clrscope_agent_stacks::stacks::hidden_returns)). For a number that is new the runtime walks the stack, which gives addresses
-//! and nothing else. What code lies at these is looked up by a thread of the agent's own, which then fills in the stacks of the records
-//! that wait for it.
+//! In a callback about an allocation the runtime may not always be asked: an object that nothing
+//! refers to yet would be lost if a collection ran. So callbacks do no more than follow frame
+//! pointers: the return addresses are mixed into one number, which is the same wherever the stack
+//! is, with those that no frame pointer leads to
+//! ([`hidden_returns`](clrscope_agent_stacks::stacks::hidden_returns)). For a number that is new
+//! the runtime walks the stack, which gives addresses and nothing else. What code lies at these is
+//! looked up by a thread of the agent's own, which then fills in the stacks of the records that
+//! wait for it.
 //!
-//! That walk shows also where frame pointers led past a caller. Until the agent's thread has found out what hides it, a moment later, the
-//! runtime walks each stack with such code on it, and the number is that of the walk.
+//! That walk shows also where frame pointers led past a caller. Until the agent's thread has found
+//! out what hides it, a moment later, the runtime walks each stack with such code on it, and the
+//! number is that of the walk.
 //!
-//! Who awaits the method that was resumed on a stack is part of its number, and is read at once: objects move later.
+//! Who awaits the method that was resumed on a stack is part of its number, and is read at once:
+//! objects move later.
 //!
-//! With `exact` beside `calls` a path is the edge of the tree that the thread stands on, whose functions are known at once.
+//! With `exact` together with `calls` a path is the edge of the tree that the thread stands on,
+//! whose functions are known at once.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -45,7 +51,8 @@ const NATIVE_FRAMES: usize = 32;
 const LEAST: usize = 3;
 /// Frames of a path of edges, which is kept whole: nodes of a tree are told by all of it.
 const MOST_EDGES: usize = 4096;
-/// Path of objects whose path nobody knows: their stacks may differ, so none is looked up for all of them.
+/// Path of objects whose path is unknown: their stacks may differ, so none is looked up for all of
+/// them.
 const UNKNOWN: u64 = u64::MAX;
 /// Mark of paths that are edges.
 const OF_EDGES: u64 = 1 << 32;
@@ -69,8 +76,8 @@ pub(super) struct Paths {
     awaiters: Arc<Awaiters>,
     /// Collections that have begun.
     collections: AtomicU64,
-    /// Paths are asked for in the runtime's callback about an object, which keeps that (`PublishObjectAndNotify` in its
-    /// `gchelpers.cpp`).
+    /// Paths are asked for in the runtime's callback about an object, which keeps that
+    /// (`PublishObjectAndNotify` in its `gchelpers.cpp`).
     is_exact: bool,
 }
 
@@ -98,7 +105,8 @@ impl Tables {
 struct Pending {
     path: u64,
     time_ns: u64,
-    /// Methods, innermost first: the address at which the runtime's walk says that each goes on, and what lies on the stack further in.
+    /// Methods, innermost first: the address at which the runtime's walk says that each goes on,
+    /// and what lies on the stack further in.
     methods: Vec<(usize, StackGap)>,
     is_cut: bool,
     /// Who awaits the method that was resumed on it, as far as that is known.
@@ -116,7 +124,8 @@ impl Pending {
 }
 
 impl Paths {
-    /// Paths with so many frames, 0 for none, whose tables have these limits. `exact`: each object is seen.
+    /// Paths with so many frames, 0 for none, whose tables have these limits. `exact`: each object
+    /// is seen.
     ///
     /// # Errors
     /// A sentence for the user, when the file of stacks could not be made.
@@ -151,8 +160,9 @@ impl Paths {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A number for the calling thread's path, the same for the same return addresses, or for the same edge; 0 where no stacks are wanted.
-    /// `thread` is the thread's record, `frame` the frame that the framework's callback was given, `own` what the thread knows of its stack.
+    /// A number for the calling thread's path, the same for the same return addresses, or for the
+    /// same edge; 0 where no stacks are wanted. `thread` is the thread's record, `frame` the frame
+    /// that the framework's callback was given, `own` what the thread knows of its stack.
     #[inline]
     pub(super) fn here(&self, thread: ThreadRecord, frame: NativeFrame, own: &mut OwnPaths) -> u64 {
         match self.frames {
@@ -162,8 +172,8 @@ impl Paths {
         }
     }
 
-    /// Number for the calling thread's return addresses and for who awaits the method that was resumed there, and the latter as far as that is
-    /// known.
+    /// Number for the calling thread's return addresses and for who awaits the method that was
+    /// resumed there, and the latter as far as that is known.
     #[inline]
     fn with_awaiters<'o>(&self, frame: NativeFrame, own: &'o mut OwnPaths) -> (u64, Option<&'o Chain>) {
         let Some(path) = self.of_stack(frame, &mut own.frames) else { return (UNKNOWN, None) };
@@ -213,8 +223,8 @@ impl Paths {
         self.frames + NATIVE_FRAMES
     }
 
-    /// The calling thread's return addresses and those of the runtime's walk, which leaves none out; what the thread knows of its frames is no
-    /// help, and forgotten.
+    /// The calling thread's return addresses and those of the runtime's walk, which leaves none
+    /// out; what the thread knows of its frames is no help, and forgotten.
     #[cold]
     fn by_walk(&self, framed: Option<StackPath>, chain: &mut FrameChain<StackPath>) -> Option<StackPath> {
         chain.forget();
@@ -227,7 +237,8 @@ impl Paths {
         walk.is_ok().then(|| returns.into_iter().rev().fold(outermost, |outer, to| self.fold(outer, to)))
     }
 
-    /// The number of the stack of the calling thread's path in the stack table, where it is known or can be at once.
+    /// The number of the stack of the calling thread's path in the stack table, where it is known
+    /// or can be at once.
     pub(super) fn number(&self, thread: ThreadRecord, path: u64) -> Option<u32> {
         if path == 0 || path == UNKNOWN {
             return Some(0);
@@ -243,8 +254,9 @@ impl Paths {
         Some(number)
     }
 
-    /// Has the calling thread's stack looked up, and filled into the record; whether there was room for what was learnt about its frames. In a
-    /// callback; of the runtime the stack alone is asked.
+    /// Has the calling thread's stack looked up, and filled into the record; whether there was room
+    /// for what was learnt about its frames. In a callback; of the runtime the stack alone is
+    /// asked.
     #[must_use]
     pub(super) fn look_up_later(&self, path: u64, frame: NativeFrame, cell: AllocationCell) -> bool {
         let (mut walked, mut is_cut) = (Vec::with_capacity(self.frames.min(64)), false);
@@ -374,13 +386,15 @@ impl Paths {
 /// The path of the calling thread, whose record this is, in its tree.
 #[inline]
 fn edge_here(thread: ThreadRecord) -> Option<CurrentPath> {
-    // SAFETY: callers have the record of the calling thread, which is in a callback about an allocation.
+    // SAFETY: callers have the record of the calling thread, which is in a callback about an
+    // allocation.
     unsafe { CurrentPath::of_thread(thread) }
 }
 
-/// Adds the frames of a method that the runtime's walk says goes on at a return address, those of methods that were put into it first; none for
-/// what is no method. `callee` is the body that the method called, and the method's own afterwards. That was at a time, when there had been
-/// so many unloads.
+/// Adds the frames of a method that the runtime's walk says goes on at a return address, those of
+/// methods that were put into it first; none for what is no method. `callee` is the body that the
+/// method called, and the method's own afterwards. That was at a time, when there had been so many
+/// unloads.
 fn add_frames_at(
     map: &mut CodeMap,
     (address, between): (usize, &StackGap),
@@ -394,7 +408,7 @@ fn add_frames_at(
     let is_inside = |at: usize| at.checked_sub(1).is_some_and(|call| body.addresses.contains(&call));
     let holds = |at: usize| is_inside(at) && is_call_before(at) != Some(false);
     let at = if map.has_blocks(&body) { between.address(called, holds) } else { Some(address) };
-    // In a block, perhaps, and nobody knows where.
+    // Perhaps in a block, at an unknown place.
     let Some(at) = at else { return frames.push(map.frame_without_line(&body)) };
     let there = map.frames_there(&body, at, true, time_ns);
     frames.extend_from_slice(map.inlined(there.inlined));

@@ -1,4 +1,5 @@
-//! Sums of allocations by type and path: a table per thread, whose sums lie in the recording itself.
+//! Sums of allocations by type and path: a table per thread, whose sums lie in the recording
+//! itself.
 //!
 //! A thread finds the record of a type and a path in a table of its own, without a lock, and adds
 //! to the record. Now and then the helper thread begins another period: from then on each thread
@@ -31,7 +32,8 @@ const LARGEST_CHUNK: usize = 64 << 10;
 const FIRST_PLACES: usize = 64;
 /// Places of a first table where the limit is reached. A power of two.
 const LEAST_PLACES: usize = 4;
-/// Places of a table at most, and less where the limit is near: a full one is begun again. A power of two.
+/// Places of a table at most, and less where the limit is near: a full one is begun again. A power
+/// of two.
 const MOST_PLACES: usize = 1 << 16;
 /// Places looked at for one record.
 const PROBES: usize = 16;
@@ -52,7 +54,8 @@ pub(crate) fn let_go() {
 /// Key of a sum: two words without a gap, which the processor copies and compares as they are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Key {
-    /// The runtime's identifier of the class, an address of the program, with the number of the heap in the highest bits.
+    /// The runtime's identifier of the class, an address of the program, with the number of the
+    /// heap in the highest bits.
     class_on_heap: u64,
     /// Number that stands for the return addresses on the stack.
     pub(super) path: u64,
@@ -165,9 +168,10 @@ impl Sums {
         self.period.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Lets `add` add to the sums that the calling thread, with this record, has of a key; `key_of` is given what the thread
-    /// knows of its own stack. Returns the key, and nothing for `add` where there is no record of this period yet; nothing at all where
-    /// the thread is in here already. Takes no lock, and no memory but for frames that were not there before.
+    /// Lets `add` add to the sums that the calling thread, with this record, has of a key; `key_of`
+    /// is given what the thread knows of its own stack. Returns the key, and nothing for `add`
+    /// where there is no record of this period yet; nothing at all where the thread is in here
+    /// already. Takes no lock, and no memory but for frames that were not there before.
     #[inline]
     pub(super) fn add<R>(
         &self,
@@ -186,7 +190,8 @@ impl Sums {
         })
     }
 
-    /// Begins a record for the key, with `record`'s type and stack. `None` where there is no room, and then an object is counted as lost.
+    /// Begins a record for the key, with `record`'s type and stack. `None` where there is no room,
+    /// and then an object is counted as lost.
     pub(super) fn begin(
         &self,
         thread: ThreadRecord,
@@ -209,7 +214,8 @@ impl Sums {
         })
     }
 
-    /// Appends a record of the calling thread's that nothing is added to. `None` where there is no room, which is counted.
+    /// Appends a record of the calling thread's that nothing is added to. `None` where there is no
+    /// room, which is counted.
     pub(super) fn append(&self, thread: ThreadRecord, record: &Allocation) -> Option<AllocationCell> {
         let now = monotonic_ns();
         let record = Allocation { time_ns: now.saturating_sub(self.start_ns), ..*record };
@@ -258,7 +264,7 @@ impl Sums {
 }
 
 impl Table {
-    /// Begins anew where the thread has another record now, or another recording has begun.
+    /// Starts again where the thread has another record now, or another recording has begun.
     fn belong_to(&mut self, number: u32, thread: u32) {
         if self.number != number || self.thread != thread {
             // What is there is of no use, and a table of the first size is soon had.

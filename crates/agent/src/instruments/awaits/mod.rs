@@ -48,7 +48,7 @@ use follow::Follower;
 pub(crate) use options::AwaitsOptions;
 use recorder::{Outcome, Recorder};
 
-/// Frames of a stack: the method that waited. Who awaits it is recorded beside it.
+/// Frames of a stack: the method that waited. Who awaits it is recorded alongside it.
 const FRAMES: usize = 1;
 /// Type that cancellations are derived from.
 const CANCELLATION: &str = "System.OperationCanceledException";

@@ -1,20 +1,21 @@
 //! Cost of a pair of hooks, measured in short bursts for as long as the program runs.
 //!
-//! The helper thread calls the real hooks from a loop of its own, over a tree and a shadow stack that
-//! nobody else sees, and takes the cost of the same loop without hooks off. The loop's callee looks
-//! like compiled code: a frame, three saved registers, the hook's two arguments, the call. Bursts are
-//! spread over the run, so that a busy sibling core or a slower clock shows in them as it does in the
-//! program; medians keep out those that were interrupted.
+//! The helper thread calls the real hooks from a loop of its own, over a tree and a shadow stack
+//! that no other code sees, and takes the cost of the same loop without hooks off. The loop's
+//! callee looks like compiled code: a frame, three saved registers, the hook's two arguments, the
+//! call. Bursts are spread over the run, so that a busy sibling core or a slower clock shows in
+//! them as it does in the program; medians keep out those that were interrupted.
 //!
 //! How dear a pair is depends on what surrounds it, so three loops give three numbers:
 //!
-//! - *overlapped*: beside a chain of multiplications, which the processor works on meanwhile;
+//! - *overlapped*: alongside a chain of multiplications, which the processor works on meanwhile;
 //! - *alone*: nothing but calls, each waiting for the stack pointer the one before it has stored;
 //! - *cold*: every call on another block of a tree as large as the program's own, in no order.
 //!
-//! *Alone* is what a function pays that does little else than call and be called: there the cost matters
-//! most, so it is what is reported for callers that nobody could measure in the program itself (see
-//! [`hook_cost`](super::hook_cost)). The bounds are the least and the greatest of the three, with a margin.
+//! *Alone* is what a function pays that does little else than call and be called: there the cost
+//! matters most, so it is what is reported for callers that could not be measured in the program
+//! itself (see [`hook_cost`](super::hook_cost)). The bounds are the least and the greatest of the
+//! three, with a margin.
 
 use std::ffi::c_void;
 
@@ -29,21 +30,24 @@ use super::hooks;
 use super::recent::{self, Recent};
 use crate::hook_sets::EntryPoints;
 
-/// Blocks without a callee that stand before a caller's own, here and in experiments in the program itself.
+/// Blocks without a callee that stand before a caller's own, here and in experiments in the program
+/// itself.
 pub(super) const PADDING_BLOCKS: usize = 3;
 /// Pairs in a pass of one loop.
 const PAIRS: usize = 400;
-/// Passes of a loop in a burst; the fastest counts: the first finds caches and predictors cold after a sleep.
+/// Passes of a loop in a burst; the fastest counts: the first finds caches and predictors cold
+/// after a sleep.
 const PASSES: usize = 4;
 /// The cold loop goes through as many blocks as the program's tree has, within these bounds.
 const COLD_BLOCKS: (usize, usize) = (64, 32 << 10);
 /// Bursts that are remembered; later ones replace the oldest.
 const REMEMBERED: usize = 128;
-/// Part of a pair's cost on the caller's time where hooks have no clock: a thread's position
-/// moves at the end of enter and close to the end of leave, so all of enter and the end of leave is the caller's.
+/// Part of a pair's cost on the caller's time where hooks have no clock: a thread's position moves
+/// at the end of enter and close to the end of leave, so all of enter and the end of leave is the
+/// caller's.
 const ENTER_PART: f64 = 0.6;
-/// Factor by which a pair may be dearer than measured: compiled code around hooks also moves values out of registers,
-/// which the loop does not do.
+/// Factor by which a pair may be dearer than measured: compiled code around hooks also moves values
+/// out of registers, which the loop does not do.
 const MARGIN: f64 = 1.5;
 /// The one function of the private tree.
 const FUNCTION: u32 = function::FIRST;
@@ -111,7 +115,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// Every block's second edge leads to another block, far away; every block's first edge is `FUNCTION`.
+    /// Every block's second edge leads to another block, far away; every block's first edge is
+    /// `FUNCTION`.
     fn new(points: EntryPoints, stride: usize, blocks: usize) -> Self {
         let tree = vec![[0; block::STRIDE_TSC / 8]; (blocks + 2 + PADDING_BLOCKS) * stride / block::STRIDE_TSC + 2];
         let start = tree.as_ptr().addr().next_multiple_of(128) - tree.as_ptr().addr();
@@ -171,9 +176,9 @@ impl Bench {
         let before = current_record();
         set_current_record((&raw mut self.record.0).cast());
         let began = clock::ticks();
-        // SAFETY: the loops keep the C convention; hooks find a record whose top frame, whose edge and
-        // whose blocks lie in this value, with an edge for `FUNCTION` in each block, so that no hook
-        // leaves its fast path.
+        // SAFETY: the loops keep the C convention; hooks find a record whose top frame, whose edge
+        // and whose blocks lie in this value, with an edge for `FUNCTION` in each block, so that no
+        // hook leaves its fast path.
         unsafe { run(pairs, self.points.enter, self.points.leave, edge, step, lowest) };
         let took = clock::ticks().wrapping_sub(began);
         set_current_record(before);
@@ -252,8 +257,8 @@ impl Calibration {
     }
 
     /// One burst of each loop. The costs once enough is known that was not known before: the first
-    /// time after the first bursts, then each time their number has doubled. `tree_bytes` is the size of
-    /// the program's tree.
+    /// time after the first bursts, then each time their number has doubled. `tree_bytes` is the
+    /// size of the program's tree.
     pub(super) fn burst(&mut self, now_ns: u64, tree_bytes: usize) -> Option<HookCost> {
         let charged = first_of(self.bench.blocks);
         let before = self.bench.ticks(charged);

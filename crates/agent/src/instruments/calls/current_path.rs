@@ -1,4 +1,4 @@
-//! Path that the calling thread is on in its tree, for instruments that run beside `calls`.
+//! Path that the calling thread is on in its tree, for instruments that run alongside `calls`.
 
 use clrscope_recording::writer::ThreadRecord;
 

@@ -1,15 +1,18 @@
 //! The edges of callers with many callees.
 //!
-//! Hooks find an edge by walking the blocks of its caller, and who calls five thousand functions in turn (an interpreter, a
-//! dispatcher, generated code) would walk a thousand blocks for each call. So of a caller with more than a few blocks they
-//! look at the first one only ([`block::MAPPED`](clrscope_recording::layout::block::MAPPED)); the edges behind it stand in a map
-//! of the thread's own, by caller and function.
+//! Hooks find an edge by walking the blocks of its caller, and who calls five thousand functions in
+//! turn (an interpreter, a dispatcher, generated code) would walk a thousand blocks for each call.
+//! So of a caller with more than a few blocks they look at the first one only
+//! ([`block::MAPPED`](clrscope_recording::layout::block::MAPPED)); the edges behind it stand in a
+//! map of the thread's own, by caller and function.
 //!
-//! The map is a table with open addressing in pages of the thread's, which nobody else reads: hooks in assembly look
-//! things up, and the slow path, on the same thread, puts them in. An entry is a fingerprint of caller and function and the
-//! place of the edge. For one function two callers never have the same fingerprint, and an edge knows its function, so a
-//! fingerprint and a function that fit are the edge. The upper bits of the fingerprint say where an entry belongs; a search goes
-//! on from there to the first free entry. There is one behind the last, so a search needs no bound.
+//! The map is a table with open addressing in pages of the thread's, which no other thread reads:
+//! hooks in assembly look things up, and the slow path, on the same thread, puts them in. An entry
+//! is a fingerprint of caller and function and the place of the edge. For one function two callers
+//! never have the same fingerprint, and an edge knows its function, so a fingerprint and a function
+//! that fit are the edge. The upper bits of the fingerprint say where an entry belongs; a search
+//! goes on from there to the first free entry. There is one behind the last, so a search needs no
+//! bound.
 
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
@@ -22,15 +25,16 @@ use super::shared::Shared;
 
 /// Factor of the caller's place in a fingerprint: odd, so that no two callers become the same.
 pub(crate) const CALLER_FACTOR: u32 = 0x2c1b_3c6d;
-/// Factor of the function's index in a fingerprint: near 2^32 divided by the golden ratio, so that indices at any
-/// distance from each other are spread evenly.
+/// Factor of the function's index in a fingerprint: near 2^32 divided by the golden ratio, so that
+/// indices at any distance from each other are spread evenly.
 pub(crate) const CALLEE_FACTOR: u32 = 0x1e37_79b1;
 
 /// Bits of the first table's size.
 const FIRST_BITS: u32 = 9;
 /// Bits of the largest table's size: a gigabyte.
 const MOST_BITS: u32 = 27;
-/// Entries behind the table's last place, for those that belong to the last places and find them taken. The last stays free.
+/// Entries behind the table's last place, for those that belong to the last places and find them
+/// taken. The last stays free.
 const SPARE: usize = PAGE / size_of::<Entry>();
 
 /// One edge. Hooks in assembly read it.
@@ -68,8 +72,8 @@ impl EdgeMap {
         Some(shared.edge_at(found))
     }
 
-    /// Puts in an edge that is not there; whether there was room. Not a call of the heap: at most one of the system's
-    /// for pages.
+    /// Puts in an edge that is not there; whether there was room. Not a call of the heap: at most
+    /// one of the system's for pages.
     pub(super) fn insert(&mut self, shared: &Shared, caller: *mut u32, function: u32, edge: *mut u32) -> bool {
         let fingerprint = fingerprint(shared.place_in_arena(caller), function);
         let entry = Entry { edge: shared.place_in_arena(edge), fingerprint };
@@ -141,7 +145,8 @@ impl Table {
     }
 
     fn unmap(self) {
-        // SAFETY: the whole mapping that `map` made; the record names another table by now, or none.
+        // SAFETY: the whole mapping that `map` made; the record names another table by now, or
+        // none.
         unsafe { unmap(self.entries.cast(), Self::bytes(self.bits)) };
     }
 
@@ -155,8 +160,8 @@ impl Table {
 
     /// All entries, free ones included.
     fn all(&self) -> &[Entry] {
-        // SAFETY: the mapping holds so many entries, whose bytes were zero at first, and only the thread that borrows the
-        // table here ever writes them.
+        // SAFETY: the mapping holds so many entries, whose bytes were zero at first, and only the
+        // thread that borrows the table here ever writes them.
         unsafe { std::slice::from_raw_parts(self.entries.as_ptr(), self.places() + SPARE) }
     }
 
@@ -219,8 +224,8 @@ mod tests {
         table.unmap();
     }
 
-    /// Numbers of functions follow each other, or lie evenly apart (the tenth method of each of many classes); callers lie
-    /// a multiple of a block's size apart and call the same functions.
+    /// Numbers of functions follow each other, or lie evenly apart (the tenth method of each of
+    /// many classes); callers lie a multiple of a block's size apart and call the same functions.
     #[test]
     fn searches_stay_short_however_functions_are_numbered() {
         for (callers, functions, apart) in

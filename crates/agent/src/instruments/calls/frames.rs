@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use clrscope_recording::writer::ThreadRecord;
 use clrscope_agent_base::hooks::own;
 
-/// One frame. `sp` is the caller's stack pointer, which names the activation (of the lowest frame the
-/// highest address there is); `word` is the address of the edge's child field, its lowest bit set once
-/// the frame has ended by a tail call.
+/// One frame. `sp` is the caller's stack pointer, which names the activation (of the lowest frame
+/// the highest address there is); `word` is the address of the edge's child field, its lowest bit
+/// set once the frame has ended by a tail call.
 pub(crate) use clr_profiler::shadow_stack::Frame;
 
 /// The frame of an edge.
@@ -121,14 +121,16 @@ impl Stack {
         }
     }
 
-    /// Notes that frames at and below `frame_pointer` were ended by a finally or catch block, some of which may still leave.
+    /// Notes that frames at and below `frame_pointer` were ended by a finally or catch block; some
+    /// of these frames may still leave.
     pub(crate) fn note_ended_by_block(&mut self, frame_pointer: usize) {
         let highest = self.record.u64(own::ENDED_BY_BLOCK);
         highest.store(highest.load(Ordering::Relaxed).max(frame_pointer as u64), Ordering::Relaxed);
     }
 
-    /// Forgets what [`note_ended_by_block`](Self::note_ended_by_block) noted, once the activation on top is none of those
-    /// below: the blocks of an exception that was thrown and caught within a block leave the outer one's alone.
+    /// Forgets what [`note_ended_by_block`](Self::note_ended_by_block) noted, once the activation
+    /// on top is none of those below: the blocks of an exception that was thrown and caught within
+    /// a block leave the outer one's alone.
     pub(crate) fn forget_ended_by_block(&mut self) {
         let highest = self.record.u64(own::ENDED_BY_BLOCK);
         if self.top().sp as u64 > highest.load(Ordering::Relaxed) {
@@ -136,7 +138,8 @@ impl Stack {
         }
     }
 
-    /// Whether the activation with this caller's stack pointer, which is not on the stack, may be one that a block ended.
+    /// Whether the activation with this caller's stack pointer, which is not on the stack, may be
+    /// one that a block ended.
     pub(crate) fn was_ended_by_block(&self, sp: usize) -> bool {
         sp as u64 <= self.record.u64(own::ENDED_BY_BLOCK).load(Ordering::Relaxed)
     }
@@ -159,7 +162,7 @@ impl Stack {
     pub(crate) fn above_bottom(&self) -> &[Frame] {
         let first = self.bottom_address().wrapping_add(1);
         let past = self.top_address().wrapping_add(1);
-        // SAFETY: the thread's own frames, which nobody changes while `self` is borrowed.
+        // SAFETY: the thread's own frames, which nothing changes while `self` is borrowed.
         unsafe { std::slice::from_raw_parts(first, past.offset_from_unsigned(first)) }
     }
 

@@ -253,8 +253,8 @@ impl Callbacks for Calls {
     }
 
     fn exception_catcher_leave(&self) {
-        // With hooks in the runtime's exception handling there is no telling whether the catch block stood in a finally
-        // block of its own method, whose handlers have yet to leave.
+        // With hooks in the runtime's exception handling there is no telling whether the catch
+        // block stood in a finally block of its own method, whose handlers have yet to leave.
         if !self.options.helpers {
             unwind::catcher_leave(self.shared);
         }
@@ -273,8 +273,8 @@ impl Calls {
         slow::leave_suspension(self.shared);
     }
 
-    /// Asks which activation the block that is about to run belongs to. Only threads with frames matter. `callback` is
-    /// which one it is where that can't be said.
+    /// Asks which activation the block that is about to run belongs to. Only threads with frames
+    /// matter. `callback` is which one it is where that can't be said.
     fn with_clause(&self, callback: OddCallback, act: impl FnOnce(usize)) {
         if threads::active().is_none() {
             return;

@@ -1,9 +1,9 @@
 //! Gains of the trees since the last boundary between parts of the recording.
 //!
-//! Hooks know nothing of parts: at a boundary the helper thread compares each count with what it was at the one before,
-//! which it keeps in private memory from the first boundary on, and notes the differences. A tree is compared in steps, so that
-//! the thread does its other work in between; where the program goes on meanwhile, calls of these milliseconds fall to
-//! either side.
+//! Hooks know nothing of parts: at a boundary the helper thread compares each count with what it
+//! was at the one before, which it keeps in private memory from the first boundary on, and notes
+//! the differences. A tree is compared in steps, so that the thread does its other work in between;
+//! where the program goes on meanwhile, calls of these milliseconds fall to either side.
 
 use clrscope_recording::layout::{block, function};
 use clrscope_recording::model::LossReason;

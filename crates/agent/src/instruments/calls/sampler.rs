@@ -1,13 +1,14 @@
-//! The helper thread's part of `calls`: charges wall and CPU time to the edge each thread stands on.
+//! The helper thread's part of `calls`: charges wall and CPU time to the edge each thread stands
+//! on.
 //!
 //! A thread's record says which frame is on top, the frame says which edge. Reading both costs
-//! nothing to the thread. A thread that stood still since the last sample, position and CPU clock, is
-//! looked at ever more rarely; when the CPU clock of the process says that time is missing, all are
-//! looked at.
+//! nothing to the thread. A thread that stood still since the last sample, position and CPU clock,
+//! is looked at ever more rarely; when the CPU clock of the process says that time is missing, all
+//! are looked at.
 //!
-//! CPU time is charged where a thread is seen at work. One that is not on a processor stands where it waits or, on a busy machine,
-//! mostly at a system call, where the scheduler takes processors away: that is not where it spent its time, which waits for a sample
-//! that finds it at work.
+//! CPU time is charged where a thread is seen at work. One that is not on a processor stands where
+//! it waits or, on a busy machine, mostly at a system call, where the scheduler takes processors
+//! away: that is not where it spent its time, which waits for a sample that finds it at work.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -32,24 +33,27 @@ use super::stack_room;
 const LONGEST_NS: u64 = 100_000_000;
 /// Samples of all threads are at least this far apart, however much time is missing.
 const ROUND_GAP_NS: u64 = 10_000_000;
-/// With more threads than this even the process's CPU clock is dear: the kernel adds up all threads.
+/// With more threads than this even the process's CPU clock is dear: the kernel adds up all
+/// threads.
 const MANY: usize = 256;
-/// Between two bursts of the calibration once it has its first numbers: a few ten-thousandths of the time.
+/// Between two bursts of the calibration once it has its first numbers: a few ten-thousandths of
+/// the time.
 const CALIBRATION_GAP_NS: u64 = 100_000_000;
 
 /// Until the weight of samples is noted for the first time.
 const STEPS_GAP_NS: u64 = 50_000_000;
-/// Part of the run so far until it is noted again: a program may end without a last word, and what comes late in a run may weigh
-/// most. An hour has 200 of these records.
+/// Part of the run so far until it is noted again: a program may end without a last word, and what
+/// comes late in a run may weigh most. An hour has 200 of these records.
 const STEPS_PART: u64 = 16;
 
-/// Rounds of stopping at least, and at most: threads that get no processor for seconds are left to the watch after that.
+/// Rounds of stopping at least, and at most: threads that get no processor for seconds are left to
+/// the watch after that.
 const STOP_ROUNDS: (u32, u32) = (10, 2_000);
-/// Part of the time since the last sample that a thread at work may be without a processor, one in so many: hypervisors and interrupts
-/// take some.
+/// Part of the time since the last sample that a thread at work may be without a processor, one in
+/// so many: hypervisors and interrupts take some.
 const AWAY: u64 = 16;
-/// Samples, each with CPU time that passed since the one before, after which that time is charged although none found the thread at work:
-/// it works for less than a hundredth of the time.
+/// Samples, each with CPU time that passed since the one before, after which that time is charged
+/// although none found the thread at work: it works for less than a hundredth of the time.
 const MOST_UNPLACED: u32 = 100;
 
 /// No hook takes longer than this, unless it waits, and then it is not runnable.
@@ -122,8 +126,8 @@ struct Steps {
 }
 
 impl Steps {
-    /// Takes note of a sample: of the wall time of which nobody knows where it passed, and of the CPU time that was charged. The later
-    /// a sample, the more it weighs: none is too late to count.
+    /// Takes note of a sample: of the wall time that passed at an unknown place, and of the CPU
+    /// time that was charged. The later a sample, the more it weighs: none is too late to count.
     fn add(&mut self, wall_ns: u64, cpu_ns: u64) {
         for (sums, ns) in [(&mut self.wall, wall_ns as f64), (&mut self.cpu, cpu_ns as f64)] {
             *sums = (sums.0 + ns, sums.1 + ns * ns);
@@ -229,7 +233,7 @@ impl Sampler {
             clock::thread_cpu_ns(os_id)
         };
         let read_ns = monotonic_ns();
-        // A frame of an ended thread may belong to somebody else by now.
+        // A frame of an ended thread may belong to another thread by now.
         let edge = if ended != 0 { watched.edge } else { position(record) };
         let cpu_ns = cpu.unwrap_or(watched.last_cpu_ns).max(watched.last_cpu_ns);
         let until = if ended != 0 { ended } else { now };
@@ -249,7 +253,8 @@ impl Sampler {
         record.u32(thread::CPU_KNOWN).store(1, Ordering::Relaxed);
         self.balance.charged_ns += cpu_delta;
         let stood = if edge == stood_at || stood_at == 0 { 0 } else { self.stood_ns(wall_delta, cpu_delta) };
-        // A thread that did no work stood where it is all the while, and where the pause had grown long, for most of it.
+        // A thread that did no work stood where it is all the while, and where the pause had grown
+        // long, for most of it.
         let unsure = match (cpu_delta, had_rested) {
             (0, _) => 0,
             (_, true) => wall_delta.min(cpu_delta + self.interval_ns),
@@ -261,8 +266,9 @@ impl Sampler {
         ended != 0
     }
 
-    /// Time that a thread which has moved since the last sample stood at its place of then. Where the pause had grown
-    /// long that is all of it but what the thread ran, which is no more than its CPU time and the usual interval.
+    /// Time that a thread which has moved since the last sample stood at its place of then. Where
+    /// the pause had grown long that is all of it but what the thread ran, which is no more than
+    /// its CPU time and the usual interval.
     fn stood_ns(&self, wall_delta: u64, cpu_delta: u64) -> u64 {
         let stood = wall_delta.saturating_sub(cpu_delta + self.interval_ns);
         if stood > self.interval_ns { stood } else { 0 }
@@ -436,9 +442,9 @@ impl Task for Sampler {
 }
 
 impl Sampler {
-    /// Whether the thread is in no hook that was under way when the recording ended. Such a hook still stores the top it
-    /// had computed, and the thread would record again; it may have been preempted there for as long as the machine is
-    /// busy with others.
+    /// Whether the thread is in no hook that was under way when the recording ended. Such a hook
+    /// still stores the top it had computed, and the thread would record again; it may have been
+    /// preempted there for as long as the machine is busy with others.
     fn has_moved_on(&mut self, record: ThreadRecord) -> bool {
         let os_id = record.u32(thread::OS_ID).load(Ordering::Relaxed);
         if os_id == 0 || record.u64(thread::ENDED).load(Ordering::Acquire) != 0 {
@@ -453,7 +459,8 @@ impl Sampler {
 /// The edge the thread stands on right now.
 fn position(record: ThreadRecord) -> u64 {
     let top = frame_at(record.u64(own::TOP).load(Ordering::Acquire));
-    // SAFETY: the top of a thread that has not ended points into its shadow stack, or to the frame of stopped threads.
+    // SAFETY: the top of a thread that has not ended points into its shadow stack, or to the frame
+    // of stopped threads.
     let (_, word) = unsafe { words(top) };
     word.load(Ordering::Relaxed) as u64 & !3
 }
@@ -467,7 +474,8 @@ mod tests {
         let mut steps = Steps::default();
         (0..100).for_each(|_| steps.add(1_000_000, 1_000_000));
         assert_eq!(steps.means(), SampleSteps { wall_ns: 1_000_000, cpu_ns: 1_000_000 });
-        // On a busy machine the helper thread gets no processor for half a second, and the program a fifth of one.
+        // On a busy machine the helper thread gets no processor for half a second, and the program
+        // a fifth of one.
         steps.add(500_000_000, 100_000_000);
         let ms = |ns: u64| ns / 1_000_000;
         assert_eq!(

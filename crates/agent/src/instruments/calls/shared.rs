@@ -35,10 +35,12 @@ pub(crate) fn withdraw() {
 }
 
 impl Shared {
-    /// A word of the block at `at`: the one of `slot` in the row that begins at `field`. Threads share blocks, hooks
-    /// included, so a word is an atomic. Out of the arena there is none: panics.
+    /// A word of the block at `at`: the one of `slot` in the row that begins at `field`. Threads
+    /// share blocks, hooks included, so a word is an atomic. Out of the arena there is none:
+    /// panics.
     fn word(&self, at: u32, field: usize, slot: usize) -> &AtomicU32 {
-        // SAFETY: `offset` checks that the word lies in committed memory, which stays mapped, and is aligned.
+        // SAFETY: `offset` checks that the word lies in committed memory, which stays mapped, and
+        // is aligned.
         unsafe { AtomicU32::from_ptr(self.arena.base().add(self.offset(at, field + slot * 4, slot)).cast()) }
     }
 
@@ -103,12 +105,14 @@ impl Shared {
         self.word(at, block::NEXT, 0).load(Ordering::Relaxed) & block::OFFSET
     }
 
-    /// Whether the edges of the blocks behind this one are in the [map](super::edge_map) of their thread.
+    /// Whether the edges of the blocks behind this one are in the [map](super::edge_map) of their
+    /// thread.
     pub(crate) fn is_mapped(&self, at: u32) -> bool {
         self.word(at, block::NEXT, 0).load(Ordering::Relaxed) & block::MAPPED != 0
     }
 
-    /// Makes hooks look for the edges of the blocks behind this one in the map: for the thread whose block it is.
+    /// Makes hooks look for the edges of the blocks behind this one in the map: for the thread
+    /// whose block it is.
     pub(crate) fn set_mapped(&self, at: u32) {
         let field = self.word(at, block::NEXT, 0);
         field.store(field.load(Ordering::Relaxed) | block::MAPPED, Ordering::Release);
@@ -117,7 +121,8 @@ impl Shared {
     /// Chains a block behind another: for the thread whose block it is.
     ///
     /// # Safety
-    /// `next` must be the offset of a block that was taken from the arena: hooks follow it unchecked.
+    /// `next` must be the offset of a block that was taken from the arena: hooks follow it
+    /// unchecked.
     pub(crate) unsafe fn set_next(&self, at: u32, next: u32) {
         let field = self.word(at, block::NEXT, 0);
         field.store(field.load(Ordering::Relaxed) & !block::OFFSET | next, Ordering::Release);
@@ -132,8 +137,9 @@ impl Shared {
     /// Makes the block at `first` the first of the calls of an edge.
     ///
     /// # Safety
-    /// `first` must be the offset of a block that was taken from the arena, whose edges are whole and which leads to the
-    /// block that was there before: hooks of the edge's thread follow it unchecked.
+    /// `first` must be the offset of a block that was taken from the arena, whose edges are whole
+    /// and which leads to the block that was there before: hooks of the edge's thread follow it
+    /// unchecked.
     pub(crate) unsafe fn set_first_block(&self, edge: *mut u32, first: u32) {
         let (at, slot) = self.block_and_slot(edge);
         self.word(at, block::CHILDREN, slot).store(first, Ordering::Release);
@@ -167,7 +173,8 @@ impl Shared {
 
     fn tick_word(&self, at: u32, slot: usize) -> &AtomicU64 {
         let offset = self.offset(at, block::TICKS + slot * 8, slot);
-        // SAFETY: `offset` checks that the word lies in committed memory, which stays mapped; it is a multiple of eight.
+        // SAFETY: `offset` checks that the word lies in committed memory, which stays mapped; it is
+        // a multiple of eight.
         unsafe { AtomicU64::from_ptr(self.arena.base().add(offset).cast()) }
     }
 

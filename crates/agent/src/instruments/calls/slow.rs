@@ -2,8 +2,8 @@
 //! exceptions, counts past 32 bits.
 //!
 //! The thread is in cooperative mode here: a collection waits until we return. So nothing blocks
-//! longer than [`PATIENCE`](clrscope_agent_base::memory::PATIENCE), nothing takes a lock that
-//! somebody could hold across a call to the runtime, and nothing calls the runtime.
+//! longer than [`PATIENCE`](clrscope_agent_base::memory::PATIENCE), nothing takes a lock that could
+//! be held across a call to the runtime, and nothing calls the runtime.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -19,7 +19,8 @@ use super::frames::{Frame, Stack, edge_of, frame, frame_at};
 use super::shared::{Shared, shared};
 use super::stack_room;
 
-/// Blocks of a caller that hooks walk: 40 callees. Callers with more have their edges in the map, but for the first block's.
+/// Blocks of a caller that hooks walk: 40 callees. Callers with more have their edges in the map,
+/// but for the first block's.
 const WALKED_MOST: usize = 8;
 
 /// A frame that matches no enter and no leave: every hook of a stopped thread takes the slow path,
@@ -44,7 +45,7 @@ pub(crate) extern "C" fn enter(function: u32, sp: usize) {
     guard(|| {
         let Some(shared) = shared() else { return };
         let Some(record) = threads::current() else { return };
-        // SAFETY: the calling thread's record, of which no other stack is in use.
+        // SAFETY: the calling thread's record; no other `Stack` of it is in use.
         let mut stack = unsafe { Stack::of_thread(record) };
         charge(shared, record, &stack);
         stack.drop_below(sp + 1);
@@ -68,7 +69,7 @@ fn end_frame(sp: usize, by_tail_call: bool) {
     let Some(shared) = shared() else { return };
     // A thread that is new to us leaves functions that it entered before we looked.
     let Some(record) = threads::known() else { return };
-    // SAFETY: the calling thread's record, of which no other stack is in use.
+    // SAFETY: the calling thread's record; no other `Stack` of it is in use.
     let mut stack = unsafe { Stack::of_thread(record) };
     charge(shared, record, &stack);
     stack.drop_below(sp);
@@ -90,7 +91,7 @@ pub(crate) extern "C" fn carry(edge: *mut u32, sp: usize) {
         if !shared.writer.carry_in_hook(shared.edge_id(edge)) {
             shared.lost_carries.fetch_add(1, Ordering::Relaxed);
         }
-        // SAFETY: the calling thread's record, of which no other stack is in use.
+        // SAFETY: the calling thread's record; no other `Stack` of it is in use.
         unsafe { Stack::of_thread(record) }.push(frame(sp, edge));
     });
 }
@@ -99,15 +100,15 @@ pub(crate) extern "C" fn carry(edge: *mut u32, sp: usize) {
 /// just below the frame on top and above whatever is called later.
 pub(crate) fn enter_pseudo(shared: &Shared, function: u32) {
     let Some(record) = threads::current() else { return };
-    // SAFETY: the calling thread's record, of which no other stack is in use.
+    // SAFETY: the calling thread's record; no other `Stack` of it is in use.
     let mut stack = unsafe { Stack::of_thread(record) };
     charge(shared, record, &stack);
     let sp = stack.top().sp - 1;
     push(shared, record, &mut stack, function, sp, true);
 }
 
-/// Whether [`enter_pseudo`] pushed this frame when there was no memory for an edge of its own. Real frames lie at
-/// multiples of eight.
+/// Whether [`enter_pseudo`] pushed this frame when there was no memory for an edge of its own. Real
+/// frames lie at multiples of eight.
 fn is_folded_pseudo(shared: &Shared, frame: Frame) -> bool {
     !frame.sp.is_multiple_of(8) && shared.key_of(edge_of(frame)) == function::TRUNCATED
 }
@@ -115,7 +116,7 @@ fn is_folded_pseudo(shared: &Shared, frame: Frame) -> bool {
 /// Leaves what [`enter_pseudo`] entered, with everything above it; whether it was there.
 pub(crate) fn leave_pseudo(shared: &Shared, function: u32) -> bool {
     let Some(record) = threads::current() else { return false };
-    // SAFETY: the calling thread's record, of which no other stack is in use.
+    // SAFETY: the calling thread's record; no other `Stack` of it is in use.
     let mut stack = unsafe { Stack::of_thread(record) };
     charge(shared, record, &stack);
     let found = stack.find(|frame| shared.key_of(edge_of(frame)) == function || is_folded_pseudo(shared, frame));
@@ -128,7 +129,7 @@ pub(crate) fn leave_pseudo(shared: &Shared, function: u32) -> bool {
 /// Leaves the topmost suspension, whatever its reason, if there is one.
 pub(crate) fn leave_suspension(shared: &Shared) {
     let Some(record) = threads::active() else { return };
-    // SAFETY: the calling thread's record, of which no other stack is in use.
+    // SAFETY: the calling thread's record; no other `Stack` of it is in use.
     let mut stack = unsafe { Stack::of_thread(record) };
     charge(shared, record, &stack);
     let is_suspension = |frame: Frame| {
@@ -168,7 +169,7 @@ fn push(shared: &Shared, record: ThreadRecord, stack: &mut Stack, function: u32,
 }
 
 /// The edge for a path that found no memory: under its caller where there is a free place, else the
-/// one beside the thread's root. What such a path calls stays in the same edge.
+/// one next to the thread's root. What such a path calls stays in the same edge.
 fn truncated(shared: &Shared, record: ThreadRecord, stack: &Stack, caller: *mut u32) -> *mut u32 {
     let reason = if shared.arena.is_full() {
         LossReason::TreeFull
@@ -238,10 +239,10 @@ fn find_or_make(
     }
 }
 
-/// Puts all edges of `caller` but those of its first block into the thread's map, and makes hooks look there; whether
-/// there was room.
+/// Puts all edges of `caller` but those of its first block into the thread's map, and makes hooks
+/// look there; whether there was room.
 fn map_edges(shared: &Shared, record: ThreadRecord, caller: *mut u32, first: u32) -> bool {
-    // SAFETY: the calling thread's record, of which no other map is in use.
+    // SAFETY: the calling thread's record; no other `EdgeMap` of it is in use.
     let mut map = unsafe { EdgeMap::of_thread(record) };
     let mut at = shared.next(first);
     while at != 0 {
@@ -255,7 +256,8 @@ fn map_edges(shared: &Shared, record: ThreadRecord, caller: *mut u32, first: u32
     true
 }
 
-/// The edge of a caller with many callees that is not in its block `last`, behind which hooks don't walk.
+/// The edge of a caller with many callees that is not in its block `last`, behind which hooks don't
+/// walk.
 fn find_or_make_mapped(
     shared: &Shared,
     record: ThreadRecord,
@@ -265,7 +267,7 @@ fn find_or_make_mapped(
     last: u32,
     may_wait: bool,
 ) -> Option<*mut u32> {
-    // SAFETY: the calling thread's record, of which no other map is in use.
+    // SAFETY: the calling thread's record; no other `EdgeMap` of it is in use.
     let mut map = unsafe { EdgeMap::of_thread(record) };
     if let Some(edge) = map.find(shared, caller, function) {
         return Some(edge);

@@ -1,5 +1,5 @@
-//! Whether a thread has used up its stack. Hooks take stack too, and code that is compiled anew has larger frames: who reads
-//! of a program that ended by stack overflow is to hear of the cure.
+//! Whether a thread has used up its stack. Hooks take stack too, and recompiled code has larger
+//! frames: a reader who learns that a program ended by stack overflow should also be told the cure.
 
 use std::sync::atomic::Ordering;
 
@@ -10,21 +10,22 @@ use clrscope_agent_base::hooks::own;
 
 use super::frames::{Frame, words};
 
-/// Bytes of stack below which the runtime's own code may overflow it. Programs that take care stop at twice as much
-/// (`RuntimeHelpers.EnsureSufficientExecutionStack`).
+/// Bytes of stack below which the runtime's own code may overflow it. Programs that take care stop
+/// at twice as much (`RuntimeHelpers.EnsureSufficientExecutionStack`).
 const LITTLE: usize = 64 << 10;
 /// Part of a small stack that is little.
 const PART: usize = 8;
 
-/// Notes where the calling thread's stack ends. Nothing is said of a thread whose stack can't be measured.
+/// Notes where the calling thread's stack ends. Nothing is said of a thread whose stack can't be
+/// measured.
 pub(super) fn begin(record: ThreadRecord) {
     let bounds = CurrentStack::bounds().unwrap_or(0..0);
     let enough = bounds.start + LITTLE.min(bounds.len() / PART);
     record.u64(own::LITTLE_STACK).store(enough as u64, Ordering::Relaxed);
 }
 
-/// Notes in the thread's record how many calls deep the thread is, where a call with this stack pointer has hardly any
-/// stack left. `top` is the frame of the call.
+/// Notes in the thread's record how many calls deep the thread is, where a call with this stack
+/// pointer has hardly any stack left. `top` is the frame of the call.
 #[inline]
 pub(super) fn note(record: ThreadRecord, sp: usize, top: u64) {
     if (sp as u64) < record.u64(own::LITTLE_STACK).load(Ordering::Relaxed) {

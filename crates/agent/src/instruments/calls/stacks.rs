@@ -15,7 +15,8 @@ use super::frames::{self, Frame};
 use super::shared::Shared;
 use super::stack_room;
 
-/// Room for frames that are not managed calls (`[JIT]`, suspensions, filters) beside those that are.
+/// Room for frames that are not managed calls (`[JIT]`, suspensions, filters), in addition to those
+/// that are.
 const SPARE_BYTES: usize = 64 << 10;
 /// Size for threads whose stack can't be measured or is unlimited.
 const LARGE_STACK: usize = 256 << 20;
@@ -36,7 +37,8 @@ pub(super) fn prepare() {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner).reserve(KEPT_STACKS);
 }
 
-/// The calling thread is new: its shadow stack and the first block of its tree; whether there was room.
+/// The calling thread is new: its shadow stack and the first block of its tree; whether there was
+/// room.
 pub(super) fn begin(shared: &Shared, record: ThreadRecord) -> bool {
     let Some(memory) = take_frames() else { return false };
     let Some(piece) = shared.arena.allocate_piece(0) else {
@@ -64,8 +66,8 @@ pub(super) fn begin(shared: &Shared, record: ThreadRecord) -> bool {
     true
 }
 
-/// As many bytes as the thread's stack has: an entry has 16, and the frames of two calls lie at least
-/// 16 bytes apart, so the fast path needs no check of the limit; a guard page lies behind.
+/// As many bytes as the thread's stack has: an entry has 16, and the frames of two calls lie at
+/// least 16 bytes apart, so the fast path needs no check of the limit; a guard page lies behind.
 fn take_frames() -> Option<Frames> {
     let bytes = (stack_bytes() + SPARE_BYTES).next_multiple_of(PAGE);
     let kept = KEPT.try_lock().ok().and_then(|mut kept| {
@@ -79,7 +81,8 @@ fn map_frames(bytes: usize) -> Option<Frames> {
     Some(Frames { start: map_guarded(bytes)?.as_ptr().expose_provenance(), bytes })
 }
 
-/// Keeps a shadow stack for the next thread. It is never unmapped: the helper thread may be reading it.
+/// Keeps a shadow stack for the next thread. It is never unmapped: the helper thread may be reading
+/// it.
 fn keep_frames(frames: Frames) {
     // SAFETY: our own mapping; what was touched deep down is given back to the system.
     unsafe {

@@ -1,8 +1,8 @@
 //! Exceptions and the shadow stack.
 //!
 //! The caller's stack pointer alone keeps counts right, but while a finally, fault, catch or filter
-//! block runs, the frames it unwinds still lie on the machine's stack below it. The runtime says which
-//! activation a block belongs to, by its frame pointer; the rules are the framework's
+//! block runs, the frames it unwinds still lie on the machine's stack below it. The runtime says
+//! which activation a block belongs to, by its frame pointer; the rules are the framework's
 //! ([`clr_profiler::shadow_stack`]), applied here to the frames that the assembly keeps.
 
 use clr_profiler::shadow_stack::{self, Filters, Frames};
@@ -33,9 +33,10 @@ impl Frames for Stack {
 
 /// A finally, fault or catch block runs: everything above its owner is gone.
 ///
-/// But for the runtime's own exception handling, which is managed code on .NET 9 and later: it has called the block, and
-/// its calls that are under way return once the block has ended. Their frames are gone by then, as what the block calls
-/// belongs to the block's owner; that they leave is no loss ([`Stack::was_ended_by_block`]).
+/// But for the runtime's own exception handling, which is managed code on .NET 9 and later: it has
+/// called the block, and its calls that are under way return once the block has ended. Their frames
+/// are gone by then, as what the block calls belongs to the block's owner; that they leave is no
+/// loss ([`Stack::was_ended_by_block`]).
 pub(super) fn block_enter(shared: &Shared, frame_pointer: usize) {
     with_own(shared, |stack, filters| {
         if shadow_stack::block_enter(stack, filters, frame_pointer) > 0 {
@@ -63,17 +64,18 @@ pub(super) fn filter_leave(shared: &Shared) {
     });
 }
 
-/// Hands out the calling thread's stack and its filters under way, which are kept in its record. `act` must run no
-/// callback: the thread handles one at a time. Nothing happens on a thread without frames.
+/// Hands out the calling thread's stack and its filters under way, which are kept in its record.
+/// `act` must run no callback: the thread handles one at a time. Nothing happens on a thread
+/// without frames.
 fn with_own(shared: &Shared, act: impl FnOnce(&mut Stack, &mut Filters)) {
     const { assert!(size_of::<Filters>() <= own::FILTERS_BYTES && align_of::<Filters>() <= 8) };
     let Some(record) = threads::active() else { return };
-    // SAFETY: the calling thread's record, of which no other stack is in use: callbacks about exceptions do not nest in
-    // `act`, and hooks do not run in it.
+    // SAFETY: the calling thread's record; no other `Stack` of it is in use: callbacks about
+    // exceptions do not nest in `act`, and hooks do not run in it.
     let mut stack = unsafe { Stack::of_thread(record) };
     charge(shared, record, &stack);
-    // SAFETY: the record is mapped for ever, this part of it belongs to its own thread and to this function alone, and
-    // zeros are a valid value: no filter.
+    // SAFETY: the record is mapped for ever, this part of it belongs to its own thread and to this
+    // function alone, and zeros are a valid value: no filter.
     let filters = unsafe { &mut *record.address().add(own::FILTERS).cast::<Filters>() };
     act(&mut stack, filters);
 }

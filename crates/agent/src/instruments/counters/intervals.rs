@@ -2,8 +2,9 @@
 //!
 //! A process has one interval for all counters of an event source, the shortest that anybody has
 //! asked for, and the end of one session ends it for all (`CounterGroup` of
-//! System.Private.CoreLib). So two of its methods are compiled again: our interval counts as long as
-//! no other was asked for, and the last session that ends leaves the program's own listeners theirs.
+//! System.Private.CoreLib). So two of its methods are compiled again: our interval counts as long
+//! as no other was asked for, and the last session that ends leaves the program's own listeners
+//! theirs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

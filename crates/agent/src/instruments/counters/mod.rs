@@ -41,7 +41,7 @@ pub(crate) use options::CountersOptions;
 /// Further sessions that begin as soon as something new is there: what is counted before them is
 /// lost. Those behind them wait for more.
 const AT_ONCE: u32 = 4;
-/// Rounds of the helper thread, of which there are fifty a second, that these wait.
+/// Rounds of the helper thread (fifty a second) that these wait.
 const ROUNDS: u32 = 25;
 /// Further sessions. A process has room for 64, others' among them.
 const MOST_SESSIONS: u32 = 16;

@@ -6,8 +6,8 @@ use clrscope_agent_base::event_pipe::{MARKS, XUNIT};
 /// The event source that publishes values of meters.
 pub(super) const METERS: &str = "System.Diagnostics.Metrics";
 
-/// Event sources of the framework with counters. Most make them when somebody listens, so each is
-/// asked by its name. Those of the last line are packages that could not be run for tests.
+/// Event sources of the framework with counters. Most make them once there is a listener, so each
+/// is asked by its name. Those of the last line are packages that could not be run for tests.
 pub(super) const SOURCES: &[&str] = &[
     "System.Runtime",
     "System.Net.Http",
@@ -46,7 +46,7 @@ const INFORMATIONAL: u32 = 4;
 pub(super) const INTERVAL_S: &str = "1.001";
 
 /// How the session of meters is shared with other tools (`MetricsEventSource`): those that ask for
-/// the same interval and limits go on beside us. These are the defaults of tools.
+/// the same interval and limits keep running alongside us. These are the defaults of tools.
 const SHARED: &str = "SessionId=SHARED;ClientId=clrscope;RefreshInterval=1;MaxTimeSeries=1000;MaxHistograms=20";
 
 /// Whether an event source may be one of the program's own.

@@ -8,7 +8,8 @@ use clrscope_agent_base::record_room::RecordRoom;
 
 use crate::services::context::Context;
 
-/// Address space for all counters, below 2 GiB, where the code that adds to them is short: a mapping can't grow.
+/// Address space for all counters, below 2 GiB, where the code that adds to them is short: a
+/// mapping can't grow.
 const ADDRESS_SPACE: u64 = 512 << 20;
 /// Bytes of a chunk, where no method needs more.
 const CHUNK: usize = 1 << 20;

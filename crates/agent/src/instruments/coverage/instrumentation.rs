@@ -15,7 +15,8 @@ pub(super) struct InstrumentedMethod {
     has_values: Box<[bool]>,
     counters: MethodCounters,
     counts_hits: bool,
-    /// Whether it is compiled by itself and not put into others; known from when its body was first written.
+    /// Whether it is compiled by itself and not put into others; known from when its body was first
+    /// written.
     is_alone: OnceLock<bool>,
     is_compiled: AtomicBool,
     /// Number of counters that the method's body leaves out.
@@ -52,9 +53,10 @@ impl InstrumentedMethod {
         edits
     }
 
-    /// Code for a counter. What has fired, where hits are not counted, is as long and does nothing: bodies of one method agree about
-    /// the offsets of all instructions. Small methods keep it: the compiler puts those into others, and judges by instructions,
-    /// `nop`s among them, whether that is worth it.
+    /// Code for a counter. What has fired, where hits are not counted, is as long and does nothing:
+    /// bodies of one method agree about the offsets of all instructions. Small methods keep it: the
+    /// compiler puts those into others, and judges by instructions, `nop`s among them, whether that
+    /// is worth it.
     fn counter_code(&self, number: usize) -> Code {
         let address = self.counters.address(number);
         let has_values = self.has_values.get(number).is_some_and(|has_values| *has_values);
@@ -93,11 +95,13 @@ impl InstrumentedMethod {
 
 /// Adds one to a counter where the method has values on the stack.
 ///
-/// The optimising compiler notes which native code a place of the IL became where the stack is empty, and behind calls; stack
-/// traces find lines by these notes. The first statement that it makes after such a place takes the note. Where the stack is
-/// empty, the instruction behind the counter has a note of its own, and the counter's would only be one more than without
-/// it. A `dup` of a constant is a statement that takes the note and is thrown away, so [`Code::add_one`] leaves none. Behind
-/// a call, with values on the stack, the instruction has none, and the counter must keep what it takes.
+/// The optimising compiler notes which native code a place of the IL became where the stack is
+/// empty, and behind calls; stack traces find lines by these notes. The first statement that it
+/// makes after such a place takes the note. Where the stack is empty, the instruction behind the
+/// counter has a note of its own, and the counter's would only be one more than without it. A `dup`
+/// of a constant is a statement that takes the note and is thrown away, so [`Code::add_one`] leaves
+/// none. Behind a call, with values on the stack, the instruction has none, and the counter must
+/// keep what it takes.
 fn add_one_with_a_note(address: u64) -> Code {
     let number = Code::new().address(address).address(address).plain(Opcode::LdindI8);
     number.plain(Opcode::LdcI4_1).plain(Opcode::ConvI8).plain(Opcode::Add).plain(Opcode::StindI8)

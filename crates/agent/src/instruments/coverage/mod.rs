@@ -1,11 +1,12 @@
 //! `coverage`: which lines and branches of the program's own assemblies run, and how often.
 //!
-//! When a module with symbols is loaded, each of its methods gets the counters from which hits of every point and branch of its
-//! plan follow (crate `clrscope-coverage`), and a body in which its own code adds to them: no call, no lock, no hook. Counters lie in the recording
-//! itself, so nothing is lost however the program ends. Precompiled code of those modules is not used.
+//! When a module with symbols is loaded, each of its methods gets the counters from which hits of
+//! every point and branch of its plan follow (crate `clrscope-coverage`), and a body in which its
+//! own code adds to them: no call, no lock, no hook. Counters lie in the recording itself, so
+//! nothing is lost however the program ends. Precompiled code of those modules is not used.
 //!
-//! With `hits=off` a counter is a byte that is set, and what has been set need not be set again: whenever the runtime compiles the
-//! method anew, it gets a body without what has fired.
+//! With `hits=off` a counter is a byte that is set, and what has been set need not be set again:
+//! whenever the runtime recompiles the method, it gets a body without what has fired.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -55,7 +56,8 @@ pub(crate) struct Coverage {
     functions: Arc<Functions>,
     /// Held while files are read, never while the runtime is asked.
     opener: Mutex<Opener>,
-    /// File of the core library, where plans need to know it; the runtime loads it before all others.
+    /// File of the core library, where plans need to know it; the runtime loads it before all
+    /// others.
     core: OnceLock<PathBuf>,
     needs_core: bool,
     /// Names of the assemblies that were loaded from memory.
@@ -81,7 +83,7 @@ impl Coverage {
     fn cover(&self, module: ModuleId) {
         let Ok(about) = self.info.module_info(module) else { return };
         if self.needs_core && self.core.get().is_none() && about.path.ends_with(CORE) {
-            // Whoever makes the plans again looks for it among the modules.
+            // When the plans are made again, it is looked up among the modules.
             self.functions.module_index(module);
             let _ = self.core.set(beside_program(about.path).into());
             return;
@@ -133,8 +135,8 @@ impl Coverage {
         let covered = CoveredModule::new(methods);
         let tokens = covered.tokens();
         self.modules.insert(module, covered);
-        // SAFETY: stores to memory that is mapped for ever, and additions to it, are right in every method: they leave the stack
-        // as it was and use nothing of the method.
+        // SAFETY: stores to memory that is mapped for ever, and additions to it, are right in every
+        // method: they leave the stack as it was and use nothing of the method.
         match unsafe { self.writers.write_methods(module, &tokens) } {
             Ok(written) => {
                 log(Level::Info, || format!("coverage: {}: {} methods, {} refused", path, written.changed, written.refused.len()));
@@ -155,7 +157,7 @@ impl Coverage {
         }
     }
 
-    /// Notes the methods of a module that was loaded from memory: where its symbols are nobody says.
+    /// Notes the methods of a module that was loaded from memory: where its symbols are is unknown.
     fn refuse_memory(&self, module: ModuleId, path: &str) {
         let names = self.functions.names();
         let Ok(metadata) = names.metadata(&self.info, module) else { return };
@@ -190,8 +192,8 @@ impl Coverage {
             self.info.set_il_map(function, &self.writers.moves(module, token)?)?;
         }
         if method.can_leave_out_more() {
-            // SAFETY: as in `cover`; what has fired became as many instructions that do nothing, so every body of the method has
-            // the others at the same offsets.
+            // SAFETY: as in `cover`; what has fired became as many instructions that do nothing, so
+            // every body of the method has the others at the same offsets.
             unsafe { self.writers.write_anew(module, token)? };
         }
         Ok(())

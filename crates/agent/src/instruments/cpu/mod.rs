@@ -1,6 +1,7 @@
 //! `cpu`: samples of what threads spend CPU time on.
 //!
-//! No hooks and no changed code: precompiled code stays in use. The work is that of [`clrscope_agent_stacks::sampling`](clrscope_agent_stacks::sampling).
+//! No hooks and no changed code: precompiled code stays in use. The work is that of
+//! [`clrscope_agent_stacks::sampling`](clrscope_agent_stacks::sampling).
 
 mod options;
 

@@ -1,7 +1,7 @@
 //! Callbacks that are recorded by hand: those whose record does not follow from the table.
 //!
-//! Names are asked for before the record is written, and only where the runtime may be asked: not while
-//! something is still loading, not while threads stand still.
+//! Names are asked for before the record is written, and only where the runtime may be asked: not
+//! while something is still loading, not while threads stand still.
 
 use clr_profiler::callback_args::{
     DynamicIl, EventPipeEvent, FunctionControl, GcReason, Generations, Inlining, JitCache, MovedRanges, ObjectsOfClass, Roots,
@@ -60,7 +60,8 @@ impl Events {
             return;
         }
         let call = reason == TransitionReason::Call;
-        // The thread may be on its way between two worlds: only what compilation made known is named.
+        // The thread may be on its way between two worlds: only what compilation made known is
+        // named.
         let function = function.map_or(EntityRef::default(), |function| self.names.function(function, Resolve::Now));
         self.write(kind, &[(Tag::FUNCTION, function.into()), (Tag::CALL, call.into())]);
     }

@@ -1,4 +1,5 @@
-//! Callbacks whose record follows from the table: the kind from the runtime's name, a field from each argument.
+//! Callbacks whose record follows from the table: the kind from the runtime's name, a field from
+//! each argument.
 
 use clr_profiler::Guid;
 use clr_profiler::{AppDomainId, AssemblyId, ClassId, FunctionId, GcHandleId, ModuleId, ObjectId, ReJitId, ThreadId};

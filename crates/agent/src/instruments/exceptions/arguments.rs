@@ -1,4 +1,5 @@
-//! The shadow stack of arguments: what the calls that have not ended were given, as they were when they began.
+//! The shadow stack of arguments: what the calls that have not ended were given, as they were when
+//! they began.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +28,8 @@ struct Call {
 
 struct Calls {
     calls: FixedVec<Call>,
-    /// The first ones are of calls, the others are left from earlier ones: clearing them would cost more than all else.
+    /// The first ones are of calls, the others are left from earlier ones: clearing them would cost
+    /// more than all else.
     bytes: FixedVec<u8>,
     /// Calls until the next sample.
     until_sample: u64,
@@ -48,7 +50,8 @@ pub(super) fn dropped() -> u64 {
     DROPPED.swap(0, Ordering::Relaxed)
 }
 
-/// Number of times that everything was forgotten: threads forget what they kept before the last time.
+/// Number of times that everything was forgotten: threads forget what they kept before the last
+/// time.
 static FORGOTTEN: AtomicU64 = AtomicU64::new(0);
 
 /// Forgets all calls of all threads: recording was stopped, and calls have ended unseen.
@@ -56,7 +59,8 @@ pub(super) fn forget_all() {
     FORGOTTEN.fetch_add(1, Ordering::AcqRel);
 }
 
-/// Result of `act` on the calls of this thread. `None` without any, and at the very end of a thread.
+/// Result of `act` on the calls of this thread. `None` without any, and at the very end of a
+/// thread.
 fn with<R>(act: impl FnOnce(&mut Calls) -> R) -> Option<R> {
     let act = |calls: &RefCell<Option<Calls>>| calls.try_borrow_mut().ok()?.as_mut().map(|calls| act(calls.up_to_date()));
     CALLS.try_with(act).ok().flatten()
@@ -73,8 +77,8 @@ fn begin() {
     });
 }
 
-/// Keeps what `write` writes of a call that begins, and says how many bytes that is. Whether the call is one of
-/// [`SAMPLED`].
+/// Keeps what `write` writes of a call that begins, and says how many bytes that is. Whether the
+/// call is one of [`SAMPLED`].
 pub(super) fn keep(function: u32, sp: usize, mut write: impl FnMut(&mut [u8]) -> usize) -> bool {
     let mut keep = |all: &mut Calls| (all.push(function, sp, &mut write), all.is_sampled());
     let kept = with(&mut keep).or_else(|| {
@@ -139,9 +143,9 @@ impl Calls {
         self.calls.last().map_or(0, |last| last.end)
     }
 
-    /// A method with hooks keeps its caller's frame pointer and return address at its own: the caller's stack
-    /// pointer is 16 above. Where another frame took over, the call's own lies somewhat further up. What an
-    /// exception has left lies below.
+    /// A method with hooks keeps its caller's frame pointer and return address at its own: the
+    /// caller's stack pointer is 16 above. Where another frame took over, the call's own lies
+    /// somewhat further up. What an exception has left lies below.
     fn find(&self, function: u32, frame_pointer: usize) -> Option<&[u8]> {
         let reach = frame_pointer + 1..=frame_pointer.saturating_add(TAKEN_OVER_BYTES);
         let mut above = (0..self.calls.len()).rev().filter(|&at| reach.contains(&self.calls[at].sp));
@@ -173,7 +177,8 @@ mod tests {
         assert_eq!(calls.find(2, 0x7FF0), Some(&[2; 3][..]));
         assert_eq!(calls.find(1, 0x8F00), Some(&[1; 3][..]));
         assert_eq!((calls.find(1, 0x7FF0), calls.find(2, 0x8FF0)), (None, None));
-        // The catch block of function 1 calls: its frame pointer is that of function 1, below which the others lie.
+        // The catch block of function 1 calls: its frame pointer is that of function 1, below which
+        // the others lie.
         push(&mut calls, 3, 0x5000);
         assert_eq!(calls.find(3, 0x4FF0), Some(&[3; 3][..]));
         assert_eq!(calls.find(2, 0x8FF0), None);

@@ -1,13 +1,15 @@
 //! `exceptions`: the story of each exception: what it says, where it was thrown, who was asked, who
 //! caught it.
 //!
-//! Nothing is done until something is thrown, and no hooks are needed. The callbacks are recorded as they
-//! come, in the same form as those of `events`, but without those that say nothing new (the end of a
-//! search or unwind in a function) and with times only where somebody asks for them; a throw says what the
-//! exception says and the number of its stack. Who belongs to whom is found out when the recording is read.
+//! Nothing is done until something is thrown, and no hooks are needed. The callbacks are recorded
+//! as they come, in the same form as those of `events`, but without those that say nothing new (the
+//! end of a search or unwind in a function) and with times only where they are asked for; a throw
+//! says what the exception says and the number of its stack. Who belongs to whom is found out when
+//! the recording is read.
 //!
-//! Stacks are those of [`clrscope_agent_stacks::stacks`](clrscope_agent_stacks::stacks). With `args` the calls of methods that were named leave
-//! their arguments ([`hooks`], [`arguments`]), to be stored when something is thrown.
+//! Stacks are those of [`clrscope_agent_stacks::stacks`](clrscope_agent_stacks::stacks). With
+//! `args` the calls of methods that were named leave their arguments ([`hooks`], [`arguments`]), to
+//! be stored when something is thrown.
 
 mod arch;
 mod arguments;
@@ -79,7 +81,8 @@ pub(crate) struct Exceptions {
     /// The trigger that a throw of a class is, of those that were thrown; kept where some types are
     /// triggers, until a module goes.
     trigger_types: Mutex<HashMap<ClassId, Option<&'static Trigger>>>,
-    /// Whether any filter has run: before, nobody asks which clause a catch block is of.
+    /// Whether any filter has run: until then there is no need to ask which clause a catch block
+    /// belongs to.
     filters_ran: AtomicBool,
 }
 
@@ -90,7 +93,8 @@ impl Exceptions {
 
     /// Identifiers are left out, since everything that is seen here gets a number.
     fn write_function(&self, kind: Kind, function: FunctionId) {
-        // Read first: what is found out across an unload is stored as of before it, and so not believed.
+        // Read first: what is found out across an unload is stored as of before it, and so not
+        // believed.
         let epoch = self.epoch.load(Ordering::Acquire);
         self.log.write_cached(kind, |cache| cache.get(function.as_raw(), epoch, || self.function(function)));
     }
@@ -105,7 +109,8 @@ impl Exceptions {
         ShortFields::numbered(Tag::CLASS, self.names.class(class, Resolve::Now).index)
     }
 
-    /// Fields of an entity, from the thread's cache where possible. `None` once recording has ended.
+    /// Fields of an entity, from the thread's cache where possible. `None` once recording has
+    /// ended.
     fn known(&self, id: usize, find: impl FnOnce() -> ShortFields) -> Option<ShortFields> {
         let epoch = self.epoch.load(Ordering::Acquire);
         self.log.cached(|cache| cache.get(id, epoch, find))
@@ -136,8 +141,8 @@ impl Exceptions {
         }
     }
 
-    /// Writes the record of a throw: contents of the exception, whether it was thrown before, and the
-    /// stack of the throw.
+    /// Writes the record of a throw: contents of the exception, whether it was thrown before, and
+    /// the stack of the throw.
     fn write_thrown(&self, exception: ObjectId<'_>, content: &ExceptionContent<'_>, stack: u32) {
         let Some(class) = self.known(content.class.as_raw(), || self.class(content.class)) else { return };
         if self.triggers.has_exceptions()
@@ -177,8 +182,8 @@ impl Exceptions {
         })
     }
 
-    /// Whether nothing can be thrown in an activation of it, unless somebody called it of no object: no stack shows its
-    /// arguments, and there may be more calls of such methods than of all others.
+    /// Whether nothing can be thrown in an activation of it, unless it was called on null: no stack
+    /// shows its arguments, and there may be more calls of such methods than of all others.
     fn is_accessor(&self, function: FunctionId) -> bool {
         let Ok(about) = self.info.function_info(function) else { return false };
         let Ok(metadata) = self.functions.names().metadata(&self.info, about.module) else { return false };
@@ -255,8 +260,8 @@ impl Instrument for Exceptions {
     }
 }
 
-/// Tasks where arguments are read. What calls cost whose values are read is known for all instruments together, so who reads none must
-/// not advise about it.
+/// Tasks where arguments are read. What calls cost whose values are read is known for all
+/// instruments together, so who reads none must not advise about it.
 fn tasks_of_values(writer: &'static ProcessWriter, types: Option<&'static Types>) -> Vec<Box<dyn Task>> {
     if types.is_none() {
         return Vec::new();
@@ -356,8 +361,8 @@ impl Callbacks for Exceptions {
     }
 
     fn exception_catcher_leave(&self) {
-        // A clause with a filter and one without look alike when the catcher is found, and only here does the runtime of
-        // .NET 8 and 9 answer what the block belongs to.
+        // A clause with a filter and one without look alike when the catcher is found, and only
+        // here does the runtime of .NET 8 and 9 answer what the block belongs to.
         let asks = self.filters_ran.load(Ordering::Relaxed);
         match asks.then(|| self.clauses.has_filter(&self.info)).flatten() {
             Some(has_filter) => {
@@ -384,7 +389,8 @@ mod tests {
 
     use super::*;
 
-    /// With `flow:args` beside it, the calls whose values `flow` reads were counted as `exceptions:args`.
+    /// With `flow:args` alongside, the calls whose values `flow` reads were counted as
+    /// `exceptions:args`.
     #[test]
     fn without_arguments_nobody_advises_about_their_cost() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -1,9 +1,10 @@
-//! Addresses that were passed to calls that have not ended: `ref` and `out` arguments, which are shown
-//! again at the end.
+//! Addresses that were passed to calls that have not ended: `ref` and `out` arguments, which are
+//! shown again at the end.
 //!
-//! On the thread's own stack a thing stays where it is while the call lasts. In the heap it stays as long as
-//! there was no collection: where there was one, what became of it is not known. The memory may also be none
-//! of the runtime's, and gone, so it is copied by the system, which refuses where nothing is.
+//! On the thread's own stack a thing stays where it is while the call lasts. In the heap it stays
+//! as long as there was no collection: where there was one, what became of it is not known. The
+//! memory may also be none of the runtime's, and gone, so it is copied by the system, which refuses
+//! where nothing is.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -45,11 +46,13 @@ impl Pending {
 }
 
 thread_local! {
-    /// Calls of a thread, once there is one, and the value of [`FORGOTTEN`] when it last compared it.
+    /// Calls of a thread, once there is one, and the value of [`FORGOTTEN`] when it last compared
+    /// it.
     static PENDING: RefCell<Option<(FixedVec<Pending>, u32)>> = const { RefCell::new(None) };
 }
 
-/// Number of times that everything was forgotten: threads forget what they kept before the last time.
+/// Number of times that everything was forgotten: threads forget what they kept before the last
+/// time.
 static FORGOTTEN: AtomicU32 = AtomicU32::new(0);
 
 /// Forgets all calls of all threads: recording was stopped, and calls have ended unseen.
@@ -57,7 +60,8 @@ pub(super) fn forget_all() {
     FORGOTTEN.fetch_add(1, Ordering::AcqRel);
 }
 
-/// Result of `act` on the calls of this thread. `None` without memory for them, and at the very end of a thread.
+/// Result of `act` on the calls of this thread. `None` without memory for them, and at the very end
+/// of a thread.
 fn with<R>(act: impl FnOnce(&mut FixedVec<Pending>) -> R) -> Option<R> {
     let act = |calls: &RefCell<Option<(FixedVec<Pending>, u32)>>| {
         let now = FORGOTTEN.load(Ordering::Acquire);
@@ -102,15 +106,16 @@ pub(super) fn recall(sp: usize) -> Option<RecalledAddresses> {
 /// works for. `builder` is what the method that ends it was called with, and `sp` its caller's
 /// stack pointer.
 pub(super) fn complete(sp: usize, builder: usize) -> Option<(usize, AwaitedTask)> {
-    // Its frame begins with the caller's frame pointer, and a frame pointer points right below the return address.
-    // SAFETY: the frame of the function that was just entered.
+    // Its frame begins with the caller's frame pointer, and a frame pointer points right below the
+    // return address. SAFETY: the frame of the function that was just entered.
     let frame = unsafe { std::ptr::with_exposed_provenance::<usize>(sp - 16).read() };
     let callers = [sp, frame.wrapping_add(16)];
     let found = with(|calls| {
         calls.iter_mut().rev().find_map(|call| {
             let awaited = plan_of(call.function)?.awaited?;
             let is_builder = call.addresses[0].wrapping_add(awaited.builder as usize) == builder;
-            // Where it may have moved, the frames tell: it calls the builder itself, or is replaced by that call.
+            // Where it may have moved, the frames tell: it calls the builder itself, or is replaced
+            // by that call.
             let is_it = is_builder || call.has_moved() && callers.contains(&call.sp);
             is_it.then(|| {
                 call.is_complete = true;
@@ -133,10 +138,12 @@ pub(super) struct RecalledAddresses {
 }
 
 impl RecalledAddresses {
-    /// Copies what lies `offset` behind the address with this number; nothing where it can't be known.
+    /// Copies what lies `offset` behind the address with this number; nothing where it can't be
+    /// known.
     pub(super) fn value(&self, number: usize, offset: usize, copy: &mut [u8]) -> Option<()> {
         let address = self.addresses.get(number).copied().filter(|address| *address != 0)?.checked_add(offset)?;
-        // Callers' frames lie above; nothing of this thread's can lie further away than its stack is large.
+        // Callers' frames lie above; nothing of this thread's can lie further away than its stack
+        // is large.
         let at = At::somewhere(address, copy.len());
         let is_of_caller = at.ground() == Ground::Held && address >= self.sp;
         (is_of_caller || !self.has_moved).then(|| MemoryReader::new().copy(at, copy))?.then_some(())

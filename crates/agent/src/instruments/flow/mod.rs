@@ -43,7 +43,8 @@ use options::{Args, Retention};
 
 /// Address space for everything: a mapping can't grow.
 const ALL_BYTES: u64 = 128 << 30;
-/// Chunks of values, two gigabytes and some seconds' worth, from which on a remark says whose they are.
+/// Chunks of values, two gigabytes and some seconds' worth, from which on a remark says whose they
+/// are.
 const COSTLY_CHUNKS: u64 = (2 << 30) / event_ring::CHUNK as u64;
 
 /// The running instrument.
@@ -69,8 +70,8 @@ impl Flow {
             .create_events(instrument::FLOW, limit.unwrap_or(ALL_BYTES), keep)
             .map_err(|error| format!("no memory for events: {error}"))?
             .with_reserve(event_ring::RESERVE);
-        // At once, as the start of a program makes more events than any other millisecond. A refusal is
-        // counted where an event finds no place.
+        // At once, as the start of a program makes more events than any other millisecond. A
+        // refusal is counted where an event finds no place.
         let _ = store.keep_ahead_at_least(event_ring::AHEAD);
         let ring = ring::publish(writer, store, context.helper.clone(), limit);
         let types = match options.args {
@@ -85,8 +86,8 @@ impl Flow {
         Ok(Self { info: context.info.clone(), writer, functions: Arc::clone(&context.functions), ring, types, check })
     }
 
-    /// Notes that the exception machinery is about to run a block, and of which activation. `callback` is which one it is
-    /// where that can't be said.
+    /// Notes that the exception machinery is about to run a block, and the activation that the
+    /// block belongs to. `callback` is which one it is where that can't be said.
     fn block(&self, what: u32, callback: OddCallback) {
         if threads::active().is_none() {
             return;

@@ -12,8 +12,8 @@ use clrscope_agent_values::read::Writer;
 use super::by_reference;
 use super::ring::{MOST_VALUES, here};
 
-/// A function was entered that ends `async` methods: if it was called by code whose calls are followed, its result is
-/// noted for that activation.
+/// A function was entered that ends `async` methods: if it was called by code whose calls are
+/// followed, its result is noted for that activation.
 pub(super) fn completed(completion: Completion, sp: usize, registers: &ArgumentRegisters) {
     let builder = registers.word(ArgumentLocation::General(0), sp);
     let Some((of, awaited)) = by_reference::complete(sp, builder) else { return };

@@ -55,8 +55,8 @@ impl EventRing {
         self.append_with(record, what, sp, 0, |_| 0);
     }
 
-    /// Appends an event with at most `most` bytes of values: `fill` writes them and says how many they are. The event and
-    /// its values are there together or not at all.
+    /// Appends an event with at most `most` bytes of values: `fill` writes them and says how many
+    /// they are. The event and its values are there together or not at all.
     pub(in crate::instruments::flow) fn append_with(
         &self,
         record: ThreadRecord,
@@ -71,7 +71,8 @@ impl EventRing {
         };
         let used = chunk.used();
         let ticks = clock::ticks();
-        // SAFETY: `room_for` found the room, the chunk is the calling thread's, and chunks are aligned.
+        // SAFETY: `room_for` found the room, the chunk is the calling thread's, and chunks are
+        // aligned.
         let more = unsafe {
             let at = chunk.payload().add(used);
             put(at, ticks, what, sp as u32);

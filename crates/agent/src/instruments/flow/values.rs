@@ -22,12 +22,14 @@ use crate::instruments::calls;
 
 /// The bit of a client identifier that says that the function has a plan.
 const HAS_PLAN: usize = 1 << 31;
-/// The bit that says that all its values are numbers in registers, which the assembly stores by itself.
+/// The bit that says that all its values are numbers in registers, which the assembly stores by
+/// itself.
 const IN_REGISTERS: usize = 1 << 63;
-/// The lowest of three bits for pairs of general registers to be stored; four for vector registers follow.
+/// The lowest of three bits for pairs of general registers to be stored; four for vector registers
+/// follow.
 const PAIRS: u32 = 32;
 
-/// Bits of a function's client identifier for its plan, beside its index.
+/// Bits of a function's client identifier for its plan, in addition to its index.
 pub(super) fn client_bits(plan: &Plan) -> usize {
     let Some((general, vector)) = plan.registers else { return HAS_PLAN };
     let pairs = ((1_usize << general) - 1) | ((1_usize << vector) - 1) << 3;

@@ -2,14 +2,15 @@
 
 use clrscope_agent_stacks::stacks::{BYTES_OF_A_STACK, REMEMBERED};
 
-/// Part of the limit that tables beside the recording may take.
+/// Part of the limit that tables outside the recording may take.
 const PART: u64 = 4;
 /// Entries of each table at least.
 const LEAST: usize = 16;
 
 /// Bytes of a range of objects that is noted.
 pub(super) const BYTES_OF_A_RANGE: usize = 24;
-/// Bytes of a class in the tables of one collection: what was young, and the sums of its generations.
+/// Bytes of a class in the tables of one collection: what was young, and the sums of its
+/// generations.
 pub(super) const BYTES_OF_A_CLASS: usize = 256;
 
 /// Limits of the tables.

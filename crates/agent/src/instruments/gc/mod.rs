@@ -4,11 +4,12 @@
 //! and end of collections) and the runtime's own events from the
 //! [session](clrscope_agent_base::event_pipe) that instruments share (number, reason and type of
 //! each collection, sizes of the generations). What belongs together is found out when the
-//! recording is read. Collections beside the program stay on: only begin and end are asked for, not
+//! recording is read. Background collections stay enabled: only begin and end are asked for, not
 //! what survives.
 //!
-//! The stack of the thread that caused a collection is walked before the program stands still: where the collector runs on the
-//! program's threads, at the begin of the suspension; where it has threads of its own, at the event that asks for a collection.
+//! The stack of the thread that caused a collection is walked before the program stands still:
+//! where the collector runs on the program's threads, at the begin of the suspension; where it has
+//! threads of its own, at the event that asks for a collection.
 
 mod limits;
 mod options;
@@ -76,7 +77,8 @@ impl Gc {
         self.no_stack.number(self.stacks.snapshot_here())
     }
 
-    /// Asks for names of classes that survivors are of, where the runtime may be asked: on threads of the program.
+    /// Asks for names of classes that survivors are of, where the runtime may be asked: on threads
+    /// of the program.
     fn name_types(&self) {
         if let Some(survivors) = self.survivors.as_ref().filter(|_| self.info.current_thread().is_ok()) {
             survivors.name_types();
@@ -240,7 +242,8 @@ impl Callbacks for Gc {
         }
     }
 
-    /// The refusal ends the runtime's own walk of the heap, which it begins after every collection, at the first object.
+    /// The refusal ends the runtime's own walk of the heap, which it begins after every collection,
+    /// at the first object.
     fn object_references(&self, _object: ObjectId<'_>, _class: ClassId, _references: &[ObjectId<'_>]) -> Result<()> {
         match self.survivors {
             Some(_) => Err(Error::refused("ObjectReferences", "survivors are known without")),

@@ -1,10 +1,12 @@
 //! `gc:survivors`: what survives each collection, by class and by the generation that it was in.
 //!
-//! During a collection the runtime reports ranges of objects that it moves or leaves alone; they are only noted, since their
-//! addresses are numbers until the end. At the end, while the program still stands still, the ranges are walked object by object
-//! where they lie now. What was in generation 0 before the runtime counts by class itself: what of that did not survive died young.
+//! During a collection the runtime reports ranges of objects that it moves or leaves alone; they
+//! are only noted, since their addresses are numbers until the end. At the end, while the program
+//! still stands still, the ranges are walked object by object where they lie now. What was in
+//! generation 0 before the runtime counts by class itself: what of that did not survive died young.
 //!
-//! The runtime reports survivors of blocking collections only, and runs no others while somebody wants them.
+//! The runtime reports survivors of blocking collections only, and runs no others while survivors
+//! are asked for.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -148,8 +150,9 @@ impl Survivors {
         let mut at = range.new;
         let end = range.new.saturating_add(range.bytes);
         while at < end {
-            // SAFETY: the runtime has reported the range as one of live objects that lie side by side, and does so for whole
-            // objects only; nothing moves them while this callback runs. Each further address is the end of the object before.
+            // SAFETY: the runtime has reported the range as one of live objects that lie side by
+            // side, and does so for whole objects only; nothing moves them while this callback
+            // runs. Each further address is the end of the object before.
             let object = unsafe { ObjectId::from_address(at) };
             let (Ok(class), Ok(bytes)) = (self.info.class_of_object(object), self.info.object_size(object)) else {
                 return;
@@ -217,7 +220,8 @@ impl CollectionNotes {
         found.map_or(0, |range| range.generation.as_raw())
     }
 
-    /// Sums by class and generation, and how many objects of further classes there are; `walk` visits the objects of a range.
+    /// Sums by class and generation, and how many objects of further classes there are; `walk`
+    /// visits the objects of a range.
     fn sums(&self, walk: impl Fn(&Range, &mut dyn FnMut(ClassId, u64))) -> (HashMap<(ClassId, u32), Sums>, u64) {
         let mut sums: HashMap<(ClassId, u32), Sums> = HashMap::new();
         let mut left_out = 0;

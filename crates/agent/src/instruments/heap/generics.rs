@@ -1,30 +1,34 @@
-//! Static fields of generic classes: where their values lie. The runtime answers that question of other classes alone.
+//! Static fields of generic classes: where their values lie. The runtime answers that question of
+//! other classes alone.
 //!
-//! The runtime's own tables say it. They are read as memory that may not be there, and nothing is believed that does not lead
-//! back: a table to the class that it is of, a description of a field to the class too, and what a class is said to keep must
-//! lie in the part of the heap where the runtime keeps static fields. Where a version lays its tables out in another way,
-//! nothing is found, and the fields have no names.
+//! The runtime's own tables say it. They are read as memory that may not be there, and nothing is
+//! believed that does not lead back: a table to the class that it is of, a description of a field
+//! to the class too, and what a class is said to keep must lie in the part of the heap where the
+//! runtime keeps static fields. Where a version lays its tables out in another way, nothing is
+//! found, and the fields have no names.
 //!
 //! | from | what | where |
 //! |---|---|---|
 //! | .NET 9 | the first value of a class, then of two other words the class | the three words in front of what the class names at 32 |
 //! | | descriptions of the fields | the word before these |
-//! | | two numbers by which threads keep values of the class, of which the second is that of references | the word before that |
+//! | | two numbers by which threads keep values of the class; the second is that of references | the word before that |
 //! | .NET 8 | descriptions of the fields, and a number | two words somewhere behind the first eight of the class |
 //! | | classes by their numbers, two counts in front of it | a word of the module |
 //! | | the first values by these numbers | a table of pairs; it and its length stand in what another word of the module leads to |
 //!
-//! A description of a field takes two words: the class; then 24 bits of its token and flags, 27 bits of the distance from
-//! the first value, and its type. What each thread has of its own of a class `thread_values` finds.
+//! A description of a field takes two words: the class; then 24 bits of its token and flags, 27
+//! bits of the distance from the first value, and its type. What each thread has of its own of a
+//! class `thread_values` finds.
 
 use clr_profiler::{ModuleId, ProfilerInfo};
 use clrscope_agent_base::os::memory::copy_if_there;
 
 use super::maps::Mappings;
 
-/// Place in a class of what is known of it beside.
+/// Place in a class of the pointer to what is kept next to it.
 const BESIDE: usize = 32;
-/// First place in a class, in words, where .NET 8 may keep descriptions of fields, and the number of places.
+/// First place in a class, in words, where .NET 8 may keep descriptions of fields, and the number
+/// of places.
 const DESCRIPTIONS: (usize, usize) = (8, 64);
 /// Words looked at of a module.
 const MODULE_WORDS: usize = 256;
@@ -66,7 +70,8 @@ pub(super) struct ThreadField {
     pub(super) class: usize,
     /// Token of the field.
     pub(super) token: u32,
-    /// Distance from the first value of the class, or from the beginning of their array: see `thread_values`.
+    /// Distance from the first value of the class, or from the beginning of their array: see
+    /// `thread_values`.
     pub(super) offset: usize,
     /// Place of the class's values in a thread.
     pub(super) values: ValuesOfClass,
@@ -96,8 +101,8 @@ pub(super) struct GenericFields {
 }
 
 impl GenericFields {
-    /// Adds the fields of a class that are described there: those of the program where its first value is known, and those of
-    /// threads where it is known how they keep them.
+    /// Adds the fields of a class that are described there: those of the program where its first
+    /// value is known, and those of threads where it is known how they keep them.
     fn add(&mut self, class: usize, descriptions: usize, first: Option<usize>, values: Option<ValuesOfClass>) {
         for DescribedField { token, offset, of_thread } in described(class, descriptions) {
             match (of_thread, first, values) {
@@ -120,7 +125,8 @@ impl Room {
     }
 }
 
-/// All static fields of generic classes that can be found. `classes` are some that are loaded, by their first words.
+/// All static fields of generic classes that can be found. `classes` are some that are loaded, by
+/// their first words.
 pub(super) fn find(info: &ProfilerInfo, classes: impl Iterator<Item = usize>, room: &Room) -> GenericFields {
     let (mut beside, mut proven) = (Vec::new(), 0);
     for class in classes {
@@ -136,7 +142,8 @@ pub(super) fn find(info: &ProfilerInfo, classes: impl Iterator<Item = usize>, ro
     found
 }
 
-/// From .NET 9 on: looks for what classes keep beside them, wherever that of known classes lies.
+/// From .NET 9 on: looks for the words kept next to classes, in all mappings where those of known
+/// classes lie.
 fn beside_classes(mut known: Vec<usize>, room: &Room, found: &mut GenericFields) {
     let maps = Mappings::read();
     known.sort_unstable();
@@ -165,7 +172,8 @@ fn beside_classes(mut known: Vec<usize>, room: &Room, found: &mut GenericFields)
     }
 }
 
-/// The fields of the class whose first value's address stands at a place, if it is one of a generic class.
+/// The fields of the class whose first value's address stands at a place, if it is one of a generic
+/// class.
 fn fields_beside(place: usize, first: usize, found: &mut GenericFields) {
     let class = word(place + 16).filter(|class| word(class.wrapping_add(BESIDE)) == Some(place + 24));
     if let Some((class, descriptions)) = class.and_then(|class| Some((class, word(place - 8)?))) {
@@ -173,7 +181,8 @@ fn fields_beside(place: usize, first: usize, found: &mut GenericFields) {
     }
 }
 
-/// The fields of threads of the class whose numbers for them stand at a place, with the words that follow, if it is one.
+/// The fields of threads of the class whose numbers for them stand at a place, with the words that
+/// follow, if it is one.
 fn fields_of_threads(place: usize, words: &[usize], found: &mut GenericFields) {
     let &[indexes, descriptions, _, _, class] = words else { return };
     let (of_values, of_references) = (indexes as u32, (indexes >> 32) as u32);
@@ -230,7 +239,7 @@ struct Class {
     descriptions: usize,
 }
 
-/// The classes of a table of which number, room and address stand one behind the other.
+/// The classes of a table whose number, room and address stand one behind the other.
 fn classes_of([count, room, table]: [usize; 3]) -> Option<Vec<Class>> {
     if count == 0 || count > room || room > MOST_CLASSES || !table.is_multiple_of(8) || table == 0 {
         return None;
@@ -249,7 +258,8 @@ fn classes_of([count, room, table]: [usize; 3]) -> Option<Vec<Class>> {
     (!classes.is_empty()).then_some(classes)
 }
 
-/// Address of the first value of each class, 0 where there is none: by a table and its length, which stand at an address.
+/// Address of the first value of each class, 0 where there is none: by a table and its length,
+/// which stand at an address.
 fn first_values(head: usize, classes: &[Class], room: &Room) -> Option<Vec<usize>> {
     let head = words::<5>(Some(head).filter(|head| head.is_multiple_of(8) && *head != 0)?)?;
     head.windows(2).find_map(|pair| {
@@ -321,8 +331,8 @@ mod tests {
             description(class_at + 8, 7, STATIC, 0, REFERENCE),
         ]
         .concat();
-        // In front of what stands beside the class: numbers for threads, descriptions, first value and not initialized yet, another
-        // word, the class.
+        // In front of the words next to the class: numbers for threads, descriptions, first value
+        // and not initialized yet, another word, the class.
         let numbers = u32::MAX as usize | INDEX << 32;
         let beside = vec![numbers, address(&descriptions), ROOM.0 + 0x101, 0, class_at, 0];
         class[BESIDE / 8] = address(&beside) + 40;

@@ -11,8 +11,10 @@ impl StopProof {
     /// In a callback in which the runtime says where objects are.
     ///
     /// # Safety
-    /// The caller is in [`garbage_collection_started`](clr_profiler::Callbacks::garbage_collection_started) or
-    /// [`garbage_collection_finished`](clr_profiler::Callbacks::garbage_collection_finished), and drops the proof before it returns.
+    /// The caller is in
+    /// [`garbage_collection_started`](clr_profiler::Callbacks::garbage_collection_started) or
+    /// [`garbage_collection_finished`](clr_profiler::Callbacks::garbage_collection_finished), and
+    /// drops the proof before it returns.
     pub(super) unsafe fn in_collection() -> Self {
         Self(())
     }
@@ -23,9 +25,10 @@ impl StopProof {
             return &[];
         }
         let start = std::ptr::with_exposed_provenance::<AtomicU64>(range.start);
-        // SAFETY: the runtime has just said that so many bytes of the heap are in use there, and gives none of its memory back before the
-        // callback returns, which the proof does not outlive. Native code that has pinned an object may write to it
-        // meanwhile, so the words are atomic; no byte is anything but a number.
+        // SAFETY: the runtime has just said that so many bytes of the heap are in use there, and
+        // gives none of its memory back before the callback returns, which the proof does not
+        // outlive. Native code that has pinned an object may write to it meanwhile, so the words
+        // are atomic; no byte is anything but a number.
         unsafe { std::slice::from_raw_parts(start, range.bytes / 8) }
     }
 }

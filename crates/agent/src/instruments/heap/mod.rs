@@ -1,11 +1,13 @@
 //! `heap`: snapshots of the managed heap.
 //!
-//! A snapshot is taken in a full collection that the agent asks for, while the program stands still for it anyway: the
-//! runtime reports the roots ([`shot`]), and at the collection's end the heap is read from memory, object by object
-//! ([`walk`], by the [`shape`]s of classes), which takes a fraction of the time that callbacks about each object would. What
-//! is found goes straight into chunks of the recording, with the types as they are met. Names are asked for when the program
-//! goes on ([`taker`]). With `collect=off` the heap is read at the collection's beginning, garbage included; roots are reported
-//! at its end all the same, and are brought back to where the objects were ([`moves`]).
+//! A snapshot is taken in a full collection that the agent asks for, while the program stands still
+//! for it anyway: the runtime reports the roots ([`shot`]), and at the collection's end the heap is
+//! read from memory, object by object ([`walk`], by the [`shape`]s of classes), which takes a
+//! fraction of the time that callbacks about each object would. What is found goes straight into
+//! chunks of the recording, with the types as they are met. Names are asked for when the program
+//! goes on ([`taker`]). With `collect=off` the heap is read at the collection's beginning, garbage
+//! included; roots are reported at its end all the same, and are brought back to where the objects
+//! were ([`moves`]).
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -74,7 +76,8 @@ impl Callbacks for Heap {
         // SAFETY: this is the callback, and the proof is dropped with the statement.
         let stopped = unsafe { StopProof::in_collection() };
         let is_full = generations.contains(2);
-        // Without callbacks about objects collections run in the background, too, of which none names roots.
+        // Without callbacks about objects, collections run in the background, too; none of those
+        // names roots.
         let may_be_ours = self.taker.root_events.is_none() || reason == GcReason::Induced;
         signals::with_all_blocked(|| {
             self.taker.exposure.collection_started(is_full && may_be_ours, &self.taker.info, &stopped)
@@ -86,7 +89,8 @@ impl Callbacks for Heap {
     }
 
     fn root_references2(&self, roots: Roots<'_>) {
-        // The server's collector has threads of its own, for which a file size limit would be a deadly signal.
+        // The server's collector has threads of its own, for which a file size limit would be a
+        // deadly signal.
         signals::with_all_blocked(|| self.taker.exposure.roots(roots));
     }
 
@@ -100,7 +104,8 @@ impl Callbacks for Heap {
         signals::with_all_blocked(|| self.taker.exposure.dependents(elements));
     }
 
-    /// The refusal ends the runtime's own walk of the heap, which it begins after every collection, at the first object.
+    /// The refusal ends the runtime's own walk of the heap, which it begins after every collection,
+    /// at the first object.
     fn object_references(&self, _object: ObjectId<'_>, _class: ClassId, _references: &[ObjectId<'_>]) -> Result<()> {
         Err(Error::refused("ObjectReferences", "the heap is read from memory"))
     }
@@ -143,7 +148,8 @@ impl Callbacks for Heap {
             return;
         }
         let taker = self.taker;
-        // Threads of the framework have been told to end, and callbacks may not ask for a collection.
+        // Threads of the framework have been told to end, and callbacks may not ask for a
+        // collection.
         let take = move || {
             clrscope_agent_base::boundary::guard(|| {
                 // Where it is refused the collection is, too.

@@ -1,12 +1,12 @@
-//! Roots of a collection by the runtime's own events, for a profiler that another one may have taken
-//! the main slot from: the runtime calls back about roots in the main profiler alone.
+//! Roots of a collection by the runtime's own events, for a profiler that another one may have
+//! taken the main slot from: the runtime calls back about roots in the main profiler alone.
 //!
 //! The runtime reports the same roots by the events `GCBulkRootEdge` and
-//! `GCBulkRootConditionalWeakTableElementEdge` while a session asks for a heap dump, in the same walk
-//! after a full collection that a diagnostics tool asked for, which `ForceGC` counts as (`ScanRootsHelper`
-//! in `vm/proftoeeinterfaceimpl.cpp`, fields in `vm/ClrEtwAll.man`). The session is open all the time;
-//! collections that the program has make no such events. When the program ends the runtime has closed
-//! all sessions.
+//! `GCBulkRootConditionalWeakTableElementEdge` while a session asks for a heap dump, in the same
+//! walk after a full collection that a diagnostics tool asked for, which `ForceGC` counts as
+//! (`ScanRootsHelper` in `vm/proftoeeinterfaceimpl.cpp`, fields in `vm/ClrEtwAll.man`). The session
+//! is open all the time; collections that the program has make no such events. When the program
+//! ends the runtime has closed all sessions.
 
 use clr_profiler::FunctionId;
 use std::thread;
@@ -83,8 +83,8 @@ fn roots(fields: Fields<'_>) -> impl Iterator<Item = RootReference> {
             _ => RootKind::Other,
         };
         let (flags, id) = (RootFlags::from_raw(fields.u32()?), fields.u64()?);
-        // SAFETY: of a variable on a stack the runtime names the method, by the address that callbacks
-        // have as its identifier; nothing else is taken for one.
+        // SAFETY: of a variable on a stack the runtime names the method, by the address that
+        // callbacks have as its identifier; nothing else is taken for one.
         let function = unsafe { FunctionId::from_raw(id as usize) };
         let function = Some(function).filter(|_| kind == RootKind::Stack && id != 0);
         Some(RootReference { object, kind, flags, function })

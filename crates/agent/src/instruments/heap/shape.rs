@@ -1,8 +1,10 @@
-//! Shapes of objects: how large they are and where their references lie, by the description that the runtime's collector uses.
+//! Shapes of objects: how large they are and where their references lie, by the description that
+//! the runtime's collector uses.
 //!
-//! The collector finds both in front of and at the beginning of a class (its method table), and so does every tool that walks
-//! heaps: the layout is the interface between the runtime and its exchangeable collectors. Each shape is compared with what the
-//! runtime itself says of the first objects (`walk.rs`), and is not used where that is something else.
+//! The collector finds both in front of and at the beginning of a class (its method table), and so
+//! does every tool that walks heaps: the layout is the interface between the runtime and its
+//! exchangeable collectors. Each shape is compared with what the runtime itself says of the first
+//! objects (`walk.rs`), and is not used where that is something else.
 //!
 //! | offset | what |
 //! |---|---|
@@ -95,7 +97,7 @@ pub(super) fn describe(class: usize) -> Description {
         return Description::Nothing;
     }
     let component = if flags & HAS_COMPONENTS == 0 { 0 } else { flags & 0xFFFF };
-    // It is derived from nothing and belongs to nobody, unlike any class.
+    // It has no base class and belongs to nothing, unlike any class.
     if (base, component) == (LEAST, 1) && head[16..48].iter().all(|&byte| byte == 0) {
         return Description::Free;
     }
@@ -128,7 +130,8 @@ impl Shape {
             let start = i64_before(class, 8 + 16 * number - 8)? as u64;
             let bytes = i64_before(class, 8 + 16 * number)?.checked_add(i64::from(self.base))? as u64;
             if self.component > 0 {
-                // An array of references, or of values that are nothing but references: all of it is one series.
+                // An array of references, or of values that are nothing but references: all of it
+                // is one series.
                 let is_all = count == 1 && self.component.is_multiple_of(8) && start == end && start.is_multiple_of(8);
                 self.element_first = (start / 8) as u32;
                 self.element = (0..self.component / 8).collect();

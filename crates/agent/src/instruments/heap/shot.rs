@@ -1,5 +1,5 @@
-//! One snapshot while it is taken: what callbacks of the collection add to it, and the walk of the heap at the collection's end; of
-//! the heap as it was, at its beginning.
+//! One snapshot while it is taken: what callbacks of the collection add to it, and the walk of the
+//! heap at the collection's end; of the heap as it was, at its beginning.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -57,7 +57,8 @@ pub(super) struct Shot {
     pub(super) refused: Option<String>,
     /// Pieces of the heap where the runtime keeps static fields.
     pub(super) room: Room,
-    /// Whether the heap is walked after the collection; otherwise before it, and then objects have moved when roots are reported.
+    /// Whether the heap is walked after the collection; otherwise before it, and then objects have
+    /// moved when roots are reported.
     collects: bool,
     /// Whether a collection without roots is another one, which ran in the background.
     needs_roots: bool,
@@ -124,7 +125,8 @@ impl Shot {
         if self.collects { self.writer.dependent(key, value) } else { self.late_pairs.push((key, value)) }
     }
 
-    /// Writes what came by the addresses after the collection, of a heap that was walked before, by those that the objects had there.
+    /// Writes what came by the addresses after the collection, of a heap that was walked before, by
+    /// those that the objects had there.
     fn bring_back(&mut self) {
         self.moves.sort();
         for root in std::mem::take(&mut self.late_roots) {
@@ -192,7 +194,8 @@ impl Exposure {
     }
 
     /// Wants a snapshot with this number of the next full collection: after it, or of the heap as
-    /// it is before, and whether one without roots does not count (`of`). `task` is the type of tasks.
+    /// it is before, and whether one without roots does not count (`of`). `task` is the type of
+    /// tasks.
     pub(super) fn arm(
         &self,
         store: &'static EventStore,
@@ -230,7 +233,8 @@ impl Exposure {
         *self.phase() = Phase::Collecting(shot);
     }
 
-    /// Objects that the collection moves. The server's collector has several threads that report them.
+    /// Objects that the collection moves. The server's collector has several threads that report
+    /// them.
     pub(super) fn moved(&self, ranges: MovedRanges<'_>) {
         if let Phase::Collecting(shot) = &mut *self.phase()
             && !shot.collects

@@ -1,7 +1,7 @@
 //! Stacks that hold objects: the words of the stacks of threads that stand still.
 //!
-//! The runtime says which objects are held by variables of which method, not on which thread. A thread that stands still has the
-//! words of its variables on its stack, saved registers among them.
+//! The runtime says which objects a method's variables hold, but not on which thread. A thread that
+//! stands still has the words of its variables on its stack, saved registers among them.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,8 @@ const PIECE: usize = 64 << 10;
 pub(super) struct Holders(HashMap<u64, Vec<u32>>);
 
 impl Holders {
-    /// Looks for objects, given by their addresses, on the stacks of all threads but the calling one.
+    /// Looks for objects, given by their addresses, on the stacks of all threads but the calling
+    /// one.
     pub(super) fn find(objects: impl Iterator<Item = u64>) -> Self {
         let mut holders = Self(objects.map(|object| (object, Vec::new())).collect());
         if holders.0.is_empty() {
@@ -57,7 +58,8 @@ impl Holders {
         }
     }
 
-    /// The thread whose variable holds the object; of several one after the other, as the runtime names variables of each.
+    /// The thread whose variable holds the object; of several one after the other, as the runtime
+    /// names variables of each.
     pub(super) fn next_of(&mut self, object: u64) -> Option<u32> {
         let threads = self.0.get_mut(&object)?;
         let first = *threads.first()?;

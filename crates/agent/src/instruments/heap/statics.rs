@@ -1,7 +1,7 @@
 //! Static fields: which there are, and where their values lie.
 //!
-//! The runtime keeps what static fields refer to in arrays of its own, which handles hold. That an element of such an array is a
-//! field only its address tells.
+//! The runtime keeps what static fields refer to in arrays of its own, which handles hold. That an
+//! element of such an array is a field only its address tells.
 
 use std::collections::{HashMap, HashSet};
 
@@ -31,9 +31,10 @@ impl StaticFields {
         self.modules.remove(&module);
     }
 
-    /// Adds the static fields of classes, and of those that they are derived from, that are not among the fields yet; what was added. Looks
-    /// through metadata, and so takes its time. That classes are loaded must be known: where the runtime is asked for one by its
-    /// token it loads it, and crashes where it does so on a thread that is not managed.
+    /// Adds the static fields of classes, and of those that they are derived from, that are not
+    /// among the fields yet; what was added. Looks through metadata, and so takes its time. That
+    /// classes are loaded must be known: where the runtime is asked for one by its token it loads
+    /// it, and crashes where it does so on a thread that is not managed.
     pub(super) fn add(
         &mut self,
         info: &ProfilerInfo,
@@ -72,7 +73,8 @@ impl StaticFields {
         found
     }
 
-    /// Name of a static field of a class, `Shop.Cache<Shop.Order>.items`; `None` where the class declares none of this token.
+    /// Name of a static field of a class, `Shop.Cache<Shop.Order>.items`; `None` where the class
+    /// declares none of this token.
     pub(super) fn name(
         &mut self,
         info: &ProfilerInfo,
@@ -129,8 +131,8 @@ fn source_name(name: &str) -> &str {
 }
 
 impl Fields {
-    /// The places of the fields that have a value, those of each thread among them. `serial` says which thread that is in
-    /// the recording. Where the runtime may be asked.
+    /// The places of the fields that have a value, those of each thread among them. `serial` says
+    /// which thread that is in the recording. Where the runtime may be asked.
     pub(super) fn places(
         &self,
         info: &ProfilerInfo,

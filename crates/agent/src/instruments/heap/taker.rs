@@ -1,4 +1,5 @@
-//! Taking snapshots: on a thread of the agent's own, before, during and after the collection that each is taken in.
+//! Taking snapshots: on a thread of the agent's own, before, during and after the collection that
+//! each is taken in.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -84,7 +85,8 @@ impl Taker {
         }
     }
 
-    /// Static fields as far as they were looked up, without those of modules that are gone. No callback takes this lock.
+    /// Static fields as far as they were looked up, without those of modules that are gone. No
+    /// callback takes this lock.
     fn statics(&self) -> MutexGuard<'_, StaticFields> {
         let mut statics = self.statics.lock().unwrap_or_else(PoisonError::into_inner);
         let gone = std::mem::take(&mut *self.gone());
@@ -180,7 +182,8 @@ impl Taker {
         Err("the runtime reported no full collection".to_owned())
     }
 
-    /// The program ran before the agent came: what was loaded by then is looked up when it is needed.
+    /// The program ran before the agent came: what was loaded by then is looked up when it is
+    /// needed.
     pub(super) fn comes_late(&self) {
         self.is_late.store(true, Ordering::Release);
     }
@@ -237,8 +240,9 @@ impl Taker {
         let serial = |thread| self.info.os_thread(thread).map_or(0, serial_of);
         let (info, names) = (&self.info, self.functions.names());
         let mut places = fields.places(info, names, serial);
-        // Classes with objects are loaded, too. Those that may be unloaded are asked about only where that was noted.
-        // SAFETY: as in `describe`, of classes that stay as long as the process.
+        // Classes with objects are loaded, too. Those that may be unloaded are asked about only
+        // where that was noted. SAFETY: as in `describe`, of classes that stay as long as the
+        // process.
         let stay = shot
             .classes
             .all()
@@ -248,8 +252,8 @@ impl Taker {
         places.extend(self.statics().add(info, names, stay, &mut looked_up).places(info, names, serial));
         let generic = generics::find(info, shot.classes.all().iter().map(|class| class.id), &shot.room);
         let name_of = |class: usize, token| {
-            // SAFETY: the runtime's tables say that the class is there: forever, or until the runtime says that it unloads, for which
-            // `Unloads` lets that wait.
+            // SAFETY: the runtime's tables say that the class is there: forever, or until the
+            // runtime says that it unloads, for which `Unloads` lets that wait.
             let class = unsafe { ClassId::from_raw(class) };
             self.unloads.ask_of_module(seen, || self.statics().name(info, names, class, token)).flatten()
         };
@@ -300,7 +304,8 @@ impl Taker {
         places
     }
 
-    /// Writes the types with their names, some at a time: what is written shows also where the program is killed meanwhile.
+    /// Writes the types with their names, some at a time: what is written shows also where the
+    /// program is killed meanwhile.
     fn types(&self, shot: &mut Shot, seen: Seen) -> Vec<HeapType> {
         let classes = shot.classes.all();
         let mut types: Vec<(usize, HeapType)> = Vec::with_capacity(classes.len());
@@ -327,8 +332,8 @@ impl Taker {
     }
 
     fn describe(&self, number: u32, class: &HeapClass) -> HeapType {
-        // SAFETY: the first word of a live object is its class, which stays while its module does: forever, or until the runtime says
-        // that it unloads, and `Unloads` lets that wait.
+        // SAFETY: the first word of a live object is its class, which stays while its module does:
+        // forever, or until the runtime says that it unloads, and `Unloads` lets that wait.
         let id = unsafe { ClassId::from_raw(class.id) };
         let (info, names) = (&self.info, self.functions.names());
         let member = |word: u32| names.member(info, id, word as usize * 8).unwrap_or_default();
@@ -438,7 +443,8 @@ fn can_copy() -> bool {
     copy_if_there(word.as_ptr().expose_provenance(), &mut copy) && copy == word
 }
 
-/// Serial number in the recording of a thread by the system's number, 0 where there is no room for one.
+/// Serial number in the recording of a thread by the system's number, 0 where there is no room for
+/// one.
 fn serial_of(os_id: u32) -> u32 {
     threads::seen(os_id).map_or(0, |record| record.serial())
 }

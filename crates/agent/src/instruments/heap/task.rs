@@ -43,8 +43,9 @@ impl HeapTask {
         Self { taker, after, sizes, asked_ns: 0, at_end: options.at_end, has_ended, commanded: None, last: None }
     }
 
-    /// Begins a snapshot on a thread of its own: the runtime forces collections only for threads that have run no managed code, and
-    /// takes one that has asked for a collection for a managed one.
+    /// Begins a snapshot on a thread of its own: the runtime forces collections only for threads
+    /// that have run no managed code, and takes one that has asked for a collection for a managed
+    /// one.
     fn begin(&self, reason: SnapshotReason, name: &str) -> RuntimeThread {
         let (taker, name) = (self.taker, name.to_owned());
         RuntimeThread::begin(&taker.info, "clrscope-heap", move || match taker.take_snapshot(reason, &name) {

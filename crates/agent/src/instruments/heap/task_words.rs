@@ -1,9 +1,9 @@
 //! Words of the boxes of async methods, by which it is known at which await each of them waits.
 //!
 //! A method that waits has the number of its await in its own state: in the box, or in an object
-//! that the box alone refers to. Which word that is, names say, and nobody may ask for names in a
-//! collection. So the words of objects derived from tasks are kept that hold no references, and
-//! understood when the program goes on.
+//! that the box alone refers to. Only names say which word that is, and asking for names is not
+//! allowed during a collection. So the words of objects derived from tasks are kept that hold no
+//! references, and understood when the program goes on.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,7 +64,7 @@ impl TaskWords {
     }
 }
 
-/// An object of which words were kept.
+/// An object whose words were kept.
 #[derive(Debug)]
 struct KeptObject {
     address: u64,
@@ -124,7 +124,7 @@ impl KeptWords {
         }
     }
 
-    /// Numbers of the classes of which objects were kept.
+    /// Numbers of the classes whose objects were kept.
     pub(super) fn classes(&self) -> Vec<u32> {
         let mut all: Vec<u32> = self.objects.iter().map(|object| object.class).collect();
         all.sort_unstable();

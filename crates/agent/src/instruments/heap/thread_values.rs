@@ -1,8 +1,8 @@
 //! Values that threads have of static fields of generic classes: where they lie.
 //!
-//! What the runtime knows of a thread leads there, read as `generics` reads: as memory that may not be there, and believed
-//! where it leads back to the thread (from .NET 9 on), or where it makes sense for every thread and module at the same place
-//! (.NET 8).
+//! What the runtime knows of a thread leads there, read as `generics` reads: as memory that may not
+//! be there, and believed where it leads back to the thread (from .NET 9 on), or where it makes
+//! sense for every thread and module at the same place (.NET 8).
 //!
 //! | from | what | where |
 //! |---|---|---|
@@ -49,7 +49,8 @@ enum Way {
 }
 
 impl ThreadValues {
-    /// Finds the way for some fields, by threads and modules that there are; `None` where none makes sense, or nothing is asked.
+    /// Finds the way for some fields, by threads and modules that there are; `None` where none
+    /// makes sense, or nothing is asked.
     pub(super) fn find(fields: &[ThreadField], threads: &[usize], modules: &[usize], heap: Room) -> Option<Self> {
         let way = match fields.first()?.values {
             ValuesOfClass::Index(_) => Way::Array(threads.iter().find_map(|thread| place_of_array(*thread))?),
@@ -83,7 +84,8 @@ impl ThreadValues {
 }
 
 impl Room {
-    /// Address of the first of some values, by that address or by a handle of their array, which has one so far from the first.
+    /// Address of the first of some values, by that address or by a handle of their array, which
+    /// has one so far from the first.
     fn first_value(&self, at: usize, offset: usize) -> Option<usize> {
         if self.has(at) {
             return Some(at);
@@ -151,7 +153,8 @@ fn tables_with_values(tables: usize, count: usize, heap: &Room) -> Option<usize>
     (0..count).map(with_values).sum()
 }
 
-/// Numbers of modules: the word of them that counts them; `None` where there is none such, or several that differ.
+/// Numbers of modules: the word of them that counts them; `None` where there is none such, or
+/// several that differ.
 fn numbers_of(modules: &[usize]) -> Option<HashMap<usize, usize>> {
     let heads: Vec<[usize; MODULE_WORDS]> = modules.iter().map(|module| words(*module)).collect::<Option<_>>()?;
     let mut found: Option<Vec<usize>> = None;
@@ -235,7 +238,8 @@ mod tests {
         let found = ThreadValues::find(&[of(ids[1], 1)], &threads, &ids, room([&values, &[]])).expect("a way");
         assert_eq!(found.way, Way::Tables(480, HashMap::from([(ids[0], 1), (ids[1], 2)])));
         assert_eq!([0, 1].map(|class| found.address(threads[0], &of(ids[1], class))), [Some(address(&values) + 24); 2]);
-        // Another class, another module, another thread; a field that the class's values have no room for.
+        // Another class, another module, another thread; a field that the class's values have no
+        // room for.
         assert_eq!(found.address(threads[0], &of(ids[1], 2)), None);
         assert_eq!(found.address(threads[0], &ThreadField { offset: 16, ..of(ids[1], 1) }), None);
         assert_eq!(found.address(threads[0], &of(ids[0], 1)), None);

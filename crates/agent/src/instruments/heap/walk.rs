@@ -1,7 +1,8 @@
-//! The walk of the heap: object by object, piece by piece, while the program stands still after a full collection.
+//! The walk of the heap: object by object, piece by piece, while the program stands still after a
+//! full collection.
 //!
-//! Everything is read from memory that the runtime says is in use; it is asked about the first objects of each class only
-//! (`prove`), and never for anything that could wait for another thread.
+//! Everything is read from memory that the runtime says is in use; it is asked about the first
+//! objects of each class only (`prove`), and never for anything that could wait for another thread.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -105,7 +106,8 @@ impl Walk<'_, '_> {
         at
     }
 
-    /// Writes an object, which begins with `words`; how many words it takes, `None` where it does not fit.
+    /// Writes an object, which begins with `words`; how many words it takes, `None` where it does
+    /// not fit.
     #[inline]
     fn object(&mut self, number: u32, address: usize, words: &[AtomicU64], length: u64) -> Option<usize> {
         if self.classes.class(number).proofs_left > 0 {
@@ -149,8 +151,9 @@ impl Walk<'_, '_> {
         Some(words.len())
     }
 
-    /// Writes a class when it is met first: without names, which nobody may ask for now, but with its number in the dictionary where it is
-    /// known already. What is written of the heap can be read then, also where the program is killed before it goes on.
+    /// Writes a class when it is met first: without names, which may not be asked for now, but with
+    /// its number in the dictionary where it is known already. What is written of the heap can be
+    /// read then, also where the program is killed before it goes on.
     fn note(&mut self, number: u32) {
         if number > self.met {
             self.met = number;
@@ -166,8 +169,9 @@ impl Walk<'_, '_> {
         let class = self.classes.class_mut(number);
         let shape = &class.shape;
         let length = if shape.component > 0 { length } else { 0 };
-        // SAFETY: the runtime has said that the heap is in use here, its objects lie one behind the other, and the ones before were
-        // understood; the program stands still, so that the object stays.
+        // SAFETY: the runtime has said that the heap is in use here, its objects lie one behind the
+        // other, and the ones before were understood; the program stands still, so that the object
+        // stays.
         let object = unsafe { ObjectId::from_address(address) };
         let bytes = shape.bytes(length);
         let mut expected = Vec::new();
@@ -224,7 +228,8 @@ fn generation(generation: Generation) -> HeapGeneration {
 
 /// A hash of the characters of a string and of their number.
 fn hash_characters(words: &[AtomicU64], length: u64) -> u64 {
-    // Number and first two characters are one word; behind the last character stand a zero and what fills the word up.
+    // Number and first two characters are one word; behind the last character stand a zero and what
+    // fills the word up.
     let end = 12 + 2 * length as usize;
     let whole = &words[1..(end / 8).clamp(1, words.len())];
     let rest = words.get(end / 8).filter(|_| end / 8 >= 1).map_or(0, |word| word.load(Ordering::Relaxed));

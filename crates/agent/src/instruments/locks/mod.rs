@@ -2,8 +2,8 @@
 //!
 //! The runtime raises an event on the thread that begins to wait, when it has spun in vain, and
 //! another one when that thread has the lock: nothing is done for locks that are free. Both are
-//! recorded as they come, the first with lock, type of the object, holder and stack; who waited
-//! beside whom, and what a holder did, is found out when the recording is read.
+//! recorded as they come, the first with lock, type of the object, holder and stack; which threads
+//! waited at the same time, and what a holder did, is found out when the recording is read.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -62,7 +62,7 @@ pub(crate) struct Locks {
     /// Of how many waits the stack is taken; `None` for all.
     rate: Option<StackRate>,
     no_stack: NoStackRemark,
-    /// Nobody asks for names any more.
+    /// Names are no longer asked for.
     is_over: Arc<AtomicBool>,
 }
 

@@ -1,8 +1,9 @@
 //! `memory`: where the memory of the process is, now and at its peak.
 //!
-//! The system says what is mapped and how much of it is in memory; the runtime says which ranges are
-//! the collector's, and in its events the sizes of the generations after each collection. The helper
-//! thread looks at the beginning, whenever more is in memory than ever before, and at the end.
+//! The system says what is mapped and how much of it is in memory; the runtime says which ranges
+//! are the collector's, and in its events the sizes of the generations after each collection. The
+//! helper thread looks at the beginning, whenever more is in memory than ever before, and at the
+//! end.
 
 mod look;
 mod mappings;

@@ -1,4 +1,4 @@
-//! Answers to the runtime while it compiles methods anew.
+//! Answers to the runtime while it recompiles methods.
 
 use std::sync::Arc;
 
@@ -11,8 +11,9 @@ use super::methods::Method;
 use super::prober::Prober;
 
 impl Prober {
-    /// The body of a method that is compiled anew; `None` for the one that it has. Without probes, too, it is said wherever it is not the
-    /// method's own: the runtime takes the places of the original instructions for those of the version alone that they were said of.
+    /// The body of a method that is recompiled; `None` for the one that it has. Even without probes
+    /// it is given wherever it is not the method's own: the runtime applies the places of the
+    /// original instructions only to the version that they were given for.
     pub(super) fn body_of(&self, method: Method) -> Option<Arc<WrittenBody>> {
         let body = self.methods.body_of(method);
         let body = body.or_else(|| kept_code::body_of(method));
@@ -27,7 +28,7 @@ impl Prober {
         .map(Arc::new)
     }
 
-    /// A function is about to be compiled anew.
+    /// A function is about to be recompiled.
     pub(super) fn compiles(&self, function: FunctionId) {
         let Some(types) = self.each.as_ref().and_then(|each| each.types) else { return };
         let Ok(about) = self.info.function_info(function) else { return };
@@ -36,7 +37,7 @@ impl Prober {
         }
     }
 
-    /// The runtime could not compile a method anew.
+    /// The runtime could not recompile a method.
     pub(super) fn not_compiled(&self, method: Method, error: &clr_profiler::Error) {
         let calls = self.withdraw_calls(method);
         let lines = self.methods.withdraw_all_lines(method);

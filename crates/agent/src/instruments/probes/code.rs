@@ -1,14 +1,16 @@
 //! Code that probes put into methods, and what it calls.
 //!
-//! A probed method calls the three functions of this module by their addresses, as managed code calls managed code: the thread
-//! stays where collections wait for it, no frame is noted, and nothing is marshalled. That asks of the functions what it asks of
-//! hooks: a few instructions, no lock, no allocation, no call of the runtime, no panic. And a loop must not consist of such
-//! calls alone, because a thread is stopped for a collection in managed code only: each is made once in a call of the method, at
-//! its beginning or its end, and the runtime puts no probed method into another ([`request_rejit_with_inliners`]).
+//! A probed method calls the three functions of this module by their addresses, as managed code
+//! calls managed code: the thread stays where collections wait for it, no frame is noted, and
+//! nothing is marshalled. That asks of the functions what it asks of hooks: a few instructions, no
+//! lock, no allocation, no call of the runtime, no panic. And a loop must not consist of such calls
+//! alone, because a thread is stopped for a collection in managed code only: each is made once in a
+//! call of the method, at its beginning or its end, and the runtime puts no probed method into
+//! another ([`request_rejit_with_inliners`]).
 //!
 //! What a call needs until its end lies in a new local variable of the method: the time when it
-//! began, and whether it is the outermost one of the method on its thread ([`nesting`]). So exceptions
-//! and threads need no care.
+//! began, and whether it is the outermost one of the method on its thread ([`nesting`]). So
+//! exceptions and threads need no care.
 //!
 //! [`request_rejit_with_inliners`]: clr_profiler::ProfilerInfo::request_rejit_with_inliners
 
@@ -68,7 +70,8 @@ fn end(lanes: MethodLanes, began: u64, has_failed: bool) {
     }
 }
 
-/// Ends a call for [`nesting`], and returns whether it counts: its begin did, and recording goes on.
+/// Ends a call for [`nesting`], and returns whether it counts: its begin did, and recording goes
+/// on.
 #[inline]
 pub(super) fn ends_counted(lanes: MethodLanes, began: u64) -> bool {
     if began == NOT_COUNTED {

@@ -1,4 +1,5 @@
-//! Commands from outside: more methods and lines get probes, or lose them, while the recording goes on.
+//! Commands from outside: more methods and lines get probes, or lose them, while the recording goes
+//! on.
 
 use std::sync::Arc;
 
@@ -20,7 +21,8 @@ impl Commands {
         Self { prober: Arc::clone(prober), last: None }
     }
 
-    /// Begins on a thread that the runtime knows. Whoever gives commands has looked at what they name before.
+    /// Begins on a thread that the runtime knows. The sender of a command has checked what it names
+    /// before.
     fn begin<T: Send + 'static>(&self, named: Option<T>, change: fn(&Prober, &T) -> Answer) -> RuntimeThread {
         let prober = Arc::clone(&self.prober);
         RuntimeThread::begin(&self.prober.info, "clrscope-probe", move || {

@@ -1,8 +1,9 @@
 //! Code that counts lines, and what it calls.
 //!
-//! A method that is called asks once for each counted place which counter is its thread's, and keeps the address in a local variable.
-//! The place itself adds to the number at that address: a loop that is nothing but such places is as ready for collections as it
-//! was, and no slower than by an addition. Since each thread has a counter of its own, plain additions lose nothing.
+//! A method that is called asks once for each counted place which counter is its thread's, and
+//! keeps the address in a local variable. The place itself adds to the number at that address: a
+//! loop that is nothing but such places is as ready for collections as it was, and no slower than
+//! by an addition. Since each thread has a counter of its own, plain additions lose nothing.
 
 use std::sync::atomic::AtomicU64;
 
@@ -18,7 +19,7 @@ use crate::services::code_address::function_address;
 /// Signature of [`counter`]: of managed code, address of the lanes in, that of a counter out.
 pub(super) const COUNTER: &[u8] = &[0, 1, UINT, UINT];
 
-/// Number to which is added what nobody counts.
+/// Number that takes the additions that are not counted.
 static NOWHERE: AtomicU64 = AtomicU64::new(0);
 
 /// A line in a method.
@@ -34,7 +35,8 @@ pub(super) struct PlacedLine {
     pub(super) is_counted: bool,
 }
 
-/// A method with counted places is called; which counter of the lanes is the thread's. Called as functions of `code` are.
+/// A method with counted places is called; which counter of the lanes is the thread's. Called as
+/// functions of `code` are.
 unsafe extern "C" fn counter(lanes: *mut u8) -> *mut u8 {
     if is_stopped() {
         return NOWHERE.as_ptr().cast();
@@ -47,14 +49,16 @@ unsafe extern "C" fn counter(lanes: *mut u8) -> *mut u8 {
 
 /// Adds one where the method has values on the stack.
 ///
-/// The optimising compiler notes which native code a place of the IL became where the stack is empty, and behind calls; stack
-/// traces find lines by these notes. Behind a call, with values on the stack, the counter takes the note, and keeps it.
+/// The optimising compiler notes which native code a place of the IL became where the stack is
+/// empty, and behind calls; stack traces find lines by these notes. Behind a call, with values on
+/// the stack, the counter takes the note, and keeps it.
 fn add_one_with_a_note(own: NewLocal) -> Code {
     Code::new().load(own).add_one_there()
 }
 
-/// Adds one where the stack is empty: the instruction behind the counter has a note of its own there, and the counter must
-/// leave none. The `dup` of a constant takes it, and is thrown away; the stack stays in use for as long as the counter runs.
+/// Adds one where the stack is empty: the instruction behind the counter has a note of its own
+/// there, and the counter must leave none. The `dup` of a constant takes it, and is thrown away;
+/// the stack stays in use for as long as the counter runs.
 fn add_one_without_a_note(own: NewLocal) -> Code {
     let taken = Code::new().plain(Opcode::LdcI4_1).plain(Opcode::Dup).plain(Opcode::Pop);
     taken.load(own).add_one_there().plain(Opcode::Pop)

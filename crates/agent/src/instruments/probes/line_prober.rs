@@ -65,7 +65,8 @@ impl Prober {
         }
     }
 
-    /// Lines that are wanted and of which nothing that is loaded has any: none where some are there, or none was wanted.
+    /// The wanted lines, where nothing that is loaded has any of them; empty where some are there,
+    /// or none was wanted.
     pub(super) fn missed_lines(&self) -> Vec<MissedLine> {
         let wanted = self.lines.wanted();
         let found = self.find_lines(&wanted);
@@ -97,7 +98,8 @@ impl Prober {
         Some(found)
     }
 
-    /// Gives methods of a module counters at places, unless they have them, or the last word about a place is against that.
+    /// Gives methods of a module counters at places, unless they have them, or the last word about
+    /// a place is against that.
     fn place_lines(&self, module: ModuleId, mut places: Vec<LinePlace>) {
         let is_new = |place: &LinePlace| !self.methods.has_line((module, place.method), &place.file, place.line);
         places.retain(|place| self.lines.wants(place) && is_new(place));
@@ -129,7 +131,7 @@ impl Prober {
         named
     }
 
-    /// Takes room for places, and has their methods compiled anew.
+    /// Takes room for places, and has their methods recompiled.
     fn count_places(
         &self,
         module: ModuleId,

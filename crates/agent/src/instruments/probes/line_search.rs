@@ -42,7 +42,7 @@ pub(super) struct LineSearch(Mutex<Files>);
 pub(super) struct ModuleLines {
     assembly: Assembly,
     pdb: Pdb,
-    /// Paths of the source files, the first of which has the row 1.
+    /// Paths of the source files; the first has the row 1.
     files: Vec<String>,
 }
 
@@ -64,8 +64,8 @@ impl LineSearch {
 }
 
 impl ModuleLines {
-    /// The places at which lines begin. Where several pieces of a method begin in a line, the first one is the place, as for
-    /// breakpoints.
+    /// The places at which lines begin. Where several pieces of a method begin in a line, the first
+    /// one is the place, as for breakpoints.
     pub(super) fn places(&self, lines: &[SourceLine]) -> Vec<LinePlace> {
         let is_wanted = |point: &SequencePoint| {
             let file = self.file(point);
@@ -109,7 +109,8 @@ impl ModuleLines {
         self.files.get((point.document as usize).wrapping_sub(1)).map_or("", String::as_str)
     }
 
-    /// Hints at what could have been meant by a line without a place: the lines on both sides that have one, else files with such a name.
+    /// Hints at what could have been meant by a line without a place: the lines on both sides that
+    /// have one, else files with such a name.
     pub(super) fn hints(&self, missed: &SourceLine) -> Vec<LineHint> {
         if !self.files.iter().any(|file| missed.is_of(file)) {
             return self.files_like(missed);
@@ -121,7 +122,8 @@ impl ModuleLines {
         sides.into_iter().flatten().map(|line| LineHint::Line(*line)).collect()
     }
 
-    /// The files whose names are those of the file that was meant in another folder or case, else nearest to it.
+    /// The files whose names are those of the file that was meant in another folder or case, else
+    /// nearest to it.
     fn files_like(&self, missed: &SourceLine) -> Vec<LineHint> {
         let name = |path: &str| file_name(path).to_lowercase();
         let wanted = name(&missed.file);

@@ -46,10 +46,12 @@ impl LineStore {
         Box::new(WriteOut(self))
     }
 
-    /// Calls that were under way when methods got their own code back add to memory of the process's own from now on.
+    /// Calls that were under way when methods got their own code back add to memory of the
+    /// process's own from now on.
     pub(super) fn outlive_recording(&self) {
         if let Some(room) = self.made() {
-            // SAFETY: methods have addresses of what was backed and taken, and nobody takes more: the recording is over. Nobody reads it here.
+            // SAFETY: methods have addresses of what was backed and taken, and no more is taken:
+            // the recording is over. Nothing reads it here.
             unsafe { room.segment().outlive_recording() };
         }
     }

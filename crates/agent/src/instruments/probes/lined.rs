@@ -18,7 +18,7 @@ impl MethodLines {
         self.places.iter().any(|place| place.is_counted)
     }
 
-    /// Whether the method was compiled anew because of its places, and still is so.
+    /// Whether the method was recompiled because of its places, and still is so.
     pub(super) fn is_changed(&self) -> bool {
         !self.is_reverted
     }

@@ -66,7 +66,7 @@ impl Lines {
         before
     }
 
-    /// The lines of which a word says that they are wanted.
+    /// The lines whose last word says that they are wanted.
     pub(super) fn wanted(&self) -> Vec<SourceLine> {
         self.rules().iter().filter(|rule| rule.is_wanted).map(|rule| rule.line.clone()).collect()
     }

@@ -1,4 +1,4 @@
-//! Methods with probes, and others that were compiled anew because of them.
+//! Methods with probes, and others that were recompiled because of them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use super::lined::MethodLines;
 /// A method of a module.
 pub(super) type Method = (ModuleId, Token);
 
-/// The methods that were compiled anew. No lock is held while the runtime is asked.
+/// The methods that were recompiled. No lock is held while the runtime is asked.
 #[derive(Default)]
 pub(super) struct Methods(Mutex<Table>);
 
@@ -32,7 +32,7 @@ pub(super) struct Table {
     inliners: HashSet<Method>,
     /// Methods that were given probes or refused them: each is looked at once.
     claimed: HashSet<Method>,
-    /// The recording is over: no further method is compiled anew.
+    /// The recording is over: no further method is recompiled.
     is_over: bool,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct MethodProbes {
 pub(super) enum Standing {
     /// The code with probes.
     Probed,
-    /// The method's own code, compiled anew.
+    /// The method's own code, recompiled.
     Removed,
     /// The method's own code, as it was.
     Reverted,
@@ -92,7 +92,8 @@ impl Methods {
         !table.is_over && table.claimed.insert(method)
     }
 
-    /// Notes that the methods which a pattern means are to run the code with probes again, and gives those that do not.
+    /// Notes that the methods which a pattern means are to run the code with probes again, and
+    /// gives those that do not.
     pub(super) fn put_back(&self, pattern: &Pattern) -> Vec<Method> {
         let mut table = self.lock();
         let is_over = table.is_over;
@@ -106,7 +107,8 @@ impl Methods {
         without.map(put_back).collect()
     }
 
-    /// Notes that the methods which a pattern means are to run their own code, and gives those that do not.
+    /// Notes that the methods which a pattern means are to run their own code, and gives those that
+    /// do not.
     pub(super) fn take_out(&self, pattern: &Pattern) -> Vec<Method> {
         let mut table = self.lock();
         let with = table.probed.iter_mut().filter(|(_, probed)| probed.standing == Standing::Probed && probed.name.is_meant(pattern));
@@ -118,7 +120,8 @@ impl Methods {
         with.map(take_out).collect()
     }
 
-    /// All methods that were compiled anew, where none has probes any more: they are to be as they were.
+    /// All methods that were recompiled, where none has probes any more: they are to be as they
+    /// were.
     pub(super) fn all_unless_probed(&self) -> Option<Vec<Method>> {
         let mut table = self.lock();
         let is_any_counted = table.lined.values().any(MethodLines::is_any_counted);
@@ -149,7 +152,8 @@ impl Methods {
         table.claimed.retain(|method| method.0 != module);
     }
 
-    /// The code with probes of a method that is compiled anew. What has none is noted as one that had taken in another.
+    /// The code with probes of a method that is recompiled. A method without any is noted as one
+    /// that had inlined a probed method.
     pub(super) fn body_of(&self, method: Method) -> Option<Arc<WrittenBody>> {
         let mut table = self.lock();
         let body = table.has_probes(method).then(|| table.bodies.get(&method).cloned()).flatten();
@@ -159,7 +163,7 @@ impl Methods {
         body
     }
 
-    /// A method each call of which is recorded.
+    /// A method whose every call is recorded.
     pub(super) fn watched(&self, method: Method) -> Option<&'static WatchedMethod> {
         self.lock().probed.get(&method)?.each.map(|(watched, _)| watched)
     }
@@ -183,7 +187,7 @@ impl Methods {
         }
     }
 
-    /// The recording is over: all methods that were compiled anew.
+    /// The recording is over: all methods that were recompiled.
     pub(super) fn end(&self) -> Vec<Method> {
         let mut table = self.lock();
         table.is_over = true;
@@ -202,7 +206,7 @@ impl Methods {
 }
 
 impl Table {
-    /// The methods that were compiled anew.
+    /// The methods that were recompiled.
     fn changed(&self) -> Vec<Method> {
         let probed = self.probed.iter().filter(|(_, probed)| probed.standing != Standing::Reverted).map(|(method, _)| method);
         let lined = self.lined.iter().filter(|(_, lined)| lined.is_changed()).map(|(method, _)| method);

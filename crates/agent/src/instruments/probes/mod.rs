@@ -1,10 +1,11 @@
-//! `probes`: how often chosen methods are called, how long that takes, and how often an exception ends it; and how often chosen lines
-//! are reached.
+//! `probes`: how often chosen methods are called, how long that takes, and how often an exception
+//! ends it; and how often chosen lines are reached.
 //!
-//! When a module is loaded, the runtime is asked to compile the chosen methods anew (ReJIT), wherever they are called from:
-//! precompiled code stays in use for all others, and what had taken a chosen method in is compiled again without it. The methods'
-//! new bodies call into this library at their beginning and at each end ([`code`]). While the recording goes on, commands from
-//! outside choose more methods, or fewer.
+//! When a module is loaded, the runtime is asked to recompile the chosen methods (ReJIT), wherever
+//! they are called from: precompiled code stays in use for all others, and what had taken a chosen
+//! method in is compiled again without it. The methods' new bodies call into this library at their
+//! beginning and at each end ([`code`]). While the recording goes on, commands from outside choose
+//! more methods, or fewer.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -13,15 +14,15 @@
 //! | [`callers`] | counting by callers |
 //! | [`each`] | recording of each call, with arguments and results |
 //! | [`prober`] | which methods are chosen, and how they get probes and lose them |
-//! | [`anew`] | answers to the runtime while it compiles methods anew |
+//! | [`anew`] | answers to the runtime while it recompiles methods |
 //! | [`line_prober`] | how lines get counters and lose them |
 //! | [`lines`] | which lines are wanted |
 //! | [`line_search`] | where lines are in the methods of an assembly, by its PDB |
 //! | [`line_code`] | the code that counts a line |
-//! | [`lined`], [`line_table`] | which lines of which methods are counted |
+//! | [`lined`], [`line_table`] | which lines are counted, by method |
 //! | [`line_store`] | room for the counters of lines in the recording |
 //! | [`commands`] | commands from outside to give more methods probes, or to take them away |
-//! | [`methods`] | which methods have probes, and which others were compiled anew because of them |
+//! | [`methods`] | which methods have probes, and which others were recompiled because of them |
 //! | [`undo`] | the methods' own code comes back when the recording is over |
 //! | [`store`] | room for the methods' numbers in the recording |
 
@@ -105,16 +106,19 @@ impl Callbacks for Probes {
         method: Token,
         control: &FunctionControl<'_>,
     ) -> clr_profiler::Result<()> {
-        // A method that had taken in a probed one is compiled anew as it is.
+        // A method that had inlined a probed one is recompiled as it is.
         let Some(body) = self.prober.body_of((module, method)) else { return Ok(()) };
-        // SAFETY: the body is the method's own with calls of functions as their signatures say, at its beginning and at its
-        // ends, and with additions to memory that is mapped for ever, at places of lines. Both use local variables of their own and
-        // leave the stack as it was. What other instruments have put into it since the load of its module is right in every method.
+        // SAFETY: the body is the method's own with calls of functions as their signatures say, at
+        // its beginning and at its ends, and with additions to memory that is mapped for ever, at
+        // places of lines. Both use local variables of their own and leave the stack as it was.
+        // What other instruments have put into it since the load of its module is right in every
+        // method.
         unsafe { control.set_il_function_body(&body.bytes)? };
         control.set_il_map(&body.moves)
     }
 
-    /// Finds out what is needed to read the values of the method's calls: here the runtime may load types.
+    /// Finds out what is needed to read the values of the method's calls: here the runtime may load
+    /// types.
     fn rejit_compilation_started(&self, function: FunctionId, _rejit: ReJitId, _is_safe_to_block: bool) {
         self.prober.compiles(function);
     }
@@ -179,7 +183,8 @@ impl Instrument for Probes {
         }
     }
 
-    /// Room for counters is asked for when a module is loaded; that for calls must be there when they come.
+    /// Room for counters is asked for when a module is loaded; that for calls must be there when
+    /// they come.
     fn needs_frequent_help(&self) -> bool {
         self.prober.each.is_some()
     }

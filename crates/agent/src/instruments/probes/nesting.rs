@@ -1,10 +1,10 @@
 //! Calls of a probed method within another call of it on the same thread: their time is part of the
 //! outer call's.
 //!
-//! A thread has an entry for each method that it calls, with the stack address of the outermost call
-//! that has not returned. A call is nested if its own stack address is lower, so that an end that was
-//! not counted makes no later call a nested one. Entries are never freed: threads and methods of a
-//! process are few, and new threads use the addresses of those that have ended.
+//! A thread has an entry for each method that it calls, with the stack address of the outermost
+//! call that has not returned. A call is nested if its own stack address is lower, so that an end
+//! that was not counted makes no later call a nested one. Entries are never freed: threads and
+//! methods of a process are few, and new threads use the addresses of those that have ended.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -25,7 +25,8 @@ struct Entry {
     thread: AtomicUsize,
     /// Address of the method's lanes; 0 until the thread has said which.
     method: AtomicU64,
-    /// Stack address of the outermost call that has not returned; 0 for none. Only its thread writes it.
+    /// Stack address of the outermost call that has not returned; 0 for none. Only its thread
+    /// writes it.
     call: AtomicUsize,
 }
 
@@ -36,8 +37,8 @@ static TABLE: [Entry; ENTRIES] = [const {
 /// Calls that found no entry: time of calls within them counts again.
 static WITHOUT_ENTRY: AtomicU64 = AtomicU64::new(0);
 
-/// Begins a call of the method on the calling thread: returns [`OUTERMOST`] for an outermost call, 0
-/// for a nested one. A few instructions, no lock.
+/// Begins a call of the method on the calling thread: returns [`OUTERMOST`] for an outermost call,
+/// 0 for a nested one. A few instructions, no lock.
 #[inline]
 pub(super) fn begin(method: MethodLanes) -> u64 {
     let (thread, here) = (thread_address(), stack_address());
@@ -127,7 +128,8 @@ mod tests {
         unsafe { MethodLanes::at(std::ptr::without_provenance_mut(number << 12), 1) }
     }
 
-    /// Makes a call of the method, and so many within it; notes which were outermost, inner ones last.
+    /// Makes a call of the method, and so many within it; notes which were outermost, inner ones
+    /// last.
     #[inline(never)]
     fn calls(method: MethodLanes, within: usize, found: &mut Vec<bool>) {
         let began = begin(method);

@@ -78,8 +78,8 @@ impl Prober {
         })
     }
 
-    /// Gives the methods that a pattern means probes, those of modules that come later included. In a thread that the runtime
-    /// knows.
+    /// Gives the methods that a pattern means probes, those of modules that come later included. In
+    /// a thread that the runtime knows.
     pub(super) fn add(&self, pattern: &Pattern) -> Answer {
         let only = self.patterns().only(pattern);
         if !self.is_any_chosen(&only) {
@@ -99,14 +99,16 @@ impl Prober {
         }
     }
 
-    /// Takes the probes of the methods that a pattern means away. In a thread that the runtime knows.
+    /// Takes the probes of the methods that a pattern means away. In a thread that the runtime
+    /// knows.
     pub(super) fn remove(&self, pattern: &Pattern) -> Answer {
         self.change_patterns(|patterns| patterns.and(pattern, false));
         let removed = self.methods.take_out(pattern);
         if removed.is_empty() {
             return Answer::NoMethod;
         }
-        // Each is as it was once the last has no probes; until then it may have taken in another that still has.
+        // Each is as it was once the last has no probes; until then it may have taken in another
+        // that still has.
         if let Some(all) = self.methods.all_unless_probed() {
             own_code::revert(&self.info, "probes", &all);
         } else if let Err(error) = self.write_lined(&removed).and_then(|()| self.compile_plain(&removed)) {
@@ -128,7 +130,8 @@ impl Prober {
         self.probe_lines(module);
     }
 
-    /// Gives the chosen methods of a module probes, unless they were given some, or refused them, before.
+    /// Gives the chosen methods of a module probes, unless they were given some, or refused them,
+    /// before.
     fn probe_methods(&self, module: ModuleId) {
         let Some((assembly, mut chosen)) = self.chosen_in(module, &self.patterns()) else { return };
         chosen.retain(|name| self.methods.claim((module, name.token)));
@@ -161,7 +164,8 @@ impl Prober {
         self.patterns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Assembly of a module and the methods in it that patterns choose. `None` where the module is not there yet.
+    /// Assembly of a module and the methods in it that patterns choose. `None` where the module is
+    /// not there yet.
     fn chosen_in(&self, module: ModuleId, patterns: &ProbePatterns) -> Option<(Arc<str>, Vec<FunctionName>)> {
         let assembly = self.functions.names().assembly(&self.info, module).ok()?;
         let about = self.info.module_info(module).ok()?;
@@ -171,8 +175,9 @@ impl Prober {
         Some((assembly, chosen))
     }
 
-    /// Checks that there is a method in a running program that the patterns choose, or that has a line that is wanted: after probes the runtime does not let the agent
-    /// go, so nothing is begun for one that is misspelt.
+    /// Checks that there is a method in a running program that the patterns choose, or that has a
+    /// line that is wanted: after probes the runtime does not let the agent go, so nothing is begun
+    /// for one that is misspelt.
     pub(super) fn check_choice(&self) -> Result<(), String> {
         let (patterns, missed) = (self.patterns(), self.missed_lines());
         if self.is_any_chosen(&patterns) || (missed.is_empty() && !self.lines.is_empty()) {
@@ -222,8 +227,9 @@ impl Prober {
         (kept, refused)
     }
 
-    /// Whether calls at a method's ends are tail calls each time, without being marked as such: a recursion may rely on that, and
-    /// with probes they are plain calls. All other methods run without optimisation first, and so without tail calls.
+    /// Whether calls at a method's ends are tail calls each time, without being marked as such: a
+    /// recursion may rely on that, and with probes they are plain calls. All other methods run
+    /// without optimisation first, and so without tail calls.
     fn relies_on_tail_calls(&self, name: &FunctionName) -> bool {
         let metadata = self.functions.names().metadata(&self.info, name.module_id);
         let about = metadata.and_then(|metadata| metadata.method(name.token));
@@ -297,7 +303,8 @@ impl Prober {
         Ok(methods)
     }
 
-    /// Writes the bodies of methods as what is to be counted in them is now. Those that could not be, with the reasons: they keep theirs.
+    /// Writes the bodies of methods as what is to be counted in them is now. Those that could not
+    /// be, with the reasons: they keep theirs.
     pub(super) fn write_bodies(&self, methods: &[Method]) -> clr_profiler::Result<Vec<(Method, clr_profiler::Error)>> {
         let mut failed = Vec::new();
         for of_module in methods.chunk_by(|a, b| a.0 == b.0) {
@@ -313,7 +320,8 @@ impl Prober {
         Ok(failed)
     }
 
-    /// Writes the bodies of those methods anew that have lines to be counted, or had: theirs change with what else is counted.
+    /// Writes again the bodies of those methods that have lines to be counted, or had: these bodies
+    /// change with what else is counted.
     pub(super) fn write_lined(&self, methods: &[Method]) -> clr_profiler::Result<()> {
         match self.write_bodies(&self.methods.lined_of(methods))?.into_iter().next() {
             Some((_, error)) => Err(error),
@@ -321,20 +329,21 @@ impl Prober {
         }
     }
 
-    /// Has the methods compiled anew, wherever they are called from.
+    /// Has the methods recompiled, wherever they are called from.
     pub(super) fn compile_anew(&self, methods: &[Method]) -> clr_profiler::Result<()> {
         if methods.is_empty() {
             return Ok(());
         }
         self.info.request_rejit_with_inliners(methods)?;
         if self.methods.are_over() {
-            // The recording ended meanwhile, and whoever gave methods their own code back may have been too early for these.
+            // The recording ended meanwhile, and the code that reverts methods may have run too
+            // early for these.
             own_code::revert(&self.info, "probes", methods);
         }
         Ok(())
     }
 
-    /// Has methods compiled anew from their own code, none of which takes in one that has probes.
+    /// Has methods recompiled from their own code; none of them inlines one that has probes.
     pub(super) fn compile_plain(&self, methods: &[Method]) -> clr_profiler::Result<()> {
         self.info.request_rejit(methods)?;
         if self.methods.are_over() {
@@ -343,7 +352,8 @@ impl Prober {
         Ok(())
     }
 
-    /// Takes a method's record of calls back, and gives the method's signature: its code has no probes for them.
+    /// Takes a method's record of calls back, and gives the method's signature: its code has no
+    /// probes for them.
     pub(super) fn withdraw_calls(&self, method: Method) -> Option<String> {
         let probed = self.methods.lock().probed.remove(&method)?;
         probed.lanes.withdraw();

@@ -16,7 +16,8 @@ use crate::services::context::Context;
 const ADDRESS_SPACE: u64 = 4 << 30;
 /// Bytes of a chunk, where no method needs more.
 const CHUNK: usize = 1 << 20;
-/// Methods of a module that have as many lanes as help at all, and the lanes of each where there are more methods.
+/// Methods of a module that have as many lanes as help at all, and the lanes of each where there
+/// are more methods.
 const FEW_METHODS: usize = 64;
 const FEW_LANES: u32 = 4;
 const MOST_LANES: u32 = 16;
@@ -60,9 +61,11 @@ impl ProbeStore {
         Box::new(WriteOut(self))
     }
 
-    /// Calls that were under way when methods got their own code back add to memory of the process's own from now on.
+    /// Calls that were under way when methods got their own code back add to memory of the
+    /// process's own from now on.
     pub(super) fn outlive_recording(&self) {
-        // SAFETY: methods have addresses of what was backed and taken, and nobody takes more: the recording is over. Nobody reads it here.
+        // SAFETY: methods have addresses of what was backed and taken, and no more is taken: the
+        // recording is over. Nothing reads it here.
         unsafe { self.room.segment().outlive_recording() };
     }
 

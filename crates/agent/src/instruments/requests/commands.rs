@@ -5,7 +5,7 @@
 //! |---|---|
 //! | returns what there is | with the method |
 //! | is an async one | where its task gets its result, in the code of its machine, as in [`made`](super::made) |
-//! | returns a task that others make | with the method, where the task is complete by then; else nobody knows |
+//! | returns a task that others make | with the method, where the task is complete by then; else unknown |
 //!
 //! Async methods of such a type that send no command themselves take along that they are part of
 //! one.
@@ -45,7 +45,7 @@ const ASYNC: &str = "Async";
 const MACHINE: &str = ">d__";
 const BUILDER: &str = "<>t__builder";
 const COMMAND_FIELD: &str = "<>4__this";
-/// Libraries of the runtime and of ASP.NET, none of which has commands.
+/// Libraries of the runtime and of ASP.NET; none of them has commands.
 const WITHOUT: [&str; 3] = ["System.Private.", "Microsoft.AspNetCore.", "Microsoft.Extensions."];
 
 /// `bool` in signatures (ECMA-335, II.23.1.16).
@@ -113,7 +113,7 @@ fn derived(metadata: &MetadataImport, types: &[Token], base: Token) -> HashSet<T
         types.iter().filter_map(|ty| Some((*ty, metadata.type_def(*ty).ok()?.extends))).collect();
     let is_derived = |ty: &&Token| {
         let chain = std::iter::successors(bases.get(ty).copied(), |above| bases.get(above).copied());
-        // No chain is longer, unless somebody has written a circle.
+        // No chain is longer, unless the bases form a cycle.
         chain.take(types.len()).any(|above| above == base)
     };
     types.iter().filter(is_derived).copied().collect()

@@ -1,6 +1,6 @@
-//! The number of a request in the state of an async method, as long as the method waits: the machine
-//! has a field with the number of its await, which has room for both. The code takes the request's
-//! number out again before the method reads the field.
+//! The number of a request in the state of an async method, as long as the method waits: the
+//! machine has a field with the number of its await, which has room for both. The code takes the
+//! request's number out again before the method reads the field.
 
 use clr_profiler::il::{Code, Mark, NewLocal, Opcode, Operand};
 use clrscope_contract::async_code::{AWAIT_BITS, NUMBERED_WAIT};
@@ -40,8 +40,8 @@ impl KeptNumber {
         self.field(code, Opcode::Stfld)
     }
 
-    /// Puts the request's number beside that of an await, where there is one. `then` adds what else
-    /// is done in that case.
+    /// Stores the request's number together with that of an await, where there is one. `then` adds
+    /// what else is done in that case.
     pub(super) fn put_in(self, await_number: u32, then: impl FnOnce(Code) -> Code) -> Code {
         let mut code = Code::new();
         let behind = code.new_mark();

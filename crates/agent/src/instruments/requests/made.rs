@@ -37,8 +37,8 @@ const RESPONSE: &str = "System.Net.Http.HttpResponseMessage";
 const METHOD: &str = "System.Net.Http.HttpMethod";
 const URI: &str = "System.Uri";
 
-/// Signature of [`begin`]: what the method keeps, the request's method, host, port, path with query,
-/// and activity in, a number out.
+/// Signature of [`begin`]: what the method keeps, the request's method, host, port, path with
+/// query, and activity in, a number out.
 const BEGINS: &[u8] = &[0, 6, I4, I4, OBJECT, OBJECT, I4, OBJECT, OBJECT];
 /// Signature of [`end`]: the number, the status and gRPC's.
 const ENDS: &[u8] = &[0, 3, VOID, I4, I4, OBJECT];
@@ -229,7 +229,7 @@ unsafe extern "C" fn begin(kept: i32, method: usize, host: usize, port: u32, pat
         // SAFETY: as above; an object or null.
         let trace = unsafe { ACTIVITIES.numbers(activity) };
         let number = recorder.begin(requests, RequestStart { name, ticks, trace, ..RequestStart::default() });
-        // One more than the highest has no room beside the mark.
+        // One more than the highest has no room next to the mark.
         given = number.filter(|number| number + 1 < MOST).map_or(0, |number| number + 1);
     });
     given

@@ -1,9 +1,9 @@
 //! `requests`: the requests that the program serves and makes, with their times and outcomes.
 //!
 //! A few methods of ASP.NET Core, of `HttpClient`'s library and of the commands of ADO.NET's
-//! providers are compiled again (ReJIT) with code that notes when a request begins and when it ends.
-//! Nothing is listened to: no activity is made and no event is written that the program would not
-//! have without us. What is known of a request under way is found again by a number that the
+//! providers are compiled again (ReJIT) with code that notes when a request begins and when it
+//! ends. Nothing is listened to: no activity is made and no event is written that the program would
+//! not have without us. What is known of a request under way is found again by a number that the
 //! framework's own objects keep.
 //!
 //! A request goes on in the code in which it has begun. So the methods keep their code when the

@@ -19,7 +19,7 @@ const MOST_CHARACTERS: usize = 200;
 const MOST_OF_URL: usize = 2_000;
 /// Name of what is in none of the others.
 const OTHERS: &str = "(others)";
-/// Name of requests of which the server's objects say nothing that is known.
+/// Name of requests that the server's objects say nothing known about.
 const NOT_KNOWN: &str = "(not known)";
 
 /// Whether a request is served or made.
@@ -120,7 +120,7 @@ pub(super) struct Names {
     /// Mixed names, each with its number at the same place; 0 where there is none.
     mixed: Box<[AtomicU64]>,
     numbers: Box<[AtomicU32]>,
-    /// Names so far. Whoever adds one holds the lock.
+    /// Names so far. A thread that adds one holds the lock.
     count: AtomicU32,
     adding: Mutex<()>,
 }

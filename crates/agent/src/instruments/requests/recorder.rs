@@ -82,7 +82,7 @@ impl Recorder {
         });
     }
 
-    /// The calling thread gets another context while recording is stopped. Nobody follows how it
+    /// The calling thread gets another context while recording is stopped. Nothing follows how it
     /// goes on, so it works for none until it gets yet another one in the recording.
     pub(super) fn works_unseen(&self) {
         request_work::switch(0, || self.log.write_while_stopped(monotonic_ns(), Kind::REQUEST_ON_THREAD, |_| ()));

@@ -56,8 +56,8 @@ const GONE: &str = "_connectionAborted";
 
 /// Signature of [`begin`]: the context, our server, method, path and activity in, an id out.
 const BEGINS: &[u8] = &[0, 5, I8, OBJECT, UINT, OBJECT, OBJECT, OBJECT];
-/// Signature of [`end`]: the context, our server, method, path, query, endpoint, template, features,
-/// exception, status and gRPC's.
+/// Signature of [`end`]: the context, our server, method, path, query, endpoint, template,
+/// features, exception, status and gRPC's.
 const ENDS: &[u8] = &[0, 11, VOID, OBJECT, UINT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, I4, OBJECT];
 
 /// A library that serves requests; inserted code has the address.

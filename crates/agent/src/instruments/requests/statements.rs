@@ -43,7 +43,7 @@ const VERBS: [&str; 40] = [
     "VACUUM",
     "WITH",
 ];
-/// What stands for all others: names of procedures, and what nobody knows.
+/// What stands for all others: names of procedures, and unknown statements.
 const OTHER: &str = "COMMAND";
 /// Characters of the longest.
 pub(super) const LONGEST: usize = 10;

@@ -1,8 +1,8 @@
 //! `wall`: samples of all threads by the clock, with what they wait for.
 //!
-//! Time on a processor is that of the engine's samples of CPU time; what else a thread did is read from the system, without interrupting the
-//! thread: no call of the kernel ends early because of us. The work is that of
-//! [`clrscope_agent_stacks::sampling`](clrscope_agent_stacks::sampling).
+//! Time on a processor is that of the engine's samples of CPU time; what else a thread did is read
+//! from the system, without interrupting the thread: no call of the kernel ends early because of
+//! us. The work is that of [`clrscope_agent_stacks::sampling`](clrscope_agent_stacks::sampling).
 
 mod options;
 

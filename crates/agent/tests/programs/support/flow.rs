@@ -58,7 +58,8 @@ impl Pairs {
     }
 }
 
-/// Sums of `flow` as of a tree, made from events. Numbers stand for names while millions of rows go by.
+/// Sums of `flow` as of a tree, made from events. Numbers stand for names while millions of rows go
+/// by.
 #[derive(Default)]
 pub(crate) struct FlowSums {
     pub(crate) sums: Sums,

@@ -6,8 +6,8 @@ use clrscope_testkit::{Expectations, Finished, Runtime, each_runtime, fixture, r
 use super::flow::FlowSums;
 use super::{Run, Sums, assert_unchanged, compare, record};
 
-/// Runs a fixture with each request on each runtime: it does what it does without us, nothing is lost, and tree and
-/// events say what the fixture says.
+/// Runs a fixture with each request on each runtime: it does what it does without us, nothing is
+/// lost, and tree and events say what the fixture says.
 pub(crate) fn check(name: &str, requests: &[&str]) {
     check_more(name, requests, |_, _| ());
 }

@@ -24,7 +24,8 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Start of the one process by the monotonic clock, nanoseconds: the name of its folder ends with it (`pPID-START`).
+    /// Start of the one process by the monotonic clock, nanoseconds: the name of its folder ends
+    /// with it (`pPID-START`).
     pub(crate) fn start_ns(&self) -> u64 {
         start_of_process(&self.folder.path().join(RECORDING)).expect("a folder of the process")
     }
@@ -89,7 +90,8 @@ pub(crate) fn record_in(runtime: &Runtime, name: &str, request: &str, environmen
     record_command(runtime, name, request, command)
 }
 
-/// Runs a fixture where [`confine`](clrscope_testkit::confine) puts its command; nothing where it can't.
+/// Runs a fixture where [`confine`](clrscope_testkit::confine) puts its command; nothing where it
+/// can't.
 pub(crate) fn record_confined(
     runtime: &Runtime,
     name: &str,

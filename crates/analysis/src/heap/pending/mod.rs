@@ -56,8 +56,8 @@ pub struct PendingOperation<'a> {
     /// The method that waits, and who awaits whom from there on; a thread that blocks on the last
     /// stands behind it.
     pub frames: Vec<PendingFrame>,
-    /// Threads that block on these operations, by the system's numbers in ascending order. Those
-    /// are left out of which that is not certain.
+    /// Threads that block on these operations, by the system's numbers in ascending order. Threads
+    /// for which that is not certain are left out.
     pub blocked_threads: Vec<u32>,
 }
 

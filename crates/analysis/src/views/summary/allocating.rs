@@ -37,8 +37,9 @@ pub(super) fn found(view: Option<&Allocations<'_>>, run_ns: u64) -> Vec<Finding>
     findings_about_allocations(view).into_iter().map(|found| Finding { cost: cost(&found), ..found }).collect()
 }
 
-/// Sentences about allocations: how much there was, the types that most of it is of, with the code that allocates them, and what was still
-/// alive at the end. `view` must have all rows, those with the most bytes first.
+/// Sentences about allocations: how much there was, the types that most of it is of, with the code
+/// that allocates them, and what was still alive at the end. `view` must have all rows, those with
+/// the most bytes first.
 #[must_use]
 pub fn findings_about_allocations(view: &Allocations<'_>) -> Vec<Finding> {
     let mut found: Vec<Finding> = whole(view).into_iter().collect();
@@ -72,8 +73,8 @@ fn of_type(row: &AllocationRow<'_>) -> String {
     format!("{} of the bytes ({}) are {}{by}", percent(row.share), bytes(row.bytes), name(row))
 }
 
-/// The type of which most was alive at the end: of what outlived a collection, where something did. What was allocated last is alive as
-/// long as nothing was collected, and says nothing of leaks.
+/// The type that had most alive at the end: of what outlived a collection, where something did.
+/// What was allocated last is alive as long as nothing was collected, and says nothing of leaks.
 fn alive(view: &Allocations<'_>) -> Option<Finding> {
     let most = |live: &LiveSum| (live.survived_bytes, live.bytes);
     let (row, live) = view.rows.iter().filter_map(|row| Some((row, row.live?))).max_by_key(|(_, live)| most(live))?;

@@ -33,8 +33,8 @@ pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
     .collect()
 }
 
-/// Sentences about collections: how long the program stood still for them, the longest pause with its cause, and whether the
-/// heap grows.
+/// Sentences about collections: how long the program stood still for them, the longest pause with
+/// its cause, and whether the heap grows.
 #[must_use]
 pub fn findings_about_collections(facts: &CollectionFacts<'_>) -> Vec<Finding> {
     let share = facts.paused_share();

@@ -16,7 +16,7 @@ pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
     let query = Query { limit: None, sort: None, metric: None, ..query.clone() };
     let query = LockQuery { query, types: Vec::new() };
     let rows = locks(recording, &query).map_or_else(|_| Vec::new(), |(rows, _)| rows);
-    // What nobody holds may be waited for because there is nothing to do.
+    // Threads may wait for what no thread holds because there is nothing to do.
     let held = rows.iter().filter(|row| row.kind.is_held());
     held.filter_map(|row| about(row, watched_ns(row.process, &query.query))).take(MOST).collect()
 }

@@ -148,8 +148,8 @@ impl<'a> CpuPlaces<'a> {
         }
     }
 
-    /// Returns the kinds of work, in the order of [`SampleKind::ALL`]; those without a sample are left
-    /// out.
+    /// Returns the kinds of work, in the order of [`SampleKind::ALL`]; those without a sample are
+    /// left out.
     pub(super) fn kinds(&self) -> Vec<KindRow> {
         let rows = SampleKind::ALL.iter().zip(&self.kinds.0);
         let rows = rows.map(|(&kind, sum)| KindRow { kind, samples: sum.samples, time_ns: sum.ns });

@@ -93,7 +93,8 @@ pub struct Elsewhere<'a> {
     pub most: Option<(FunctionRef<'a>, u64)>,
     /// Collections by the highest generation that was collected: 0, 1, 2 and above.
     pub generations: [u64; 3],
-    /// The most frequent exceptions by type and place, or the own function below which most were made.
+    /// The most frequent exceptions by type and place, or the own function below which most were
+    /// made.
     pub exceptions: Option<FrequentExceptions<'a>>,
 }
 
@@ -133,7 +134,7 @@ pub(super) fn elsewhere<'a>(
 fn waited<'a>(kind: WaitKind, waits: &[OwnWait<'a>]) -> Option<Elsewhere<'a>> {
     let all = || waits.iter().filter(|wait| wait.kind == kind);
     let ns = all().fold(0_u64, |sum, wait| sum.saturating_add(wait.ns));
-    // Nobody's code makes idle threads wait.
+    // No function's code makes idle threads wait.
     let named = all().filter(|_| kind != WaitKind::Idle);
     let most = named.filter_map(|wait| Some((wait.function?, wait.ns)));
     let most = most.min_by(|a, b| Reverse(a.1).cmp(&Reverse(b.1)).then_with(|| a.0.compare(&b.0)));

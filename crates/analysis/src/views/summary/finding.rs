@@ -162,7 +162,8 @@ impl Finding {
         self.names(function, Some(place))
     }
 
-    /// The sentence names a function, at a place where one is known, with what stands before its line.
+    /// The sentence names a function, at a place where one is known, with what stands before its
+    /// line.
     #[must_use]
     pub(super) fn at_known(self, function: &FunctionRef<'_>, place: Option<CodePlace<'_>>, lead: &'static str) -> Self {
         self.names(function, place.map(|place| FindingPlace::new(place, lead)))

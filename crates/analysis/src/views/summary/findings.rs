@@ -39,18 +39,19 @@ const MUCH: f64 = 0.05;
 const MOST: f64 = 0.5;
 /// Assembly of what each thread runs in.
 const CORE_LIBRARY: &str = "System.Private.CoreLib";
-/// Share of one processor that has to be used for a sentence about code: a program that hardly works
-/// has no busiest function worth a word.
+/// Share of one processor that has to be used for a sentence about code: a program that hardly
+/// works has no busiest function worth a word.
 const MUCH_OF_PROCESSOR: f64 = 0.05;
 /// Exceptions in a second that are worth a sentence.
 const MANY_PER_SECOND: f64 = 100.0;
 /// What throwing and catching an exception costs, nanoseconds: for the order of sentences alone.
 /// Measured with two frames between them: 10 us on 8, 2 to 3 us on 9 and 10.
 const THROW_NS: f64 = 10_000.0;
-/// Share of the run that threads waited below one function that is worth a sentence: what a service's requests wait for is little
-/// of the time that it runs.
+/// Share of the run that threads waited below one function that is worth a sentence: what a
+/// service's requests wait for is little of the time that it runs.
 const MUCH_WAITED: f64 = 0.02;
-/// Share of CPU time in code that is not optimised that is worth a sentence: each program starts with some.
+/// Share of CPU time in code that is not optimised that is worth a sentence: each program starts
+/// with some.
 const MUCH_UNOPTIMISED: f64 = 0.10;
 /// Exceptions that are worth a sentence.
 const MANY_EXCEPTIONS: u64 = 100;
@@ -108,7 +109,7 @@ impl Evidence<'_, '_> {
     }
 }
 
-/// Whole of which shares of work are given, and its name in a sentence.
+/// The whole that shares of work refer to, and its name in a sentence.
 fn all_work(view: &Summary<'_>) -> (u64, &'static str) {
     let conditions = &view.conditions;
     let is_cpu = conditions.totals.cpu_ns.is_some() || conditions.metric.instrument == instrument::CPU;
@@ -140,8 +141,9 @@ fn busiest_own(evidence: &Evidence<'_, '_>) -> Option<Finding> {
     Some(found.at_known(&function, place, MOST_AT))
 }
 
-/// The innermost function of a library below which most of the CPU time was spent, where own code and what it calls used less: a program
-/// whose threads begin in a library does nearly everything there. Methods of the core library, which runs all threads, say nothing.
+/// The innermost function of a library below which most of the CPU time was spent, where own code
+/// and what it calls used less: a program whose threads begin in a library does nearly everything
+/// there. Methods of the core library, which runs all threads, say nothing.
 fn busiest_library(evidence: &Evidence<'_, '_>) -> Option<Finding> {
     let Evidence { view, rows, .. } = *evidence;
     if view.conditions.metric.instrument != instrument::CPU {
@@ -165,8 +167,9 @@ fn busiest_library(evidence: &Evidence<'_, '_>) -> Option<Finding> {
     is_most.then(|| evidence.of_work(text, found, &row.function, row.amount.total)).flatten()
 }
 
-/// The function of the framework with the most work, where own code does little. None where all threads were sampled by
-/// the clock: most of them wait then, in native code that does not say for what.
+/// The function of the framework with the most work, where own code does little. None where all
+/// threads were sampled by the clock: most of them wait then, in native code that does not say for
+/// what.
 fn busiest(evidence: &Evidence<'_, '_>) -> Option<Finding> {
     let view = evidence.view;
     if view.conditions.metric.instrument == instrument::WALL {
@@ -184,8 +187,8 @@ fn busiest(evidence: &Evidence<'_, '_>) -> Option<Finding> {
     part.is_surely(MUCH).then(|| evidence.of_work(text, part, &row.function, row.work_ns())).flatten()
 }
 
-/// The own function below which threads waited longest for this: worth a sentence by how long the program ran, however many
-/// idle threads it had. Samples by the clock have sentences of their own.
+/// The own function below which threads waited longest for this: worth a sentence by how long the
+/// program ran, however many idle threads it had. Samples by the clock have sentences of their own.
 fn longest_wait(evidence: &Evidence<'_, '_>, kind: WaitKind) -> Option<Finding> {
     let Evidence { view, waits, run_ns, .. } = *evidence;
     if view.conditions.metric.is_sampled() {

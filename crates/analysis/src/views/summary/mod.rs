@@ -1,4 +1,5 @@
-//! The view `summary`: what stands out, own code and framework by work, and where the other time went.
+//! The view `summary`: what stands out, own code and framework by work, and where the other time
+//! went.
 
 mod allocating;
 mod collections;
@@ -49,15 +50,16 @@ pub use sampled::{KindRow, SampledThreads, StateRow};
 pub struct OwnRow<'a> {
     /// The function alone.
     pub row: FunctionRow<'a>,
-    /// Work of the function and of all framework code below it up to the next own function: CPU time, or wall time
-    /// where CPU time was not measured.
+    /// Work of the function and of all framework code below it up to the next own function: CPU
+    /// time, or wall time where CPU time was not measured.
     pub work_ns: u64,
-    /// Bounds of that work, between which it lies in 95 of 100 cases: those of the clock of `calls` and of the cost of its hooks.
-    /// Work by samples has those of its share of all samples.
+    /// Bounds of that work, between which it lies in 95 of 100 cases: those of the clock of `calls`
+    /// and of the cost of its hooks. Work by samples has those of its share of all samples.
     pub work_bounds_ns: (u64, u64),
     /// Time that its threads waited below it for locks, times, files, sockets, tasks and events.
     pub waited_ns: u64,
-    /// Callees that the function calls most, with the metric of those calls; for the first functions by samples.
+    /// Callees that the function calls most, with the metric of those calls; for the first
+    /// functions by samples.
     pub calls: [Option<(FunctionRef<'a>, u64)>; sampled::MOST_CALLEES],
 }
 
@@ -94,7 +96,8 @@ pub struct Summary<'a> {
     pub framework: Vec<FunctionRow<'a>>,
     /// Functions of the framework that were called in all.
     pub framework_functions: usize,
-    /// Time that was no work of functions: waits by kind, compilation, suspensions, collections, exceptions.
+    /// Time that was no work of functions: waits by kind, compilation, suspensions, collections,
+    /// exceptions.
     pub elsewhere: Vec<Elsewhere<'a>>,
     /// Work by kind, where samples of CPU time were taken.
     pub kinds: Vec<KindRow>,
@@ -128,7 +131,7 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
     let paths = paths::select(recording, query, metric)?;
     let programs = own_programs(recording);
     let is_users = |process: &Process| programs.iter().any(|own| std::ptr::eq(*own, process));
-    // Code of the SDK's tools is nobody's own as long as a program of the user is there, too.
+    // Code of the SDK's tools is not own code as long as a program of the user is there, too.
     let has_users = paths.iter().any(|paths| is_users(paths.process));
     let has_states = metric.instrument == instrument::WALL;
     for paths in paths {
@@ -246,7 +249,7 @@ impl Clock {
         if self.raw || measured == 0 { 1.0 } else { (1.0 - hooks_ns as f64 * margin / measured as f64).max(0.0) }
     }
 
-    /// Bounds of work, of which `low` is left if hooks cost most, and `high` if they cost least.
+    /// Bounds of work: `low` is left of it if hooks cost most, and `high` if they cost least.
     fn bounds(&self, low: u64, high: u64) -> (u64, u64) {
         (sampled_bounds(low as f64, self.step_ns).0 as u64, sampled_bounds(high as f64, self.step_ns).1 as u64)
     }

@@ -47,11 +47,11 @@ pub struct StateRow<'a> {
     pub samples: u64,
     /// Thread time that they stand for.
     pub time_ns: u64,
-    /// The part of it of which no stack is known.
+    /// The part of it without a known stack.
     pub unplaced_ns: u64,
     /// Threads that were met in the state.
     pub threads: u64,
-    /// The own function on top of which most of that time was, and its part.
+    /// The own function that most of that time was on top of, and its part.
     pub most: Option<(FunctionRef<'a>, u64)>,
 }
 
@@ -109,8 +109,8 @@ fn wants(query: &Query, process: &Process, sample: &Sample) -> bool {
     query.wants_thread_if_known(thread) && query.wanted_ns(process, first_ns, last_ns).is_some()
 }
 
-/// Owners of what the threads of a process did and waited for, by samples of `wall`: their states know more than the names of the functions
-/// that threads stand in.
+/// Owners of what the threads of a process did and waited for, by samples of `wall`: their states
+/// know more than the names of the functions that threads stand in.
 pub(super) fn owners(process: &Process, catalog: &Catalog<'_>, query: &Query) -> Owners {
     let (mut owners, mut frames) = (Owners::default(), OwnFrames::new(process));
     each_sample(process, instrument::WALL, |sample| {
@@ -134,7 +134,8 @@ struct StateSums<'a> {
     own: FxHashMap<(u32, u32), (FunctionRef<'a>, u64)>,
 }
 
-/// States of threads by samples of `wall`, in the order of [`ThreadState::ALL`]; those without a sample are left out.
+/// States of threads by samples of `wall`, in the order of [`ThreadState::ALL`]; those without a
+/// sample are left out.
 pub(super) fn states<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<StateRow<'a>>, QueryProblem> {
     let mut sums: FxHashMap<ThreadState, StateSums<'a>> = FxHashMap::default();
     let mut owners: Option<(u32, OwnFrames<'a>)> = None;

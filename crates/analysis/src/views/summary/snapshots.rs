@@ -11,8 +11,9 @@ use crate::printable::one_line;
 use crate::query::Query;
 use crate::select::processes;
 
-/// The sentences of a summary, where snapshots were to be taken: what became of each, that there is none at the end where the
-/// program ended without a word, and none at times that it did not live to see.
+/// The sentences of a summary, where snapshots were to be taken: what became of each, that there is
+/// none at the end where the program ended without a word, and none at times that it did not live
+/// to see.
 pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
     let heap = recording.run.filled.instruments().iter().find(|request| request.name == SPEC.name);
     let checked = heap.and_then(|request| check(request).ok());

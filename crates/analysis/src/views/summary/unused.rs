@@ -1,4 +1,5 @@
-//! Processors that a program left unused: samples of CPU time say nothing about what its threads waited for then.
+//! Processors that a program left unused: samples of CPU time say nothing about what its threads
+//! waited for then.
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Recording, ThreadRole};
@@ -15,11 +16,13 @@ use crate::views::rows::{FunctionRow, ThreadRow};
 const LEAST_NS: u64 = 500_000_000;
 /// A program that uses more of the processors than this leaves few unused.
 const MUCH_OF_ALL: f64 = 0.5;
-/// A program with a thread that was at work for more of the time than this was not kept by waits alone.
+/// A program with a thread that was at work for more of the time than this was not kept by waits
+/// alone.
 const MUCH_OF_ONE: f64 = 0.5;
 
-/// Sentences about a program that used clearly less than the processors allow: where to see what its threads waited for, and
-/// which code goes on after awaits, in which no thread waits. None where the recording shows waits already.
+/// Sentences about a program that used clearly less than the processors allow: where to see what
+/// its threads waited for, and which code goes on after awaits, in which no thread waits. None
+/// where the recording shows waits already.
 pub(super) fn found(view: &Summary<'_>, recording: &Recording, query: &Query) -> Vec<Finding> {
     let shows_waits = view.conditions.metric.is_of_calls() || has(view, instrument::WALL);
     let filtered = query.filters_functions() || !query.threads.is_empty();

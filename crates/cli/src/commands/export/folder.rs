@@ -14,8 +14,8 @@ use crate::terminal::say;
 /// Ending of recordings.
 const ENDING: &str = "clrs";
 
-/// Recordings in a folder, in the order of their names: files `NAME.clrs`, and directories `NAME.clrs.d` without such a file. `None`
-/// where it is a recording itself, or has none.
+/// Recordings in a folder, in the order of their names: files `NAME.clrs`, and directories
+/// `NAME.clrs.d` without such a file. `None` where it is a recording itself, or has none.
 pub(super) fn recordings_in(folder: &Path) -> Option<Vec<PathBuf>> {
     if !folder.is_dir() || is_recording(folder) {
         return None;
@@ -36,14 +36,17 @@ pub(super) fn recordings_in(folder: &Path) -> Option<Vec<PathBuf>> {
 fn is_recording(folder: &Path) -> bool {
     let has_process =
         || fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(|of| of.path().join("process.log").exists()));
-    // A recording without a launcher has processes alone; one in a folder of recordings has its launcher's log.
+    // A recording without a launcher has processes alone; one in a folder of recordings has its
+    // launcher's log.
     folder.join("run.log").exists() || file_of(folder).is_some() && has_process()
 }
 
-/// Writes a file for each recording; one that can't be exported is named, and the others are exported all the same.
+/// Writes a file for each recording; one that can't be exported is named, and the others are
+/// exported all the same.
 ///
 /// # Errors
-/// Where the folder to write to can't be made, and at the end where a recording could not be exported.
+/// Where the folder to write to can't be made, and at the end where a recording could not be
+/// exported.
 pub(super) fn export(options: &ExportTask, format: &dyn Exporter, recordings: &[PathBuf]) -> Result<(), Failure> {
     let what = || format!("cannot export the recordings in {}", shown(&options.recording));
     let Some(output) = &options.output else {

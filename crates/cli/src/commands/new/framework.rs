@@ -8,8 +8,8 @@ use crate::errors::{Failure, shown};
 
 /// The crate inside a checkout.
 const INSIDE: &str = "crates/clr-profiler";
-/// The crates that a profiler depends on: for itself, and for its tests. The second lies beside the
-/// first.
+/// The crates that a profiler depends on: for itself, and for its tests. The second lies next to
+/// the first.
 pub(super) const FRAMEWORK: [&str; 2] = ["clr-profiler", "clr-profiler-fake"];
 
 /// The folder of the crate `clr-profiler`.
@@ -17,10 +17,12 @@ pub(super) const FRAMEWORK: [&str; 2] = ["clr-profiler", "clr-profiler-fake"];
 pub(super) struct Framework(PathBuf);
 
 impl Framework {
-    /// `given`, a checkout or the crate's folder; else the checkout around the current folder or this program.
+    /// `given`, a checkout or the crate's folder; else the checkout around the current folder or
+    /// this program.
     ///
     /// # Errors
-    /// When what was given is neither, and where there is none around: the crate is not published yet.
+    /// When what was given is neither, and where there is none around: the crate is not published
+    /// yet.
     pub(super) fn choose(given: Option<&Path>) -> Result<Self, Failure> {
         if let Some(given) = given {
             return in_folder(given).map(Self).ok_or_else(|| {
@@ -46,8 +48,8 @@ impl Framework {
     }
 
     /// Returns the dependency of the crate in `crate_folder` on one of [`FRAMEWORK`]: the published
-    /// version; and as long as there is none that can be fetched, the path in a checkout beside it,
-    /// relative where the crate stands in that checkout.
+    /// version; and as long as there is none that can be fetched, the path in a checkout next to
+    /// it, relative where the crate stands in that checkout.
     pub(super) fn dependency(&self, package: &str, crate_folder: &Path) -> String {
         let published = env!("CARGO_PKG_VERSION");
         let Self(folder) = self;

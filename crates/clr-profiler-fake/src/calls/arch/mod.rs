@@ -1,4 +1,4 @@
-//! Calls of hooks in registers: a module for each processor, of which the target's is re-exported.
+//! Calls of hooks in registers: one module per processor; the target's is re-exported.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

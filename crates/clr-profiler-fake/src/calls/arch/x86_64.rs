@@ -4,8 +4,9 @@ use std::arch::naked_asm;
 
 use crate::calls::Hook;
 
-/// The registers a hook may not change, before or after the call. At enter that is the arguments (`rdi`, `rsi`, `rdx`, `rcx`,
-/// `r8`, `r9`, `xmm0` to `xmm7`), at leave the results (`rax`, `rdx`, `rcx`, `xmm0`, `xmm1`); always `rbx`, `r12` to `r15`.
+/// The registers a hook may not change, before or after the call. At enter that is the arguments
+/// (`rdi`, `rsi`, `rdx`, `rcx`, `r8`, `r9`, `xmm0` to `xmm7`), at leave the results (`rax`, `rdx`,
+/// `rcx`, `xmm0`, `xmm1`); always `rbx`, `r12` to `r15`.
 #[repr(C, align(16))]
 #[derive(Clone, Copy, PartialEq)]
 struct Registers {
@@ -44,7 +45,8 @@ pub(crate) fn call(hook: Hook, entry: usize, id: usize, sp: usize) -> Result<(),
         registers
     };
     let mut after = before;
-    // SAFETY: `entry` is a hook the profiler registered, called in the convention it was registered for.
+    // SAFETY: `entry` is a hook the profiler registered, called in the convention it was registered
+    // for.
     unsafe {
         match hook {
             Hook::Enter => call_enter(entry, &mut after),
@@ -71,8 +73,8 @@ fn changes(hook: Hook, before: &Registers, after: &Registers) -> Vec<String> {
     changed
 }
 
-/// `rdi`: the hook, `rsi`: the registers to load before and to store after. The stack is in line at the hook's call: six
-/// registers and 8 bytes after the return address.
+/// `rdi`: the hook, `rsi`: the registers to load before and to store after. The stack is in line at
+/// the hook's call: six registers and 8 bytes after the return address.
 #[unsafe(naked)]
 unsafe extern "C" fn call_enter(entry: usize, registers: *mut Registers) {
     naked_asm!(

@@ -1,4 +1,5 @@
-//! Callbacks that need the runtime's frame pointer: a module for each processor, of which the target's is re-exported.
+//! Callbacks that need the runtime's frame pointer: one module per processor; the target's is
+//! re-exported.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

@@ -1,4 +1,4 @@
-//! Entry points for the fast hooks: a module for each processor, of which the target's is re-exported.
+//! Entry points for the fast hooks: one module per processor; the target's is re-exported.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

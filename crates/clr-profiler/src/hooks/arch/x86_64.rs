@@ -1,9 +1,11 @@
-//! Entry points for the fast hooks on x86-64 System V: from the compiler's register convention to Rust's.
+//! Entry points for the fast hooks on x86-64 System V: from the compiler's register convention to
+//! Rust's.
 //!
-//! Enter: identifier in `r14`, caller's stack pointer in `r15`; argument registers are live, vectors too. Leave and tail
-//! call: `rdi` and `rsi`; the result registers are live, and `rcx` is kept for runtime-async continuations.
-//! Rust code may use any caller-saved register, so the stubs save all that the convention wants kept. Only the lower 128
-//! bits of vector registers need it: compiled code treats the upper parts as lost over a call.
+//! Enter: identifier in `r14`, caller's stack pointer in `r15`; argument registers are live,
+//! vectors too. Leave and tail call: `rdi` and `rsi`; the result registers are live, and `rcx` is
+//! kept for runtime-async continuations. Rust code may use any caller-saved register, so the stubs
+//! save all that the convention wants kept. Only the lower 128 bits of vector registers need it:
+//! compiled code treats the upper parts as lost over a call.
 
 use std::arch::naked_asm;
 
@@ -27,7 +29,8 @@ pub(in crate::hooks) extern "C" fn nothing() {
     naked_asm!("ret")
 }
 
-/// The stack is 8 off 16 at entry: 184 bytes bring it back in line and hold 7 registers and 8 vectors.
+/// The stack is 8 off 16 at entry: 184 bytes bring it back in line and hold 7 registers and 8
+/// vectors.
 #[unsafe(naked)]
 pub(in crate::hooks) extern "C" fn enter() {
     naked_asm!(

@@ -90,7 +90,8 @@ struct Assembly {
 #[derive(Default)]
 struct Parts {
     process: Process,
-    /// Ends of the last sections of functions, modules, threads and types: they bound what may be missing.
+    /// Ends of the last sections of functions, modules, threads and types: they bound what may be
+    /// missing.
     ends: [u64; 4],
     trees: BTreeMap<u32, Vec<Section>>,
     tree_sections: usize,
@@ -243,7 +244,7 @@ impl Parts {
             }
             kind::NATIVE_SYMBOLS => {
                 self.process.native_symbols.extend(all::<NativeSymbol>(log));
-                // As the writer had them, unless somebody else wrote the file.
+                // As the writer had them, unless another program wrote the file.
                 self.process.native_symbols.sort_by_key(NativeSymbol::module_and_offset);
             }
             kind::COVERAGE_PLANS => self.process.coverage_plans.extend(all::<CoveragePlan>(log)),
@@ -340,7 +341,8 @@ impl Parts {
     }
 }
 
-/// Before remarks had kinds, the first remark of a process that was refused said why, and the loss marked such a process.
+/// Before remarks had kinds, the first remark of a process that was refused said why, and the loss
+/// marked such a process.
 fn mark_refusal(process: &mut Process) {
     let refused = process.losses.iter().any(|loss| loss.reason == LossReason::ProcessRefused);
     if let Some(first) = process.remarks.first_mut().filter(|_| refused) {

@@ -1,4 +1,5 @@
-//! Sections read several at a time, on several processors: a large file is mostly checksums and decompression.
+//! Sections read several at a time, on several processors: a large file is mostly checksums and
+//! decompression.
 
 use super::index::Section;
 use crate::parallel::each;
@@ -25,7 +26,8 @@ fn length(sections: &[Section]) -> usize {
     sections.iter().take_while(fits).count().max(1).min(sections.len())
 }
 
-/// Whether there is so much that one batch is read while another is put together, which takes a thread more, and memory for two.
+/// Whether there is so much that one batch is read while another is put together, which takes a
+/// thread more, and memory for two.
 pub(super) fn are_many(sections: &[Section]) -> bool {
     stored(sections) >= MUCH
 }

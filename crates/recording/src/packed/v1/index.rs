@@ -1,4 +1,5 @@
-//! Finding the sections: by the index at the end, or, where that is gone, by walking from head to head.
+//! Finding the sections: by the index at the end, or, where that is gone, by walking from head to
+//! head.
 
 use super::section::{HEAD, Head, MARKER, kind};
 use super::{START, TRAILER, TRAILER_MAGIC, checksum::checksum};
@@ -57,7 +58,7 @@ fn by_index(source: &Source) -> Option<Vec<Section>> {
     entries(&content, at)
 }
 
-/// The entries of an index, all of which must lie one behind the other and before `end`.
+/// The entries of an index. They must all lie one behind the other and before `end`.
 fn entries(content: &[u8], end: u64) -> Option<Vec<Section>> {
     let mut sections = Vec::with_capacity(content.len() / ENTRY);
     let mut free = START;

@@ -2,10 +2,10 @@
 //!
 //! # The file
 //!
-//! Numbers are little endian. The file is: sixteen bytes of start (`MAGIC`, `u32` version, `u32` zero),
-//! sections one behind the other, the last of which is the index, and 32 bytes of trailer (`u64` offset
-//! of the index section, `u64` its length with head and padding, `u64` checksum of these sixteen bytes,
-//! eight bytes `CLRSEND\0`).
+//! Numbers are little endian. The file is: sixteen bytes of start (`MAGIC`, `u32` version, `u32`
+//! zero), sections one behind the other with the index as the last, and 32 bytes of trailer (`u64`
+//! offset of the index section, `u64` its length with head and padding, `u64` checksum of these
+//! sixteen bytes, eight bytes `CLRSEND\0`).
 //!
 //! # Sections
 //!
@@ -25,9 +25,9 @@
 //! | 40 | `u64` | checksum of what is stored |
 //! | 48 | `u64` | checksum of the 48 bytes before |
 //!
-//! Checksums are XXH64 with seed 0. Content that compresses better than eight to one is followed by a
-//! zstd skippable frame that brings the section up to size: whoever opens a file from a stranger knows
-//! what it can make him allocate.
+//! Checksums are XXH64 with seed 0. Content that compresses better than eight to one is followed by
+//! a zstd skippable frame that brings the section up to size: a program that opens a file from a
+//! stranger knows what the file can make it allocate.
 //!
 //! | kind | item | content |
 //! |---|---|---|
@@ -47,25 +47,28 @@
 //! | 14 tree of a part | index of the part of the recording | a part of the tree of what a thread gained there; before it, never compressed, `u32` index of the thread |
 //! | 15 types | index of the first | records `ObjectType` |
 //!
-//! Kinds 1 to 6, 9, 11, 12, 13 and 15 stand before all trees, and those before all events; only problems met while trees and events were
-//! packed stand behind them. Sections and records of an
+//! Kinds 1 to 6, 9, 11, 12, 13 and 15 stand before all trees, and those before all events; only
+//! problems met while trees and events were packed stand behind them. Sections and records of an
 //! unknown kind are passed over. A thread that recorded nothing has one tree part without nodes.
 //!
 //! # Records
 //!
-//! `u32` length of the payload (at least 1), `u16` kind, `u16` version, payload, zeros up to a multiple
-//! of four. The module `records` declares kinds and payloads, for the logs of a directory too; the module
-//! `codec` says how fields become bytes. Times are nanoseconds since the start of the run.
+//! `u32` length of the payload (at least 1), `u16` kind, `u16` version, payload, zeros up to a
+//! multiple of four. The module `records` declares kinds and payloads, for the logs of a directory
+//! too; the module `codec` says how fields become bytes. Times are nanoseconds since the start of
+//! the run.
 //!
 //! # Trees
 //!
-//! Nodes are numbered in preorder and cut into parts of 2^17. A part is a row of varints (seven bits to
-//! a byte, lowest first, top bit set when more follow): the number of its first node; the length of the
-//! path from the root to the node before that one; how many nodes of that path are repeated here (all,
-//! or none when the path has more than 2^13); for each of those the distance of its number from the one
-//! above it, and its function; then the lengths in bytes of seven columns, then the columns:
+//! Nodes are numbered in preorder and cut into parts of 2^17. A part is a row of varints (seven
+//! bits to a byte, lowest first, top bit set when more follow): the number of its first node; the
+//! length of the path from the root to the node before that one; how many nodes of that path are
+//! repeated here (all, or none when the path has more than 2^13); for each of those the distance of
+//! its number from the one above it, and its function; then the lengths in bytes of seven columns,
+//! then the columns:
 //!
-//! 1. per node, how many nodes of the path end before it begins (0: it is a child of the node before);
+//! 1. per node, how many nodes of the path end before it begins (0: it is a child of the node
+//!    before);
 //! 2. per node, its function;
 //! 3. per node, its calls;
 //! 4. per node that has time, the distance of its number from the last such node's (from the part's

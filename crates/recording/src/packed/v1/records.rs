@@ -1,5 +1,5 @@
-//! Dictionary sections: records as in a log (`u32 length`, `u16 kind`, `u16 version`, payload), so that
-//! a later clrscope can add fields at the end of a payload and records of new kinds.
+//! Dictionary sections: records as in a log (`u32 length`, `u16 kind`, `u16 version`, payload), so
+//! that a later clrscope can add fields at the end of a payload and records of new kinds.
 
 use crate::codec;
 use crate::model::Process;

@@ -24,8 +24,8 @@ pub struct Claims {
     pub plain: u64,
 }
 
-/// Hands every section's claims and content to `change`, and writes a file in which all checksums and
-/// the index fit the result. `stored` and `plain` are only written where they were changed.
+/// Hands every section's claims and content to `change`, and writes a file in which all checksums
+/// and the index fit the result. `stored` and `plain` are only written where they were changed.
 pub(crate) fn reseal(packed: &[u8], change: &mut dyn FnMut(&mut Claims, &mut Vec<u8>)) -> Vec<u8> {
     let mut out = packed.get(..START as usize).unwrap_or(packed).to_vec();
     let Ok(mut compressor) = zstd::bulk::Compressor::new(1) else { return out };

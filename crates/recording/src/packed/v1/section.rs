@@ -43,7 +43,8 @@ pub(super) mod kind {
     pub(in super::super) const OBJECT_TYPES: u16 = 15;
     /// Plans of coverage.
     pub(in super::super) const COVERAGE_PLANS: u16 = 13;
-    /// Part of the tree of what a thread gained in a part of the recording; `item` is the index of that part.
+    /// Part of the tree of what a thread gained in a part of the recording; `item` is the index of
+    /// that part.
     pub(in super::super) const PART_TREE: u16 = 14;
 }
 
@@ -152,8 +153,9 @@ impl Head {
 /// Memory that a context of the library takes, at most.
 const CONTEXT: usize = 256 << 10;
 
-/// State of a decompression. The library takes its memory from the system and knows no other answer to a refusal than a panic; where it
-/// is refused, as much is asked for as the program asks for its own, which has the answer to that.
+/// State of a decompression. The library takes its memory from the system and knows no other answer
+/// to a refusal than a panic; where it is refused, as much is asked for as the program asks for its
+/// own, which has the answer to that.
 fn context() -> Result<DCtx<'static>, &'static str> {
     let ask = || drop(std::hint::black_box(Vec::<u8>::with_capacity(CONTEXT)));
     DCtx::try_create()
@@ -164,8 +166,8 @@ fn context() -> Result<DCtx<'static>, &'static str> {
         .ok_or("finds no memory to be decompressed in")
 }
 
-/// Compresses content, filling in the fields of `head` that describe it. The result begins with `prefix`
-/// and obeys [`RATIO`].
+/// Compresses content, filling in the fields of `head` that describe it. The result begins with
+/// `prefix` and obeys [`RATIO`].
 pub(super) fn pack(
     head: &mut Head,
     prefix: &[u8],
@@ -183,7 +185,8 @@ pub(super) fn pack(
     stored
 }
 
-/// Appends a frame that decompressors skip, where the content is more than [`RATIO`] times as large.
+/// Appends a frame that decompressors skip, where the content is more than [`RATIO`] times as
+/// large.
 fn pad(mut compressed: Vec<u8>, plain: usize) -> Vec<u8> {
     const SKIPPABLE: u32 = 0x184D_2A50;
     const FRAME_HEAD: usize = 8;

@@ -11,8 +11,8 @@ const LONGEST_PATH: usize = 1 << 13;
 pub(super) const LEAST_NODE: usize = 3;
 const COLUMNS: usize = 7;
 
-/// Encodes a tree part by part. `emit` gets the content, the number of nodes in it and whether it is
-/// the last.
+/// Encodes a tree part by part. `emit` gets the content, the number of nodes in it and whether it
+/// is the last.
 pub(super) fn encode<E>(tree: &CallTree, mut emit: impl FnMut(&[u8], u32, bool) -> Result<(), E>) -> Result<(), E> {
     let tree = tree.in_preorder();
     let mut encoder = Encoder { tree: &tree, path: Vec::new(), time: 0, tail: 0 };
@@ -115,7 +115,8 @@ struct Run {
 }
 
 impl Decoder {
-    /// `nodes` is how many are to be expected; it must have been checked against the size of the file.
+    /// `nodes` is how many are to be expected; it must have been checked against the size of the
+    /// file.
     pub(super) fn new(nodes: usize) -> Self {
         let builder = CallTreeBuilder::with_capacity(nodes);
         Self { builder, next: 0, path: Vec::new(), depth: 0, runs: Vec::new() }

@@ -72,7 +72,7 @@ impl<'o> Json<'o> {
                     write_indented(&mut self.out, &row, "\n    ")
                 }
                 Layout::Rows => write!(self.out, "\n    {row}"),
-                // Sections beside the rows of a log are short.
+                // Sections other than the rows of a log are short.
                 Layout::Dense if !section.is_main => write!(self.out, "{row}"),
                 Layout::Dense => write!(self.out, "\n{row}"),
             }
@@ -153,7 +153,8 @@ impl Renderer for Json<'_> {
     }
 }
 
-/// A row as an object. What a row does not have is left out, and `null` where somebody picked the columns.
+/// A row as an object. What a row does not have is left out, or `null` where the request picked the
+/// columns.
 fn row(section: &Section, entry: &dyn Entry) -> Object {
     let mut all = Object::new();
     for &column in &section.json {

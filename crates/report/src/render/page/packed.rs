@@ -1,9 +1,11 @@
-//! Documents as a page holds them: the JSON of a view, its rows turned into columns and each text kept once.
+//! Documents as a page holds them: the JSON of a view, its rows turned into columns and each text
+//! kept once.
 //!
-//! The page makes the very document of `--format json` from it again: a column has the values of the JSON key, beside what the
-//! screen needs, titles, kinds and the words that people see in place of a value. Numbers, yes, no and null stand as they are
-//! in a column marked `"plain"`, and `""` where a row has no such key; in others stand places in the pool, -1 where a row has no
-//! such key.
+//! The page rebuilds the exact document of `--format json` from it: a column has the values of the
+//! JSON key, and what the screen needs as well (titles, kinds, and the words that people see in
+//! place of a value). Numbers, yes, no and null stand as they are in a column marked `"plain"`, and
+//! `""` where a row has no such key; in others stand places in the pool, -1 where a row has no such
+//! key.
 
 use std::fmt::Write as _;
 use std::io;

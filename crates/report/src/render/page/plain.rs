@@ -1,4 +1,5 @@
-//! The summary as plain HTML: what a page shows where no script runs, and what search engines of a desk read.
+//! The summary as plain HTML: what a page shows where no script runs, and what search engines of a
+//! desk read.
 
 use std::borrow::Cow;
 use std::io;

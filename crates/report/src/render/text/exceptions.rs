@@ -80,13 +80,14 @@ fn steps(exception: &Exception<'_>, line: &mut impl FnMut(&str)) {
     }
 }
 
-/// Frames that a recursion through several methods may have before it begins anew.
+/// Frames that a recursion through several methods may have before it repeats.
 const LONGEST_ROUND: usize = 8;
 /// Rounds of several frames that are worth folding.
 const LEAST_ROUNDS: usize = 3;
 
-/// Texts of which those that follow each other and are equal, as the frames of a recursion, are one: `at Deep (x 31)`. Of a
-/// recursion through several methods one round is left: `at Ping`, `at Pong (these 2 x 31)`.
+/// Folds equal texts that follow each other, such as the frames of a recursion, into one:
+/// `at Deep (x 31)`. Of a recursion through several methods one round is left: `at Ping`,
+/// `at Pong (these 2 x 31)`.
 fn folded(texts: Vec<String>) -> Vec<String> {
     let mut folded = Vec::new();
     let mut rest = texts.as_slice();
@@ -102,7 +103,8 @@ fn folded(texts: Vec<String>) -> Vec<String> {
     folded
 }
 
-/// Number of texts at the front that come again at once, and how often they stand there: those that make up most.
+/// Number of texts at the front that come again at once, and how often they stand there: those that
+/// make up most.
 fn repeated(texts: &[String]) -> (usize, usize) {
     let rounds = |round: usize| texts.chunks_exact(round).take_while(|chunk| *chunk == &texts[..round]).count();
     let one = (1, rounds(1));

@@ -44,7 +44,7 @@ pub(crate) struct Fact {
     pub(crate) share: Option<f64>,
     /// Knowledge of inlined methods that it speaks of.
     pub(crate) inlining: Option<InliningKnowledge>,
-    /// Samples of which is not known who awaits their method, where it speaks of them.
+    /// Samples whose method has an unknown awaiter, where it speaks of them.
     pub(crate) unknown_awaiter: Option<u64>,
 }
 
@@ -94,7 +94,8 @@ pub(crate) fn facts(recording: &Recording, conditions: &Conditions<'_>) -> Vec<F
     facts
 }
 
-/// Service, version, host and container of each process, those alike once, and the recording's identifier.
+/// Service, version, host and container of each process, those alike once, and the recording's
+/// identifier.
 fn identity(recording: &Recording, conditions: &Conditions<'_>) -> Vec<Fact> {
     let mut texts: Vec<String> = Vec::new();
     for one in &conditions.processes {
@@ -234,8 +235,8 @@ fn times(number: u64) -> String {
     if number == 1 { "once".to_owned() } else { format!("{} times", count(number)) }
 }
 
-/// Fact about the run: how long it took, since when, and how it ended. A program that ran on was watched for that time: how long it
-/// runs nobody knows.
+/// Fact about the run: how long it took, since when, and how it ended. A program that ran on was
+/// watched for that time; how long it runs is unknown.
 pub(super) fn run(recording: &Recording) -> Fact {
     Fact::new(if ran_on(recording) { "watched" } else { "ran" }, ran(recording))
 }
@@ -307,7 +308,8 @@ fn ran_on(recording: &Recording) -> bool {
     !recording.processes.is_empty() && recording.processes.iter().all(was_stopped)
 }
 
-/// Whether recording of a process was stopped while it ran on, as an attached recording and a snapshot are.
+/// Whether recording of a process was stopped while it ran on, as an attached recording and a
+/// snapshot are.
 fn was_stopped(process: &Process) -> bool {
     has_lost(process, LossReason::Stopped)
 }
@@ -326,7 +328,8 @@ pub(super) fn runtime<'a>(one: &ProcessConditions<'a>) -> &'a str {
     if one.process.runtime.is_empty() { "unknown runtime" } else { &one.process.runtime }
 }
 
-/// End of a process, where that is not an orderly one that was seen: `, ran on`, `, end not seen`. The line of the run says so of all.
+/// End of a process, where that is not an orderly one that was seen: `, ran on`, `, end not seen`.
+/// The line of the run says so of all.
 pub(super) fn open_end(recording: &Recording, one: &ProcessConditions<'_>) -> &'static str {
     match (one.process.complete, was_stopped(one.process)) {
         (true, _) => "",
@@ -337,7 +340,8 @@ pub(super) fn open_end(recording: &Recording, one: &ProcessConditions<'_>) -> &'
     }
 }
 
-/// The program and its arguments without the folders in front: what is left says which program it is.
+/// The program and its arguments without the folders in front: what is left says which program it
+/// is.
 fn without_folders(process: &Process) -> String {
     let program = Program::from_process(process);
     let short = |word: &String| match word.rsplit_once('/') {

@@ -1,4 +1,5 @@
-//! Flame graphs in text: a line for each depth, the outermost functions on top, frames as wide as their share of the whole.
+//! Flame graphs in text: a line for each depth, the outermost functions on top, frames as wide as
+//! their share of the whole.
 
 use anstyle::{Ansi256Color, AnsiColor, Color, Style as Ansi};
 
@@ -8,15 +9,15 @@ use super::units::share;
 use crate::cell::Cell;
 use crate::render::{Entry, Section};
 
-/// Columns of a picture whose width nobody limits.
+/// Columns of a picture whose width is not limited.
 const WIDTH: usize = 100;
 /// Narrower frames are folded: they would be nothing but their edges.
 const LEAST: usize = 2;
 /// Columns of a label from which on the share stands behind it.
 const LEAST_WITH_SHARE: usize = 24;
 
-/// Colours by kind of code, each as one of the 256 of terminals: those of the page for browsers, which are told apart without
-/// red and green.
+/// Colours by kind of code, each as one of the 256 of terminals: those of the page for browsers,
+/// which are told apart without red and green.
 const COLOURS: [(&[&str], &str, u8); 9] = [
     (&["own"], "own code", 214),
     (&["framework"], "framework", 117),
@@ -116,7 +117,8 @@ struct Signs {
 const ASCII: Signs = Signs { left: '[', right: ']', folded: '.' };
 const BOXES: Signs = Signs { left: '\u{258f}', right: '\u{2595}', folded: '\u{00b7}' };
 
-/// Draws frames, which come in preorder, in so many columns; with box characters and colours for a terminal, else in ASCII.
+/// Draws frames, which come in preorder, in so many columns; with box characters and colours for a
+/// terminal, else in ASCII.
 pub(super) fn draw(frames: &[Frame], width: usize, on_terminal: bool) -> Picture {
     let width = if width == super::UNLIMITED { WIDTH } else { width };
     let (lines, folded) = laid_out(frames, width);

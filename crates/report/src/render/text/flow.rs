@@ -27,7 +27,8 @@ pub(crate) fn flow_line(row: &FlowRow<'_>) -> String {
     parts.with(&values(row))
 }
 
-/// One row, and below it a line for each of its values where all in one line would be wider than `width`.
+/// One row, and below it a line for each of its values where all in one line would be wider than
+/// `width`.
 pub(crate) fn flow_lines(row: &FlowRow<'_>, width: usize) -> String {
     let (parts, values) = (Parts::from_row(row), values(row));
     let indent = MOMENT + parts.indent + MARK;

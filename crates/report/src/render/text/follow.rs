@@ -54,7 +54,8 @@ impl Renderer for News<'_> {
     }
 }
 
-/// Rows of each thread that have been shown, by their time stamps: rows are only ever added behind others.
+/// Rows of each thread that have been shown, by their time stamps: rows are only ever added behind
+/// others.
 #[derive(Debug, Default)]
 struct ShownRows {
     before: HashMap<ThreadKey, Mark>,

@@ -14,7 +14,8 @@ use super::{FAINT, TITLE, WARNING, styled};
 /// Columns of the labels on the left.
 const LABELS: usize = 11;
 
-/// The head of a report about `recording`; `verbose` with everything that is known of how its numbers came about.
+/// The head of a report about `recording`; `verbose` with everything that is known of how its
+/// numbers came about.
 pub(super) fn head(recording: &Recording, conditions: &Conditions<'_>, width: usize, verbose: bool) -> String {
     let mut head = Head { text: String::new(), width };
     let command = one_line(recording.run.command.join(" "));
@@ -81,7 +82,8 @@ impl Head {
         self.text.push_str(&format!("{label}{}\n", wrapped(&one_line(text), room).join(&indent)));
     }
 
-    /// Line about the process: the only one, or how many there were and which of them is the user's own.
+    /// Line about the process: the only one, or how many there were and which of them is the user's
+    /// own.
     fn processes(&mut self, recording: &Recording, processes: &[ProcessConditions<'_>]) {
         if let [only] = processes {
             let end = facts::open_end(recording, only);
@@ -111,8 +113,8 @@ impl Head {
     }
 }
 
-/// Lines of at most `room` columns, broken at spaces; a longer word stands alone, shortened unless quotes say that it is to be
-/// typed: `--exclude '[System.Reflection.Metadata]*'`.
+/// Lines of at most `room` columns, broken at spaces; a longer word stands alone, shortened unless
+/// quotes say that it is to be typed: `--exclude '[System.Reflection.Metadata]*'`.
 pub(crate) fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

@@ -1,4 +1,4 @@
-//! Reports for people: aligned columns, shares beside times, as wide as the terminal.
+//! Reports for people: aligned columns, shares next to times, as wide as the terminal.
 
 pub(crate) mod events;
 pub(crate) mod exceptions;
@@ -37,9 +37,9 @@ const TITLE: Ansi = Ansi::new().bold();
 const FAINT: Ansi = Ansi::new().dimmed();
 /// Style of what must not be overlooked.
 const WARNING: Ansi = AnsiColor::Yellow.on_default();
-/// The width of tables that nobody limits.
+/// The width of tables without a limit.
 pub const UNLIMITED: usize = usize::MAX;
-/// Columns of sentences where nobody limits the width.
+/// Columns of sentences where the width is not limited.
 const PROSE: usize = 100;
 /// Rows of a log as a table that are laid out together: a log may be longer than memory.
 const TOGETHER: usize = 10_000;
@@ -54,7 +54,7 @@ pub(crate) struct Text<'o> {
     is_empty: bool,
     /// Whether a table stands above.
     is_below_table: bool,
-    /// Whether somebody sees box characters and colours.
+    /// Whether the output is a terminal, which shows box characters and colours.
     on_terminal: bool,
 }
 

@@ -10,7 +10,8 @@ pub(super) fn columns(text: &str) -> usize {
     text.width()
 }
 
-/// Shortens a text in the middle: of a name, the end says most and the beginning more than the rest.
+/// Shortens a text in the middle: of a name, the end says most and the beginning more than the
+/// rest.
 pub(super) fn shortened(text: &str, room: usize) -> String {
     let text = one_line(text);
     if columns(&text) <= room {
@@ -23,8 +24,9 @@ pub(super) fn shortened(text: &str, room: usize) -> String {
     format!("{head}{dots}{tail}")
 }
 
-/// Shortens the name or the signature of a function, so that the method's own name stays: namespaces of parameters go first,
-/// then those of the method, then the parameters, then type arguments, at last the type.
+/// Shortens the name or the signature of a function, so that the method's own name stays:
+/// namespaces of parameters go first, then those of the method, then the parameters, then type
+/// arguments, at last the type.
 pub(super) fn shortened_function(text: &str, room: usize) -> String {
     let text = one_line(text);
     if columns(&text) <= room {
@@ -96,7 +98,8 @@ impl<'t> Parts<'t> {
     }
 }
 
-/// Ever shorter forms of a marker that keep the line: ` (lambda, Program.cs:17)` as ` (Program.cs:17)` and ` (:17)`.
+/// Ever shorter forms of a marker that keep the line: ` (lambda, Program.cs:17)` as `
+/// (Program.cs:17)` and ` (:17)`.
 fn positions(marker: &str) -> impl Iterator<Item = String> {
     let place = marker.split_once(", ").map(|(_, place)| place).filter(|place| place.contains(':'));
     let line = place.and_then(|place| place.rsplit_once(':'));
@@ -152,8 +155,9 @@ fn cuts(qualifier: &str) -> Vec<usize> {
     found
 }
 
-/// The name or signature, without namespaces in type arguments and parameters where it is longer than anybody reads: those of
-/// state machines, which are named after their types and stand in both.
+/// The name or signature, without namespaces in type arguments and parameters where it is longer
+/// than anybody reads: those of state machines, which are named after their types and stand in
+/// both.
 pub(super) fn readable(text: String) -> String {
     if columns(&text) <= LONGEST_NAME { text } else { without_inner_namespaces(&text) }
 }
@@ -172,7 +176,8 @@ fn without_inner_namespaces(text: &str) -> String {
             '>' | ')' => open = open.saturating_sub(1),
             _ => {}
         }
-        // A type within one whose name ends with type arguments has a dot before, the compiler's own names one behind.
+        // A type within one whose name ends with type arguments has a dot before, the compiler's
+        // own names one behind.
         let namespace = word.trim_end_matches('.').rfind('.').filter(|_| open > 0 && !word.starts_with('.'));
         short.push_str(&word[namespace.map_or(0, |at| at + 1)..]);
     }

@@ -16,8 +16,9 @@ pub(super) fn bullet(text: &str, width: usize) -> String {
     format!("- {}\n", lines.join("\n  "))
 }
 
-/// A short table of the first functions by work, for the end of a run: of own code with the framework code below it, or of
-/// the framework where no own code worked. Below it a line says where threads waited and what the runtime did.
+/// A short table of the first functions by work, for the end of a run: of own code with the
+/// framework code below it, or of the framework where no own code worked. Below it a line says
+/// where threads waited and what the runtime did.
 #[must_use]
 pub fn first_functions(view: &Summary<'_>, width: usize) -> String {
     let totals = &view.conditions.totals;

@@ -6,7 +6,8 @@ use clrscope_recording::model::SamplingEngine;
 
 use super::units::{count, share, time};
 
-/// Part by which the interval that was reached may be longer than the one asked for before it is worth a word.
+/// Part by which the interval that was reached may be longer than the one asked for before it is
+/// worth a word.
 const LATE: f64 = 1.2;
 
 /// Part of the samples whose awaiters are not known from which on another engine is worth a word.
@@ -53,7 +54,8 @@ pub(super) fn awaiters(of: &SamplingConditions<'_>) -> Option<String> {
     (of.unknown_awaiter > 0).then_some(text)
 }
 
-/// Line about the samples of an instrument: engine, interval, number, complete stacks, and what would be better.
+/// Line about the samples of an instrument: engine, interval, number, complete stacks, and what
+/// would be better.
 pub(super) fn sampled(of: &SamplingConditions<'_>) -> String {
     let is_cpu = of.instrument == instrument::CPU;
     let mut text = of.instrument.to_owned();

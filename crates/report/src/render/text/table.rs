@@ -14,8 +14,8 @@ const MOST_BEFORE_BELOW: usize = 3;
 const LEAST_NAMES: usize = 30;
 /// Names are never made narrower.
 const LEAST_NAME: usize = 8;
-/// The narrowest of the widths that are compared with one another, and the distance of one to the next: at each of them
-/// names have at least as much room as at the one before.
+/// The narrowest of the widths that are compared with one another, and the distance of one to the
+/// next: at each of them names have at least as much room as at the one before.
 const STEP: usize = 40;
 /// Wider tables are not compared with narrower ones: everything has room there.
 const MOST_STEPS: usize = 400;
@@ -25,7 +25,8 @@ const MOST_STEPS: usize = 400;
 pub(super) struct Column {
     /// Title of the column.
     title: &'static str,
-    /// Left out on narrow terminals: the highest first, all that have the same number at once; 0 never.
+    /// Left out on narrow terminals: the highest first, all that have the same number at once; 0
+    /// never.
     dispensable: u8,
     /// Text rather than numbers.
     left: bool,
@@ -81,7 +82,8 @@ impl Table {
         self.rows.push(Row::Cells { cells, prefix });
     }
 
-    /// Adds words about the last row. Where the last column has names of functions they are one more name there.
+    /// Adds words about the last row. Where the last column has names of functions they are one
+    /// more name there.
     pub(super) fn below(&mut self, words: String) {
         match self.columns.split_last() {
             Some((last, others)) if last.names => {
@@ -92,8 +94,8 @@ impl Table {
         }
     }
 
-    /// The table in at most `width` columns, a line break after each row, and the widths of its columns. They are at least
-    /// those of `above`, the rows that stand above these.
+    /// The table in at most `width` columns, a line break after each row, and the widths of its
+    /// columns. They are at least those of `above`, the rows that stand above these.
     pub(super) fn render_below(&self, width: usize, above: Option<Vec<usize>>) -> (String, Vec<usize>) {
         let mut widths = self.widths();
         widths.iter_mut().zip(above.into_iter().flatten()).for_each(|(width, above)| *width = above.max(*width));
@@ -197,7 +199,8 @@ impl Table {
     }
 }
 
-/// Lines with words about a row: from `start` on, or further left where that leaves them too little room.
+/// Lines with words about a row: from `start` on, or further left where that leaves them too little
+/// room.
 fn below(words: &str, start: usize, width: usize) -> String {
     let start = start.min(width / MOST_BEFORE_BELOW);
     let lines = wrapped(words, width.saturating_sub(start).max(LEAST_NAME));
@@ -277,7 +280,8 @@ mod tests {
         assert!(all.contains(name) && all.contains("at most"), "{all}");
     }
 
-    /// Lines below rows had the room of the last column alone: with more columns, on wider terminals, less of them was left.
+    /// Lines below rows had the room of the last column alone: with more columns, on wider
+    /// terminals, less of them was left.
     #[test]
     fn words_below_a_row_are_told_whole_at_any_width() {
         let mut table = Table::new(vec![

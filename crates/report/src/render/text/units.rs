@@ -1,4 +1,5 @@
-//! Numbers for people: three digits and a unit. Those that sentences of the analysis have too are made there.
+//! Numbers for people: three digits and a unit. Those that sentences of the analysis have too are
+//! made there.
 
 pub(crate) use clrscope_analysis::numbers::{bytes, number as count, percent as share, time};
 use clrscope_analysis::numbers::{bytes_parts, time_parts};

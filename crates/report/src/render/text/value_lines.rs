@@ -1,5 +1,5 @@
-//! Values of the program over several lines: a line for each argument and for each field with its type, where one line for all
-//! would be wider than there is room.
+//! Values of the program over several lines: a line for each argument and for each field with its
+//! type, where one line for all would be wider than there is room.
 
 use clrscope_analysis::{Argument, CapturedValues, Elements, Field, Value};
 
@@ -107,7 +107,8 @@ fn type_of<'v>(found: &Value<'v>) -> &'v str {
     }
 }
 
-/// Whether elements are more than words: a line for each number of a hundred would say less than one for all.
+/// Whether elements are more than words: a line for each number of a hundred would say less than
+/// one for all.
 fn has_parts(items: &[Value<'_>]) -> bool {
     items.iter().any(|item| matches!(item, Value::Object { .. } | Value::Struct { .. } | Value::Array { .. }))
 }

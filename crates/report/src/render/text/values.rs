@@ -156,7 +156,8 @@ fn character(unit: u16) -> String {
     }
 }
 
-/// Text between quotes as C# writes it: nothing in it ends the quotes, or moves what a terminal shows.
+/// Text between quotes as C# writes it: nothing in it ends the quotes, or moves what a terminal
+/// shows.
 fn escaped(text: &str, quote: char) -> String {
     let mut all = String::with_capacity(text.len());
     for c in text.chars() {

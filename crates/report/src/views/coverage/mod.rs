@@ -1,4 +1,5 @@
-//! The view `coverage`: lines and branches that were run, by assembly, class and method, or line by line; with the source.
+//! The view `coverage`: lines and branches that were run, by assembly, class and method, or line by
+//! line; with the source.
 
 mod source;
 
@@ -128,7 +129,7 @@ fn method_sheet<'c>() -> Sheet<'c, SumRows> {
     Sheet::new(names.into_iter().chain(sums()))
 }
 
-/// The whole path, of which people are shown the file's name.
+/// The whole path; people are shown only the file's name.
 fn file_column<'c>() -> Column<'c, SumRows> {
     Column::new("file", "file", Kind::Text, |row: &Sums<'_>| Cell::text(row.file).said(file_name(row.file)))
 }

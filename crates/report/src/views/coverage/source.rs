@@ -13,7 +13,8 @@ use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::{Renderer, Section, Style, Tail, Title};
 use crate::views::sources::{file_name, not_found};
 
-/// Endings of files that are sources: a recording names files, and nothing else is read of this machine.
+/// Endings of files that are sources: a recording names files, and nothing else is read of this
+/// machine.
 const ENDINGS: [&str; 10] = ["cs", "csx", "vb", "fs", "fsi", "fsx", "razor", "cshtml", "xaml", "il"];
 /// Lines that text shows.
 const MOST_LINES: usize = 400;
@@ -39,7 +40,8 @@ impl RowKind for SourceLines {
     type Row<'a> = SourceLine<'a>;
 }
 
-/// The state of a line, for programs and for people: run, run on some of its branches only, not run, no code.
+/// The state of a line, for programs and for people: run, run on some of its branches only, not
+/// run, no code.
 fn state(line: Option<&LineCoverage>) -> (&'static str, &'static str) {
     match line {
         None => ("none", ""),

@@ -21,7 +21,8 @@ use crate::view::{Answer, View};
 /// The view `heap-diff`.
 pub(crate) static VIEW: View = heap_view::<Changes>();
 
-/// Number of the snapshot to compare with, in one recording: the first that is complete, unless the request names one.
+/// Number of the snapshot to compare with, in one recording: the first that is complete, unless the
+/// request names one.
 fn earlier(recording: &Recording, request: &Request) -> Result<u32, QueryProblem> {
     match request.against {
         Some(number) => Ok(number),
@@ -38,8 +39,8 @@ pub(crate) fn heap_query_of(side: Side, request: &Request) -> HeapQuery {
     }
 }
 
-/// Recordings side by side: of each its last complete snapshot, or the one that the request names for its side. `last` is the last
-/// of those after.
+/// Recordings side by side: of each its last complete snapshot, or the one that the request names
+/// for its side. `last` is the last of those after.
 ///
 /// # Errors
 /// When no snapshot is meant in a recording.
@@ -119,7 +120,8 @@ fn growth<'c>(
     })
 }
 
-/// The columns of an amount: both sides and the growth, and, `in_sets` of recordings, their intervals and the judgement.
+/// The columns of an amount: both sides and the growth, and, `in_sets` of recordings, their
+/// intervals and the judgement.
 macro_rules! amounts {
     ($name:literal, $titles:expr, $part:expr, $kind:expr, $in_sets:expr) => {{
         let ([before, after, more], part, kind, in_sets): ([&'static str; 3], Part, Kind, bool) =

@@ -8,7 +8,8 @@ use clrscope_symbols::{Lines, SourceLine};
 
 use crate::views::sources::line_behind;
 
-/// Finds the lines of static fields, where the modules and PDBs are on this machine. Each module is read once.
+/// Finds the lines of static fields, where the modules and PDBs are on this machine. Each module is
+/// read once.
 pub(super) struct FieldLines<'a> {
     modules: Vec<&'a Module>,
     lines: Lines,

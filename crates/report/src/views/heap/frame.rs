@@ -28,7 +28,7 @@ pub(super) trait HeapRows: 'static {
     const TAKES: &'static [&'static [Flag]] = &[OF_ONE];
     /// See [`View`].
     const SORTS: &'static [Sort];
-    /// Rows in text when nobody asks for a number.
+    /// Rows in text when no number is asked for.
     const TEXT_ROWS: Option<usize> = Some(30);
     /// See [`View`].
     const LAYOUT: Layout = Layout::Rows;

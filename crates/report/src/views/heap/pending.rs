@@ -83,7 +83,7 @@ impl HeapRows for Operations {
     }
 }
 
-/// Shows operations as the section `pending`, beside what else a view shows.
+/// Shows operations as the section `pending`, in addition to what else a view shows.
 pub(in crate::views) fn show_beside(
     found: &PendingOperations<'_>,
     title: Title,

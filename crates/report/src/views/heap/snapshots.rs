@@ -48,7 +48,8 @@ fn sheet<'c>(side: &'static str) -> Sheet<'c, Snapshots> {
     ])
 }
 
-/// Words before a snapshot's sentence where there are two sides: otherwise one can't tell which of two sentences is about which.
+/// Words before a snapshot's sentence where there are two sides: otherwise one can't tell which of
+/// two sentences is about which.
 fn side_of(key: &str) -> &'static str {
     match key {
         "before" => "Before: ",
@@ -113,7 +114,8 @@ pub(super) fn cut_ones<'s>(all: &'s [SnapshotRef<'_>]) -> impl Iterator<Item = S
     all.iter().filter(|shown| shown.why_cut().is_some()).map(sentence)
 }
 
-/// Remark about snapshots that are not complete and not among those that are shown, if there are some.
+/// Remark about snapshots that are not complete and not among those that are shown, if there are
+/// some.
 pub(super) fn note_of_cut(recording: &Recording, request: &Request, shown: &[SnapshotRef<'_>]) -> Option<String> {
     let is_shown = |cut: &CutSnapshot<'_>| shown.iter().any(|shown| std::ptr::eq(shown.snapshot, cut.snapshot));
     let said = |cut: CutSnapshot<'_>| {

@@ -1,6 +1,8 @@
-//! Perf events: the kernel interrupts threads by their CPU time and writes samples into rings, one for each processor.
+//! Perf events: the kernel interrupts threads by their CPU time and writes samples into rings, one
+//! for each processor.
 //!
-//! The events are opened by the thread that calls, on itself; threads that are made from then on inherit them. Nothing is opened per thread.
+//! The events are opened by the thread that calls, on itself; threads that are made from then on
+//! inherit them. Nothing is opened per thread.
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader};
@@ -62,7 +64,8 @@ const DISABLE: u64 = 0x2401;
 const LOST: u32 = 2;
 const SAMPLED: u32 = 9;
 const LOST_SAMPLES: u32 = 13;
-/// Bit of a record's head: the thread was in user mode; of the three bits this is the lowest pair's value.
+/// Bit of a record's head: the thread was in user mode; of the three bits this is the lowest pair's
+/// value.
 const MODE: u16 = 7;
 const MODE_KERNEL: u16 = 1;
 /// Marks in a call chain: addresses of the kernel, or of user mode, follow.
@@ -70,11 +73,12 @@ const CHAIN_KERNEL: u64 = (-128_i64) as u64;
 const CHAIN_USER: u64 = (-512_i64) as u64;
 const CHAIN_MARKS: u64 = (-4095_i64) as u64;
 
-/// Bytes of the stack in each sample at most, as many as there is memory for: the kernel copies what there is. On a thread that has gone on since,
-/// what a sample lacks is lost, and continuations of async methods, the compiler, and visitors of trees go deep; the runtime's own frames between a
-/// catch block and its method take up to 20 KiB. Records have 64 KiB at most.
+/// Bytes of the stack in each sample at most, as many as there is memory for: the kernel copies
+/// what there is. On a thread that has gone on since, what a sample lacks is lost, and
+/// continuations of async methods, the compiler, and visitors of trees go deep; the runtime's own
+/// frames between a catch block and its method take up to 20 KiB. Records have 64 KiB at most.
 const STACK_BYTES: [u32; 4] = [60 << 10, 32 << 10, 16 << 10, 8 << 10];
-/// Pages of a ring beside its head, largest first: users may lock half a MiB per processor.
+/// Pages of a ring in addition to its head, largest first: users may lock half a MiB per processor.
 const RING_PAGES: [usize; 7] = [4096, 2048, USUAL_PAGES, 512, 256, 128, 32];
 /// Pages of a ring at most where samples are not so many that they need more.
 const USUAL_PAGES: usize = 1024;
@@ -82,7 +86,7 @@ const USUAL_PAGES: usize = 1024;
 const LEAST_PAGES: usize = 32;
 /// Time of a processor whose samples a ring holds.
 const DRAINED_NS: u64 = 100_000_000;
-/// Bytes of a sample beside the stack, as a rule.
+/// Bytes of a sample in addition to the stack, as a rule.
 const RECORD_BYTES: u64 = 512;
 /// Pages of all rings together at most.
 const MOST_PAGES: usize = 8192;
@@ -119,7 +123,7 @@ struct PerfRing {
     pages: usize,
 }
 
-// SAFETY: the mapping belongs to the ring, and is used by whoever has it.
+// SAFETY: the mapping belongs to the ring, and the ring's owner uses it.
 unsafe impl Send for PerfRing {}
 
 impl PerfEvents {
@@ -188,16 +192,17 @@ impl PerfEvents {
     }
 }
 
-/// Pages of a ring that hold the samples, with so many bytes of the stack in each, of as long as a busy machine may keep the draining thread waiting:
-/// the system zeroes all of them at once, which is a price that short programs pay.
+/// Pages of a ring that hold the samples, with so many bytes of the stack in each, of as long as a
+/// busy machine may keep the draining thread waiting: the system zeroes all of them at once, which
+/// is a price that short programs pay.
 fn pages_for(interval_ns: u64, stack: u32) -> usize {
     let samples = DRAINED_NS / interval_ns.max(1) + 1;
     let bytes = samples.saturating_mul(u64::from(stack) + RECORD_BYTES);
     usize::try_from(bytes).unwrap_or(usize::MAX).div_ceil(PAGE).checked_next_power_of_two().unwrap_or(usize::MAX)
 }
 
-/// A period that no program has: with a round one a loop that repeats itself every millisecond is met at always the same
-/// place.
+/// A period that no program has: with a round one a loop that repeats itself every millisecond is
+/// met at always the same place.
 fn odd_period(interval_ns: u64) -> u64 {
     (interval_ns + interval_ns * 100 / 2_618).max(10_000) | 1
 }
@@ -205,11 +210,12 @@ fn odd_period(interval_ns: u64) -> u64 {
 /// The processors that are on.
 ///
 /// # Errors
-/// Where the system does not list them: what runs on one without an event would be missing without a
-/// word.
+/// Where the system does not list them: what runs on one without an event would be missing without
+/// a word.
 fn processors() -> io::Result<Vec<i32>> {
     let online = fs::read_to_string("/sys/devices/system/cpu/online").map(|list| processors_in_list(&list));
-    // Roots without `/sys` are usual in sandboxes; the kernel's counters have a line for each as well.
+    // Roots without `/sys` are usual in sandboxes; the kernel's counters have a line for each as
+    // well.
     let found = online.or_else(|_| fs::read_to_string("/proc/stat").map(|stat| processors_in_counters(&stat)))?;
     if found.is_empty() { Err(io::Error::other("the system lists no processors")) } else { Ok(found) }
 }
@@ -253,16 +259,18 @@ impl EventAttributes {
             // SAFETY: reads as many bytes of the attributes as they say.
             let event =
                 unsafe { libc::syscall(libc::SYS_perf_event_open, attributes, 0, processor, -1, CLOSE_ON_EXEC) };
-            // SAFETY: a descriptor that is new and nobody else's.
+            // SAFETY: a new descriptor that nothing else owns.
             (event >= 0).then(|| unsafe { OwnedFd::from_raw_fd(event as i32) }).ok_or_else(io::Error::last_os_error)
         };
-        // Kernels before 5.13 don't know how to leave child processes out; what these do is passed over then.
+        // Kernels before 5.13 don't know how to leave child processes out; what these do is passed
+        // over then.
         open(&attributes(INHERIT_THREADS_ONLY)).or_else(|_| open(&attributes(0)))
     }
 }
 
 impl PerfRing {
-    /// Opens an event on a processor, with the largest ring of so many pages that there is memory for.
+    /// Opens an event on a processor, with the largest ring of so many pages that there is memory
+    /// for.
     fn open(asked: EventAttributes, processor: i32, pages: RangeInclusive<usize>) -> io::Result<Self> {
         let event = asked.open(processor)?;
         let (start, pages) = RING_PAGES
@@ -274,11 +282,13 @@ impl PerfRing {
     }
 
     fn head(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: a word of the ring's first page (`perf_event_mmap_page`), which the kernel shares with us.
+        // SAFETY: a word of the ring's first page (`perf_event_mmap_page`), which the kernel shares
+        // with us.
         unsafe { self.start.byte_add(at).cast().as_ref() }
     }
 
-    /// Gives each record that is there to `record`: its kind, its head's other bits, and its words. The kernel writes over none of them before all are taken.
+    /// Gives each record that is there to `record`: its kind, its head's other bits, and its words.
+    /// The kernel writes over none of them before all are taken.
     fn drain(&mut self, mut record: impl FnMut(u32, u16, Words<'_>)) {
         const DATA_HEAD: usize = 1024;
         const DATA_TAIL: usize = 1032;
@@ -302,8 +312,8 @@ impl PerfRing {
     fn word(&self, at: u64) -> u64 {
         let size = self.pages * PAGE;
         let place = at as usize & (size - 1) & !7;
-        // SAFETY: records are made of words, so that none goes round the end; within the ring's pages behind its head, and
-        // written before the kernel moved its end past it.
+        // SAFETY: records are made of words, so that none goes round the end; within the ring's
+        // pages behind its head, and written before the kernel moved its end past it.
         unsafe { self.start.byte_add(PAGE + place).cast::<u64>().read() }
     }
 
@@ -313,8 +323,9 @@ impl PerfRing {
         let at = (from as usize / 8) & (size - 1);
         let (count, first) = (count.min(size), count.min(size - at));
         [(at, first), (0, count - first)].map(|(at, count)| {
-            // SAFETY: aligned, and within the ring's pages behind its head; the kernel wrote these words before it moved its end past them, and
-            // writes none of them again before we have moved ours.
+            // SAFETY: aligned, and within the ring's pages behind its head; the kernel wrote these
+            // words before it moved its end past them, and writes none of them again before we have
+            // moved ours.
             unsafe { std::slice::from_raw_parts(self.start.byte_add(PAGE + 8 * at).cast::<u64>().as_ptr(), count) }
         })
     }
@@ -354,7 +365,8 @@ impl Iterator for Words<'_> {
 }
 
 impl<'a> Words<'a> {
-    /// The part of the room for the stack that was filled, after the word with that room's size: how much that is stands behind it.
+    /// The part of the room for the stack that was filled, after the word with that room's size:
+    /// how much that is stands behind it.
     fn filled(self, room: u64) -> Option<[&'a [u64]; 2]> {
         let last = self.end.checked_sub(8).filter(|last| *last >= self.at)?;
         let bytes = self.ring.word(last).min(room).min(last - self.at);
@@ -362,7 +374,8 @@ impl<'a> Words<'a> {
     }
 }
 
-/// The fields of a sample in the order of [`SAMPLE`]; `None` for another process's and for what is cut.
+/// The fields of a sample in the order of [`SAMPLE`]; `None` for another process's and for what is
+/// cut.
 fn parse(mut words: Words<'_>, misc: u16, process: u32, sample: &mut RawSample) -> Option<()> {
     let _instruction = words.next()?;
     let who = words.next()?;
@@ -393,8 +406,8 @@ fn parse(mut words: Words<'_>, misc: u16, process: u32, sample: &mut RawSample) 
     Some(())
 }
 
-/// Whether the kernel says who is at an address of its own, and where its code begins: without that its addresses mean
-/// nothing.
+/// Whether the kernel says who is at an address of its own, and where its code begins: without that
+/// its addresses mean nothing.
 pub(crate) fn kernel_start() -> Option<usize> {
     // The symbol is among the first; the whole list has several megabytes.
     let symbols = BufReader::new(fs::File::open("/proc/kallsyms").ok()?);
@@ -427,8 +440,8 @@ mod tests {
         assert_eq!(pages_for(100_000, 32 << 10) / 2, MOST_PAGES / 2);
     }
 
-    /// In a root without `/sys` only the first processor had an event: most samples were missing, and
-    /// nothing said so.
+    /// In a root without `/sys` only the first processor had an event: most samples were missing,
+    /// and nothing said so.
     #[test]
     fn processors_are_known_without_sys() {
         let read = |path| fs::read_to_string(path).expect("a file of the system");

@@ -1,16 +1,19 @@
 //! The signal by which timers take samples, and what its handler does.
 //!
-//! Timers share the signal by which the runtime stops threads (`SIGRTMIN`). The runtime keeps that one out of the small stack on which it handles
-//! SIGSEGV, where a second frame may not fit, and lets it in again before it goes on. Any other signal would have to be kept out by the mask of the
-//! runtime's handler, which never returns, and be let in again by somebody. And a program under .NET has no use of its own for the signal.
+//! Timers share the signal by which the runtime stops threads (`SIGRTMIN`). The runtime keeps that
+//! one out of the small stack on which it handles SIGSEGV, where a second frame may not fit, and
+//! lets it in again before it goes on. Any other signal would have to be kept out by the mask of
+//! the runtime's handler, which never returns, and other code would have to let it in again. And a
+//! program under .NET has no use of its own for the signal.
 //!
-//! Our handler stands in front of the runtime's. What no timer of ours has sent is the runtime's, with registers and stack as they came. When
-//! sampling ends, the runtime's handler is put back; it ignores what no process has sent, so a signal that is still under way harms nobody.
+//! Our handler stands in front of the runtime's. What no timer of ours has sent is the runtime's,
+//! with registers and stack as they came. When sampling ends, the runtime's handler is put back; it
+//! ignores what no process has sent, so a signal that is still under way does no harm.
 //!
-//! The handler allocates nothing, takes no lock, uses no thread-local storage but `errno`, and reads no memory but the
-//! thread's own stack between the interrupted stack pointer and the end that was noted when the thread was first seen; where
-//! none is known yet the system copies, which checks what is there. So it does with the objects that async methods lead to
-//! (`object_copies`).
+//! The handler allocates nothing, takes no lock, uses no thread-local storage but `errno`, and
+//! reads no memory but the thread's own stack between the interrupted stack pointer and the end
+//! that was noted when the thread was first seen; where none is known yet the system copies, which
+//! checks what is there. So it does with the objects that async methods lead to (`object_copies`).
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -32,7 +35,8 @@ pub(crate) fn number() -> libc::c_int {
     libc::SIGRTMIN()
 }
 
-/// The handler that stood there before ours: the runtime's. Set before ours is installed, and never 0 from then on.
+/// The handler that stood there before ours: the runtime's. Set before ours is installed, and never
+/// 0 from then on.
 static BEFORE: AtomicUsize = AtomicUsize::new(0);
 
 /// Threads that can have a timer at once.
@@ -43,9 +47,10 @@ const LATE_NS: u64 = 20_000_000;
 const COOKIE: u32 = 0xC175_C09E;
 /// Frames of a stack that are kept.
 const MOST_FRAMES: usize = 1024;
-/// Words of the stack that are kept: as many as perf events give. Frame pointers say how it goes on beyond them.
+/// Words of the stack that are kept: as many as perf events give. Frame pointers say how it goes on
+/// beyond them.
 const MOST_WORDS: usize = 60 << 7;
-/// Words that are kept of a stack whose end nobody knows yet.
+/// Words that are kept of a stack whose end is not known yet.
 const FEW_WORDS: usize = 512;
 /// Words that are copied at once of a stack whose bounds are not known.
 const PIECE_WORDS: usize = 32;
@@ -119,7 +124,8 @@ pub(crate) fn install(interval_ns: u64, ring_words: usize) -> Option<&'static Sh
     let shared = SHARED.get().unwrap_or_else(|| {
         SHARED.publish_for_good(Shared {
             ring: Ring::new(ring_words),
-            // SAFETY: a target is made of atomic numbers, of which 0 is a valid value. The system backs them as they are used.
+            // SAFETY: a target is made of atomic numbers, and 0 is a valid value of each. The
+            // system backs them as they are used.
             targets: unsafe { Box::new_zeroed_slice(MOST_THREADS).assume_init() },
             interval_ns: AtomicU64::new(interval_ns),
             is_on: AtomicBool::new(false),
@@ -135,16 +141,17 @@ pub(crate) fn install(interval_ns: u64, ring_words: usize) -> Option<&'static Sh
 /// The action of the signal.
 fn current_action() -> Option<libc::sigaction> {
     let mut action = MaybeUninit::zeroed();
-    // SAFETY: writes one action, of which zeroes are valid.
+    // SAFETY: writes one action, for which zeroes are valid.
     unsafe { (libc::sigaction(number(), std::ptr::null(), action.as_mut_ptr()) == 0).then(|| action.assume_init()) }
 }
 
-/// Sets the handler of the signal, and leaves the rest of its action as it is; the handler that stood there.
+/// Sets the handler of the signal, and leaves the rest of its action as it is; the handler that
+/// stood there.
 fn change_handler(action: &libc::sigaction, handler: usize) -> Option<usize> {
     let new = libc::sigaction { sa_sigaction: handler, ..*action };
     let mut before = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: reads and writes one action each. The handler is the one that stood there, or ours, which is async-signal-safe and stays mapped,
-    // for the library is never unloaded.
+    // SAFETY: reads and writes one action each. The handler is the one that stood there, or ours,
+    // which is async-signal-safe and stays mapped, for the library is never unloaded.
     unsafe { (libc::sigaction(number(), &new, before.as_mut_ptr()) == 0).then(|| before.assume_init().sa_sigaction) }
 }
 
@@ -152,8 +159,9 @@ fn our_handler() -> usize {
     in_front as *const () as usize
 }
 
-/// Puts our handler in front of the runtime's; whether it stands there. Not where the handler is none that the runtime installs: one is wanted that
-/// gets to know who has sent a signal, on the thread's own stack.
+/// Puts our handler in front of the runtime's; whether it stands there. Not where the handler is
+/// none that the runtime installs: one is wanted that gets to know who has sent a signal, on the
+/// thread's own stack.
 pub(crate) fn stand_in_front() -> bool {
     let Some(action) = current_action() else { return false };
     if action.sa_sigaction == our_handler() {
@@ -183,7 +191,7 @@ pub(crate) fn is_ours() -> bool {
 /// Whether the calling thread blocks the signal.
 pub(crate) fn is_blocked_here() -> bool {
     let mut mask = MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: writes one set, of which zeroes are valid, and changes nothing.
+    // SAFETY: writes one set, for which zeroes are valid, and changes nothing.
     unsafe {
         libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), mask.as_mut_ptr());
         libc::sigismember(mask.as_ptr(), number()) == 1
@@ -201,7 +209,8 @@ pub(crate) fn value_of(target: usize) -> usize {
 }
 
 impl Shared {
-    /// The next pause of a thread: between half and one and a half of the interval (xorshift; Marsaglia 2003).
+    /// The next pause of a thread: between half and one and a half of the interval (xorshift;
+    /// Marsaglia 2003).
     fn pause(&self, target: &Target) -> u64 {
         let mut random = target.random.load(Ordering::Relaxed) | 1;
         random ^= random << 13;
@@ -218,13 +227,15 @@ impl Shared {
         timer.set(self.pause(target));
     }
 
-    /// CPU time after which a thread must have had a sample: the kernel lets timers go off once per tick.
+    /// CPU time after which a thread must have had a sample: the kernel lets timers go off once per
+    /// tick.
     pub(crate) fn late_ns(&self) -> u64 {
         LATE_NS + 2 * self.interval_ns.load(Ordering::Relaxed)
     }
 }
 
-/// The handler. What a timer of ours has sent goes to [`on_timer`], and everything else to the handler before, as if that had been called.
+/// The handler. What a timer of ours has sent goes to [`on_timer`], and everything else to the
+/// handler before, as if that had been called.
 ///
 /// # Safety
 /// For the kernel, as a handler with SA_SIGINFO, once [`BEFORE`] is set.
@@ -265,8 +276,8 @@ fn sample(shared: &Shared, target: &Target, context: &libc::ucontext_t) {
 /// A word of the interrupted stack, from at or above its stack pointer `low` and below its end.
 fn stack_word(address: usize, low: usize, end: usize) -> Option<usize> {
     let inside = address >= low && address < end && address.is_multiple_of(8);
-    // SAFETY: between the interrupted stack pointer and the end of the same stack, which is this thread's own: mapped, and changed
-    // by nobody while the thread is here.
+    // SAFETY: between the interrupted stack pointer and the end of the same stack, which is this
+    // thread's own: mapped, and not changed while the thread is here.
     inside.then(|| unsafe { std::ptr::with_exposed_provenance::<usize>(address).read_volatile() })
 }
 
@@ -286,8 +297,8 @@ impl Walk<'_> {
         stack_word(address, self.low, self.end)
     }
 
-    /// The next frame pointer with its return address. Where the chain is broken, the next place that looks like a frame is
-    /// taken, and the step before has a gap behind it.
+    /// The next frame pointer with its return address. Where the chain is broken, the next place
+    /// that looks like a frame is taken, and the step before has a gap behind it.
     fn step(&mut self) -> Option<(usize, usize)> {
         let frame = self.frame;
         let return_address = self.word(frame.checked_add(8)?).filter(|address| is_code(*address))?;
@@ -380,7 +391,8 @@ fn write_sample(shared: &Shared, target: &Target, os_id: u32, registers: Registe
     }
 }
 
-/// Copies from a stack whose bounds nobody has looked up yet, as far as the system finds it there. What is missing stays 0.
+/// Copies from a stack whose bounds were not looked up yet, as far as the system finds it there.
+/// What is missing stays 0.
 fn copy_what_is_there(start: usize, words: usize, slot: &mut Slot<'_>) {
     for at in (0..words).step_by(PIECE_WORDS) {
         let mut piece = [0; 8 * PIECE_WORDS];

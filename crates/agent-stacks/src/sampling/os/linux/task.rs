@@ -62,7 +62,8 @@ impl Task {
         Some(Schedule { ran_ns: next()?, waited_ns: next()?, slices: next()? })
     }
 
-    /// The call of the kernel that the thread waits in; `None` where it runs, or the system does not say.
+    /// The call of the kernel that the thread waits in; `None` where it runs, or the system does
+    /// not say.
     pub(crate) fn system_call(&self) -> Option<SystemCall> {
         let text = std::fs::read_to_string(format!("/proc/self/task/{}/syscall", self.os_id)).ok()?;
         SystemCall::parse(&text)
@@ -82,7 +83,8 @@ fn is_blocked_in(status: &str, signal: libc::c_int) -> Option<bool> {
 }
 
 impl SystemCall {
-    /// `number six-arguments stack-pointer instruction`; outside of a call `-1 stack-pointer instruction`.
+    /// `number six-arguments stack-pointer instruction`; outside of a call `-1 stack-pointer
+    /// instruction`.
     fn parse(text: &str) -> Option<Self> {
         let words: Vec<&str> = text.split_ascii_whitespace().collect();
         let [number, .., sp, ip] = words.as_slice() else { return None };
@@ -123,19 +125,22 @@ impl SystemCall {
     }
 }
 
-/// The calling thread as a sample, with its whole stack; `None` where the system does not say where that ends.
+/// The calling thread as a sample, with its whole stack; `None` where the system does not say where
+/// that ends.
 pub(crate) fn sample_here() -> Option<RawSample> {
     let end = CurrentStack::bounds()?.end;
     sample_below(|_| end)
 }
 
-/// The calling thread as a sample, with so many bytes of its stack; `None` where that has fewer. Nobody is asked where the stack ends, which on a
-/// program's first thread takes the C library as long as reading the list of mappings.
+/// The calling thread as a sample, with so many bytes of its stack; `None` where that has fewer.
+/// Does not ask where the stack ends: on a program's first thread that takes the C library as long
+/// as reading the list of mappings.
 pub(crate) fn sample_part_here(bytes: usize) -> Option<RawSample> {
     sample_below(|sp| sp.saturating_add(bytes)).filter(|sample| !sample.stack.is_empty())
 }
 
-/// The calling thread as a sample, with its stack up to an address that depends on the stack pointer.
+/// The calling thread as a sample, with its stack up to an address that depends on the stack
+/// pointer.
 #[inline(never)]
 fn sample_below(end: impl FnOnce(usize) -> usize) -> Option<RawSample> {
     // SAFETY: zeroes are a valid context, which the call fills in.
@@ -148,7 +153,8 @@ fn sample_below(end: impl FnOnce(usize) -> usize) -> Option<RawSample> {
     Some(sample)
 }
 
-/// Adds what lies on a thread's stack from the stack pointer up to `end` to its sample, [`MOST_OF_WAIT`] bytes at most.
+/// Adds what lies on a thread's stack from the stack pointer up to `end` to its sample,
+/// [`MOST_OF_WAIT`] bytes at most.
 pub(crate) fn copy_stack(sample: &mut RawSample, end: usize) {
     let start = sample.registers.sp & !7;
     let mut bytes = vec![0; end.saturating_sub(start).min(MOST_OF_WAIT) & !7];

@@ -1,6 +1,7 @@
 //! Timers on the CPU clock of single threads, whose signal comes to that thread.
 //!
-//! The C library's `timer_create` is not used: for timers of other threads' clocks it starts a thread.
+//! The C library's `timer_create` is not used: for timers of other threads' clocks it starts a
+//! thread.
 
 /// Notification that the kernel is to give for a timer (`sigevent`, sixty-four bytes).
 #[repr(C)]
@@ -12,7 +13,7 @@ struct Event {
     _unused: [i32; 11],
 }
 
-/// A timer of the kernel's. Not deleted when it is dropped: whoever made it deletes it.
+/// A timer of the kernel's. Not deleted when it is dropped: the code that made it deletes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Timer(i32);
 
@@ -27,7 +28,8 @@ impl Timer {
         self.0
     }
 
-    /// A timer on the CPU clock of a thread of this process; its signals come to that thread with `value`.
+    /// A timer on the CPU clock of a thread of this process; its signals come to that thread with
+    /// `value`.
     ///
     /// # Errors
     /// The system's: the thread is gone, or the user has as many signals pending as are allowed.

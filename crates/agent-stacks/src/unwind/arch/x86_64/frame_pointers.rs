@@ -1,9 +1,11 @@
 //! Frame pointers of a library's functions, where the stack pointer alone is known.
 //!
-//! The system tells of a thread that waits where its stack pointer is, and no other register. Functions of the C library save the frame
-//! pointer or leave it alone, so it is found on the stack as soon as somebody has saved it; but where a function that needs it to be left
-//! waits by a call of its own, nobody has. There the instructions say it: how much the prolog has pushed and taken, which the epilog must
-//! give back to the byte, if nothing in between moves the stack pointer.
+//! The system tells of a thread that waits where its stack pointer is, and no other register.
+//! Functions of the C library save the frame pointer or leave it alone, so it is found on the stack
+//! as soon as a function has saved it; but where a function that needs it to be left waits by a
+//! call of its own, none has. There the instructions say it: how much the prolog has pushed and
+//! taken, which the epilog must give back to the byte, if nothing in between moves the stack
+//! pointer.
 
 use super::instructions::{EPILOG_BYTES, Prolog, epilog_step, prolog};
 
@@ -12,8 +14,9 @@ const BEGINNINGS: [[u8; 4]; 2] = [[0x55, 0x48, 0x89, 0xE5], [0x55, 0x48, 0x8B, 0
 /// `endbr64`, where indirect calls may lead.
 const BRANCH_TARGET: [u8; 4] = [0xF3, 0x0F, 0x1E, 0xFA];
 
-/// Bytes from the stack pointer to the frame pointer at an instruction `offset` bytes into a function with this code; `None` where the code does
-/// not say that the distance is the same behind all of the prolog.
+/// Bytes from the stack pointer to the frame pointer at an instruction `offset` bytes into a
+/// function with this code; `None` where the code does not say that the distance is the same behind
+/// all of the prolog.
 pub(crate) fn bytes_to_frame_pointer(code: &[u8], offset: usize) -> Option<usize> {
     let start = if code.starts_with(&BRANCH_TARGET) { BRANCH_TARGET.len() } else { 0 };
     let mut at = start + 4;
@@ -32,8 +35,8 @@ pub(crate) fn bytes_to_frame_pointer(code: &[u8], offset: usize) -> Option<usize
     (offset >= at && !moves && given_back(body) == Some(depth)).then_some(depth)
 }
 
-/// Whether an instruction that sets the stack pointer to something else than a number of bytes further out begins here. Bytes of other
-/// instructions may look like one.
+/// Whether an instruction that sets the stack pointer to something else than a number of bytes
+/// further out begins here. Bytes of other instructions may look like one.
 fn moves_stack_pointer(code: &[u8]) -> bool {
     match *code {
         // sub, and: a number of bytes
@@ -46,12 +49,14 @@ fn moves_stack_pointer(code: &[u8]) -> bool {
     }
 }
 
-/// Bytes that the longest of the epilogs in this code gives back before it takes the caller's frame pointer from the stack; `None` where there is none,
-/// and where stack is given back elsewhere, as behind calls whose arguments lie there.
+/// Bytes that the longest of the epilogs in this code gives back before it takes the caller's frame
+/// pointer from the stack; `None` where there is none, and where stack is given back elsewhere, as
+/// behind calls whose arguments lie there.
 fn given_back(code: &[u8]) -> Option<usize> {
     let epilog = |at: usize| {
         let rest = &code[at..];
-        // Jumps are taken for ones that leave: where one does not, the pops before it are another function's idea of an end.
+        // Jumps are taken for ones that leave: where one does not, the pops before it are another
+        // function's idea of an end.
         epilog_step(&rest[..EPILOG_BYTES.min(rest.len())], at, |_| false)
     };
     let gives = |at: usize| matches!(code[at..], [0x48, 0x81 | 0x83, 0xC4, ..]);
@@ -71,7 +76,8 @@ fn given_back(code: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// push rbp; mov rbp, rsp; push r15; push rbx; sub rsp, 0x18; call; nop; add rsp, 0x18; pop rbx; pop r15; pop rbp; ret
+    /// push rbp; mov rbp, rsp; push r15; push rbx; sub rsp, 0x18; call; nop; add rsp, 0x18; pop
+    /// rbx; pop r15; pop rbp; ret
     const PLAIN: [u8; 27] = [
         0x55, 0x48, 0x89, 0xE5, 0x41, 0x57, 0x53, 0x48, 0x83, 0xEC, 0x18, 0xE8, 0, 0, 0, 0, 0x90, 0x48, 0x83, 0xC4,
         0x18, 0x5B, 0x41, 0x5F, 0x5D, 0xC3, 0xCC,
@@ -103,7 +109,8 @@ mod tests {
     fn a_function_that_may_move_its_stack_pointer_says_nothing() {
         assert_eq!(bytes_to_frame_pointer(&PLAIN, 7), None, "within the prolog");
         let moves: [&[u8]; 8] = [
-            // sub rsp, rax; mov rsp, rax; lea rsp, [rbp - 0x10]; and rsp, -32; sub rsp, 8; mov rsp, r8; sub rsp, [rax]
+            // sub rsp, rax; mov rsp, rax; lea rsp, [rbp - 0x10]; and rsp, -32; sub rsp, 8; mov rsp,
+            // r8; sub rsp, [rax]
             &[0x48, 0x29, 0xC4],
             &[0x48, 0x89, 0xC4],
             &[0x48, 0x8D, 0x65, 0xF0],

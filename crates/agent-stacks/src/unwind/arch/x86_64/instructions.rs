@@ -7,11 +7,13 @@ pub(crate) const FIRST_BYTES: usize = 64;
 /// Bytes from an instruction on that [`epilog_step`] looks at.
 pub(crate) const EPILOG_BYTES: usize = 48;
 
-/// Code that handlers of signals return to, by which alone debuggers know it, too: `mov rax, 15; syscall` (rt_sigreturn).
+/// Code that handlers of signals return to, by which alone debuggers know it, too: `mov rax, 15;
+/// syscall` (rt_sigreturn).
 pub(crate) const SIGNAL_RETURN: [u8; 9] = [0x48, 0xC7, 0xC0, 0x0F, 0, 0, 0, 0x0F, 0x05];
 
-/// Registers that a signal interrupted, from what the kernel has put on the stack for [`SIGNAL_RETURN`] (`ucontext_t`), which lies at the
-/// stack pointer there: instruction, stack pointer, frame pointer. `word` reads a word of the stack.
+/// Registers that a signal interrupted, from what the kernel has put on the stack for
+/// [`SIGNAL_RETURN`] (`ucontext_t`), which lies at the stack pointer there: instruction, stack
+/// pointer, frame pointer. `word` reads a word of the stack.
 pub(crate) fn interrupted_by_signal(sp: usize, word: impl Fn(usize) -> Option<usize>) -> Option<[usize; 3]> {
     /// Bytes from the context to its registers: flags, link, the alternate stack.
     const REGISTERS: usize = 40;
@@ -31,8 +33,9 @@ pub(super) enum Prolog {
     Other,
 }
 
-/// The step from an instruction `offset` bytes into a method whose first bytes are `first`, by what the instructions up to there do: a guess, for
-/// methods whose unwind information is not to be had. Not for epilogs.
+/// The step from an instruction `offset` bytes into a method whose first bytes are `first`, by what
+/// the instructions up to there do: a guess, for methods whose unwind information is not to be had.
+/// Not for epilogs.
 pub(crate) fn prolog_step(first: &[u8], offset: usize) -> FrameStep {
     let (mut at, mut depth, mut pushed, mut framed) = (0, 0_i32, None, false);
     while at < offset {
@@ -61,7 +64,8 @@ pub(crate) fn prolog_step(first: &[u8], offset: usize) -> FrameStep {
 pub(super) fn prolog(code: &[u8]) -> Option<(usize, Prolog)> {
     Some(match *code {
         [0x55, ..] => (1, Prolog::Push(true)),
-        // mov rax, [rbp]; push rax: what takes over a running frame keeps its caller's frame pointer.
+        // mov rax, [rbp]; push rax: what takes over a running frame keeps its caller's frame
+        // pointer.
         [0x48, 0x8B, 0x45, 0x00, 0x50, ..] => (5, Prolog::Push(true)),
         [0x50..=0x57, ..] => (1, Prolog::Push(false)),
         [0x41, 0x50..=0x57, ..] => (2, Prolog::Push(false)),
@@ -77,8 +81,9 @@ pub(super) fn prolog(code: &[u8]) -> Option<(usize, Prolog)> {
     })
 }
 
-/// Beginning of the function that the runtime has a thread return to which is to stop (`OnHijackTripThread` in `src/coreclr/vm/amd64`, the same on 8, 9 and
-/// 10): room for the true return address, then the registers that callers want back.
+/// Beginning of the function that the runtime has a thread return to which is to stop
+/// (`OnHijackTripThread` in `src/coreclr/vm/amd64`, the same on 8, 9 and 10): room for the true
+/// return address, then the registers that callers want back.
 const STOP_ON_RETURN: [u8; 11] = [0x50, 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x54];
 /// Bytes of that function at most.
 pub(crate) const STOP_ON_RETURN_BYTES: usize = 80;
@@ -86,8 +91,9 @@ pub(crate) const STOP_ON_RETURN_BYTES: usize = 80;
 /// Bytes that tell the first instruction of an entry of a procedure linkage table.
 pub(crate) const LINKAGE_BYTES: usize = 7;
 
-/// Whether code begins with a jump by a word of a table, behind a mark of targets of jumps (`endbr64`) or none: the first instruction of an
-/// entry of a procedure linkage table (System V ABI for AMD64, 5.2).
+/// Whether code begins with a jump by a word of a table, behind a mark of targets of jumps
+/// (`endbr64`) or none: the first instruction of an entry of a procedure linkage table (System V
+/// ABI for AMD64, 5.2).
 pub(crate) fn is_linkage(code: &[u8]) -> bool {
     let code = code.strip_prefix(&[0xF3, 0x0F, 0x1E, 0xFA]).unwrap_or(code);
     code.strip_prefix(&[0xF2]).unwrap_or(code).starts_with(&[0xFF, 0x25])
@@ -98,8 +104,9 @@ pub(crate) fn stops_on_return(code: &[u8]) -> bool {
     code.starts_with(&STOP_ON_RETURN)
 }
 
-/// The step from an instruction `offset` bytes into that function, by its instructions: what was pushed first is where it returns to. Its unwind data takes that
-/// for one word more, as if it had been called. `None` where nothing was pushed yet, or no more is there.
+/// The step from an instruction `offset` bytes into that function, by its instructions: what was
+/// pushed first is where it returns to. Its unwind data takes that for one word more, as if it had
+/// been called. `None` where nothing was pushed yet, or no more is there.
 pub(crate) fn stop_on_return_step(code: &[u8], offset: usize) -> Option<FrameStep> {
     let (mut at, mut depth, mut pushed) = (0, 0_i32, None);
     while at < offset {
@@ -136,14 +143,16 @@ enum End {
     Return,
     /// A jump to so many bytes from where the instruction ends.
     Near(i32),
-    /// A jump through memory, or to an address in a register, of the form that stands in epilogs only.
+    /// A jump through memory, or to an address in a register, of the form that stands in epilogs
+    /// only.
     Far,
     /// A jump through memory or a register that may be a table of cases.
     Computed,
 }
 
-/// The step where the instructions from `address` on are the rest of an epilog: stack pointer, pops, return or jump. `is_inside` says whether an
-/// address lies in the same method: jumps that leave it end it, once its frame is gone, for what is called last.
+/// The step where the instructions from `address` on are the rest of an epilog: stack pointer,
+/// pops, return or jump. `is_inside` says whether an address lies in the same method: jumps that
+/// leave it end it, once its frame is gone, for what is called last.
 pub(crate) fn epilog_step(code: &[u8], address: usize, is_inside: impl Fn(usize) -> bool) -> Option<FrameStep> {
     let (mut rest, mut depth, mut popped) = (code, 0_i32, None);
     loop {
@@ -197,8 +206,8 @@ fn end(code: &[u8]) -> Option<End> {
     })
 }
 
-/// Bytes from the end of the prolog of a handler's block up to where the frame pointer is that of the block's method: the block is given it, or where it
-/// lies.
+/// Bytes from the end of the prolog of a handler's block up to where the frame pointer is that of
+/// the block's method: the block is given it, or where it lies.
 pub(crate) fn bytes_to_own_frame_pointer(code: &[u8]) -> usize {
     let (mut at, mut end) = (0, 0);
     while let Some((bytes, sets)) = code.get(at..).and_then(frame_pointer_move) {
@@ -210,9 +219,11 @@ pub(crate) fn bytes_to_own_frame_pointer(code: &[u8]) -> usize {
     end
 }
 
-/// Length of the first instruction, and whether it sets the frame pointer, for those that a block begins with.
+/// Length of the first instruction, and whether it sets the frame pointer, for those that a block
+/// begins with.
 fn frame_pointer_move(code: &[u8]) -> Option<(usize, bool)> {
-    /// Bits of the byte that says what an instruction works on: the frame pointer is written, or stored.
+    /// Bits of the byte that says what an instruction works on: the frame pointer is written, or
+    /// stored.
     const FRAME_POINTER: u8 = 5 << 3;
     match *code {
         // vzeroupper
@@ -233,7 +244,8 @@ pub(crate) fn takes_over_frame(first: &[u8]) -> bool {
     first.starts_with(&[0x48, 0x8B, 0x45, 0x00, 0x50])
 }
 
-/// Whether code counts how often its blocks run, for the optimiser: an address in a register and an increment there.
+/// Whether code counts how often its blocks run, for the optimiser: an address in a register and an
+/// increment there.
 pub(crate) fn is_counting(code: &[u8]) -> bool {
     code.windows(12).any(|code| matches!(code, [0x48, 0xB8..=0xBF, .., 0xFF, register] if *register < 8))
 }
@@ -247,7 +259,8 @@ pub(crate) fn follows_system_call(before: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// The unwind data of the function that a thread stops in when it returns is off by one word: the walk of a thread that waits there ended, and was called complete.
+    /// The unwind data of the function that a thread stops in when it returns is off by one word:
+    /// the walk of a thread that waits there ended, and was called complete.
     #[test]
     fn an_entry_of_a_linkage_table_is_told() {
         let mut entry = [0xFF, 0x25, 0x9A, 0x80, 2, 0, 0x68];
@@ -281,8 +294,8 @@ mod tests {
         }
     }
 
-    /// push rbp; push r15; push rbx; sub rsp, 0x10; lea rbp, [rsp+0x20]; mov rbx, rdi; ...; add rsp, 0x10; pop rbx; pop r15;
-    /// pop rbp; ret
+    /// push rbp; push r15; push rbx; sub rsp, 0x10; lea rbp, [rsp+0x20]; mov rbx, rdi; ...; add
+    /// rsp, 0x10; pop rbx; pop r15; pop rbp; ret
     const FRAMED: [u8; 27] = [
         0x55, 0x41, 0x57, 0x53, 0x48, 0x83, 0xEC, 0x10, 0x48, 0x8D, 0x6C, 0x24, 0x20, 0x48, 0x8B, 0xDF, 0x90, 0x48,
         0x83, 0xC4, 0x10, 0x5B, 0x41, 0x5F, 0x5D, 0xC3, 0xCC,

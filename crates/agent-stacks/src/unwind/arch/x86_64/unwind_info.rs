@@ -1,9 +1,11 @@
-//! Unwind information of x86-64, as the just-in-time compiler and the build-time compiler leave it with each piece of code.
+//! Unwind information of x86-64, as the just-in-time compiler and the build-time compiler leave it
+//! with each piece of code.
 //!
-//! The runtime uses the format of Windows on every system ("x64 exception handling", `UNWIND_INFO`), with one operation of
-//! its own: 11 sets the frame pointer with an offset of 32 bits (`src/coreclr/inc/win64unwind.h`, `UWOP_SET_FPREG_LARGE`).
-//! Codes say what a prolog does. From them follows, for each instruction behind the prolog and for each one inside, where
-//! the caller's stack pointer and frame pointer are. Epilogs have no codes: see `epilog_step`.
+//! The runtime uses the format of Windows on every system ("x64 exception handling",
+//! `UNWIND_INFO`), with one operation of its own: 11 sets the frame pointer with an offset of 32
+//! bits (`src/coreclr/inc/win64unwind.h`, `UWOP_SET_FPREG_LARGE`). Codes say what a prolog does.
+//! From them follows, for each instruction behind the prolog and for each one inside, where the
+//! caller's stack pointer and frame pointer are. Epilogs have no codes: see `epilog_step`.
 
 /// Number of the frame pointer, `rbp`, among the registers.
 const FRAME_POINTER: u8 = 5;
@@ -23,7 +25,8 @@ pub(crate) struct FrameStep {
     pub base: Base,
     /// Bytes from the base to the caller's stack pointer, below which the return address lies.
     pub(crate) to_caller: i32,
-    /// Bytes from the base to the caller's frame pointer; `None` where that is still in its register.
+    /// Bytes from the base to the caller's frame pointer; `None` where that is still in its
+    /// register.
     pub frame_pointer: Option<i32>,
 }
 
@@ -74,8 +77,8 @@ impl UnwindInfo {
         Some(Self { prolog, operations })
     }
 
-    /// Whether the pushes that are told of stand at the beginning of the code. What is said to be done before the first instruction was done by
-    /// somebody else.
+    /// Whether the pushes that are told of stand at the beginning of the code. What is said to be
+    /// done before the first instruction was done by other code.
     pub(crate) fn fits(&self, first: &[u8]) -> bool {
         let is_there = |(at, operation): &(u8, Operation)| {
             let Operation::Push(register) = *operation else { return true };
@@ -91,7 +94,8 @@ impl UnwindInfo {
         self.operations.iter().all(is_there)
     }
 
-    /// The step to the caller from so many bytes into the piece, unless that is in an epilog; `None` where it can't be told.
+    /// The step to the caller from so many bytes into the piece, unless that is in an epilog;
+    /// `None` where it can't be told.
     pub(crate) fn step(&self, offset: u32) -> Option<FrameStep> {
         let done =
             || self.operations.iter().filter(|(at, _)| u32::from(*at) <= offset).map(|(_, operation)| *operation);
@@ -155,7 +159,8 @@ mod tests {
 
     #[test]
     fn a_method_with_a_frame_is_stepped_over_at_each_instruction_of_its_prolog() {
-        // push rbp (1); push r15 (3); push rbx (4); sub rsp, 0x10 (8); lea rbp, [rsp+0x20]: no code.
+        // push rbp (1); push r15 (3); push rbx (4); sub rsp, 0x10 (8); lea rbp, [rsp+0x20]: no
+        // code.
         let info = info(&[1, 13, 4, 0, 8, 0x12, 4, 0x30, 3, 0xF0, 1, 0x50]);
         let step = |to_caller, frame_pointer| Some(FrameStep { base: SP, to_caller, frame_pointer });
         let found = [0, 1, 3, 4, 8, 13, 500].map(|at| info.step(at));
@@ -179,7 +184,8 @@ mod tests {
 
     #[test]
     fn a_body_that_took_over_a_frame_leads_to_the_caller_of_that_frame() {
-        // The frame that was taken over, as if done before the first instruction: push rbp, 0x60 bytes. Then push rbp (5), push rbx (6).
+        // The frame that was taken over, as if done before the first instruction: push rbp, 0x60
+        // bytes. Then push rbp (5), push rbx (6).
         let info = info(&[1, 6, 4, 0, 6, 0x30, 5, 0x50, 0, 0xB2, 0, 0x50]);
         assert_eq!(info.step(0), Some(FrameStep { base: SP, to_caller: 0x60 + 16, frame_pointer: Some(0x60) }));
         assert_eq!(info.step(6), Some(FrameStep { base: SP, to_caller: 0x70 + 16, frame_pointer: Some(0x70) }));
@@ -187,7 +193,8 @@ mod tests {
 
     #[test]
     fn large_frames_and_registers_of_other_kinds_are_read() {
-        // sub rsp by a short and a long number; registers of floating point, which nothing depends on.
+        // sub rsp by a short and a long number; registers of floating point, which nothing depends
+        // on.
         assert_eq!(info(&[1, 7, 2, 0, 7, 0x01, 0, 2]).step(7).map(|step| step.to_caller), Some(0x200 * 8 + 8));
         assert_eq!(info(&[1, 7, 3, 0, 7, 0x11, 8, 0, 1, 0]).step(7).map(|step| step.to_caller), Some(0x10008 + 8));
         let floats = info(&[1, 9, 4, 0, 9, 0x68, 2, 0, 4, 0x12, 4, 0x30]);

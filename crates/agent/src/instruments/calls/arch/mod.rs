@@ -1,4 +1,5 @@
-//! The fast paths of the hooks, and the loops that they are measured in, in assembly: a module for each processor.
+//! The fast paths of the hooks, and the loops that they are measured in, in assembly: a module for
+//! each processor.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86_64;

@@ -10,10 +10,12 @@ use super::WindowKind;
 const REMEMBERED: usize = 64;
 /// Windows of each kind before anything is said.
 const ENOUGH: usize = 6;
-/// Between two visits to the same caller, for each visit that is remembered: the more is known, the rarer.
+/// Between two visits to the same caller, for each visit that is remembered: the more is known, the
+/// rarer.
 const WAIT_NS: u64 = 1_000_000;
-/// Error bounds of the comparison with padding, down and up, as a part of the pair's cost alone: a caller that does
-/// nothing but call hides its own work behind the hooks, and nothing shows how much that is.
+/// Error bounds of the comparison with padding, down and up, as a part of the pair's cost alone: a
+/// caller that does nothing but call hides its own work behind the hooks, and nothing shows how
+/// much that is.
 const MODEL: (f64, f64) = (0.7, 0.25);
 
 /// CPU nanoseconds per call in one window; infinite where there were too few.
@@ -43,9 +45,9 @@ impl CallerWindows {
         self.due_ns = now_ns + self.visits.min(REMEMBERED) as u64 * WAIT_NS;
     }
 
-    /// Cost of a pair, when enough is known that was not reported before: each time there are half as many visits more,
-    /// and later, as the compiler may have made something else of the caller meanwhile, each time half of what is
-    /// remembered is new.
+    /// Cost of a pair, when enough is known that was not reported before: each time there are half
+    /// as many visits more, and later, as the compiler may have made something else of the caller
+    /// meanwhile, each time half of what is remembered is new.
     pub(super) fn report(&mut self, has_clock: bool, constants: &Constants) -> Option<HookCost> {
         if self.visits < self.report_at {
             return None;
@@ -63,7 +65,7 @@ impl CallerWindows {
         let bare = self.typical(WindowKind::NoClock, |s| s.all)?;
         let clock = self.typical(WindowKind::Plain, |s| s.all)?.over(bare);
         let felt = self.typical(WindowKind::NoClockPadded, |s| s.direct).zip(self.typical(WindowKind::NoClock, |s| s.direct));
-        // Where nobody could be padded, counting is taken to cost what it costs alone.
+        // Where no caller could be padded, counting is taken to cost what it costs alone.
         let felt = felt.map_or(Typical::exactly(constants.padding_ns), |(padded, plain)| padded.over(plain));
         Some(constants.cost(clock, felt))
     }
@@ -93,8 +95,8 @@ impl Typical {
         }
         let median = recent::median(values.to_vec());
         let off = values.iter().map(|value| (value - median).abs()).collect();
-        // Of normally distributed values: the deviation is 1.48 times the median distance, the error of a
-        // median 1.25 times that of a mean.
+        // Of normally distributed values: the deviation is 1.48 times the median distance, the
+        // error of a median 1.25 times that of a mean.
         let error = 1.48 * 1.25 * recent::median(off) / (values.len() as f64).sqrt();
         Some(Self { median, error })
     }
@@ -114,7 +116,8 @@ impl Typical {
 }
 
 impl Constants {
-    /// The cost of a pair, from what its clock was measured to cost and from how much of the padding is felt.
+    /// The cost of a pair, from what its clock was measured to cost and from how much of the
+    /// padding is felt.
     fn cost(&self, clock: Typical, felt: Typical) -> HookCost {
         let scale = if self.padding_ns > 0.0 { self.counting_ns / self.padding_ns } else { 0.0 };
         let counting = |felt: f64| (felt * scale).clamp(0.0, self.counting_ns);

@@ -1,20 +1,23 @@
 //! Cost of a pair of hooks in the program itself, measured while it runs.
 //!
-//! A pair costs a function that waits for memory or for its own multiplications almost nothing,
-//! and one that calls all the time everything it takes: constants are wrong by a factor of three in one
-//! and the same program. So where a thread stays with one caller for a while, the helper thread changes
-//! what that caller's hooks do, for a tenth of a millisecond at a time, and counts how many calls the thread
-//! makes per nanosecond of its CPU time with and without the change:
+//! A pair costs a function that waits for memory or for its own multiplications almost nothing, and
+//! one that calls all the time everything it takes: constants are wrong by a factor of three in one
+//! and the same program. So where a thread stays with one caller for a while, the helper thread
+//! changes what that caller's hooks do, for a tenth of a millisecond at a time, and counts how many
+//! calls the thread makes per nanosecond of its CPU time with and without the change:
 //!
-//! - *More work*: blocks full of edges to [`PADDING`](function::PADDING) stand before the caller's own, so that every
-//!   enter looks through them first. That slows a call down as much as there is no room for more beside
-//!   it; compared with what the same blocks cost in the [calibration](super::calibrate)'s loop this shows how much
-//!   of the pair's cost there is felt here.
-//! - *No clock* (`clock=tsc`): hooks skip the clock, which is most of their cost, and is measured directly.
+//! - *More work*: blocks full of edges to [`PADDING`](function::PADDING) stand before the caller's
+//!   own, so that every enter looks through them first. The less room there is for more work
+//!   alongside a call, the more this slows it down; compared with what the same blocks cost in the
+//!   [calibration](super::calibrate)'s loop this shows how much of the pair's cost there is felt
+//!   here.
+//! - *No clock* (`clock=tsc`): hooks skip the clock, which is most of their cost, and is measured
+//!   directly.
 //!
-//! Counting goes on meanwhile, exact as ever. A word of four bytes is all that changes in the tree, and it
-//! is changed back at once; a reader that finds it changed passes over the blocks. What a thread does without
-//! its clock is charged at its next event, to where it stands then: still at or below the same caller.
+//! Counting goes on meanwhile, exact as ever. A word of four bytes is all that changes in the tree,
+//! and it is changed back at once; a reader that finds it changed passes over the blocks. What a
+//! thread does without its clock is charged at its next event, to where it stands then: still at or
+//! below the same caller.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -40,15 +43,17 @@ use super::shared::Shared;
 use estimate::{WindowCost, CallerWindows};
 use watch::{Activation, Calls};
 
-/// Length of a window, to which the system adds about as much again. Long against the few microseconds in which
-/// the helper thread itself can disturb, short enough for programs that never stay anywhere for a millisecond.
+/// Length of a window, to which the system adds about as much again. Long against the few
+/// microseconds in which the helper thread itself can disturb, short enough for programs that never
+/// stay anywhere for a millisecond.
 const WINDOW: Duration = Duration::from_micros(70);
-/// A window that took longer was not ours to choose: the machine has no processor to spare, and the samples of threads
-/// wait for us. No more visits for so many times what it took.
+/// A window that took longer was not ours to choose: the machine has no processor to spare, and the
+/// samples of threads wait for us. No more visits for so many times what it took.
 const OVERDUE: (Duration, u32) = (Duration::from_millis(2), 20);
 /// Least calls of a window that counts.
 const CALLS_LEAST: u32 = 400;
-/// Callers that take longer from call to call need no measurement: hooks are a few hundredths of its time.
+/// Callers that take longer from call to call need no measurement: hooks are a few hundredths of
+/// its time.
 const MOST_NS: f64 = 100.0;
 /// Callers that are followed.
 const CALLERS: usize = 256;
@@ -84,8 +89,8 @@ pub(super) struct CostExperiment {
     shared: &'static Shared,
     has_clock: bool,
     callers: HashMap<u32, CallerWindows>,
-    /// By the caller's first block: the first of the blocks that stand before it. Each chain has its own, for
-    /// ever: a thread may be preempted in the middle of them.
+    /// By the caller's first block: the first of the blocks that stand before it. Each chain has
+    /// its own, for ever: a thread may be preempted in the middle of them.
     paddings: HashMap<u32, u32>,
     piece: Piece,
     turn: usize,
@@ -110,7 +115,8 @@ impl CostExperiment {
         }
     }
 
-    /// Visits one of the threads that work, if it is time; the new cost of a caller, if there is one.
+    /// Visits one of the threads that work, if it is time; the new cost of a caller, if there is
+    /// one.
     pub(super) fn visit(&mut self, now_ns: u64, busy: &[ThreadRecord], constants: &Constants) -> Option<PairCost> {
         if now_ns < self.due_ns || busy.is_empty() {
             return None;
@@ -201,7 +207,8 @@ impl CostExperiment {
         let before = watch::count_calls(self.shared, &target.activation, target.first)?;
         let off = target.record.u32(own::CLOCK_OFF);
         off.store(u32::from(no_clock), Ordering::Release);
-        // SAFETY: the caller's first block, or those of `padding`, which lead to it; a target has a first block.
+        // SAFETY: the caller's first block, or those of `padding`, which lead to it; a target has a
+        // first block.
         unsafe { target.activation.set_first_block(self.shared, padding) };
         let cpu_before = cpu(target.record);
         let napped = self.nap();

@@ -51,8 +51,8 @@ impl Activation {
     /// Changes the first block of the calls it makes; 0 changes nothing.
     ///
     /// # Safety
-    /// `first` must be the block that was there, or one that was taken from the arena and leads to that one. There must
-    /// have been one: the activation's thread writes the field once, from 0.
+    /// `first` must be the block that was there, or one that was taken from the arena and leads to
+    /// that one. There must have been one: the activation's thread writes the field once, from 0.
     pub(super) unsafe fn set_first_block(&self, shared: &Shared, first: u32) {
         if first != 0 {
             // SAFETY: as the caller promises.

@@ -2,9 +2,10 @@
 //!
 //! The convention of the runtime, and what the paths of `calls` do, stand in
 //! [`calls`](crate::instruments::calls::arch::x86_64::hooks). An event is 16 bytes (see
-//! [`layout::flow`](clrscope_recording::layout::flow)): the time stamp counter, the function with what
-//! happened in the upper two bits, the lower half of the caller's stack pointer. It goes to the thread's
-//! chunk, and is there for others once the chunk's `USED` has grown over it: the very last store.
+//! [`layout::flow`](clrscope_recording::layout::flow)): the time stamp counter, the function with
+//! what happened in the upper two bits, the lower half of the caller's stack pointer. It goes to
+//! the thread's chunk, and is there for others once the chunk's `USED` has grown over it: the very
+//! last store.
 
 use clrscope_recording::layout::{chunk, flow};
 use crate::arch::x86_64::stubs::{enter_slow_after, leave_slow_after, leave_slow_both};
@@ -17,8 +18,9 @@ use crate::instruments::calls::arch::x86_64::hooks::{
     push_edge,
 };
 
-// What the assembly takes for granted of the numbers that are its operands: the registers of a pair fill an event's bytes,
-// and the upper half of a client identifier begins behind all bits of `WHAT`.
+// What the assembly takes for granted of the numbers that are its operands: the registers of a pair
+// fill an event's bytes, and the upper half of a client identifier begins behind all bits of
+// `WHAT`.
 const _: () = assert!(flow::BYTES == 16 && flow::SP + 4 == flow::BYTES && flow::KIND == 3 << 30);
 
 /// Finds the place of the next event in `r11`, or leaves for 19 where there is none. Uses `rax`.
@@ -116,8 +118,8 @@ macro_rules! store_pair {
     };
 }
 
-/// Path out of line where all arguments are numbers in registers: the event, and behind it those pairs
-/// of registers that the upper half of the client identifier names. Or on to 17.
+/// Path out of line where all arguments are numbers in registers: the event, and behind it those
+/// pairs of registers that the upper half of the client identifier names. Or on to 17.
 macro_rules! enter_registers {
     () => {
         concat!(

@@ -1,8 +1,9 @@
 //! Code that keeps the callers of a method apart, and what it calls.
 //!
-//! The functions are called as those of [`code`](super::super::code) are, and the same holds for them. The first is given the frame of
-//! the probed method and finds the record of its callers; the method keeps the record's address in a local variable, so that the end of
-//! a call is counted where its begin was.
+//! The functions are called as those of [`code`](super::super::code) are, and the same holds for
+//! them. The first is given the frame of the probed method and finds the record of its callers; the
+//! method keeps the record's address in a local variable, so that the end of a call is counted
+//! where its begin was.
 
 use clr_profiler::il::element::{I8, UINT, VOID};
 use clr_profiler::il::{Code, Edits, NewLocal, Opcode};
@@ -87,7 +88,8 @@ unsafe fn end(method: *const CalledMethod, began: u64, record: usize, has_failed
     }
 }
 
-/// The code that finds the record, for the method's entry, and the local variable that has the record from then on.
+/// The code that finds the record, for the method's entry, and the local variable that has the
+/// record from then on.
 pub(in crate::instruments::probes) fn keep_record(
     edits: &mut Edits,
     (method, signatures): (&'static CalledMethod, CallerSignatures),

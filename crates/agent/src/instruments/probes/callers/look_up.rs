@@ -102,16 +102,18 @@ impl LookUp {
     }
 }
 
-/// Beginning of the names of methods that the runtime makes to get from one method to another: for delegates, for native code.
+/// Beginning of the names of methods that the runtime makes to get from one method to another: for
+/// delegates, for native code.
 const STUB: &str = "DynamicClass::IL_STUB";
 
 /// Return addresses that hide others, each since when calls know of it.
 type KnownSince = HashMap<usize, u64>;
 
-/// The frames of a record: the probed method, then its callers without native code and the runtime's stubs. Where there is nothing else,
-/// the innermost native code, or a stub. Callers end at the first that hides others of which the walk did not know, or may hide some. Answers
-/// which of the addresses that frame pointers led to hide others, a bit each, and whether callers ended there. Behind the last that is kept
-/// nothing matters.
+/// The frames of a record: the probed method, then its callers without native code and the
+/// runtime's stubs. Where there is nothing else, the innermost native code, or a stub. Callers end
+/// at the first that hides others unknown to the walk, or may hide some. Answers which of the
+/// addresses that frame pointers led to hide others, a bit each, and whether callers ended there.
+/// Behind the last that is kept nothing matters.
 fn frames_of(
     map: &mut CodeMap,
     waiting: &Waiting,

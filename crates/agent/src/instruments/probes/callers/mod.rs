@@ -1,8 +1,11 @@
-//! Callers of probed methods: calls, failures and times by the way to the call, where that is asked for.
+//! Callers of probed methods: calls, failures and times by the way to the call, where that is asked
+//! for.
 //!
-//! A probed method hands its frame over. The frame pointers from there on lead to as many return addresses as are wanted, which are
-//! mixed into one number; a call is added to the record of its thread and that number, which lies in the recording, without a lock.
-//! Nothing is asked of the runtime: what lies at the addresses of a number that is new is looked up by a thread of the agent's own.
+//! A probed method hands its frame over. The frame pointers from there on lead to as many return
+//! addresses as are wanted, which are mixed into one number; a call is added to the record of its
+//! thread and that number, which lies in the recording, without a lock. Nothing is asked of the
+//! runtime: what lies at the addresses of a number that is new is looked up by a thread of the
+//! agent's own.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -40,7 +43,8 @@ use path::Call;
 use records::{Records, Way};
 use table::{Key, Table};
 
-/// The callers of the recording that goes on. Code of an earlier one may still run, and writes to no other.
+/// The callers of the recording that goes on. Code of an earlier one may still run, and writes to
+/// no other.
 static CURRENT: PublishedState<Callers> = PublishedState::nothing();
 /// Recordings of callers so far.
 static RECORDINGS: AtomicU64 = AtomicU64::new(0);
@@ -98,8 +102,8 @@ impl Callers {
         CURRENT.get().filter(|current| current.recording == recording)
     }
 
-    /// Address of the record of those who call a method, given the method's frame pointer and the address at which it goes on; 0 where there is none,
-    /// which is counted. For hooks.
+    /// Address of the record of those who call a method, given the method's frame pointer and the
+    /// address at which it goes on; 0 where there is none, which is counted. For hooks.
     #[inline]
     fn record(&self, method: u32, frame: usize, goes_on_at: usize) -> usize {
         if let (Some(thread), Some(stack)) = (threads::known(), CurrentStack::here()) {
@@ -165,7 +169,8 @@ impl Callers {
         let record = ProbeCaller { method, thread: key.thread, path, time_ns, ..ProbeCaller::default() };
         let is_known = || self.table.find(key);
         let begin = || self.records.begin(&record, now, way, |cell| self.table.insert(key, cell));
-        // A thread that is new has a number of its own, and nobody else begins what is its own.
+        // A new thread has a number of its own, and no other thread begins records under that
+        // number.
         is_known().or_else(begin).map(|cell| cell.address())
     }
 

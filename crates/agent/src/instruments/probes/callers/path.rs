@@ -1,4 +1,5 @@
-//! The way to a call: the return addresses on the stack of the calling thread, from the frame of a probed method on.
+//! The way to a call: the return addresses on the stack of the calling thread, from the frame of a
+//! probed method on.
 
 use clr_profiler::internals::{CurrentStack, NativeFrame, hidden_returns};
 use clrscope_agent_stacks::stacks::hidden_returns::HiddenReturns;
@@ -11,7 +12,8 @@ pub(super) const MOST_FRAMES: usize = 32;
 #[derive(Clone, Copy)]
 pub(super) struct Call {
     pub(super) stack: CurrentStack,
-    /// The method's frame pointer: its caller's lies there, and above that the address at which the caller goes on.
+    /// The method's frame pointer: its caller's lies there, and above that the address at which the
+    /// caller goes on.
     pub(super) frame: usize,
     /// Address at which the method itself goes on.
     pub(super) goes_on_at: usize,
@@ -30,8 +32,8 @@ impl Call {
         })
     }
 
-    /// Addresses at which callers go on, those that no frame pointer leads to included: behind callers of which `gaps` has the bit, and behind
-    /// these. Where that is lost, no more.
+    /// Addresses at which callers go on, including those that no frame pointer leads to: behind
+    /// callers whose bit is set in `gaps`, and behind these. Where that is lost, no more.
     pub(super) fn all_callers(self, gaps: u32, known: &HiddenReturns) -> impl Iterator<Item = usize> {
         let (mut frame, mut nth, mut skipped) = (self.frame, 0_u32, 0_u32);
         let mut hidden = Some(self.hidden_at(0, known));
@@ -54,7 +56,8 @@ impl Call {
         })
     }
 
-    /// Number for all callers where frame pointers lead to those of this number: the callers that they do not lead to tell such ways apart.
+    /// Number for all callers where frame pointers lead to those of this number: the callers that
+    /// they do not lead to tell such ways apart.
     #[inline]
     pub(super) fn whole_path(self, path: u64, gaps: u32, known: &HiddenReturns) -> u64 {
         let (mut frame, mut mixed) = (self.frame, !path);
@@ -68,15 +71,16 @@ impl Call {
         mixed
     }
 
-    /// Addresses that the return address of a frame hides, and whether each takes the place of the one that frame pointers lead to.
+    /// Addresses that the return address of a frame hides, and whether each takes the place of the
+    /// one that frame pointers lead to.
     #[inline]
     fn hidden_at(self, frame: usize, known: &HiddenReturns) -> impl Iterator<Item = (usize, bool)> {
         let all = hidden_returns(self.stack, NativeFrame::new(frame), |address| known.hidden_behind(address));
         all.map(|(_, address, takes_place)| (address, takes_place))
     }
 
-    /// Number for the method's code and so many of its callers, the same wherever the stack is. `first` tells apart what had other code at the
-    /// same addresses.
+    /// Number for the method's code and so many of its callers, the same wherever the stack is.
+    /// `first` tells apart what had other code at the same addresses.
     #[inline]
     pub(super) fn path(self, most: usize, first: u64) -> u64 {
         self.callers().take(most).fold(mix_address(first, self.goes_on_at), mix_address)
@@ -94,7 +98,8 @@ mod tests {
         let mut words = [0_usize; 64];
         let base = std::hint::black_box(&mut words).as_mut_ptr().expose_provenance();
         let at = |word: usize| base + 8 * word;
-        // The method; two callers without frames, 8 and 16 bytes large; one that took over a frame, and its caller; the last.
+        // The method; two callers without frames, 8 and 16 bytes large; one that took over a frame,
+        // and its caller; the last.
         let frames = [(0, at(20), 0xA1), (20, at(40), 0xFA), (40, at(50), 0xC1), (50, 0, 0xD1)];
         for (word, up, address) in frames {
             (words[word], words[word + 1]) = (up, address);
@@ -120,7 +125,8 @@ mod tests {
         assert_ne!(call.whole_path(8, 1, &gaps), path, "other callers with frames");
     }
 
-    /// Three frames that lie so far apart, from a place of the stack on: the path of so many of them.
+    /// Three frames that lie so far apart, from a place of the stack on: the path of so many of
+    /// them.
     fn path(first: usize, apart: usize, addresses: [usize; 3], most: usize) -> (u64, Vec<usize>) {
         let mut words = [0_usize; 64];
         let base = std::hint::black_box(&mut words).as_mut_ptr().expose_provenance();

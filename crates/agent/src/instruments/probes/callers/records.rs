@@ -15,7 +15,7 @@ use crate::services::context::Context;
 const CHUNK: usize = 64 << 10;
 /// Bytes of all records.
 const LIMIT: u64 = (MOST_RECORDS * layout::BYTES * CHUNK / (CHUNK - chunk::HEAD)) as u64;
-/// Backed ahead of need: nobody waits for a record.
+/// Backed ahead of need: no thread waits for a record.
 const AHEAD: usize = 1 << 20;
 /// Records whose addresses wait to be looked up at most: what comes in some milliseconds.
 const MOST_WAITING: usize = 2048;
@@ -23,7 +23,8 @@ const MOST_WAITING: usize = 2048;
 /// The records.
 pub(super) struct Records {
     store: EventStore,
-    /// Held while a record is begun, and while those that wait are taken; never while the runtime is asked.
+    /// Held while a record is begun, and while those that wait are taken; never while the runtime
+    /// is asked.
     new: Mutex<New>,
 }
 
@@ -85,7 +86,8 @@ impl Records {
     pub(super) fn create(context: &Context) -> Result<Self, String> {
         let made = context.writer.create_slow_events(instrument::PROBE_CALLERS, LIMIT, Keep::First);
         let store = made.map_err(|error| format!("no memory for callers: {error}"))?;
-        // At once, since the first call may come at once. A refusal is counted where a record finds no place.
+        // At once, since the first call may come at once. A refusal is counted where a record finds
+        // no place.
         let _ = store.keep_ahead_at_least(AHEAD);
         let waiting = Self::room_for_waiting();
         Ok(Self { store, new: Mutex::new(New { chunk: None, waiting, under_way: false }) })
@@ -100,7 +102,8 @@ impl Records {
         self.new.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a record, whose addresses are looked up soon. `None` where there is no room, or `insert` finds none. For hooks.
+    /// Begins a record, whose addresses are looked up soon. `None` where there is no room, or
+    /// `insert` finds none. For hooks.
     pub(super) fn begin(
         &self,
         record: &ProbeCaller,
@@ -149,7 +152,8 @@ impl Records {
 
     /// Calls that are under way add to memory of the process's own from now on.
     pub(super) fn outlive_recording(&self) {
-        // SAFETY: nobody takes chunks any more, since recording has stopped, and nobody reads here.
+        // SAFETY: no chunks are taken any more, since recording has stopped, and nothing reads
+        // here.
         unsafe { self.store.segment().outlive_recording() };
     }
 

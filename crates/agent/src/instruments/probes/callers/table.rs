@@ -1,8 +1,9 @@
-//! The table by which calls find the record of their thread and path: without a lock, and without memory of the heap.
+//! The table by which calls find the record of their thread and path: without a lock, and without
+//! memory of the heap.
 //!
-//! Open addressing in pages that the system backs as they are touched. An entry is the address of a record with a few bits of what is
-//! looked for above it; a record knows whose it is. Entries never go as long as the recording lasts, and they are put in by one thread
-//! at a time.
+//! Open addressing in pages that the system backs as they are touched. An entry is the address of a
+//! record with a few bits of what is looked for above it; a record knows whose it is. Entries never
+//! go as long as the recording lasts, and they are put in by one thread at a time.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};

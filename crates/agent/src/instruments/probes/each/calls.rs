@@ -1,8 +1,9 @@
 //! Ring of the calls of probed methods: a record when a call begins, and one when it ends.
 //!
-//! A call may be under way when the recording is over, and end in a later one of the process: each method has the number of the
-//! recording that it was made for, and writes to the ring of no other. What was written to a ring when the recording ended is done when the methods have their own
-//! code back, since the runtime stops all threads for that.
+//! A call may be under way when the recording is over, and end in a later one of the process: each
+//! method has the number of the recording that it was made for, and writes to the ring of no other.
+//! What was written to a ring when the recording ended is done when the methods have their own code
+//! back, since the runtime stops all threads for that.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -40,7 +41,8 @@ impl Calls {
     pub(super) fn publish(context: &Context, bytes: u64, types_only: bool) -> Result<&'static Self, String> {
         let made = context.writer.create_events(instrument::PROBE_CALLS, bytes, Keep::Last);
         let store = made.map_err(|error| format!("no memory for calls: {error}"))?.with_reserve(event_ring::RESERVE);
-        // At once, since the first call may come at once. A refusal is counted where a call finds no place.
+        // At once, since the first call may come at once. A refusal is counted where a call finds
+        // no place.
         let _ = store.keep_ahead_at_least(event_ring::AHEAD);
         let layout = RingLayout { chunk: own::PROBE_CHUNK, room: own::PROBE_ROOM, calls_in };
         let ring = EventRing::new(layout, context.writer, store, context.helper.clone(), Some(bytes));
@@ -65,7 +67,8 @@ impl Calls {
         CALLS.get().filter(|current| current.recording == recording)
     }
 
-    /// Appends the begin of a call with the values that `fill` writes, and gives the time that it has. For hooks.
+    /// Appends the begin of a call with the values that `fill` writes, and gives the time that it
+    /// has. For hooks.
     pub(super) fn begin(&self, method: u32, fill: Option<impl FnOnce(&mut [u8]) -> usize>) -> Option<u64> {
         let most = fill.as_ref().map_or(0, |_| MOST_VALUES);
         let record = threads::current()?;
@@ -84,7 +87,8 @@ impl Calls {
         Some(now)
     }
 
-    /// Appends the end of a call that began at that time, with the values that `fill` writes. For hooks.
+    /// Appends the end of a call that began at that time, with the values that `fill` writes. For
+    /// hooks.
     pub(super) fn end(&self, what: u32, now: u64, began: u64, fill: Option<impl FnOnce(&mut [u8]) -> usize>) {
         let most = fill.as_ref().map_or(0, |_| MOST_VALUES);
         let before = probe_calls::before_values(what);
@@ -108,10 +112,12 @@ impl Calls {
         self.ring.store().segment().detach_in_child();
     }
 
-    /// The recording is over: what a call may still be about to write goes to memory of the process's own.
+    /// The recording is over: what a call may still be about to write goes to memory of the
+    /// process's own.
     pub(in crate::instruments::probes) fn outlive_recording(&self) {
         CALLS.withdraw();
-        // SAFETY: nobody takes chunks any more, since recording has stopped, and nobody reads here.
+        // SAFETY: no chunks are taken any more, since recording has stopped, and nothing reads
+        // here.
         unsafe { self.ring.store().segment().outlive_recording() };
     }
 }
@@ -152,7 +158,7 @@ unsafe fn head(chunk: Chunk, ticks: u64, what: u32, values: usize) {
     }
 }
 
-/// Makes so many bytes more known to readers, `beside` of which are no begin of a call.
+/// Makes `bytes` more bytes known to readers; `beside` of them are no begin of a call.
 fn publish(chunk: Chunk, bytes: usize, beside: usize) {
     // Only this thread writes there, so no locked instruction is needed.
     let so_far = chunk.u32(chunk::NON_CALL_BYTES).load(Ordering::Relaxed);

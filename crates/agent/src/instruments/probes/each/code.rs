@@ -1,9 +1,11 @@
 //! Code that hands each call of a method over, and what it calls.
 //!
-//! The functions are called as those of [`code`](super::super::code) are, and the same holds for them; like the hooks of
-//! `flow` they write a record, and what is called reads values while the thread is where no collection begins. Arguments come by
-//! address: of the parameter, of a copy of `this`, or the address that is passed by reference itself. As parameters of the call
-//! these are managed pointers, so that a collection between two instructions before it moves them with what they point to.
+//! The functions are called as those of [`code`](super::super::code) are, and the same holds for
+//! them; like the hooks of `flow` they write a record, and what is called reads values while the
+//! thread is where no collection begins. Arguments come by address: of the parameter, of a copy of
+//! `this`, or the address that is passed by reference itself. As parameters of the call these are
+//! managed pointers, so that a collection between two instructions before it moves them with what
+//! they point to.
 
 use clr_profiler::il::element::{BY_REF, I8, OBJECT, TYPED_REF, U1, UINT, VOID};
 use clr_profiler::il::{Code, Edits, NewLocal, Opcode, Operand};
@@ -24,8 +26,8 @@ use crate::services::code_address::function_address;
 /// A managed pointer to bytes.
 const POINTER: [u8; 2] = [BY_REF, U1];
 
-/// Addresses that the first of the two functions for arguments takes, and the first of those for results beside that of the result: what
-/// fits in registers.
+/// Addresses that the first of the two functions for arguments takes, and that the first of those
+/// for results takes in addition to that of the result: what fits in registers.
 const FEW_PARAMETERS: usize = 4;
 const FEW_AGAIN: usize = 3;
 
@@ -116,7 +118,8 @@ unsafe extern "C" fn leave(method: *const WatchedMethod, began: u64, record: usi
     unsafe { ended(method, (began, record), probe_calls::RETURN, None) };
 }
 
-/// A watched method returns, with the address of the result and of up to three things that it was given by reference.
+/// A watched method returns, with the address of the result and of up to three things that it was
+/// given by reference.
 unsafe extern "C" fn leave_few(
     method: *const WatchedMethod,
     began: u64,
@@ -130,7 +133,8 @@ unsafe extern "C" fn leave_few(
     unsafe { ended(method, (began, record), probe_calls::RETURN, Some((result, &[a, b, c]))) };
 }
 
-/// A watched method returns, with the address of the result and of up to eight things that it was given by reference.
+/// A watched method returns, with the address of the result and of up to eight things that it was
+/// given by reference.
 unsafe extern "C" fn leave_many(
     method: *const WatchedMethod,
     began: u64,
@@ -155,7 +159,8 @@ unsafe extern "C" fn fail(method: *const WatchedMethod, began: u64, record: usiz
     unsafe { ended(method, (began, record), probe_calls::FAIL, None) };
 }
 
-/// Counts and records a call that begins; when. `record` is that of its callers, 0 where there is none.
+/// Counts and records a call that begins; when. `record` is that of its callers, 0 where there is
+/// none.
 ///
 /// # Safety
 /// The method and the record must be those that the code of the method has.
@@ -182,8 +187,8 @@ unsafe fn began(method: *const WatchedMethod, record: usize, addresses: &[usize]
     nesting::begin(method.lanes) | recorded.unwrap_or_else(ticks).max(NOT_COUNTED + 1)
 }
 
-/// Counts and records the end of a call, given when it began and the record of its callers; `left` are the addresses of the result and
-/// of what was given by reference.
+/// Counts and records the end of a call, given when it began and the record of its callers; `left`
+/// are the addresses of the result and of what was given by reference.
 ///
 /// # Safety
 /// As [`began`].
@@ -260,7 +265,7 @@ pub(in crate::instruments::probes) fn edits(
     edits
 }
 
-/// Local variables that a method's values are handed over by, beside the parameters themselves.
+/// Local variables that a method's values are handed over by, besides the parameters themselves.
 struct Places<'h> {
     handing: &'h Handing,
     /// The copy of `this`, where that is a reference.

@@ -53,7 +53,8 @@ impl EachCall {
         Ok(Self { calls: Calls::publish(context, each.last, types_only)?, types })
     }
 
-    /// A method whose calls are recorded under this number, with the tokens of types of its values that stand for others.
+    /// A method whose calls are recorded under this number, with the tokens of types of its values
+    /// that stand for others.
     pub(super) fn method(&self, number: u32, lanes: MethodLanes, typed: Vec<(Type, Token)>) -> &'static WatchedMethod {
         let (takes_values, handing, plan) = (self.types.is_some(), OnceLock::new(), OnceLock::new());
         // The method's code has its address, and may be called for ever.
@@ -61,8 +62,8 @@ impl EachCall {
         Box::leak(Box::new(WatchedMethod { number, lanes, recording, takes_values, typed, handing, plan }))
     }
 
-    /// Tokens of the types of a method's values that stand for others: what has these is handed over with what they stand for. Values
-    /// of those that the runtime gives none for are unknown.
+    /// Tokens of the types of a method's values that stand for others: what has these is handed
+    /// over with what they stand for. Values of those that the runtime gives none for are unknown.
     pub(super) fn type_tokens(
         &self,
         info: &ProfilerInfo,
@@ -77,7 +78,7 @@ impl EachCall {
     }
 }
 
-/// A method each call of which is recorded. Code has the address, so it is made once and never freed.
+/// A method whose every call is recorded. Code has the address, so it is made once and never freed.
 pub(super) struct WatchedMethod {
     number: u32,
     lanes: MethodLanes,
@@ -88,7 +89,8 @@ pub(super) struct WatchedMethod {
     typed: Vec<(Type, Token)>,
     /// Handing of the code, once that is made.
     handing: OnceLock<Option<Handing>>,
-    /// The plan of its values, from when one of its functions is compiled. Before that there are no calls.
+    /// The plan of its values, from when one of its functions is compiled. Before that there are no
+    /// calls.
     plan: OnceLock<Option<Plan>>,
 }
 

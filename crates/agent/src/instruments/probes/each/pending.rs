@@ -1,7 +1,8 @@
-//! Types that calls have met and nobody has looked into yet.
+//! Types that calls have met and that have not been looked into yet.
 //!
-//! Where the program compiles methods all the time that is done then. A program that was attached to may compile none for hours, so
-//! here a thread of the agent's own does it, without loading anything.
+//! Where the program compiles methods all the time that is done then. A program that was attached
+//! to may compile none for hours, so here a thread of the agent's own does it, without loading
+//! anything.
 
 use clr_profiler::ProfilerInfo;
 use clrscope_recording::writer::Answer;

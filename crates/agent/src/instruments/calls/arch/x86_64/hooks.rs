@@ -1,18 +1,18 @@
 //! The fast paths of enter, leave and tail call for x86-64.
 //!
 //! Convention of the runtime (Linux x64; measured on .NET 8, 9 and 10): at enter `r14` holds our
-//! index of the function and `r15` the caller's stack pointer, both to be kept; `rax`, `r10` and `r11`
-//! are free. At leave and tail call `rdi` and `rsi` hold the same and are free, like `r8` to `r11`;
-//! `rax`, `rdx`, `rcx`, `xmm0` and `xmm1` may hold results.
+//! index of the function and `r15` the caller's stack pointer, both to be kept; `rax`, `r10` and
+//! `r11` are free. At leave and tail call `rdi` and `rsi` hold the same and are free, like `r8` to
+//! `r11`; `rax`, `rdx`, `rcx`, `xmm0` and `xmm1` may hold results.
 //!
-//! Memory that the fast paths touch: the thread's own words (found through one thread-local word, see
-//! [`own`]), the frame on top of the thread's shadow
-//! stack (`{caller's stack pointer, address of the edge's child field}`), and the block of edges of
-//! the function on top (see [`layout::block`](clrscope_recording::layout::block)). A thread's
-//! position moves with the very last store, so other threads see whole frames.
+//! Memory that the fast paths touch: the thread's own words (found through one thread-local word,
+//! see [`own`]), the frame on top of the thread's shadow stack (`{caller's stack pointer, address
+//! of the edge's child field}`), and the block of edges of the function on top (see
+//! [`layout::block`](clrscope_recording::layout::block)). A thread's position moves with the very
+//! last store, so other threads see whole frames.
 //!
-//! No fast path allocates, blocks, makes a system call or touches a vector register. Everything else
-//! happens in [`slow`], behind stubs that save all argument registers.
+//! No fast path allocates, blocks, makes a system call or touches a vector register. Everything
+//! else happens in [`slow`], behind stubs that save all argument registers.
 
 use clrscope_recording::layout::block;
 use crate::arch::x86_64::stubs::leave_slow;
@@ -32,7 +32,8 @@ const _: () = assert!(
         && (block::MAPPED > block::MARKS && block::MAPPED < 128)
         // An entry's place is shifted by 3.
         && map::ENTRY_BYTES == 1 << 3
-        // From the address of a child field, and its distance from the block, to the ticks: 8 bytes a slot instead of 4.
+        // From the address of a child field, and its distance from the block, to the ticks: 8 bytes
+        // a slot instead of 4.
         && 2 * block::CHILDREN <= block::TICKS
 );
 
@@ -48,8 +49,8 @@ pub(crate) mod map {
     pub(crate) const ENTRY_BYTES: usize = size_of::<Entry>();
 }
 
-/// `global_asm!` with the offsets that the paths of `calls` are written with: of the thread's record, of a frame, of a block of
-/// edges.
+/// `global_asm!` with the offsets that the paths of `calls` are written with: of the thread's
+/// record, of a frame, of a block of edges.
 macro_rules! calls_asm {
     ($($assembly:tt)*) => {
         std::arch::global_asm!(
@@ -132,7 +133,8 @@ macro_rules! find_edge {
             push_edge!("5", "2"),
             push_edge!("6", "3"),
             push_edge!("7", "4"),
-            // Here, where the jumps to it are short: each of the five ways above is four bytes less.
+            // Here, where the jumps to it are short: each of the five ways above is four bytes
+            // less.
             carry_slow!(),
             find_mapped_edge!(),
         )
@@ -242,7 +244,8 @@ macro_rules! load_top {
     };
 }
 
-/// Charges the ticks since the thread's last event to the edge of the frame in `r11`. Uses `rax`, `rdx` and `r11`.
+/// Charges the ticks since the thread's last event to the edge of the frame in `r11`. Uses `rax`,
+/// `rdx` and `r11`.
 macro_rules! charge_at_enter {
     () => {
         concat!(
@@ -252,8 +255,8 @@ macro_rules! charge_at_enter {
             "mov rdx, [r10 + {last_ticks}]\n",
             "mov [r10 + {last_ticks}], rax\n",
             "sub rax, rdx\n",
-            // The ticks of the edge whose child field is at p lie at p + p % 128 + 24: 64 + 8 * slot
-            // within the block where the child field lies at 20 + 4 * slot.
+            // The ticks of the edge whose child field is at p lie at p + p % 128 + 24: 64 + 8 *
+            // slot within the block where the child field lies at 20 + 4 * slot.
             "mov r11, [r11 + {frame_word}]\n",
             "mov edx, r11d\n",
             "and edx, {edge_mask}\n",

@@ -31,7 +31,8 @@ macro_rules! calibration_loop {
     };
 }
 
-// (pairs: rdi, enter: rsi, leave: rdx, first edge: rcx, bytes to the next edge: r8, lowest frame: r9)
+// (pairs: rdi, enter: rsi, leave: rdx, first edge: rcx, bytes to the next edge: r8, lowest frame:
+// r9)
 global_asm!(
     calibration_loop!(
         "clrscope_walk_hooked",
