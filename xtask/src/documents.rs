@@ -25,7 +25,7 @@ struct Document {
 }
 
 /// Files of the repository, as paths from its root.
-fn files() -> Vec<String> {
+pub(crate) fn files() -> Vec<String> {
     let mut files = Vec::new();
     gather(&workspace_root(), &mut files);
     files.sort();

@@ -8,6 +8,8 @@ mod agents;
 mod async_chains;
 mod attaches;
 mod bench;
+#[cfg(test)]
+mod comments;
 mod dist;
 #[cfg(test)]
 mod documents;

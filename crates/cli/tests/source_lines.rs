@@ -187,7 +187,8 @@ fn line_with(remark: &str) -> u64 {
     1 + source.lines().position(|line| line.ends_with(remark)).expect("the line") as u64
 }
 
-/// A line that has nearly all of the time had 8 % of it, and 1 % on .NET 10; its caller's line had 85.
+/// A line that has nearly all of the time had 8 % of it, and 1 % on .NET 10, and its caller's line
+/// 85 %.
 #[test]
 fn samples_in_the_last_tier_have_the_line_they_are_in() {
     let (joins, calls) = (line_with("// joins"), line_with("// calls"));

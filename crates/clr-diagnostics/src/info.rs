@@ -22,7 +22,8 @@ pub struct ProcessInfo {
     pub entry_assembly: String,
     /// Version of the runtime, such as `8.0.33` with what else its build says; empty before .NET 6.
     pub runtime_version: String,
-    /// The portable runtime identifier, such as `linux-x64` or `linux-musl-x64`; empty before .NET 8.
+    /// The portable runtime identifier, such as `linux-x64` or `linux-musl-x64`. It is empty before
+    /// .NET 8.
     pub portable_rid: String,
 }
 

@@ -260,7 +260,8 @@ impl<O: CallObserver> CallStacks<O> {
         });
     }
 
-    /// The activation that the running block belongs to, by its frame pointer; nothing belongs to 0.
+    /// The activation that the running block belongs to, by its frame pointer. No activation has
+    /// frame pointer 0.
     fn owner(&self) -> usize {
         self.info.exception_clause().map_or(0, |clause| clause.frame_pointer)
     }

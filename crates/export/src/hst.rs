@@ -1,9 +1,9 @@
 //! `hst`: hot spots per thread and function, a file for a spreadsheet.
 //!
-//! A header, then for each thread its functions and one line of totals. Thread ids are the operating
-//! system's, times wall seconds as measured, so that on every line
-//! inclusive = exclusive + callee + suspended + profiler. Suspensions are the column of the functions
-//! they hit, not lines of their own. The line of totals (function `Total`) holds the sums of calls,
+//! A header, then for each thread its functions and one line of totals. Thread ids are those of the
+//! operating system, times are wall seconds as measured, and on every line the inclusive time is the
+//! sum of exclusive, callee, suspended and profiler time. Suspensions are a column of the functions
+//! that they hit, not lines of their own. The line of totals (function `Total`) holds the sums of calls,
 //! exclusive, suspended and profiler time of the thread's functions; its inclusive time is all of
 //! these times together, and nothing is outside of it to be its callee.
 

@@ -34,7 +34,8 @@ pub fn stopped_flag() -> &'static std::sync::atomic::AtomicU8 {
     unsafe { &clrscope_stopped }
 }
 
-/// Returns the address of the calling thread's own memory, which no other living thread has; never 0.
+/// Returns the address of the calling thread's own memory, which no other living thread has. It is
+/// never 0.
 #[inline]
 pub fn thread_address() -> usize {
     let address: usize;
