@@ -4,6 +4,6 @@
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
-    // An undefined symbol must fail this build and not the loading into a user's program.
+    // An undefined symbol must fail this build, not the loading of the agent into a user's program.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,defs");
 }

@@ -1,13 +1,14 @@
-//! Builds the agent and hands it to the tool as bytes, so that one installed file works alone.
+//! Builds the agent and embeds its bytes into the tool, so that a single installed file works.
 //!
-//! The agent is a library of its own (a `cdylib`), which Cargo can't give to another crate's build
-//! as a file; so it is built here, in release, into a target directory of its own: sharing the
-//! outer one would wait for ever on its lock. Builds of the tool for tests, for lints and for use
-//! share that directory where they share theirs.
+//! The agent is a separate library (a `cdylib`), and Cargo can't give such a file to another
+//! crate's build. So this script builds the agent, in release, into a target directory of its own:
+//! in the outer target directory the inner build would wait for ever on the lock. Builds of the
+//! tool for tests, for lints and for use share the agent's directory if they share their target
+//! directory.
 //!
-//! `CLRSCOPE_PREBUILT_AGENT=FILE` gives the tool an agent that was built before, with another
-//! linker for instance (`cargo xtask dist`): the inner build would not get the outer one's. A file
-//! that is no agent of this version and processor fails the build.
+//! `CLRSCOPE_PREBUILT_AGENT=FILE` embeds an agent that was built before, for instance with another
+//! linker (`cargo xtask dist`), because the inner build does not inherit the outer build's linker.
+//! If the file is not an agent of this version and processor, the build fails.
 
 use std::env;
 use std::ffi::OsString;
@@ -22,7 +23,7 @@ mod prebuilt;
 
 /// Environment variable with the directory for builds of the agent; the test kit sets it.
 const AGENT_TARGET: &str = "CLRSCOPE_AGENT_TARGET";
-/// Environment variable with an agent that was built before.
+/// Environment variable with the path of a prebuilt agent.
 const PREBUILT_AGENT: &str = "CLRSCOPE_PREBUILT_AGENT";
 const LIBRARY: &str = "libclrscope_agent.so";
 /// The crates that make up the agent: a change in one of them is a change of the agent.
@@ -69,7 +70,7 @@ fn main() {
     println!("cargo::rustc-env=CLRSCOPE_AGENT_HASH={hash}");
 }
 
-/// The bytes of an agent that was built before.
+/// Reads the bytes of a prebuilt agent.
 fn read_prebuilt(file: &Path) -> Result<Vec<u8>, String> {
     println!("cargo::rerun-if-changed={}", file.display());
     let bytes = fs::read(file).map_err(|e| format!("cannot read it: {e}"))?;
@@ -77,9 +78,9 @@ fn read_prebuilt(file: &Path) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// The directory for builds of the agent: the one that the variable names, or `agent-target` in the
-/// outer target directory, which lies above the folders of the profile and of `build` with
-/// `OUT_DIR`.
+/// The directory for builds of the agent: the directory that the variable names, or `agent-target`
+/// in the outer target directory. The outer target directory is found from `OUT_DIR`, above the
+/// folders `build` and the profile's.
 fn agent_target(out: &Path) -> PathBuf {
     println!("cargo::rerun-if-env-changed={AGENT_TARGET}");
     if let Some(named) = env::var_os(AGENT_TARGET) {
@@ -103,7 +104,7 @@ fn build(manifest: &Path, target_dir: &Path) -> PathBuf {
     for (name, _) in env::vars_os().filter(|(name, _)| disturbs(name)) {
         command.env_remove(name);
     }
-    // Line tables are for people who debug the agent; inside the tool they would only be weight.
+    // Line tables help only to debug the agent; inside the tool they would only add size.
     command.env("CARGO_PROFILE_RELEASE_STRIP", "debuginfo");
     let status = command.status().unwrap_or_else(|e| panic!("cannot start cargo: {e}"));
     assert!(status.success(), "the agent could not be built: {status}");
@@ -111,7 +112,7 @@ fn build(manifest: &Path, target_dir: &Path) -> PathBuf {
 }
 
 /// Whether a variable must not reach the inner build: flags that the outer build has for the tool
-/// (coverage, sanitizers, clippy as the compiler) would make another agent of it.
+/// (coverage, sanitizers, clippy as the compiler) would produce a different agent.
 fn disturbs(name: &OsString) -> bool {
     let Some(name) = name.to_str() else { return false };
     let kept = ["CARGO_HOME", "CARGO_NET_", "CARGO_HTTP_", "CARGO_REGISTR", "CARGO_SOURCE_"];

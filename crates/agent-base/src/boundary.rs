@@ -1,11 +1,11 @@
-//! The edge that no panic crosses, for entry points that the framework does not already guard.
+//! The boundary that no panic crosses, for entry points that the framework does not already guard.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 static CAUGHT: AtomicU64 = AtomicU64::new(0);
 
-/// Runs `body`; a panic ends it quietly and is counted.
+/// Runs `body`. A panic ends it quietly and is counted.
 pub fn guard(body: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(body)) {
         // Dropping the payload runs foreign code, which may panic itself.

@@ -1,12 +1,14 @@
-//! The function that code belongs to, by an address that has run.
+//! The function that contains the code at an address, for code that has run.
 //!
-//! The runtime may be asked only about code that has run, or that it has prepared. Of precompiled
-//! code it finds the piece at an address, and goes down from there to a piece whose method it has
-//! prepared: it takes what it finds for the method, and where it has prepared none further down, it
-//! reads on in front of its table until the program dies (seen on 9 and 10). Words on stacks that
-//! look like return addresses are often places where methods begin, on their way to be called: the
-//! byte before such a place is in a gap behind another method, which may never have been called.
-//! Where a call returns to has run.
+//! The runtime may be asked only about code that has run, or that it has prepared. For precompiled
+//! code it finds the piece at the address, and searches downwards from there for a piece whose
+//! method it has prepared. It returns the method that it finds, even if that is the wrong one.
+//! Where no method further down is prepared, it reads on before the start of its table until the
+//! program crashes (seen on .NET 9 and 10).
+//!
+//! Words on a stack that look like return addresses are often entry points of methods that are
+//! about to be called. The byte before an entry point lies in a gap behind another method, which
+//! may never have been called. A call instruction before a real return address has run.
 
 use clr_profiler::{FunctionId, ProfilerInfo, ReJitId, StackFrame};
 
@@ -19,7 +21,7 @@ pub struct RunAddress(usize);
 
 impl RunAddress {
     /// The call that returns to an address. `None` where no call ends there. Where the system does
-    /// not let us read the bytes, the address is taken to be a return address, as the caller says.
+    /// not let us read the bytes, the caller is trusted that the address is a return address.
     pub fn before_return(return_address: usize) -> Option<Self> {
         if is_call_before(return_address) == Some(false) {
             return None;
@@ -27,19 +29,18 @@ impl RunAddress {
         return_address.checked_sub(1).map(Self)
     }
 
-    /// The place at which a frame of the runtime's own walk is.
+    /// The address of a frame of the runtime's own stack walk.
     pub fn of_frame(frame: &StackFrame) -> Option<Self> {
         frame.address.checked_sub(1).map(Self)
     }
 
-    /// The instruction at which a thread was interrupted, or that failed, or the block that the
-    /// runtime enters next.
+    /// The address of an instruction at which a thread was interrupted or that failed, or of a
+    /// block that the runtime enters next.
     pub const fn executed(address: usize) -> Self {
         Self(address)
     }
 
-    /// The destination of a call that has been made, or whose address the runtime has given to
-    /// callers.
+    /// The destination of a call that was made, or whose address the runtime has given to callers.
     pub const fn called(address: usize) -> Self {
         Self(address)
     }
@@ -56,8 +57,8 @@ pub fn is_call_before(address: usize) -> Option<bool> {
     copy_if_there(address.checked_sub(before.len())?, &mut before).then(|| follows_call(&before))
 }
 
-/// The function whose code lies at an address, and its version; `None` for what is no function's.
-/// Not in signal handlers.
+/// The function whose code lies at an address, and its version. `None` where the code belongs to no
+/// function. Not for signal handlers.
 pub fn function_at(info: &ProfilerInfo, address: RunAddress) -> Option<(FunctionId, ReJitId)> {
     // SAFETY: the code has run, or is prepared.
     unsafe { info.function_at(address.0) }.ok()

@@ -1,10 +1,10 @@
-//! A log for developers of the agent, where `CLRSCOPE_LOG` asks for one: a line per event, in
-//! `agent-PID.log` of the recording directory.
+//! A log for developers of the agent, written where `CLRSCOPE_LOG` asks for it: one line per event,
+//! in `agent-PID.log` of the recording directory.
 //!
-//! Lines are queued under a lock that is held for the length of a push, and written by start-up and
-//! by the helper thread with signals blocked. So logging is for start-up, for callbacks that may
-//! block, and for the helper thread; hooks and callbacks during a collection must not log. The file
-//! is opened for each write: programs close descriptors that are not theirs.
+//! Lines are queued under a lock that is held only for a push. Start-up and the helper thread write
+//! them to the file, with signals blocked. So logging is allowed during start-up, in callbacks that
+//! may block, and on the helper thread. Hooks and callbacks during a collection must not log. The
+//! file is opened for each write, because programs close descriptors that are not theirs.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -18,9 +18,9 @@ use clrscope_recording::writer::monotonic_ns;
 
 use crate::os::threads::thread_id;
 
-/// Bytes of lines that wait to be written; what finds no room is counted.
+/// Most bytes of lines that wait to be written. Further lines are dropped and counted.
 const MOST_WAITING: usize = 1 << 20;
-/// Processes with one id that may have a log each.
+/// Most processes with the same id that may each have a log.
 const MOST_OF_ONE_ID: u32 = 100;
 
 /// Severity of a line.
@@ -31,9 +31,9 @@ pub enum Level {
     Error = 1,
     /// The runtime or the system did something unexpected.
     Warn = 2,
-    /// Start, end, and what was decided.
+    /// Start, end, and decisions.
     Info = 3,
-    /// Every function that is mapped.
+    /// Also every function that is mapped.
     Debug = 4,
 }
 
@@ -43,7 +43,7 @@ impl Level {
     }
 }
 
-/// The level that is asked for; 0 where no log is wanted.
+/// The level that is wanted; 0 where no log is wanted.
 static WANTED: AtomicU8 = AtomicU8::new(0);
 static QUEUE: Mutex<Queue> = Mutex::new(Queue::new());
 
@@ -65,7 +65,7 @@ impl Queue {
         }
     }
 
-    /// Returns the text to be written, with a note on lines that found no room.
+    /// Returns the text to be written, with a note on lines that were dropped.
     fn drain(&mut self) -> String {
         let mut lines = std::mem::take(&mut self.lines);
         let left_out = std::mem::take(&mut self.left_out);
@@ -80,21 +80,20 @@ fn queue() -> MutexGuard<'static, Queue> {
     QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The level of a value of the variable; a word that is none means `info`.
+/// The level that a value of the variable means. An unknown word means `info`.
 fn level_of(value: &str) -> u8 {
     let found = LEVELS.iter().position(|level| *level == value);
     found.map_or(Level::Info as u8, |at| at as u8 + 1)
 }
 
-/// Starts the log if the environment asks for it. Lines wait until [`write_into`] has said where
-/// to.
+/// Starts the log if the environment asks for it. Lines wait until [`write_into`] names the folder.
 pub fn begin() {
     if let Some(value) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         begin_with(&value.to_string_lossy());
     }
 }
 
-/// As [`begin`], with the value of the variable as the launcher has it.
+/// Like [`begin`], with the variable's value as the launcher has it.
 pub fn begin_with(value: &str) {
     WANTED.store(level_of(value), Ordering::Relaxed);
     if !LEVELS.contains(&value) {
@@ -108,7 +107,7 @@ pub fn wants(level: Level) -> bool {
     level as u8 <= WANTED.load(Ordering::Relaxed)
 }
 
-/// Logs what `text` says, if the level is wanted. May allocate and waits for a short lock.
+/// Logs the result of `text`, if the level is wanted. May allocate, and waits for a short lock.
 pub fn log(level: Level, text: impl FnOnce() -> String) {
     if !wants(level) {
         return;
@@ -120,8 +119,8 @@ pub fn log(level: Level, text: impl FnOnce() -> String) {
     queue().push(&line);
 }
 
-/// Makes the log's file in `folder` where there is none yet, and writes what waits. Waits for the
-/// disk. Without such a folder nothing is written.
+/// Creates the log file in `folder` where there is none yet, and writes the queued lines. Waits for
+/// the disk. Without such a folder nothing is written.
 pub fn write_into(folder: &Path) {
     if WANTED.load(Ordering::Relaxed) == 0 {
         return;
@@ -145,8 +144,8 @@ fn create(folder: &Path) -> io::Result<PathBuf> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Writes what waits. Waits for the disk, and must run with signals blocked: a file size limit is a
-/// signal. What can't be written is lost: a log is no recording.
+/// Writes the queued lines. Waits for the disk, and must run with signals blocked, as a file size
+/// limit raises a signal. Lines that can't be written are lost, which is acceptable for a log.
 pub fn flush() {
     if WANTED.load(Ordering::Relaxed) == 0 {
         return;
@@ -162,8 +161,8 @@ pub fn flush() {
     }
 }
 
-/// Ends the log of an attached agent that leaves; the next one may be asked for another, in another
-/// folder. With signals blocked.
+/// Ends the log of an attached agent that leaves. The next agent may be asked for another log, in
+/// another folder. With signals blocked.
 pub fn let_go() {
     flush();
     WANTED.store(0, Ordering::Relaxed);

@@ -1,8 +1,8 @@
-//! Reports of faults of the agent and the runtime: caught panics, and callbacks in an order that no
-//! runtime should use.
+//! Reports of faults of the agent and the runtime: caught panics, and callbacks in an order in
+//! which the runtime should not send them.
 //!
-//! Where they happen they are only counted, without memory or lock. The helper thread puts counts
-//! and words into the recording.
+//! At the place of the fault it is only counted, without allocation or lock. The helper thread
+//! writes counts and texts into the recording.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,8 +13,8 @@ use super::developer_log::{Level, log};
 
 macro_rules! odd_callbacks {
     ($($(#[doc = $doc:literal])* $name:ident = $sentence:literal,)*) => {
-        /// A callback that came where the runtime should not send it, or that the runtime does not
-        /// explain.
+        /// A callback at a time when the runtime should not send it, or that lacks a needed
+        /// explanation.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum OddCallback {
             $($(#[doc = $doc])* $name,)*
@@ -34,9 +34,9 @@ macro_rules! odd_callbacks {
 }
 
 odd_callbacks! {
-    /// The end of a compilation that never began.
+    /// The end of a compilation without a beginning.
     CompilationEnd = "JITCompilationFinished on a thread where no JITCompilationStarted is open",
-    /// A return from unmanaged code that was never called.
+    /// A return from unmanaged code without a call.
     UnmanagedReturn = "UnmanagedToManagedTransition with the reason return on a thread where no call is open",
     /// A filter of an unknown activation.
     Filter = "ExceptionSearchFilterEnter, and GetNotifiedExceptionClauseInfo does not say for which activation",
@@ -49,13 +49,13 @@ odd_callbacks! {
 const KINDS: usize = OddCallback::ALL.len();
 static ODD: [AtomicU64; KINDS] = [const { AtomicU64::new(0) }; KINDS];
 
-/// Counts an odd callback as a loss. Takes no lock and no memory.
+/// Counts an odd callback as a loss. Takes no lock and does not allocate.
 pub fn odd_callback(writer: &ProcessWriter, which: OddCallback) {
     writer.state().lose(LossReason::OddCallback, 1, monotonic_ns());
     ODD[which as usize].fetch_add(1, Ordering::Relaxed);
 }
 
-/// Faults that were reported in the recording so far.
+/// The faults that are in the recording so far.
 #[derive(Default)]
 pub(crate) struct FaultReport {
     panics: u64,
@@ -64,7 +64,7 @@ pub(crate) struct FaultReport {
 }
 
 impl FaultReport {
-    /// Records the faults since the last time. May wait for the disk.
+    /// Records new faults. May wait for the disk.
     pub(crate) fn update(&mut self, writer: &ProcessWriter) {
         let caught = crate::boundary::caught() + clr_profiler::panics_caught();
         self.report_panics(writer, caught, clr_profiler::first_panic);
@@ -77,7 +77,7 @@ impl FaultReport {
         }
     }
 
-    /// Counts panics as losses; of the first the recording gets place and text.
+    /// Counts panics as losses. The recording gets the place and text of the first one.
     fn report_panics(&mut self, writer: &ProcessWriter, caught: u64, first: impl Fn() -> Option<String>) {
         if caught <= self.panics {
             return;
@@ -94,7 +94,7 @@ impl FaultReport {
     }
 }
 
-/// The standard library puts the text on a line behind the place.
+/// The standard library puts the text on a line of its own after the place.
 fn one_line(text: &str) -> String {
     text.split('\n').map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }

@@ -1,8 +1,8 @@
 //! The dictionary of functions: which index a function has, whether it gets hooks, and its names in
 //! the recording.
 //!
-//! Everything here runs when the runtime compiles a method, before its first hook: names are never
-//! asked for in a hook. No lock is held while the runtime is asked.
+//! Everything here runs when the runtime compiles a method, before the first hook of the method
+//! runs: a hook never asks for names. No lock is held while the runtime is asked.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -27,11 +27,11 @@ pub struct FunctionSelection {
     pub filter: WatchedFilter,
     /// Whether functions of the framework are left out.
     pub just_my_code: bool,
-    /// Whether helpers of the runtime, which are not the user's calls, are in.
+    /// Whether helpers of the runtime are in, which are not the user's calls.
     pub helpers: bool,
-    /// Whether functions that do next to nothing are in.
+    /// Whether trivial functions, which do almost nothing, are in.
     pub trivial: bool,
-    /// Whether calls are counted, so that it matters which of them are not.
+    /// Whether calls are counted. Then it matters which calls are not.
     pub counts_calls: bool,
 }
 
@@ -40,11 +40,11 @@ pub struct FunctionSelection {
 pub struct KnownFunction {
     /// Index in the recording.
     pub index: u32,
-    /// Whether it gets hooks.
+    /// Whether the function gets hooks.
     pub wanted: bool,
-    /// Named by an include, so that calls to it are never to be inlined.
+    /// Whether an include names the function. Then calls to it are never inlined.
     pub named: bool,
-    /// Passes the filters that choose functions, whether it gets hooks or not.
+    /// Whether the function passes the selection filters, with or without hooks.
     pub passes: bool,
 }
 
@@ -62,7 +62,7 @@ struct Tables {
     by_id: HashMap<FunctionId, Entry>,
     modules: HashMap<ModuleId, Module>,
     native: HashMap<String, u32>,
-    /// Functions that were put into others before they were seen themselves.
+    /// Functions that were inlined into others before they were seen themselves.
     inlined: HashSet<FunctionId>,
     functions: u32,
     module_count: u32,
@@ -93,7 +93,7 @@ impl Functions {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The function, noted in the recording when it is new.
+    /// The function. A new one is noted in the recording.
     pub fn get(&self, function: FunctionId) -> KnownFunction {
         if let Some(entry) = self.tables().by_id.get(&function) {
             return entry.known;
@@ -109,7 +109,7 @@ impl Functions {
         self.insert(function, &name, module, KnownFunction { index: 0, wanted, named, passes })
     }
 
-    /// The function, with its names in the recording even when no hooks are wanted in it.
+    /// The function, with its names in the recording even if it gets no hooks.
     pub fn noted(&self, function: FunctionId) -> KnownFunction {
         let known = self.get(function);
         let first = self
@@ -137,12 +137,12 @@ impl Functions {
         module.and_then(|module| tables.modules.get(&module)).is_some_and(|module| module.framework)
     }
 
-    /// Whether functions are named one by one, so that calls of them are to stay calls.
+    /// Whether includes name functions, so that calls to those must not be inlined.
     pub fn names_functions(&self) -> bool {
         self.choice.filter.names_any()
     }
 
-    /// Adds a remark to the recording that the functions are in.
+    /// Adds a remark to the recording.
     pub fn remark(&self, kind: RemarkKind, text: &str) {
         self.writer.remark(monotonic_ns(), kind, text);
     }
@@ -156,7 +156,7 @@ impl Functions {
         let (known, is_new, inlined) = {
             let mut tables = self.tables();
             match tables.by_id.get(&function) {
-                // Another thread compiled the same function meanwhile.
+                // Another thread compiled the same function in the meantime.
                 Some(entry) => (entry.known, false, entry.inlined),
                 None => {
                     let known = KnownFunction { index: tables.functions, ..new };
@@ -180,7 +180,7 @@ impl Functions {
         known
     }
 
-    /// The compiler puts the function into another one. Never asks the runtime.
+    /// Notes that the compiler inlines the function. Never asks the runtime.
     fn inlined(&self, function: FunctionId) {
         let noted = {
             let mut tables = self.tables();
@@ -238,10 +238,10 @@ impl Functions {
         self.info.il_function_body(name.module_id, name.token).is_ok_and(|body| il::is_trivial(&body))
     }
 
-    /// Whether the function calls itself last, so that the compiler may make a loop of it: by its
-    /// own token, as an instantiation, or as a method of an instantiation of its type. Never where
-    /// it is marked `NoInlining` or `NoOptimization`: the runtime allows no such calls there
-    /// (`CEEInfo::canTailCall` in its `jitinterface.cpp`).
+    /// Whether the function ends with a call to itself, which the compiler may turn into a loop.
+    /// The call may name the function's own token, an instantiation, or a method of an
+    /// instantiation of its type. Never for a function marked `NoInlining` or `NoOptimization`: the
+    /// runtime allows no such tail calls there (`CEEInfo::canTailCall` in its `jitinterface.cpp`).
     fn is_tail_recursive(&self, name: &FunctionName) -> bool {
         /// `miNoInlining` and `miNoOptimization` (ECMA-335, II.23.1.11).
         const KEPT: u32 = 0x8 | 0x40;
@@ -249,7 +249,7 @@ impl Functions {
         let (Ok(metadata), mut own) = (self.names.metadata(&self.info, name.module_id), None) else { return false };
         let mut is_itself = |called: Token| {
             let Some(own) = own.get_or_insert_with(|| metadata.method(name.token).ok()) else { return false };
-            // The runtime takes the row of a token and does not look at its table.
+            // The runtime uses the row of a token and ignores its table.
             let called = match called.table() == Token::METHOD_SPEC {
                 true => metadata.method_spec(called).map_or(called, |spec| spec.method),
                 false => called,
@@ -302,8 +302,8 @@ impl Functions {
         module
     }
 
-    /// The index of a module, noted in the recording; 0 where the runtime does not say which it is.
-    /// Where the runtime may be asked.
+    /// The index of a module, which is noted in the recording. 0 where the runtime can't describe
+    /// it. To be called where the runtime may be asked.
     pub fn module_index(&self, id: ModuleId) -> u32 {
         if let Some(found) = self.tables().modules.get(&id) {
             return found.index;
@@ -311,13 +311,13 @@ impl Functions {
         self.names.assembly(&self.info, id).map_or(0, |name| self.module(id, &name).index)
     }
 
-    /// Whether a module belongs to the framework. Where the runtime may be asked.
+    /// Whether a module belongs to the framework. To be called where the runtime may be asked.
     pub fn is_framework_module(&self, id: ModuleId, path: &str) -> bool {
         self.names.assembly(&self.info, id).is_ok_and(|name| is_framework(path, &name))
     }
 
-    /// Whether a method passes the filters that choose functions, compiled or not; one that the
-    /// runtime does not name does not. Where the runtime may be asked.
+    /// Whether a method passes the selection filters, compiled or not. A method that the runtime
+    /// can't name does not pass. To be called where the runtime may be asked.
     pub fn passes_method(&self, module: ModuleId, method: Token) -> bool {
         if self.choice.filter.is_empty() {
             return true;
@@ -353,7 +353,7 @@ impl Functions {
         index
     }
 
-    /// The index of a native library, or of another place that code is in, noted in the recording.
+    /// The index of a native library or of another place with code, noted in the recording.
     pub fn library(&self, module: model::Module) -> u32 {
         let index = {
             let mut tables = self.tables();
@@ -374,7 +374,7 @@ impl Functions {
         Some((file, entry))
     }
 
-    /// Forgets the ids of a module that is gone: the runtime reuses them.
+    /// Forgets the ids of an unloaded module: the runtime reuses them.
     fn forget_module(&self, module: ModuleId) {
         self.names.module_unloaded(module);
         let gone: Vec<u32> = {
@@ -383,7 +383,7 @@ impl Functions {
             let gone =
                 tables.by_id.values().filter(|entry| entry.module == module).map(|entry| entry.known.index).collect();
             tables.by_id.retain(|_, entry| entry.module != module);
-            // Which modules these belong to is not known, and their identifiers may be used again.
+            // It is not known to which module these belong, and their identifiers may be reused.
             tables.inlined.clear();
             gone
         };
@@ -399,11 +399,11 @@ impl Functions {
     }
 }
 
-/// Names are forgotten when the runtime is about to use their identifiers again, calls of named
-/// functions stay calls, and other functions that are inlined are marked.
+/// Forgets names when the runtime is about to reuse their identifiers, forbids inlining of
+/// functions that includes name, and marks other functions that are inlined.
 impl Callbacks for Functions {
-    /// Modules that were loaded before the agent was attached are noted; functions are when they
-    /// are met.
+    /// Notes the modules that were loaded before the agent was attached. Functions are noted when
+    /// they are first seen.
     fn profiler_attach_complete(&self) {
         for module in self.info.modules().unwrap_or_default() {
             if let Ok(name) = self.names.assembly(&self.info, module) {
@@ -428,8 +428,8 @@ impl Callbacks for Functions {
         self.forget_function(function);
     }
 
-    /// The library stays in the process, and this with it; metadata that it holds open is memory of
-    /// the runtime's.
+    /// The library stays in the process, and so does this object. Metadata that it holds open
+    /// occupies the runtime's memory.
     fn profiler_detach_succeeded(&self) {
         self.names.forget_all();
         let mut tables = self.tables();
@@ -445,14 +445,14 @@ fn source_kind(name: &FunctionName) -> SourceKind {
         (StateMachine::Iterator | StateMachine::AsyncIterator, _) => SourceKind::Iterator,
         (StateMachine::None, Closure::Lambda) => SourceKind::Lambda,
         (StateMachine::None, Closure::LocalFunction(_)) => SourceKind::LocalFunction,
-        // A kind that a later version of the framework adds is as good as plain here.
+        // A kind that a later version of the framework adds is treated as plain here.
         _ => SourceKind::Plain,
     }
 }
 
-/// Functions of CoreLib that compiled code calls by itself: casts, statics, exception handling,
-/// dispatch of tail calls, stubs. Not the user's calls, and on .NET 10 they are 7 % of a
-/// compiler's.
+/// Functions of CoreLib that compiled code calls implicitly: casts, statics, exception handling,
+/// dispatch of tail calls, stubs. They are not the user's calls, and on .NET 10 they are 7 % of a
+/// compiler's calls.
 pub fn is_runtime_helper(name: &FunctionName) -> bool {
     const TYPES: [&str; 14] = [
         "System.Runtime.CompilerServices.CastHelpers",
@@ -478,8 +478,8 @@ pub fn is_runtime_helper(name: &FunctionName) -> bool {
         || (type_name == "System.Runtime.CompilerServices.RuntimeHelpers" && method.contains("TailCall"))
 }
 
-/// Path of an assembly. One that lies in a single-file program has a name without a folder from the
-/// runtime: its path is where it would lie as a file next to the program.
+/// Path of an assembly. The runtime gives an assembly within a single-file program a name without a
+/// folder. Its path is then where the file would lie next to the program.
 pub fn beside_program(path: String) -> String {
     let has_folder = Path::new(&path).parent().is_none_or(|folder| folder != Path::new(""));
     match process::executable().parent() {
@@ -488,13 +488,14 @@ pub fn beside_program(path: String) -> String {
     }
 }
 
-/// Beginnings of the names of assemblies of the framework, and of what finds and runs tests: xUnit,
-/// NUnit, MSTest and their adapters. The test platform's begin with `Microsoft.` like the
-/// framework's. Compared as they are written: a program's own tests of NUnit are `NUnit.Something`.
+/// Beginnings of the names of framework assemblies, and of assemblies that find and run tests:
+/// xUnit, NUnit, MSTest and their adapters. The test platform's names begin with `Microsoft.` like
+/// the framework's. The comparison is case-sensitive: a program's own tests of NUnit are
+/// `NUnit.Something`.
 const FRAMEWORK_BEGINNINGS: &[&str] =
     &["System.", "Microsoft.", "xunit.", "nunit.", "NUnit3.TestAdapter", "MSTest.", "MSTestAdapter."];
 
-/// Names of other assemblies of the framework, and of the test platform's programs.
+/// Names of other framework assemblies, and of the test platform's programs.
 const FRAMEWORK_NAMES: &[&str] = &[
     "System",
     "mscorlib",
@@ -506,7 +507,7 @@ const FRAMEWORK_NAMES: &[&str] = &[
     "datacollector",
 ];
 
-/// Whether an assembly belongs to the framework, or to what runs tests: it lies in a shared
+/// Whether an assembly belongs to the framework or to a test runner: it lies in a shared
 /// framework's folder, or its name says so, as in a self-contained program.
 fn is_framework(path: &str, name: &str) -> bool {
     path.contains("/shared/Microsoft.")
@@ -524,7 +525,7 @@ mod tests {
             "System.Private.CoreLib",
             "Microsoft.AspNetCore.Http",
             "netstandard",
-            // dotnet test, and what it loads for each framework of tests
+            // `dotnet test`, and the assemblies that it loads for each test framework.
             "testhost",
             "Microsoft.TestPlatform.CrossPlatEngine",
             "Microsoft.VisualStudio.TestPlatform.ObjectModel",

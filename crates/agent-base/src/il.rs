@@ -1,5 +1,5 @@
-//! Inspection of a method's IL: whether it is a tiny leaf, or even less, and which clauses its
-//! exception handlers are of.
+//! Inspection of a method's IL: whether it is a tiny leaf or an accessor, and what clauses its
+//! exception handlers belong to.
 
 use clr_profiler::il::{Body, ClauseKind, Flow, Label, Opcode, raw_instructions};
 use clr_profiler::{FunctionId, ProfilerInfo, Result, Token};
@@ -7,7 +7,7 @@ use clr_profiler::{FunctionId, ProfilerInfo, Result, Token};
 /// IL of at most this many bytes without calls counts as trivial (auto-properties, constants).
 const TRIVIAL_BYTES: usize = 16;
 
-/// The body of a function, header and all. Asks the runtime.
+/// The body of a function, including its header. Asks the runtime.
 ///
 /// # Errors
 /// The runtime's error, for methods without IL among others.
@@ -16,8 +16,8 @@ pub fn body_of(info: &ProfilerInfo, function: FunctionId) -> Result<Vec<u8>> {
     info.il_function_body(about.module, about.token)
 }
 
-/// Whether a method body, header and all, is a leaf of at most 16 bytes without calls. A body that
-/// can't be understood is not trivial.
+/// Whether a method body, including its header, is a leaf of at most 16 bytes without calls. False
+/// where the body can't be parsed.
 pub(crate) fn is_trivial(body: &[u8]) -> bool {
     let is_quiet = |opcode: Opcode| opcode.flow() != Flow::Call && !matches!(opcode, Opcode::Jmp | Opcode::Switch);
     raw_instructions(body).is_ok_and(|mut code| {
@@ -25,8 +25,8 @@ pub(crate) fn is_trivial(body: &[u8]) -> bool {
     })
 }
 
-/// Whether the body of an instance method does nothing but get or set a field of its object, as
-/// automatic properties do.
+/// Whether the body of an instance method only gets or sets a field of its object, like an
+/// automatic property.
 pub fn is_accessor(body: &[u8]) -> bool {
     const GET: [Opcode; 3] = [Opcode::Ldarg0, Opcode::Ldfld, Opcode::Ret];
     const SET: [Opcode; 4] = [Opcode::Ldarg0, Opcode::Ldarg1, Opcode::Stfld, Opcode::Ret];
@@ -37,8 +37,8 @@ pub fn is_accessor(body: &[u8]) -> bool {
     is_made_of(&GET) || is_made_of(&SET)
 }
 
-/// Whether a method body, header and all, calls a method that `is_itself` as the last thing it
-/// does: the compiler may make a loop of that. False where the body can't be understood.
+/// Whether a method body, including its header, ends with a call that `is_itself` accepts. The
+/// compiler may turn such a call into a loop. False where the body can't be parsed.
 pub(crate) fn calls_itself_last(body: &[u8], mut is_itself: impl FnMut(Token) -> bool) -> bool {
     let Ok(code) = raw_instructions(body) else { return false };
     let mut called = None;
@@ -56,16 +56,15 @@ pub(crate) fn calls_itself_last(body: &[u8], mut is_itself: impl FnMut(Token) ->
     false
 }
 
-/// Whether a method body, header and all, has clauses: blocks that run when an exception comes, or
-/// on the way out.
+/// Whether a method body, including its header, has exception clauses.
 pub fn has_blocks(body: &[u8]) -> bool {
-    /// Of the first byte of a body: a large header, and sections behind the code.
+    /// Flags in the first byte of a body: a large header, and sections behind the code.
     const LARGE_WITH_SECTIONS: u8 = 0xB;
     body.first().is_some_and(|flags| flags & LARGE_WITH_SECTIONS == LARGE_WITH_SECTIONS)
 }
 
-/// Whether this offset of a method's code lies in a filter, which says whether a clause catches an
-/// exception; false where the body can't be understood.
+/// Whether this offset of a method's code lies in a filter, the code that decides whether a clause
+/// catches an exception. False where the body can't be parsed.
 pub fn is_in_filter(body: &[u8], il_offset: u32) -> bool {
     let Ok(body) = Body::read(body) else { return false };
     body.clauses().iter().any(|clause| {
@@ -78,7 +77,7 @@ pub fn is_in_filter(body: &[u8], il_offset: u32) -> bool {
 }
 
 /// Whether the innermost catch block around this offset of a method's code belongs to a clause with
-/// a filter; nothing where there is no such block, or the body can't be understood.
+/// a filter. `None` where there is no such block, or the body can't be parsed.
 pub fn handler_has_filter(body: &[u8], il_offset: u32) -> Option<bool> {
     let body = Body::read(body).ok()?;
     let end = body.instructions().last().map_or(0, |last| last.size() as u32 + last.label().offset().unwrap_or(0));
@@ -123,7 +122,7 @@ mod tests {
         assert!(last(&[0x02, 0x28, 1, 0, 0, 6, 0x2A]));
         assert!(last(&[0x02, 0x28, 1, 0, 0, 6, 0x00, 0x2A]));
         assert!(last(&[0x02, 0x6F, 1, 0, 0, 6, 0x2A]));
-        // Another method; one is added to what it returns; another call comes between.
+        // Another method; an addition to the result; another call in between.
         assert!(!last(&[0x02, 0x28, 2, 0, 0, 6, 0x2A]));
         assert!(!last(&[0x02, 0x28, 1, 0, 0, 6, 0x17, 0x58, 0x2A]));
         assert!(!last(&[0x28, 1, 0, 0, 6, 0x28, 2, 0, 0, 6, 0x2A]));
@@ -135,7 +134,8 @@ mod tests {
     fn accessors_move_a_field_and_nothing_else() {
         assert!(is_accessor(&tiny(&[0x02, 0x7B, 1, 0, 0, 4, 0x2A])));
         assert!(is_accessor(&tiny(&[0x02, 0x03, 0x7D, 1, 0, 0, 4, 0x2A])));
-        // Of another object, which may be null, and of a class, which may have to be initialised.
+        // The field of another object, which may be null, and of a class, which may need
+        // initialisation.
         assert!(!is_accessor(&tiny(&[0x03, 0x7B, 1, 0, 0, 4, 0x2A])));
         assert!(!is_accessor(&tiny(&[0x7E, 1, 0, 0, 4, 0x2A])));
         // ldarg.0, ldfld, ldfld, ret

@@ -1,22 +1,22 @@
-//! What all parts of the agent stand on. It decides nothing: instruments do.
+//! The common base of all parts of the agent. It makes no decisions: instruments do.
 //!
 //! - [`arch`] and [`os`]: everything specific to the processor and to the system
-//! - [`boundary`]: the edge that no panic crosses; [`faults`]: caught panics and odd callbacks, as
-//!   the recording gets them; [`developer_log`]: lines for developers
-//! - [`hooks`]: the words that hooks keep of each thread
-//! - [`helper`]: the agent's own thread; [`runtime_thread`]: work that needs a thread which may ask
-//!   the runtime
-//! - [`memory`]: memory that hooks use: backed by the helper thread, or a thread's own
-//! - [`recording_lifetime`]: objects that live as long as a recording; [`reused`]: data per thread
-//!   that the next recording of the process takes over; [`thread_own`]: values that only their
+//! - [`boundary`]: the boundary that no panic crosses; [`faults`]: recorded caught panics and odd
+//!   callbacks; [`developer_log`]: a log for developers
+//! - [`hooks`]: per-thread fields of hooks
+//! - [`helper`]: the agent's own thread; [`runtime_thread`]: work on a thread that may ask the
+//!   runtime
+//! - [`memory`]: memory that hooks use, either backed by the helper thread or private to a thread
+//! - [`recording_lifetime`]: objects that live as long as a recording; [`reused`]: per-thread data
+//!   that the next recording of the process reuses; [`thread_own`]: values that only their own
 //!   thread uses
-//! - [`record_room`]: room for records to which the program's own code adds; [`own_memory`]: what
-//!   an instrument takes for tables of its own, as the recording gets it
+//! - [`record_room`]: room for records that the program's own code extends; [`own_memory`]:
+//!   recorded size of the instruments' own tables
 //! - [`threads`]: begin and end of each thread of the program, its record and its names
-//! - [`functions`]: index, names and filters of each function; [`patterns`] and [`il`] help to
-//!   decide
-//! - [`class_parents`]: what a class is derived from
-//! - [`code_owner`]: the function that code belongs to
+//! - [`functions`]: index, names and filters of each function, with the help of [`patterns`] and
+//!   [`il`]
+//! - [`class_parents`]: the base class of a class
+//! - [`code_owner`]: the function that contains some code
 //! - [`event_pipe`]: the runtime's own events, from a session that all instruments share
 //! - [`clock`]: ticks, times and the CPU time of threads
 

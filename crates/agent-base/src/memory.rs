@@ -1,10 +1,9 @@
-//! Memory that hooks and callbacks use without asking the heap for it, and without waiting for the
-//! disk.
+//! Memory that hooks and callbacks use without the heap and without waiting for the disk.
 //!
-//! - [`Patience`]: segments are backed ahead of need by the helper thread; this is the wait of a
-//!   thread that is faster
+//! - [`Patience`]: the wait of a thread that needs memory of a segment before the helper thread has
+//!   backed it
 //! - [`FixedVec`]: a thread's own list of fixed capacity
-//! - [`PublishedState`]: shared state that hooks find without a lock
+//! - [`PublishedState`]: shared state that hooks read without a lock
 
 use std::ops::{Deref, DerefMut};
 use std::ptr::{self, NonNull};
@@ -19,23 +18,24 @@ use crate::os::memory as pages;
 use crate::os::threads::nap;
 use crate::recording_lifetime::keep;
 
-/// Longest wait for memory that the helper thread is about to back. A disk that others keep busy
-/// takes its time: with 200 ms, and six busy loops and three builds running alongside a program, 4
-/// of 25 runs lost their first events.
+/// Longest wait for memory that the helper thread is about to back. A busy disk can be slow: with
+/// 200 ms, and six busy loops and three builds running alongside a program, 4 of 25 runs lost their
+/// first events.
 pub const PATIENCE: Duration = Duration::from_secs(2);
-/// Between two attempts to get memory. A sleep and not a yield: the helper thread may need this
-/// processor.
+/// Pause between two attempts to get memory. A sleep and not a yield, as the helper thread may need
+/// this processor.
 const NAP: Duration = Duration::from_micros(50);
-/// Naps until the helper thread is woken again: others may have taken what it backed last.
+/// Naps until the helper thread is woken again: other threads may have taken the memory that it
+/// backed last.
 const NAPS_PER_WAKE: u32 = 16;
 
-/// Memory of a recording that grows while the helper thread comes round.
+/// Memory of a recording that the helper thread extends in its rounds.
 pub trait GrowingMemory {
     /// Amount backed so far, in any unit.
     fn backed(&self) -> usize;
 
-    /// Whether waiting for so many more bytes makes sense: the limit is not reached and the disk
-    /// refused nothing.
+    /// Whether waiting for this many more bytes makes sense: the limit is not reached, and the disk
+    /// has not refused space.
     fn may_give(&self, bytes: usize) -> bool;
 }
 
@@ -79,9 +79,9 @@ impl GrowingMemory for StackTable {
     }
 }
 
-/// The wait for one piece of [`GrowingMemory`]: at most [`PATIENCE`] long, and where it was in vain
-/// no thread waits again until more is backed. So a disk that hangs stops a program for one such
-/// time, not for one at every call.
+/// The wait for one piece of [`GrowingMemory`], at most [`PATIENCE`] long. After a wait in vain, no
+/// thread waits again until more memory is backed. So a hanging disk stops a program once for this
+/// time, and not at every call.
 pub struct Patience {
     helper: HelperHandle,
     /// Amount that was backed when a thread last waited in vain.
@@ -104,9 +104,9 @@ impl Patience {
         !was_in_vain && memory.may_give(bytes) && !self.helper.is_gone() && !hooks::is_stopped()
     }
 
-    /// Sleeps until `take` gets something from `memory`; it needs `bytes` of it. `None` where
-    /// nothing can come any more, where recording has ended, and when the time is over. Safe in a
-    /// hook: neither allocates nor takes a lock.
+    /// Sleeps until `take` gets something from `memory`; it needs `bytes` of it. `None` where no
+    /// more memory can come, where recording has ended, or when the time is over. Safe in a hook:
+    /// neither allocates nor takes a lock.
     #[cold]
     pub fn wait<T>(&self, memory: &impl GrowingMemory, bytes: usize, mut take: impl FnMut() -> Option<T>) -> Option<T> {
         self.wait_at_most(PATIENCE, memory, bytes, &mut take)
@@ -139,8 +139,8 @@ impl Patience {
     }
 }
 
-/// A list of fixed capacity in pages of its own: mapped when it is made, backed by the system as it
-/// fills, given back when it is dropped. Pushing never allocates.
+/// A list of fixed capacity in pages of its own. The pages are mapped when the list is made, backed
+/// by the system as it fills, and unmapped when it is dropped. Pushing never allocates.
 pub struct FixedVec<T: Copy> {
     start: NonNull<T>,
     length: usize,
@@ -155,7 +155,7 @@ impl<T: Copy> FixedVec<T> {
         Some(Self { start: pages::map(bytes)?.cast(), length: 0, capacity })
     }
 
-    /// Appends an item; whether there was room.
+    /// Appends an item. Returns whether there was room.
     #[inline]
     pub fn push(&mut self, item: T) -> bool {
         let fits = self.length < self.capacity;
@@ -215,7 +215,7 @@ impl<T: Copy> Drop for FixedVec<T> {
     }
 }
 
-/// State that is made once and found by hooks without a lock.
+/// State that is made once and that hooks read without a lock.
 pub struct PublishedState<T: 'static>(AtomicPtr<T>);
 
 impl<T> PublishedState<T> {
@@ -224,8 +224,8 @@ impl<T> PublishedState<T> {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// Makes `state` known for as long as the recording lives: who publishes it makes it
-    /// [unknown](Self::withdraw) at the end.
+    /// Publishes `state` for the lifetime of the recording. The publisher
+    /// [withdraws](Self::withdraw) it at the end.
     pub fn publish(&self, state: T) -> &'static T
     where
         T: Send + Sync,
@@ -233,7 +233,7 @@ impl<T> PublishedState<T> {
         self.know(keep(state))
     }
 
-    /// Makes `state` known, which stays for good: the next recording of the process finds it.
+    /// Publishes `state` for good: the next recording of the process finds it.
     pub fn publish_for_good(&self, state: T) -> &'static T {
         self.know(Box::leak(Box::new(state)))
     }
@@ -246,13 +246,12 @@ impl<T> PublishedState<T> {
     /// The state, once it is published. Safe in a hook.
     #[inline]
     pub fn get(&self) -> Option<&'static T> {
-        // SAFETY: null, or what was published: no `&mut` to it exists, and it is freed once it is
-        // no longer used, if ever.
+        // SAFETY: null, or a published state: no `&mut` to it exists, and if it is freed at all,
+        // then only when it is no longer used.
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Makes the state unknown again: for a forked child, whose hooks must do nothing.
-    /// Async-signal-safe.
+    /// Withdraws the state, for a forked child, whose hooks must do nothing. Async-signal-safe.
     pub fn withdraw(&self) {
         self.0.store(ptr::null_mut(), Ordering::Release);
     }

@@ -1,5 +1,5 @@
-//! Memory that an instrument takes for tables of its own, in addition to the recording. The
-//! recording says how much it is.
+//! Memory that an instrument uses for its own tables, in addition to the recording. The recording
+//! notes its size.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,25 +9,25 @@ use clrscope_recording::writer::ProcessWriter;
 
 use super::helper::Task;
 
-/// Bytes by which the memory must have grown to be told of again.
+/// Least growth in bytes before the memory is noted again.
 const LEAST_MORE: u64 = 64 << 10;
 
 /// Notes on the memory of one instrument.
 pub struct OwnMemory {
     writer: &'static ProcessWriter,
     instrument: &'static str,
-    /// The most bytes so far, and what of them was noted.
+    /// The most bytes so far, and the part of them that is noted.
     most: AtomicU64,
     told: AtomicU64,
 }
 
 impl OwnMemory {
-    /// Nothing is taken yet.
+    /// Creates the notes, with no memory taken yet.
     pub fn new(writer: &'static ProcessWriter, instrument: &'static str) -> Self {
         Self { writer, instrument, most: AtomicU64::new(0), told: AtomicU64::new(0) }
     }
 
-    /// So many bytes are taken now. For any thread.
+    /// Sets the bytes that are taken now. For any thread.
     pub fn takes(&self, bytes: u64) {
         self.most.fetch_max(bytes, Ordering::Relaxed);
     }
@@ -37,8 +37,8 @@ impl OwnMemory {
         Box::new(Tell(Arc::clone(own)))
     }
 
-    /// Notes the most that was taken, where that is much more than was noted, or at the end. Blocks
-    /// as the log does; not for threads of the program.
+    /// Notes the highest use, if it is much more than was noted, or at the end. Blocks like the
+    /// log; not for threads of the program.
     pub fn tell(&self, is_end: bool) {
         let (most, told) = (self.most.load(Ordering::Relaxed), self.told.load(Ordering::Relaxed));
         if most > told && (is_end || is_much_more(most, told)) {
@@ -48,7 +48,7 @@ impl OwnMemory {
     }
 }
 
-/// Tells of the memory on the helper thread.
+/// Notes the memory on the helper thread.
 struct Tell(Arc<OwnMemory>);
 
 impl Task for Tell {
@@ -66,7 +66,7 @@ impl Task for Tell {
     }
 }
 
-/// So that a table that grows step by step makes few records.
+/// A table that grows step by step must not cause many records.
 fn is_much_more(most: u64, told: u64) -> bool {
     most >= told.saturating_mul(3) / 2 + LEAST_MORE
 }

@@ -1,4 +1,5 @@
-//! Patterns that have matched: one that never does is probably misspelt, and the report says so.
+//! Patterns that have matched. A pattern that never matches is probably misspelt, and the report
+//! says so.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,14 +11,13 @@ use clrscope_recording::writer::ProcessWriter;
 
 /// Some patterns of one option.
 struct Marks {
-    /// As the recording names them.
+    /// The patterns as the recording names them.
     words: Vec<String>,
     seen: Vec<AtomicBool>,
     writer: &'static ProcessWriter,
 }
 
-/// Some patterns of functions, and for those that have matched nothing so far the names that are
-/// like them.
+/// Some patterns of functions. For those without a match so far, also the names that resemble them.
 struct PatternWatch {
     marks: Marks,
     near: Vec<Mutex<NearNames>>,
@@ -29,7 +29,7 @@ impl PatternWatch {
         Self { marks: Marks::new(option, patterns.iter().map(Pattern::as_str), writer), near }
     }
 
-    /// The names that are like a pattern.
+    /// The names that resemble a pattern.
     fn near_names(&self) -> Vec<String> {
         let of_one = |near: &Mutex<NearNames>| {
             let near = near.lock().unwrap_or_else(PoisonError::into_inner);
@@ -66,7 +66,7 @@ impl Marks {
         Self { words, seen, writer }
     }
 
-    /// Has `matches` look at the patterns that have not matched anything yet.
+    /// Tests the patterns that have not matched anything yet with `matches`.
     fn test(&self, matches: impl Fn(usize) -> bool) {
         for (at, seen) in self.seen.iter().enumerate() {
             if !seen.load(Ordering::Relaxed) && matches(at) && !seen.swap(true, Ordering::Relaxed) {
@@ -76,7 +76,7 @@ impl Marks {
     }
 }
 
-/// Includes and excludes, watched.
+/// Includes and excludes, with a note of those that matched.
 pub struct WatchedFilter {
     filter: Filter,
     include: PatternWatch,
@@ -84,7 +84,7 @@ pub struct WatchedFilter {
 }
 
 impl WatchedFilter {
-    /// Creates the filter of a request; what matches is noted in the recording.
+    /// Creates the filter of a request. Matches are noted in the recording.
     pub fn new(filter: Filter, writer: &'static ProcessWriter) -> Self {
         let include = PatternWatch::new("include", &filter.include, writer);
         let exclude = PatternWatch::new("exclude", &filter.exclude, writer);
@@ -114,19 +114,19 @@ impl WatchedFilter {
     }
 }
 
-/// Methods that are to be probed, watched. Those of the framework are meant by patterns that name
-/// their assembly alone.
+/// The methods to be probed, with a note of the patterns that matched. Only patterns that name
+/// their assembly choose methods of the framework.
 #[derive(Clone)]
 pub struct ProbePatterns {
-    /// In the order in which they were given: the last that matches a method counts.
+    /// The rules in the order in which they were given. The last one that matches a method decides.
     rules: Vec<ProbeRule>,
-    /// The patterns of what is wanted.
+    /// The patterns of rules that want methods.
     wanted: Arc<[Pattern]>,
     watched: Arc<PatternWatch>,
     writer: &'static ProcessWriter,
 }
 
-/// Word about the methods that a pattern matches.
+/// A rule about the methods that a pattern matches.
 #[derive(Clone)]
 struct ProbeRule {
     pattern: Pattern,
@@ -134,8 +134,8 @@ struct ProbeRule {
 }
 
 impl ProbeRule {
-    /// Whether it can be about methods of the framework, or of other assemblies. What is not wanted
-    /// need not be named.
+    /// Whether the rule can apply to methods of the framework, or to those of other assemblies. A
+    /// rule that excludes methods need not name the assembly.
     fn may_be_about(&self, is_framework: bool) -> bool {
         !is_framework || !self.is_wanted || self.pattern.names_assembly()
     }
@@ -155,8 +155,8 @@ impl ProbePatterns {
         Self { rules, wanted: wanted.into(), watched, writer }
     }
 
-    /// Patterns as they are, and a last word about the methods that a pattern matches: whether they
-    /// are wanted.
+    /// These patterns and a further, last rule: whether the methods that the pattern matches are
+    /// wanted.
     pub fn and(&self, pattern: &Pattern, is_wanted: bool) -> Self {
         let mut rules = self.rules.clone();
         rules.retain(|rule| rule.pattern != *pattern);
@@ -164,7 +164,7 @@ impl ProbePatterns {
         Self::with_rules(rules, self.writer)
     }
 
-    /// A pattern alone.
+    /// A list with one pattern.
     pub fn only(&self, pattern: &Pattern) -> Self {
         Self::new(std::slice::from_ref(pattern), self.writer)
     }
@@ -174,13 +174,13 @@ impl ProbePatterns {
         self.wanted.is_empty()
     }
 
-    /// Whether a method of an assembly can be meant.
+    /// Whether a method of an assembly can be chosen.
     pub fn may_choose_in(&self, assembly: &str, is_framework: bool) -> bool {
         let is_about = |rule: &ProbeRule| rule.is_wanted && rule.pattern.is_about(assembly);
         self.rules.iter().filter(|rule| rule.may_be_about(is_framework)).any(is_about)
     }
 
-    /// The sentence where no method of a program is meant by any of them, once all were looked at.
+    /// The message for a program without any matching method, once all its methods were checked.
     pub fn nothing_chosen(&self) -> String {
         let words: Vec<String> = self.wanted.iter().map(|pattern| format!("'{}'", pattern.as_str())).collect();
         let near = self.watched.near_names();
@@ -188,7 +188,7 @@ impl ProbePatterns {
         format!("no method of what the program has loaded matches --probe {}{there_is}", words.join(" or "))
     }
 
-    /// Whether a method is meant.
+    /// Whether a method is chosen.
     pub fn choose(&self, method: &FunctionName, is_framework: bool) -> bool {
         let FunctionName { module, name, signature, .. } = method;
         let mut about = self.rules.iter().rev().filter(|rule| rule.may_be_about(is_framework));
@@ -201,10 +201,10 @@ impl ProbePatterns {
     }
 }
 
-/// Names whose values are never read, watched. Upper and lower case are the same: a property and
-/// its parameter differ by nothing else.
+/// Names whose values are never read, with a note of the patterns that matched. Case is ignored, as
+/// a property and its parameter differ only in case.
 pub struct Redaction {
-    /// In lower case.
+    /// The patterns in lower case.
     globs: Vec<Glob>,
     marks: Marks,
 }
@@ -221,7 +221,7 @@ impl Redaction {
         !self.globs.is_empty()
     }
 
-    /// Whether values of this name are not to be read.
+    /// Whether values with this name must not be read.
     pub fn hides(&self, name: &str) -> bool {
         let name = name.to_lowercase();
         self.marks.test(|at| self.globs[at].matches(&name));

@@ -1,4 +1,4 @@
-//! Room in the recording for records to which the program's own code adds.
+//! Room in the recording for records that the program's own code extends.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,10 +7,10 @@ use clrscope_recording::writer::{Chunk, EventStore, Segment, monotonic_ns};
 
 use crate::os::signals;
 
-/// A store of such records. Room is asked for when a module comes, never in a hook.
+/// A store of such records. Room is requested when a module is loaded, never in a hook.
 pub struct RecordRoom {
     store: EventStore,
-    /// Held while room is asked for and taken, so that no thread takes what another has asked for.
+    /// Held while room is requested and taken, so that no thread takes the room of another one.
     asking: Mutex<()>,
 }
 
@@ -20,17 +20,17 @@ impl RecordRoom {
         Self { store, asking: Mutex::default() }
     }
 
-    /// A chunk with room for records of so many bytes; `None` where there is none. Waits for the
+    /// A chunk with room for records of this many bytes; `None` where there is none. Waits for the
     /// disk.
     pub fn chunk(&self, bytes: usize) -> Option<Chunk> {
         let bytes = bytes + chunk::HEAD;
         let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
-        // A refusal shows when nothing is there to be taken.
+        // A refusal shows when no chunk can be taken.
         signals::with_all_blocked(|| _ = self.store.back(bytes));
         self.store.allocate_chunk(0, bytes, monotonic_ns())
     }
 
-    /// The memory that the records lie in.
+    /// The memory of the records.
     pub fn segment(&self) -> &Segment {
         self.store.segment()
     }

@@ -1,21 +1,21 @@
 //! Objects that live as long as a recording, in a process that goes on after it.
 //!
-//! Callbacks, hooks, signal handlers and threads of the agent reach the parts of a recording by
-//! references without a lifetime. A program that is started with the agent keeps these parts to its
-//! end. One that is attached to again and again must not: each attach would leave 10 to 170 kB.
+//! Callbacks, hooks, signal handlers and threads of the agent refer to the parts of a recording
+//! without a lifetime. A program that is started with the agent keeps these parts to its end. A
+//! program that is attached to repeatedly must not keep them: each attach would leave 10 to 170 kB.
 //!
-//! 1. [`keep`] makes a part, and notes it.
-//! 2. [`recording_is_over`] says that the parts are not used from then on. They stay for now.
-//! 3. [`free_ended`], at the beginning of the next recording, frees them: a thread that was about
-//!    to leave a part has left it by then. Parts of a recording that was never over stay for good.
+//! 1. [`keep`] creates a part and registers it.
+//! 2. [`recording_is_over`] says that the parts are not used from then on. They are not freed yet.
+//! 3. [`free_ended`], at the beginning of the next recording, frees them. By then a thread that was
+//!    about to leave a part has left it. Parts of a recording that never ended stay for good.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// An object that lives as long as its owner, and is reached without a lifetime until then.
+/// An object that lives as long as its owner. References to it have no lifetime.
 pub struct OwnedObject<T: Send + Sync + 'static>(&'static T);
 
 impl<T: Send + Sync> OwnedObject<T> {
-    /// Puts an object where it stays until the owner is dropped.
+    /// Moves an object to a fixed address until the owner is dropped.
     ///
     /// # Safety
     /// No reference to the object is used once the owner is dropped.
@@ -31,8 +31,8 @@ impl<T: Send + Sync> OwnedObject<T> {
 
 impl<T: Send + Sync> Drop for OwnedObject<T> {
     fn drop(&mut self) {
-        // SAFETY: the box that `new` leaked. The caller of `new` vouches that it is not used from
-        // now on.
+        // SAFETY: the box that `new` leaked. The caller of `new` guarantees that it is not used
+        // from now on.
         drop(unsafe { Box::from_raw(std::ptr::from_ref(self.0).cast_mut()) });
     }
 }
@@ -41,7 +41,7 @@ impl<T: Send + Sync> Drop for OwnedObject<T> {
 type Part = Box<dyn Send>;
 
 struct Parts {
-    /// Parts of the recording under way.
+    /// Parts of the current recording.
     current: Vec<Part>,
     /// Parts of recordings that are over.
     ended: Vec<Part>,
@@ -53,9 +53,10 @@ fn parts() -> MutexGuard<'static, Parts> {
     PARTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Puts a part of the recording where it stays until the recording is [over](recording_is_over).
+/// Moves a part of the recording to a fixed address until the recording is
+/// [over](recording_is_over).
 pub fn keep<T: Send + Sync + 'static>(part: T) -> &'static T {
-    // SAFETY: the owner is dropped after `recording_is_over`, whose caller vouches for it, or
+    // SAFETY: the owner is dropped after `recording_is_over`, whose caller guarantees this, or
     // never.
     let owner = unsafe { OwnedObject::new(part) };
     let part = owner.get();
@@ -63,10 +64,10 @@ pub fn keep<T: Send + Sync + 'static>(part: T) -> &'static T {
     part
 }
 
-/// Marks the parts of the recording, which is over, to be freed when the next one begins.
+/// Marks the parts of the recording, which is over. They are freed when the next one begins.
 ///
 /// # Safety
-/// No part is used from now on, nor anything that was taken from one.
+/// From now on no part is used, nor anything taken from a part.
 pub unsafe fn recording_is_over() {
     let mut parts = parts();
     let mut over = std::mem::take(&mut parts.current);
@@ -74,7 +75,7 @@ pub unsafe fn recording_is_over() {
 }
 
 /// Frees the parts of recordings that are over, newest first. Parts of a recording that began and
-/// is not over stay for good. Called before a recording begins.
+/// did not end stay for good. Called before a recording begins.
 pub fn free_ended() {
     let ended = {
         let mut parts = parts();
@@ -90,15 +91,15 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Tests share the parts of the process, so those that keep some run one at a time.
+    /// Tests share the parts of the process, so tests that keep some run one at a time.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-    /// Returns a guard for as long as which no other test keeps parts.
+    /// Returns a guard. While it lives, no other test keeps parts.
     pub(crate) fn alone() -> MutexGuard<'static, ()> {
         ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Both in one test: the parts are those of the process.
+    /// Both cases in one test, as they share the parts of the process.
     #[test]
     fn parts_are_freed_at_the_next_beginning_after_the_end_and_those_without_an_end_never() {
         let _alone = alone();

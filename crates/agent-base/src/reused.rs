@@ -1,13 +1,13 @@
-//! Data per thread that outlives a recording: a process that is attached to again and again would
-//! run out of thread keys.
+//! Per-thread data that outlives a recording. Without it, a process that is attached to repeatedly
+//! would run out of thread keys.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use clr_profiler::PerThread;
 
-/// All data per thread of one kind, in the order in which the instruments of a recording asked for
-/// some. What threads keep is from an earlier recording at first, which users of it must detect.
+/// All per-thread data of one kind, in the order in which the instruments of a recording asked for
+/// it. At first a thread's data is that of an earlier recording. Users must detect this.
 pub struct PerThreadPool<T: Send + Sync + 'static> {
     lent: Mutex<Lent<T>>,
     retire: fn(&T),
@@ -19,27 +19,27 @@ struct Lent<T: Send + Sync + 'static> {
 }
 
 impl<T: Default + Send + Sync + 'static> PerThreadPool<T> {
-    /// Creates a list without data. `retire` is given what a thread keeps when that ends, and must
+    /// Creates a list without data. `retire` gets a thread's data when the thread ends, and must
     /// not call the runtime.
     pub const fn new(retire: fn(&T)) -> Self {
         Self { lent: Mutex::new(Lent { made: Vec::new(), in_use: 0 }), retire }
     }
 
-    /// Returns the next that is not in use, made where there is none.
+    /// Returns the next data that is not in use. Creates it if there is none.
     ///
     /// # Errors
-    /// When the process has no thread key left.
+    /// The process has no thread key left.
     pub fn borrow_next(&self) -> io::Result<&'static PerThread<T>> {
         let mut lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
         if lent.in_use == lent.made.len() {
-            // Callbacks come even after the end, so it is never freed.
+            // Callbacks come even after the end, so the data is never freed.
             lent.made.push(Box::leak(Box::new(PerThread::new(T::default, self.retire)?)));
         }
         lent.in_use += 1;
         Ok(lent.made[lent.in_use - 1])
     }
 
-    /// The recording is over, and none of it is used any more.
+    /// The recording is over, and none of the data is used any more.
     pub fn give_back_all(&self) {
         self.lent.lock().unwrap_or_else(PoisonError::into_inner).in_use = 0;
     }

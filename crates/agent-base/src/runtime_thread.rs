@@ -1,4 +1,4 @@
-//! Work on a thread of the agent's own that the runtime knows, and what became of it.
+//! Work on a thread of the agent that the runtime knows, and its result.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,13 +7,13 @@ use clrscope_recording::writer::Answer;
 
 use crate::developer_log::{Level, log};
 
-/// Work that was begun on a thread of its own: the helper thread must not call the runtime.
+/// Work that runs on a thread of its own, because the helper thread must not call the runtime.
 #[derive(Debug, Clone)]
 pub struct RuntimeThread(Arc<Mutex<Option<Answer>>>);
 
 impl RuntimeThread {
-    /// Begins the work on a thread of this name. Where there is no thread, or the work panics, it
-    /// has failed.
+    /// Begins the work on a thread of this name. The work has failed if no thread can be created,
+    /// or if it panics.
     pub fn begin(info: &ProfilerInfo, name: &str, work: impl FnOnce() -> Answer + Send + 'static) -> Self {
         let thread = Self(Arc::default());
         let over = FinishOnDrop(thread.clone());
@@ -24,7 +24,7 @@ impl RuntimeThread {
         thread
     }
 
-    /// Answer once the work is over; `None` while it is under way.
+    /// Answer once the work is over; `None` while it goes on.
     pub fn answer(&self) -> Option<Answer> {
         *self.state()
     }
@@ -38,7 +38,7 @@ impl RuntimeThread {
     }
 }
 
-/// The work is over however its thread ends.
+/// Ends the work, however its thread ends.
 struct FinishOnDrop(RuntimeThread);
 
 impl Drop for FinishOnDrop {

@@ -7,18 +7,19 @@ use clr_profiler::PerThread;
 
 use super::reused::PerThreadPool;
 
-/// All values of one kind, of all threads and recordings.
+/// All values of one kind, for all threads and recordings.
 pub struct ThreadOwnPool<T: Default + 'static>(PerThreadPool<Own<T>>);
 
-/// Own values of one recording: each thread finds its own, which is from an earlier recording at
-/// first.
+/// The values of one recording, one per thread. At first a thread's value is that of an earlier
+/// recording.
 pub struct ThreadOwn<T: Default + 'static>(&'static PerThread<Own<T>>);
 
 #[derive(Default)]
 struct Own<T>(RefCell<T>);
 
-// SAFETY: `ThreadOwn::with` is the only way to a value and uses that of the calling thread; nothing
-// visits those of all threads. A value is made by its thread and dropped by the thread's end.
+// SAFETY: `ThreadOwn::with` is the only access to a value, and uses the value of the calling
+// thread. Nothing visits the values of all threads. A value is created by its thread and dropped at
+// the thread's end.
 unsafe impl<T> Sync for Own<T> {}
 // SAFETY: as above.
 unsafe impl<T> Send for Own<T> {}
@@ -32,19 +33,19 @@ impl<T: Default + 'static> ThreadOwnPool<T> {
     /// Returns values for a recording.
     ///
     /// # Errors
-    /// When the process has no thread key left.
+    /// The process has no thread key left.
     pub fn borrow_values(&self) -> io::Result<ThreadOwn<T>> {
         self.0.borrow_next().map(ThreadOwn)
     }
 
-    /// The recording is over, and its values are used no more.
+    /// The recording is over, and its values are no longer used.
     pub fn give_back_all(&self) {
         self.0.give_back_all();
     }
 }
 
 impl<T: Default + 'static> ThreadOwn<T> {
-    /// Runs `act` with the calling thread's value; `None` where the thread is in `act` already.
+    /// Runs `act` with the calling thread's value; `None` if the thread is already in `act`.
     #[inline]
     pub fn with<R>(&self, act: impl FnOnce(&mut T) -> R) -> Option<R> {
         self.0.with(|own| own.0.try_borrow_mut().ok().map(|mut value| act(&mut value)))

@@ -1,5 +1,5 @@
-//! The scale between the processor's time stamp counter and the system's clock, for hooks: the
-//! counter is read in less than half the time.
+//! The scale between the processor's time stamp counter and the system's clock, for hooks. Reading
+//! the counter takes less than half the time of reading the clock.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -7,19 +7,19 @@ use clrscope_recording::writer::monotonic_ns;
 
 use crate::clock::ticks;
 
-/// Nanoseconds of the first measurement, which is made at once.
+/// Duration of the first measurement, which is done at once, in nanoseconds.
 const FIRST_NS: u64 = 1_000_000;
-/// Nanoseconds between two measurements at least: at first, when the scale is that of a
-/// millisecond, and at most. Each pause is twice as long as the one before.
+/// Shortest and longest pause between two measurements, in nanoseconds. The first scale comes from
+/// a measurement of a millisecond; each pause is twice as long as the one before.
 const FIRST_PAUSE_NS: u64 = 16_000_000;
 const PAUSE_NS: u64 = 250_000_000;
-/// Pairs of readings that are tried for one of both clocks: a thread may be stopped between the
-/// two.
+/// Pairs of readings that are tried for one simultaneous reading of both clocks: a thread may be
+/// preempted between the two.
 const READINGS: u32 = 8;
-/// Bits of the scale behind the point.
+/// Bits of the scale after the binary point.
 const FRACTION: u32 = 32;
 
-/// Both clocks at one moment, and the scale that was measured up to then.
+/// Both clocks at one moment, and the scale measured up to then.
 #[derive(Debug, Clone, Copy)]
 struct Measured {
     ticks: u64,
@@ -33,7 +33,7 @@ impl Measured {
         ((u128::from(ticks) * u128::from(self.scale)) >> FRACTION) as u64
     }
 
-    /// A moment, which may be a little before that of the measurement.
+    /// The time of a tick count, which may be a little earlier than the measurement.
     fn ns(&self, ticks: u64) -> u64 {
         match ticks.checked_sub(self.ticks) {
             Some(after) => self.ns.saturating_add(self.duration_ns(after)),
@@ -42,7 +42,7 @@ impl Measured {
     }
 }
 
-/// The scale. One thread [measures](Self::measure) it again and again; all may ask.
+/// The scale. One thread [measures](Self::measure) it repeatedly; every thread may read it.
 #[derive(Debug)]
 pub struct TickScale {
     /// Odd while the other words change.
@@ -50,7 +50,7 @@ pub struct TickScale {
     ticks: AtomicU64,
     ns: AtomicU64,
     scale: AtomicU64,
-    /// Nanoseconds up to the next measurement at least.
+    /// Least pause until the next measurement, in nanoseconds.
     pause_ns: AtomicU64,
 }
 
@@ -72,8 +72,8 @@ impl TickScale {
         }
     }
 
-    /// Measures again, where the last time is long enough ago: the system's clock is made slower
-    /// and faster while it is set. For one thread.
+    /// Measures again if the last measurement is long enough ago: the system's clock is sped up and
+    /// slowed down while it is adjusted. For one thread.
     pub fn measure(&self) {
         let Some(last) = self.read() else { return };
         let pause = self.pause_ns.load(Ordering::Relaxed);
@@ -90,13 +90,13 @@ impl TickScale {
         self.sequence.fetch_add(1, Ordering::Release);
     }
 
-    /// The moment at which the counter said so, in monotonic nanoseconds, and the nanoseconds since
-    /// it said `began`; 0 where that is later. For hooks.
+    /// The time of the counter value `now` in monotonic nanoseconds, and the nanoseconds from
+    /// `began` to `now`; 0 if `began` is later. For hooks.
     #[inline]
     pub fn moment(&self, now: u64, began: u64) -> (u64, u64) {
         match self.read() {
             Some(measured) => (measured.ns(now), measured.duration_ns(now.saturating_sub(began))),
-            // It is being changed: the scale as it is, or was, is right.
+            // Another thread changes it: the old scale is as good as the new one.
             None => {
                 let scale = Measured { ticks: 0, ns: 0, scale: self.scale.load(Ordering::Relaxed) };
                 (monotonic_ns(), scale.duration_ns(now.saturating_sub(began)))
@@ -123,7 +123,8 @@ impl Default for TickScale {
     }
 }
 
-/// Both clocks at nearly the same moment: of some readings those with the least time between them.
+/// Both clocks at nearly the same moment: of several readings, the pair with the least time between
+/// them.
 fn both_clocks() -> (u64, u64) {
     let reading = |_| {
         let before = ticks();
@@ -151,7 +152,7 @@ mod tests {
     fn moments_are_those_of_the_systems_clock() {
         let scale = TickScale::new();
         let (began, began_ns) = both_clocks();
-        // A busy machine may stop the thread between the two clocks.
+        // A busy machine may preempt the thread between the two clocks.
         let is_near = |scale: &TickScale| {
             (0..1_000).any(|_| {
                 scale.measure();

@@ -1,15 +1,16 @@
-//! Names of what may be unloaded at any moment: asked for only as long as nothing was.
+//! Questions about things that may be unloaded at any moment: asked only while nothing was
+//! unloaded.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Longest time that an unload waits for questions about what a collection left.
+/// Longest wait of an unload for questions about objects that survived a collection.
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
-/// Lets unloads wait for a question that is under way, and no question begin after an unload. A
-/// question is asked under a lock, which unloads take, too: the runtime must not need an unload to
-/// answer it.
+/// Makes unloads wait for the current question, and prevents questions after an unload. A question
+/// holds a lock that unloads also take. So the runtime must not need an unload to answer the
+/// question.
 #[derive(Debug, Default)]
 pub struct Unloads {
     count: AtomicU64,
@@ -19,21 +20,21 @@ pub struct Unloads {
     asking: Mutex<()>,
     /// Unloads of dynamic methods so far.
     methods: AtomicU64,
-    /// Where unloads of modules wait, number of unloads of dynamic methods when that began. Locked
-    /// for moments only.
+    /// While unloads of modules wait: the number of unloads of dynamic methods when the wait began.
+    /// Locked only for moments.
     keeps: Mutex<Option<u64>>,
     released: Condvar,
 }
 
-/// When something was seen, for a question about it later.
+/// The moment at which something was seen, for a question about it later.
 #[derive(Clone, Copy, Debug)]
 pub enum Seen {
-    /// When there had been so many unloads.
+    /// Seen after this many unloads.
     After(u64),
-    /// Alive at the end of a full collection, from where on unloads of modules
-    /// [wait](Unloads::keep); when there had been so many unloads of dynamic methods.
+    /// Seen alive at the end of a full collection, after which unloads of modules
+    /// [wait](Unloads::keep).
     Kept {
-        /// Number of unloads of dynamic methods.
+        /// Number of unloads of dynamic methods at that moment.
         methods: u64,
     },
 }
@@ -44,28 +45,27 @@ impl Unloads {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Asks about something that was there when there had been `count` unloads; `None` where it may
-    /// be gone.
+    /// Asks about something that existed after `count` unloads; `None` where it may be gone.
     pub fn ask<R>(&self, count: u64, question: impl FnOnce() -> R) -> Option<R> {
         self.hold(count).map(|_held| question())
     }
 
-    /// Keeps unloads waiting until the answer is dropped, for several questions about what was
-    /// there when there had been `count` of them; `None` where it may be gone, or is going. Not for
-    /// threads of the program: the runtime may stop one for a collection that the question waits
-    /// for.
+    /// Makes unloads wait until the returned guard is dropped, for several questions about things
+    /// that existed after `count` unloads. `None` where they may be gone, or are being unloaded.
+    /// Not for threads of the program: the runtime may suspend one for a collection that the
+    /// question waits for.
     pub fn hold(&self, count: u64) -> Option<UnloadsHeld<'_>> {
         let asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let is_there = self.count() == count && self.under_way.load(Ordering::Acquire) == 0;
         is_there.then_some(UnloadsHeld { _asking: asking })
     }
 
-    /// Lets each unload of a module that begins from here on wait until [`release`](Self::release),
-    /// half a second at most. In the callback about the end of a full collection, while the program
-    /// stands: what is alive then can't begin to unload before another full collection has ended,
-    /// which comes after this call (a module unloads when a collection found its loader dead:
-    /// `LoaderAllocator::GCLoaderAllocators` in the runtime's loaderallocator.cpp). So unloads that
-    /// are under way are of other modules.
+    /// Makes each unload of a module that begins from now on wait until [`release`](Self::release),
+    /// at most half a second. To be called in the callback for the end of a full collection, while
+    /// the program is suspended. A module unloads after a collection has found its loader dead
+    /// (`LoaderAllocator::GCLoaderAllocators` in the runtime's loaderallocator.cpp). So a module
+    /// that is alive now can't begin to unload before another full collection has ended, which
+    /// comes after this call, and unloads that are already going on are of other modules.
     pub fn keep(&self) {
         *self.keeps() = Some(self.methods.load(Ordering::Acquire));
     }
@@ -76,8 +76,8 @@ impl Unloads {
         self.released.notify_all();
     }
 
-    /// What is asked about what was alive when [`keep`](Self::keep) was called; `None` where it was
-    /// not, or an unload has waited too long.
+    /// The moment to use in questions about things that were alive when [`keep`](Self::keep) was
+    /// called. `None` where it was not called, or an unload has waited too long.
     pub fn kept(&self) -> Option<Seen> {
         self.keeps().map(|methods| Seen::Kept { methods })
     }
@@ -107,45 +107,46 @@ impl Unloads {
         self.ask_of_module(seen, || is_there().then(question)).flatten()
     }
 
-    /// Waits while what a collection left is asked about. Who has waited too long ends that.
+    /// Waits while questions about survivors of a collection are asked. A wait that takes too long
+    /// ends them.
     fn wait(&self) {
         let keeps = self.released.wait_timeout_while(self.keeps(), LONGEST_WAIT, |keeps| keeps.is_some());
         *keeps.unwrap_or_else(PoisonError::into_inner).0 = None;
     }
 
-    /// A dynamic method is about to go. Its thread may be one that a collection waits for, so it
+    /// A dynamic method is about to be unloaded. A collection may be waiting for this thread, so it
     /// waits for one question at most.
     pub fn method_unloads(&self) {
         self.methods.fetch_add(1, Ordering::AcqRel);
         self.unloads();
     }
 
-    /// [`unloads`](Self::unloads), of what goes step by step until [`ends`](Self::ends): nothing is
-    /// asked meanwhile.
+    /// Like [`unloads`](Self::unloads), for an unload that takes several steps until
+    /// [`ends`](Self::ends). No questions are asked in the meantime.
     pub fn begins(&self) {
         self.wait();
         self.under_way.fetch_add(1, Ordering::AcqRel);
         self.unloads();
     }
 
-    /// What began to go is gone. Who knew of it before, or found it while it went, asks about it no
-    /// more.
+    /// The unload that began is complete. No more questions are asked about things seen before or
+    /// during it.
     pub fn ends(&self) {
         self.count.fetch_add(1, Ordering::AcqRel);
-        // One that had begun before anybody listened was not counted.
+        // An unload that had begun before the agent listened was not counted.
         let less = |under_way: u64| under_way.checked_sub(1);
         let _ = self.under_way.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
     }
 
-    /// Unloading is about to begin: a question that is under way ends first, and others about what
-    /// was there before don't begin.
+    /// An unload is about to begin. It waits for the current question, and prevents others about
+    /// things seen before it.
     pub fn unloads(&self) {
         self.count.fetch_add(1, Ordering::AcqRel);
         drop(self.asking.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
-/// Keeps unloads waiting until it is dropped.
+/// Makes unloads wait until it is dropped.
 #[derive(Debug)]
 pub struct UnloadsHeld<'a> {
     _asking: MutexGuard<'a, ()>,

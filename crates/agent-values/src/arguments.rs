@@ -1,4 +1,4 @@
-//! The arguments of a call that begins, from the registers and the stack.
+//! The arguments of a call at its beginning, from the registers and the stack.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -12,7 +12,7 @@ use super::memory::{At, Ground, MemoryReader};
 use super::plan::{Argument, ArgumentLocation, Passing, Plan};
 use super::read::Writer;
 
-/// Objects are opened this deep.
+/// The depth to which objects are opened.
 static DEPTH: AtomicU32 = AtomicU32::new(1);
 
 /// Depth to which objects are opened. For hooks.
@@ -27,11 +27,11 @@ pub fn open_objects(depth: u32) {
 }
 
 impl ArgumentRegisters {
-    /// Writes the arguments of a function that was just entered, as far as there is room; how many
-    /// bytes.
+    /// Writes the arguments of a function that was just entered, as far as there is room. Returns
+    /// the number of bytes.
     ///
     /// # Safety
-    /// The plan must be that of the function whose registers these are, `sp` its caller's stack
+    /// The plan must be that of the function with these registers, and `sp` its caller's stack
     /// pointer.
     pub unsafe fn write(&self, plan: &Plan, sp: usize, buffer: &mut [u8], types_only: bool) -> usize {
         if !plan.evidence.is_refuted() {
@@ -40,7 +40,7 @@ impl ArgumentRegisters {
             let is_right = all.all(|(number, argument)| {
                 let mut both = [0; 16];
                 let slot = self.slot(argument.location, argument.slot_bytes(), sp, &mut both);
-                // SAFETY: the caller's promise; the slot is this argument's.
+                // SAFETY: guaranteed by the caller; the slot is this argument's.
                 match unsafe { found(argument, number, slot, &plan.evidence, &mut writer) } {
                     Ok(at) => writer.value(argument.kind, at, depth()),
                     Err(Missing::Nothing(tag)) => writer.word(tag),
@@ -70,7 +70,7 @@ impl ArgumentRegisters {
         unsafe { from.cast::<[u8; 8]>().read_unaligned() }
     }
 
-    /// Address of the value in a place; one in two registers is put together in `both`.
+    /// Address of the value at a location. A value in two registers is combined in `both`.
     pub fn slot(&self, location: ArgumentLocation, bytes: usize, sp: usize, both: &mut [u8; 16]) -> Option<At> {
         let held = |address: *const u8| {
             // SAFETY: a saved register, or our copy of two.
@@ -93,7 +93,7 @@ impl ArgumentRegisters {
         }
     }
 
-    /// The word at a place.
+    /// The word at a location.
     pub fn word(&self, location: ArgumentLocation, sp: usize) -> usize {
         match location {
             // SAFETY: a saved register.
@@ -106,7 +106,7 @@ impl ArgumentRegisters {
     }
 }
 
-/// Reason why there is no value to be read.
+/// The reason why no value can be read.
 enum Missing {
     /// Value code that is written instead.
     Nothing(u8),
@@ -143,7 +143,7 @@ unsafe fn found(
             Verdict::Open | Verdict::Wrong => return Ok(slot),
         }
     }
-    // SAFETY: an object was seen in this place, so the plan is right: the runtime keeps alive what
-    // is there.
+    // SAFETY: an object was seen at this location before, so the plan is right: the runtime keeps
+    // the object there alive.
     Ok(unsafe { At::on(Ground::Alive, std::ptr::with_exposed_provenance(slot.address())) })
 }

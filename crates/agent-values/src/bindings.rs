@@ -1,18 +1,18 @@
-//! Types that the type parameters of a method stand for in the code that a plan is for.
+//! The types that stand for a method's type parameters in the code of a plan.
 
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::{ClassId, FunctionId, FunctionInfo, ModuleId, Token};
 
 use super::types::{Scope, Types};
 
-/// `gpReferenceTypeConstraint`: only classes are given for the parameter.
+/// `gpReferenceTypeConstraint`: only classes can be arguments for the parameter.
 pub(super) const REFERENCE_TYPES: u32 = 4;
 
-/// Class of a method, and the type arguments of both.
+/// Class of a method, and the type arguments of the class and the method.
 pub(super) struct Bindings {
-    /// `None` where nothing says which, or the code is that of several.
+    /// The class; `None` where it is unknown, or where several classes share the code.
     pub(super) class: Option<ClassId>,
-    /// Whether the code is shared by classes that differ in their type arguments.
+    /// Whether classes with different type arguments share the code.
     pub(super) is_class_shared: bool,
     pub(super) method_arguments: Vec<ClassId>,
     type_arguments: Vec<ClassId>,
@@ -21,7 +21,7 @@ pub(super) struct Bindings {
 }
 
 impl Bindings {
-    /// Bindings of the code of one function. `declared` is the type that the method stands in.
+    /// Bindings of the code of one function. `declared` is the type that declares the method.
     pub(super) fn of_function(
         types: &Types,
         id: FunctionId,
@@ -37,14 +37,14 @@ impl Bindings {
             None => types.parameter_names(metadata, declared, &[ClassId::NULL]),
         };
         let method_parameters = types.parameter_names(metadata, function.token, &function.type_arguments);
-        // Nothing but shared code has no class.
+        // Only shared code has no class.
         let is_class_shared = of_class.is_none() || type_arguments.iter().any(|id| types.is_shared(*id));
         let method_arguments = function.type_arguments.clone();
         Self { class, is_class_shared, method_arguments, type_arguments, type_parameters, method_parameters }
     }
 
-    /// Bindings of a method's IL, which is that of all its instantiations: of a type argument
-    /// nothing is known but that some are classes. `id` is any of the method's functions.
+    /// Bindings of a method's IL, which all its instantiations share: nothing is known about a type
+    /// argument, except that some are classes. `id` is any of the method's functions.
     pub(super) fn of_il(
         types: &Types,
         id: FunctionId,
@@ -65,7 +65,7 @@ impl Bindings {
         Self { class, is_class_shared, method_arguments, type_arguments, type_parameters, method_parameters }
     }
 
-    /// Meaning of the parameters in signatures of the method.
+    /// The meaning of type parameters in signatures of the method.
     pub(super) fn scope<'s>(&'s self, module: ModuleId, metadata: &'s MetadataImport) -> Scope<'s> {
         Scope {
             module,
@@ -78,12 +78,12 @@ impl Bindings {
         }
     }
 
-    /// The type that the method stands in as the source has it, with the names of its parameters.
+    /// The declaring type of the method as in the source, with the names of its type parameters.
     pub(super) fn declared_text(&self, metadata: &MetadataImport, declared: Token) -> Option<String> {
         let name = metadata.type_def(declared).ok()?.name;
         let name = name.split('`').next().unwrap_or(&name);
         let own = match metadata.enclosing_type(declared) {
-            // The first ones are those of the type around.
+            // The first ones belong to the enclosing type.
             Ok(Some(around)) => self.type_parameters.get(metadata.generic_params(around).ok()?.len()..)?,
             _ => &self.type_parameters,
         };

@@ -1,5 +1,5 @@
-//! Callbacks that the types follow: modules, classes, collections, and when the runtime may be
-//! asked what hooks have met.
+//! Callbacks that keep the types up to date: about modules, classes and collections, and about
+//! times when the runtime may be asked about the addresses that hooks have seen.
 
 use clr_profiler::callback_args::{DynamicIl, GcReason, Generations};
 use clr_profiler::{AssemblyId, Callbacks, ClassId, FunctionId, ModuleFlags, ModuleId, ProfilerInfo, Result};
@@ -8,7 +8,8 @@ use super::types::Types;
 use super::{collections, delegates, known_pages};
 
 impl Callbacks for Types {
-    /// Modules that are there already; one that comes meanwhile may be told of twice.
+    /// Registers the modules that are already loaded. A module that is loaded in the meantime may
+    /// be reported twice.
     fn profiler_attach_complete(&self) {
         self.info().modules().unwrap_or_default().into_iter().for_each(|module| module_is_there(self, module));
     }
@@ -31,7 +32,8 @@ impl Callbacks for Types {
         self.module_unloaded(module);
     }
 
-    /// Values that name classes that were met last are readable to the end.
+    /// Describes the classes that were seen last, so that recorded values that name them stay
+    /// readable.
     fn shutdown(&self) {
         self.look_into_pending();
         self.name_delegates();
@@ -81,7 +83,7 @@ fn module_is_there(types: &Types, module: ModuleId) {
     }
 }
 
-/// Learns where the heap lies.
+/// Learns the location of the heap.
 fn look_at_heap(info: &ProfilerInfo) {
     let Some(epoch) = collections::epoch() else { return };
     if let Ok(ranges) = info.generation_bounds() {
@@ -89,8 +91,8 @@ fn look_at_heap(info: &ProfilerInfo) {
     }
 }
 
-/// Learns where the heap lies if hooks have met what may be a new part of it. Not in a collection,
-/// as others may hold the lock of the objects that are never collected.
+/// Learns the location of the heap if hooks may have seen a new part of it. Not during a
+/// collection, as other threads may hold the lock of the objects that are never collected.
 fn look_at_grown_heap(info: &ProfilerInfo) {
     if known_pages::is_behind() {
         look_at_heap(info);

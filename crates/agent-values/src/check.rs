@@ -1,9 +1,9 @@
-//! Plans compared with what the runtime itself says of a call: where each argument and the result
-//! lie.
+//! Comparison of plans with the runtime's own information on a call: the locations of each argument
+//! and the result.
 //!
-//! Only hooks of the slow kind may ask, and where they are registered all hooks of the process are
-//! slow, with three hundred bytes of stack each. So this is for tests: `flow:args=check` records no
-//! calls, but how many functions were compared and which of them disagree.
+//! Only slow hooks may ask for this information, and registering them makes all hooks of the
+//! process slow, with three hundred bytes of stack each. So this is for tests: `flow:args=check`
+//! records no calls, but the number of compared functions and those that disagree.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,12 +16,12 @@ use super::arch::StubRegisters;
 use super::plan::{ArgumentLocation, Plan, ResultPlan};
 use super::plans::{pattern_of, plan_of};
 
-/// Functions that are named at most.
+/// Most functions that are named.
 const NAMED: u64 = 20;
-/// Functions that are compared at most.
+/// Most functions that are compared.
 const FUNCTIONS: usize = 1 << 20;
 
-/// Functions that were met, a bit for each.
+/// The functions seen so far, one bit each.
 struct Met(Box<[AtomicU64]>);
 
 impl Met {
@@ -29,7 +29,7 @@ impl Met {
         Self((0..FUNCTIONS / 64).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Whether this is the first time that a function is met.
+    /// Whether a function is seen for the first time.
     fn is_first(&self, function: u32) -> bool {
         let bit = 1 << (function % 64);
         let word = self.0.get(function as usize / 64);
@@ -37,26 +37,26 @@ impl Met {
     }
 }
 
-/// The comparison, once for each function's arguments and once for its result.
+/// The comparison, done once for each function's arguments and once for its result.
 pub struct Check {
     writer: &'static ProcessWriter,
     entered: Met,
     left: Met,
     functions: AtomicU64,
     results: AtomicU64,
-    /// Places that are unknown according to the plan.
+    /// Locations that are unknown according to the plan.
     unknown: AtomicU64,
     wrong: AtomicU64,
 }
 
 impl Check {
-    /// Creates a comparison that has met nothing yet.
+    /// Creates a comparison without any functions.
     pub fn new(writer: &'static ProcessWriter) -> Self {
         let (functions, results, unknown, wrong) = Default::default();
         Self { writer, entered: Met::new(), left: Met::new(), functions, results, unknown, wrong }
     }
 
-    /// Records what came of it.
+    /// Records the results.
     pub fn report(&self) {
         let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
         let text = format!(
@@ -113,7 +113,7 @@ impl Check {
     }
 }
 
-/// The plan of a function, unless it is of code that is shown as another method than it is.
+/// The plan of a function, unless the code is shown as another method.
 fn plan_to_compare(id: ClientId) -> Option<(u32, &'static Plan)> {
     let function = id.get() as u32 & flow::FUNCTION;
     plan_of(function).filter(|plan| !plan.is_of_machine).map(|plan| (function, plan))
@@ -133,7 +133,7 @@ impl InfoHooks for Check {
     }
 }
 
-/// The registers of a call, where the runtime's handle leads to them.
+/// The registers of a call, if the runtime's handle leads to them.
 fn registers<'h>(call: &HookedCall<'h>) -> Option<&'h StubRegisters> {
     let handle = std::ptr::with_exposed_provenance::<*const StubRegisters>(call.handle());
     // SAFETY: the handle is the address of a structure that begins with the address of the
@@ -141,7 +141,8 @@ fn registers<'h>(call: &HookedCall<'h>) -> Option<&'h StubRegisters> {
     unsafe { handle.read().as_ref() }
 }
 
-/// Whether the range is that place; `None` where the place is unknown according to the plan.
+/// Whether the range is at that location; `None` where the location is unknown according to the
+/// plan.
 fn is_at(registers: &StubRegisters, location: ArgumentLocation, bytes: usize, range: &[u8]) -> Option<bool> {
     let start = range.as_ptr().addr();
     let register = |words: &[u64], at: u8| {
@@ -166,7 +167,7 @@ fn is_at(registers: &StubRegisters, location: ArgumentLocation, bytes: usize, ra
     })
 }
 
-/// Counterpart of [`is_at`] for results: the first two registers of each kind hold them.
+/// The equivalent of [`is_at`] for results: the first two registers of each kind hold them.
 fn is_result_at(registers: &StubRegisters, location: ArgumentLocation, bytes: usize, range: &[u8]) -> bool {
     let start = range.as_ptr().addr();
     let general = [&registers.rax, registers.rdx()];
@@ -186,7 +187,7 @@ fn is_result_at(registers: &StubRegisters, location: ArgumentLocation, bytes: us
     }
 }
 
-/// Whether a copy holds the first so many of these bytes.
+/// Whether a copy holds the first `bytes` bytes of `truth`.
 fn begins_with(range: &[u8], truth: &[u8], bytes: usize) -> bool {
     truth.get(..bytes).is_some_and(|truth| range.get(..bytes) == Some(truth))
 }

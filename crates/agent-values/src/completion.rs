@@ -1,14 +1,14 @@
-//! Completion of an `async` method: its code gives the result to the builder that stands behind the
-//! task, by a call of `SetResult` or `SetException`. That call is read, because afterwards it may
-//! be too late: the code may be replaced by it (a tail call), a pooled task may have served its
-//! purpose and been given to the next, and a collection may have moved all of it.
+//! Completion of an `async` method. Its code passes the result to the builder of the task, by a
+//! call of `SetResult` or `SetException`. This call is read, because afterwards may be too late:
+//! the call may be a tail call that replaces the code, a pooled task may have been reused, and a
+//! collection may have moved everything.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::arch::ArgumentLocation;
 use super::kinds::{Class, Kind};
 
-/// The first words of exceptions by which a task is canceled instead of failed.
+/// The first words of exceptions that cancel a task instead of failing it.
 static CANCELING: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
 /// Whether an exception that begins with this word cancels a task. For hooks.
@@ -23,39 +23,39 @@ pub(super) fn set_canceling(classes: [usize; 2]) {
     }
 }
 
-/// Meaning of a call of a method that ends an `async` method.
+/// What a call means that ends an `async` method.
 #[derive(Debug, Clone, Copy)]
 pub struct Completion {
     /// How the method ends.
     pub outcome: Outcome,
-    /// Whether the method is hooked for this alone, without an event of its own.
+    /// Whether the method is hooked only for this, without an event of its own.
     pub is_silent: bool,
 }
 
 /// Outcome of the `async` method.
 #[derive(Debug, Clone, Copy)]
 pub enum Outcome {
-    /// In order, with a result where it has one.
+    /// Success, with a result if the method has one.
     Result(Option<(ArgumentLocation, Kind)>),
-    /// By the exception in this place.
+    /// An exception, at this location.
     Exception(ArgumentLocation),
 }
 
-/// Task that the code of an `async` method completes.
+/// The task that the code of an `async` method completes.
 #[derive(Debug, Clone, Copy)]
 pub struct AwaitedTask {
-    /// Offset of its builder, behind `this`.
+    /// Offset of its builder from `this`.
     pub builder: u32,
-    /// The type of its task, as C# writes it.
+    /// The type of the task in C# notation.
     pub name: &'static str,
-    /// Task as shown: state and result.
+    /// The task as it is shown: state and result.
     pub class: &'static Class,
-    /// The class of the states of tasks.
+    /// The class of task states.
     pub status: &'static Class,
 }
 
 impl Completion {
-    /// Outcome that a completing function reports, from the argument it is given behind `this`.
+    /// The outcome that a completing function reports, from its argument after `this`.
     pub(super) fn new(by_exception: bool, given: Option<(ArgumentLocation, Kind)>) -> Option<Self> {
         let outcome = match (by_exception, given) {
             (false, given) => Outcome::Result(given),

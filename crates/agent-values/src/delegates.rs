@@ -1,37 +1,37 @@
 //! Methods that delegates call.
 //!
-//! A delegate holds an address: of the method's code, or of a stub that leads there and holds the
-//! method's identifier. Hooks note the addresses they meet; where queries are allowed the methods
-//! are described in the recording under these addresses. A method is known once it was compiled, so
-//! an address may have to wait.
+//! A delegate holds an address: that of the method's code, or of a stub that leads there and holds
+//! the method's identifier. Hooks note the addresses that they see. Later, where the runtime may be
+//! asked, the methods are described in the recording under these addresses. A method is known only
+//! after it was compiled, so an address may have to wait.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clrscope_agent_base::os::memory::copy_if_there;
 
-/// Addresses at most that wait for their method.
+/// Most addresses that wait for their method.
 const MOST_PENDING: usize = 256;
-/// Bytes of a stub that are looked at.
+/// Bytes of a stub that are read.
 const STUB: usize = 13;
 /// `jmp [rip + ...]`
 const JUMP: [u8; 2] = [0xff, 0x25];
 /// `mov r10, [rip + ...]`: the method's identifier.
 const LOAD: [u8; 3] = [0x4c, 0x8b, 0x15];
 
-/// Addresses that were met, each where its bits lead to.
+/// Addresses that were seen, each at the index that its bits give.
 static MET: [AtomicUsize; 1024] = [const { AtomicUsize::new(0) }; 1024];
 static PENDING: Mutex<Vec<usize>> = Mutex::new(Vec::new());
-/// Whether an address was met since the last look.
+/// Whether a new address was seen since the last look.
 static IS_NEW: AtomicBool = AtomicBool::new(false);
-/// Compilations since the last look at addresses that wait.
+/// Number of compilations since the last look at waiting addresses.
 static COMPILATIONS: AtomicU32 = AtomicU32::new(0);
 /// Compilations between two looks.
 const COMPILATIONS_PER_LOOK: u32 = 64;
 
 /// Makes room for addresses. Called before any hook.
 pub(super) fn prepare() {
-    // An earlier recording of the process has its own names of what it met.
+    // An earlier recording of the process has its own names for the addresses that it saw.
     forget();
     lock().reserve(MOST_PENDING);
 }
@@ -43,7 +43,7 @@ pub(super) fn met(address: usize) {
         return;
     }
     let mut pending = lock();
-    // The memory was reserved at the start; who finds no room is noted another time.
+    // The memory was reserved at the start. An address without room is noted another time.
     if pending.len() < MOST_PENDING.min(pending.capacity()) {
         slot.store(address, Ordering::Relaxed);
         if !pending.contains(&address) {
@@ -53,8 +53,8 @@ pub(super) fn met(address: usize) {
     }
 }
 
-/// Whether it is time to look for methods, at a compilation: addresses are new, or others may be of
-/// what was compiled meanwhile.
+/// Whether it is time to look for methods, at a compilation: there are new addresses, or waiting
+/// ones may belong to methods that were compiled in the meantime.
 pub(super) fn is_time() -> bool {
     let is_new = IS_NEW.swap(false, Ordering::Relaxed);
     COMPILATIONS.fetch_add(1, Ordering::Relaxed).is_multiple_of(COMPILATIONS_PER_LOOK) || is_new
@@ -70,7 +70,7 @@ pub(super) fn no_longer_pending(done: &[usize]) {
     lock().retain(|address| !done.contains(address));
 }
 
-/// A module is about to go: its code and stubs may make room for others.
+/// A module is about to be unloaded, and other code may take the place of its code and stubs.
 pub(super) fn forget() {
     lock().clear();
     MET.iter().for_each(|slot| slot.store(0, Ordering::Relaxed));
@@ -80,15 +80,15 @@ fn lock() -> MutexGuard<'static, Vec<usize>> {
     PENDING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The word that a stub hands on as its method's identifier; `None` where there is other code. What
-/// it says may be none.
+/// The word that a stub passes on as its method's identifier; `None` where there is other code. The
+/// word may not be a valid identifier.
 pub(super) fn method_of_stub(address: usize) -> Option<usize> {
     let mut code = [0; STUB];
     if !copy_if_there(address, &mut code) {
         return None;
     }
-    // .NET 8 to 10 have two kinds: one that jumps first, and loads where the method is not compiled
-    // yet, and one that loads.
+    // .NET 8 to 10 have two kinds of stubs: one jumps first, and loads only if the method is not
+    // compiled yet; the other loads first.
     let load = if code.starts_with(&JUMP) { JUMP.len() + 4 } else { 0 };
     let displacement = code.get(load..)?.strip_prefix(&LOAD)?.first_chunk::<4>()?;
     let behind = address.checked_add(load + LOAD.len() + 4)?;
@@ -101,7 +101,7 @@ pub(super) fn method_of_stub(address: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Distance to an address at which this process has nothing.
+    /// Distance to an address where this process has nothing mapped.
     fn distance_to_nothing(from: usize) -> i32 {
         let maps = std::fs::read_to_string("/proc/self/maps").expect("its maps");
         let range = |line: &str| {

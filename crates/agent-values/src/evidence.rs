@@ -1,9 +1,9 @@
-//! Evidence for a plan: the places in it that have turned out to be right.
+//! Evidence for a plan: the locations in it that have proved right.
 //!
-//! A plan follows from rules. What they say is believed where the runtime's own facts confirm it:
-//! until the object in a place was seen to begin with a class that the runtime told of, nothing in
-//! that place is followed but by reads that may fail, and where there can't be an object at all the
-//! whole plan is wrong, and used no more.
+//! A plan follows from rules. It is trusted only where facts from the runtime confirm it. Until an
+//! object at a location was seen to begin with a class that the runtime has reported, references at
+//! this location are followed only by reads that may fail. Where there can't be an object at all,
+//! the whole plan is wrong, and is used no more.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -11,7 +11,7 @@ use super::kinds::Kind;
 use super::memory::{At, MemoryReader, can_copy};
 use super::types::table::{class_of, is_told, number_of};
 
-/// Calls whose values were not read because their plan is not believed.
+/// Number of calls whose values were not read because their plan is not trusted.
 static UNREAD: AtomicU64 = AtomicU64::new(0);
 
 /// Number of such calls since the last query.
@@ -19,25 +19,25 @@ pub fn unread() -> u64 {
     UNREAD.swap(0, Ordering::Relaxed)
 }
 
-/// Knowledge whether a plan's locations are right.
+/// What is known about whether a plan's locations are right.
 #[derive(Debug, Default)]
 pub struct Evidence {
-    /// A bit for each of the first arguments, the uppermost one for the result.
+    /// A bit for each of the first arguments; the highest bit is for the result.
     places: AtomicU64,
     refuted: AtomicBool,
 }
 
-/// The number of the result among the places.
+/// The bit number of the result's location.
 pub const RESULT: usize = 63;
 
 impl Evidence {
-    /// Whether objects in the place of the argument with this number were seen. Beyond the first
-    /// ones no account is kept.
+    /// Whether objects were seen at the location of the argument with this number. Later arguments
+    /// have no bit.
     pub(crate) fn holds(&self, place: usize) -> bool {
         place <= RESULT && self.places.load(Ordering::Relaxed) >> place & 1 == 1
     }
 
-    /// An object was seen in that place.
+    /// Notes that an object was seen at this location.
     pub(crate) fn found(&self, place: usize) {
         if place <= RESULT {
             self.places.fetch_or(1 << place, Ordering::Relaxed);
@@ -54,27 +54,28 @@ impl Evidence {
         self.refuted.load(Ordering::Relaxed)
     }
 
-    /// Counts a call whose values are left unread.
+    /// Counts a call whose values are not read.
     pub(crate) fn leave_unread(&self) {
         UNREAD.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Verdict of a value's contents on its location.
+/// What a value's contents say about its location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The value is of the class that the plan says.
+    /// The value has the class that the plan expects.
     Right,
     /// No evidence: a number, null.
     Open,
-    /// The value can't be of the class that the plan says.
+    /// The value can't have the class that the plan expects.
     Wrong,
 }
 
-/// Value types nested deeper than this are not looked into.
+/// Deepest nesting of value types that is inspected.
 const NESTED: u32 = 4;
 
-/// Looks at a value: whether references in it lead to objects of classes that the runtime told of.
+/// Inspects a value: whether references in it lead to objects of classes that the runtime has
+/// reported.
 pub(super) fn judge(memory: &mut MemoryReader, kind: Kind, at: At) -> Verdict {
     judge_nested(memory, kind, at, NESTED)
 }
@@ -111,7 +112,7 @@ fn judge_reference(memory: &mut MemoryReader, at: At) -> Verdict {
         number_of(id);
         return Verdict::Right;
     }
-    // The runtime may be about to tell. But a class is an aligned structure in memory.
+    // The runtime may be about to report it. But a class is an aligned structure in memory.
     if id % 8 == 0 && (memory.word(At::unknown(id)).is_some() || !can_copy()) { Verdict::Open } else { Verdict::Wrong }
 }
 

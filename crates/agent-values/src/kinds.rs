@@ -1,32 +1,33 @@
-//! Kinds of values in memory, by which they are read.
+//! Kinds of values in memory, which say how to read them.
 
 use std::sync::OnceLock;
 
-/// A value's type, as far as reading it goes.
+/// A value's type, as far as it matters for reading.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// A `bool`.
     Bool,
     /// A character.
     Char,
-    /// A signed integer of so many bytes.
+    /// A signed integer of this many bytes.
     Int(u8),
-    /// An unsigned integer of so many bytes.
+    /// An unsigned integer of this many bytes.
     UInt(u8),
-    /// A number of four bytes with a point.
+    /// A floating-point number of four bytes.
     Float,
-    /// A number of eight bytes with a point.
+    /// A floating-point number of eight bytes.
     Double,
     /// An address that is shown and never followed.
     Pointer,
     /// A string, or null.
     String,
-    /// An object of this class or one derived from it, or null; `None` where only the object knows.
+    /// An object of this class or a derived one, or null; `None` where only the object itself tells
+    /// its class.
     Reference(Option<&'static Class>),
-    /// A value type: its fields lie right here.
+    /// A value type, whose fields lie in place.
     Struct(&'static Class),
-    /// An argument or result that is not to be read, because its name is one of those that hide
-    /// secrets. A field has its own kind all the same, which says how the value around it is passed
+    /// An argument or result that must not be read, because its name matches a pattern for secrets.
+    /// Such a field keeps its own kind, which determines how the value around it is passed
     /// (`Shown`).
     Redacted,
     /// A value that can't be read yet; its size is known.
@@ -34,7 +35,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Bytes it takes.
+    /// Size in bytes.
     pub fn size(self) -> u32 {
         match self {
             Self::Bool => 1,
@@ -53,9 +54,9 @@ impl Kind {
 pub struct Class {
     /// Number in the recording, from 1.
     pub index: u32,
-    /// The first word of its objects; 0 for one that only a signature names.
+    /// The first word of its objects; 0 for a class that only a signature names.
     pub id: usize,
-    /// Found out after the class is known, because classes have fields of their own class.
+    /// Set after the class is known, because classes have fields of their own class.
     pub shape: OnceLock<Shape>,
 }
 
@@ -63,18 +64,18 @@ pub struct Class {
 #[derive(Debug, Default)]
 pub struct Shape {
     pub(crate) form: Form,
-    /// Bytes: of an object with its header, of a value type without.
+    /// Size in bytes: of an object with its header, of a value type without.
     pub size: u32,
-    /// A value type: in a box its fields lie behind the object's first word.
+    /// Whether it is a value type. In a box, its fields lie behind the object's first word.
     pub(crate) is_value: bool,
-    /// A vector of the processor: never in registers, however small.
+    /// Whether it is a vector of the processor, which is never passed in registers, however small.
     pub is_vector: bool,
     /// Fields, inherited ones first.
     pub fields: Vec<Field>,
 }
 
 impl Shape {
-    /// Number of times that a single field is there: fixed buffers and inline arrays declare it
+    /// Number of repetitions of a single field: fixed buffers and inline arrays declare it only
     /// once.
     pub fn repeats(&self) -> u32 {
         match self.fields.as_slice() {
@@ -88,7 +89,7 @@ impl Shape {
     }
 }
 
-/// Kind of class.
+/// The kind of a class.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum Form {
     /// Objects and value types with fields.
@@ -98,7 +99,7 @@ pub(crate) enum Form {
     Enum {
         /// Bytes of the integers.
         bytes: u8,
-        /// Whether they have a sign.
+        /// Whether they are signed.
         signed: bool,
     },
     /// A string.
@@ -107,24 +108,23 @@ pub(crate) enum Form {
     Array {
         /// Kind of the elements.
         element: Kind,
-        /// Dimensions; more than one are stored between length and elements.
+        /// Number of dimensions. More than one are stored between length and elements.
         rank: u32,
     },
     /// A boxed value of a primitive type.
     Primitive(Kind),
-    /// `Task`, `Task<T>` and what is derived from them: its state, and its result once there is
-    /// one.
+    /// `Task`, `Task<T>` and derived classes: the state, and the result once there is one.
     Task(Task),
     /// `ValueTask` and `ValueTask<T>`: a result, or the task that will have one.
     ValueTask {
-        /// Offset of the task, which is null for a result that was there at once.
+        /// Offset of the task, which is null if the result was available at once.
         object: u32,
-        /// The class of the states of tasks.
+        /// The class of task states.
         status: &'static Class,
         /// The result.
         result: Option<Field>,
     },
-    /// An object that stands for a type.
+    /// An object that represents a type.
     Type {
         /// Offset of the type's own class.
         handle: u32,
@@ -133,13 +133,13 @@ pub(crate) enum Form {
     Delegate {
         /// Offset of the address that the delegate calls.
         pointer: u32,
-        /// Offset of the method's address, for delegates that take no object along; 0 there for all
-        /// others.
+        /// Offset of the method's address, for delegates without an object; the word there is 0 for
+        /// all others.
         method: u32,
     },
-    /// `Nullable<T>`: two fields, has a value and the value.
+    /// `Nullable<T>`: two fields, the flag and the value.
     Nullable,
-    /// `Span<T>` and `ReadOnlySpan<T>`: the elements' address, their number.
+    /// `Span<T>` and `ReadOnlySpan<T>`: the address and number of the elements.
     Span {
         /// Kind of the elements.
         element: Kind,
@@ -149,11 +149,11 @@ pub(crate) enum Form {
 /// Fields of a task that are shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Task {
-    /// Offset of the word that holds its state.
+    /// Offset of the word with its state.
     pub flags: u32,
-    /// The class of the states of tasks.
+    /// The class of task states.
     pub status: &'static Class,
-    /// The result, of tasks that have one.
+    /// The result, for tasks that have one.
     pub result: Option<Field>,
 }
 
@@ -167,7 +167,7 @@ impl Task {
     /// `Faulted`.
     pub const FAULTED: i64 = 7;
 
-    /// Value of the framework's property `Status`, from the word that holds the state.
+    /// Value of the framework's property `Status`, from the state word.
     pub(crate) fn status_of(flags: u32) -> i64 {
         const STATES: [(u32, i64); 7] = [
             (0x20_0000, Task::FAULTED),
@@ -185,33 +185,33 @@ impl Task {
 /// A field of an object.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
-    /// From the object's or value's beginning.
+    /// Offset from the beginning of the object or value.
     pub offset: u32,
     /// Kind of its value.
     pub kind: Kind,
     pub(crate) shown: Shown,
 }
 
-/// Visibility of a field.
+/// How a field is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shown {
-    /// One deeper than what it is a field of.
+    /// One level deeper than its object.
     Deeper,
-    /// As deep: the elements of a collection lie there.
+    /// At the same level: the field holds the elements of a collection.
     Content,
-    /// Not at all, and never read: its name is one of those that hide secrets.
+    /// Not shown and never read, because its name matches a pattern for secrets.
     Redacted,
 }
 
 impl Field {
-    /// Whether the field is never to be read.
+    /// Whether the field must never be read.
     pub fn is_hidden(&self) -> bool {
         self.shown == Shown::Redacted
     }
 }
 
 impl Class {
-    /// Bytes of an object of the class with its header; 0 where that is not known.
+    /// Bytes of an object of the class with its header; 0 where that is unknown.
     pub(crate) fn object_bytes(&self) -> u32 {
         match self.shape.get() {
             Some(shape) if !shape.is_value && !matches!(shape.form, Form::Array { .. }) => shape.size,
@@ -219,7 +219,7 @@ impl Class {
         }
     }
 
-    /// Whether its values lie where they are used; a class that is still unknown has none.
+    /// Whether it is a value type. A class that is still unknown is not one.
     pub(crate) fn is_of_values(&self) -> bool {
         let shape = self.shape();
         shape.is_value || matches!(shape.form, Form::Primitive(_) | Form::Enum { .. })

@@ -1,15 +1,17 @@
-//! Pages that can be read without asking the system, because it has copied from them before and
-//! they can't go.
+//! Pages that can be read without asking the system, because the system has copied from them before
+//! and they can't disappear.
 //!
-//! What spans and references lead to on unknown ground is copied by the system, a microsecond each
-//! time. But most of it lies in a few hundred pages of the heap, and the runtime gives those back
-//! only in a collection. A collection never begins while a hook runs, and
-//! [`collections`](super::collections) tell of one that sweeps alongside the program. So a page
-//! that the system has copied from is noted with the number of collections until then, and read
-//! directly until there is another. The server's collector has threads that give back, at any time,
-//! what a region reserves behind its objects; there only what was in use at the end of the last
+//! Targets of spans and references on unknown ground are copied by the system, which takes a
+//! microsecond each time. But most of them lie in a few hundred pages of the heap, and the runtime
+//! gives heap pages back only during a collection. A collection never begins while a hook runs, and
+//! [`collections`](super::collections) report one that sweeps concurrently with the program. So a
+//! page that the system has copied from is noted with the current number of collections, and read
+//! directly until the next collection.
+//!
+//! The server collector has threads that may at any time give back the memory that a region
+//! reserves behind its objects. There, only memory that was in use at the end of the last
 //! collection is noted. Images of modules that are never unloaded, and objects that are never
-//! collected, are noted for good. Nothing is noted of any other memory, which may go at any time.
+//! collected, are noted for good. Other memory is never noted, as it may disappear at any time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{OnceLock, PoisonError, RwLock};
@@ -18,25 +20,25 @@ use clr_profiler::HeapRange;
 use clrscope_agent_base::os::memory::{PAGE, copy_if_there};
 use clrscope_agent_base::os::threads;
 
-/// Pages that are noted at most; two at one place of the table drive each other out.
+/// Most pages that are noted. Two pages with the same table index displace each other.
 const PAGES: usize = 8192;
-/// Above there is nothing of a process.
+/// End of a process's addresses.
 const ADDRESSES: usize = 1 << 47;
-/// Bits of a note for the number of collections; those above are for the page.
+/// Bits of a note for the number of collections; the bits above are for the page.
 const TAG_BITS: u32 = 28;
-/// Tag of pages that stay for good. None is 0, which a place without a note holds.
+/// Tag of pages that stay for good. No tag is 0, the value of an empty entry.
 const FOR_GOOD: u64 = 1;
-/// Pieces of the heap reserve no more than this where the heap consists of regions; the rest of a
-/// larger one may be given back at any time.
+/// Largest reserved size of a piece of a heap that consists of regions. The unused rest of a larger
+/// piece may be given back at any time.
 const REGION: usize = 32 << 20;
-/// Beginning of the names of the threads that collect for servers, as .NET 8 to 10 name them.
+/// Beginning of the thread names of the server collector, as in .NET 8 to 10.
 const SERVER_THREADS: &str = ".NET Server GC";
-/// An image is not larger.
+/// Largest size of an image.
 const IMAGE: usize = 1 << 30;
 
 static KNOWN: KnownPages = KnownPages::new();
 
-/// Addresses whose pages may be noted.
+/// A range of addresses whose pages may be noted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Piece {
     start: usize,
@@ -44,18 +46,18 @@ struct Piece {
 }
 
 impl Piece {
-    /// A piece of the heap that uses some of the bytes reserved for it. `keeps_reserved` says that
-    /// the rest of a region is given back in collections only.
+    /// A piece of the heap that uses some of its reserved bytes. `keeps_reserved`: the rest of a
+    /// region is given back only during collections.
     fn of_heap(start: usize, used: usize, reserved: usize, keeps_reserved: bool) -> Self {
         let bytes = if keeps_reserved && reserved <= REGION { reserved } else { used };
         Self { start, end: start.saturating_add(bytes) }
     }
 }
 
-/// Pieces by their start, each list with no overlaps.
+/// Pieces by their start; each list has no overlaps.
 #[derive(Debug)]
 struct Pieces {
-    /// Of the heap, and the number of collections at that time.
+    /// Pieces of the heap, and the number of collections at that time.
     heap: Vec<Piece>,
     epoch: u32,
     for_good: Vec<Piece>,
@@ -65,55 +67,55 @@ struct Pieces {
 struct KnownPages {
     notes: [AtomicU64; PAGES],
     pieces: RwLock<Pieces>,
-    /// A page was met that lies in no piece: the heap may have grown.
+    /// Whether a page outside of all pieces was seen: the heap may have grown.
     is_behind: AtomicBool,
 }
 
-/// Whether so many bytes lie in pages that are known to be there. `epoch` is that of the moment.
+/// Whether this many bytes lie in pages that are known to be mapped. `epoch` is the current one.
 /// For hooks.
 #[inline]
 pub(super) fn are_there(address: usize, bytes: usize, epoch: Option<u32>) -> bool {
     KNOWN.hold(address, bytes, epoch)
 }
 
-/// The system has copied so many bytes; `epoch` is that of the moment before. For hooks.
+/// The system has copied this many bytes. `epoch` is the one before the copy. For hooks.
 pub(super) fn found(address: usize, bytes: usize, epoch: Option<u32>) {
     KNOWN.note(address, bytes, epoch);
 }
 
-/// Whether a page was met that may belong to a part of the heap that we were not told of.
+/// Whether a page was seen that may belong to an unknown part of the heap.
 pub(super) fn is_behind() -> bool {
     KNOWN.is_behind.load(Ordering::Relaxed)
 }
 
-/// The heap consists of these pieces, as it was asked for at that epoch.
+/// Sets the pieces of the heap, as the runtime gave them at that epoch.
 pub(super) fn heap_is(ranges: &[HeapRange], epoch: u32) {
     let keeps_reserved = !has_server_collector();
     let piece = |range: &HeapRange| Piece::of_heap(range.start, range.bytes, range.reserved_bytes, keeps_reserved);
     KNOWN.heap_is(ranges.iter().map(piece).collect(), epoch);
 }
 
-/// Whether the process has the server's collector, by its threads, which are there before the heap
-/// is. Found out once.
+/// Whether the process has the server collector. It is recognised by its threads, which exist
+/// before the heap does. Computed once.
 fn has_server_collector() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER
         .get_or_init(|| threads::all().into_iter().any(|thread| threads::name_of(thread).starts_with(SERVER_THREADS)))
 }
 
-/// Objects lie there that are never collected.
+/// Notes ranges of objects that are never collected.
 pub(super) fn stay(ranges: &[HeapRange]) {
     ranges.iter().for_each(|range| KNOWN.stays(range.start, range.reserved_bytes));
 }
 
-/// A module that is never unloaded has its image there, with its sections as they are loaded.
+/// Notes the image of a module that is never unloaded, with its sections as they are loaded.
 pub(super) fn image_stays(base: usize) {
     if let Some(bytes) = image_bytes(base) {
         KNOWN.stays(base, bytes);
     }
 }
 
-/// Bytes of an image in memory, as it says itself.
+/// Bytes of an image in memory, from its own header.
 fn image_bytes(base: usize) -> Option<usize> {
     let word = |at: usize| {
         let mut word = [0; 4];
@@ -149,7 +151,7 @@ impl KnownPages {
 
     fn note(&self, address: usize, bytes: usize, epoch: Option<u32>) {
         let Some(pages) = pages(address, bytes) else { return };
-        // Another thread may be changing the lists: another time, then.
+        // Another thread may be changing the lists. The page is then noted another time.
         let Ok(pieces) = self.pieces.try_read() else { return };
         for page in pages {
             let tag = if holds(&pieces.for_good, page) {
@@ -167,7 +169,7 @@ impl KnownPages {
     fn heap_is(&self, mut heap: Vec<Piece>, epoch: u32) {
         heap.sort_unstable_by_key(|piece| piece.start);
         let mut pieces = self.pieces.write().unwrap_or_else(PoisonError::into_inner);
-        // Who asked before a collection may come after who asked at its end.
+        // An answer from before a collection may arrive after the answer from its end.
         if epoch.wrapping_sub(pieces.epoch) <= u32::MAX / 2 {
             (pieces.heap, pieces.epoch) = (heap, epoch);
             self.is_behind.store(false, Ordering::Relaxed);
@@ -189,16 +191,16 @@ impl KnownPages {
     }
 }
 
-/// Whether a whole page lies in one of the pieces.
+/// Whether a whole page lies in one piece.
 fn holds(pieces: &[Piece], page: usize) -> bool {
     let (start, end) = (page * PAGE, page * PAGE + PAGE);
     let at = pieces.partition_point(|piece| piece.start <= start);
-    // A piece of the heap begins some bytes into its first page, which is its own all the same.
+    // A piece of the heap begins some bytes into its first page, but the page belongs to it.
     let first = pieces.get(at).is_some_and(|piece| piece.start < end && piece.end >= end);
     first || at.checked_sub(1).is_some_and(|at| pieces[at].end >= end)
 }
 
-/// The pages of so many bytes, where a process can have them.
+/// The pages of this many bytes, if the addresses can belong to a process.
 fn pages(address: usize, bytes: usize) -> Option<std::ops::RangeInclusive<usize>> {
     let last = address.checked_add(bytes.checked_sub(1)?)?;
     (last < ADDRESSES).then_some(address / PAGE..=last / PAGE)
@@ -256,7 +258,7 @@ mod tests {
     fn memory_that_may_go_at_any_time_is_never_known() {
         let known = known();
         assert!(!known.is_behind.load(Ordering::Relaxed));
-        // Behind a piece, before it, and what is reserved of a large one beyond what it uses.
+        // After a piece, before it, and in the unused reserve of a large piece.
         for elsewhere in [HEAP + 8 * PAGE, HEAP - PAGE, HEAP + 65 * PAGE, 0x1000, 0] {
             known.note(elsewhere, 8, Some(7));
             assert!(!known.hold(elsewhere, 8, Some(7)), "{elsewhere:x}");

@@ -2,33 +2,33 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`kinds`] | how a value in memory is to be read |
+//! | [`kinds`] | how to read a value in memory |
 //! | [`types`] | from the runtime's types to kinds, asked when a function is compiled |
-//! | [`completion`] | how async methods come by their results |
+//! | [`completion`] | completion of async methods, with their results |
 //! | `state_machine` | async methods and iterators, which are shown by their source arguments |
-//! | `bindings` | what type parameters stand for in code |
-//! | [`plan`] | where a function's arguments and result lie |
-//! | [`arch`] | which registers and which words of the stack hold them |
+//! | `bindings` | the meaning of type parameters in code |
+//! | [`plan`] | the locations of a function's arguments and result |
+//! | [`arch`] | the registers and stack words that hold them |
 //! | [`plans`] | the plan of each function |
-//! | [`probed`] | the values of calls of probed methods, whose IL hands them over by address |
-//! | [`overhead_advice`] | advice where reading values makes a program slow |
-//! | `callbacks` | what the types learn from the runtime |
+//! | [`probed`] | the values of calls of probed methods, whose IL passes them by address |
+//! | [`overhead_advice`] | advice if reading values makes a program slow |
+//! | `callbacks` | updates of the types by the runtime's callbacks |
 //! | [`arguments`] | taking the arguments, in a hook |
 //! | [`read`] | reading them, in a hook |
-//! | [`memory`] | what is known of memory before it is read |
-//! | [`object_size`] | what objects take on the heap |
+//! | [`memory`] | guarantees for memory before it is read |
+//! | [`object_size`] | sizes of objects on the heap |
 //! | `delegates` | the methods that delegates call |
-//! | `known_pages` | pages that need not be asked for again |
-//! | [`collections`] | when objects move and memory goes |
-//! | [`evidence`] | whether a plan has turned out to be right |
-//! | `own_text` | whether texts that objects make of themselves have hidden values |
-//! | `source_names` | names as the source has them |
+//! | `known_pages` | pages that can be read without asking the system |
+//! | [`collections`] | the times when objects move and memory disappears |
+//! | [`evidence`] | evidence that a plan is right |
+//! | `own_text` | whether texts that objects produce of themselves contain hidden values |
+//! | `source_names` | names as in the source |
 //! | [`check`] | plans compared with the runtime's own argument ranges, for tests |
 //! | [`unread`] | reports of values that were left unread |
 //!
-//! Queries of the runtime are made when a function is compiled or a class loaded. Hooks follow
-//! plans that are ready: they read memory of objects that are alive, within bounds; whatever else
-//! they read may not be there, and is copied by the system, which says so.
+//! The runtime is asked when a function is compiled or a class is loaded. Hooks follow plans that
+//! are ready: they read memory of live objects directly, within bounds. Any other memory may be
+//! unmapped, so the system copies it, and reports if it is unmapped.
 
 pub mod arch;
 pub mod arguments;

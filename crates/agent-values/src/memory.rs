@@ -1,10 +1,10 @@
-//! Memory that values are read from, and what is known of it beforehand.
+//! Memory from which values are read, and its guarantees.
 //!
-//! A program may hand over what must not be followed: a `ref` one past the end of an array, a span
-//! over memory that was freed, a variable that was never set. So each address comes with its
-//! [`Ground`], and what is not known to be there is copied by the system, which refuses where
-//! nothing is; `known_pages` are those it need not be asked for again. Nothing else in this crate
-//! follows addresses of the program.
+//! A program may pass addresses that must not be followed: a `ref` one past the end of an array, a
+//! span over freed memory, an uninitialised variable. So each address comes with its [`Ground`].
+//! Memory that may be unmapped is copied by the system, which refuses to copy unmapped memory. For
+//! `known_pages` the system need not be asked again. No other code in this crate follows addresses
+//! of the program.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -13,16 +13,16 @@ use clrscope_agent_base::os::memory::{PAGE, copy_if_there};
 
 use super::{collections, known_pages};
 
-/// Guarantee about the memory at an address.
+/// The guarantee for the memory at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ground {
-    /// Part of something that the runtime keeps alive, as are the objects that references in it
-    /// lead to.
+    /// Part of an object or variable that the runtime keeps alive, together with the objects that
+    /// its references lead to.
     Alive,
-    /// Mapped (our own, or the thread's stack), with any contents: what looks like a reference may
-    /// be none.
+    /// Mapped memory (our own, or the thread's stack) with any contents: words that look like
+    /// references may not be.
     Held,
-    /// Nothing: perhaps there is no memory.
+    /// No guarantee: the memory may be unmapped.
     Unknown,
 }
 
@@ -37,14 +37,14 @@ impl At {
     /// An address on that ground.
     ///
     /// # Safety
-    /// The guarantee of [`Ground`] must hold for as many bytes as are read.
+    /// The guarantee of [`Ground`] must hold for all bytes that are read.
     #[inline]
     pub unsafe fn on(ground: Ground, address: *const u8) -> Self {
         Self { address: address.expose_provenance(), ground }
     }
 
-    /// An address on unknown ground, unless it lies on the calling thread's stack with `bytes`
-    /// behind it.
+    /// An address on unknown ground, or, if it lies on the calling thread's stack with at least
+    /// `bytes` bytes, on held ground.
     pub fn somewhere(address: usize, bytes: usize) -> Self {
         let ground = if is_on_stack(address, bytes) { Ground::Held } else { Ground::Unknown };
         Self { address, ground }
@@ -56,7 +56,7 @@ impl At {
         Self { address, ground: Ground::Unknown }
     }
 
-    /// A part of the same thing.
+    /// An address further on in the same object or memory, with the same ground.
     #[inline]
     pub fn behind(self, offset: usize) -> Self {
         Self { address: self.address.wrapping_add(offset), ..self }
@@ -78,13 +78,14 @@ impl At {
 /// Bytes that are copied at once.
 const WINDOW: usize = 256;
 
-/// Reads of one hook: what is copied by the system is kept, since more is likely to be read there.
+/// The reads of one hook. Copies by the system are kept, since nearby memory is likely to be read
+/// next.
 pub struct MemoryReader {
     window: [u8; WINDOW],
-    /// Address that the window was copied from, and its length.
+    /// Address from which the window was copied, and its length.
     start: usize,
     bytes: usize,
-    /// Whether some of the memory was not there.
+    /// Whether some of the memory was unmapped.
     has_failed: bool,
 }
 
@@ -101,7 +102,7 @@ impl MemoryReader {
         Self { window: [0; WINDOW], start: 0, bytes: 0, has_failed: false }
     }
 
-    /// The bytes at an address; `None` where there are none.
+    /// The bytes at an address; `None` where they are unmapped.
     #[inline]
     pub fn read<const N: usize>(&mut self, at: At) -> Option<[u8; N]> {
         let mut found = [0; N];
@@ -114,7 +115,7 @@ impl MemoryReader {
         self.read(at).map(usize::from_ne_bytes)
     }
 
-    /// Copies what lies at an address; whether it was there.
+    /// Copies the bytes at an address. Returns whether they were mapped.
     #[inline]
     pub fn copy(&mut self, at: At, into: &mut [u8]) -> bool {
         if at.ground == Ground::Unknown {
@@ -123,13 +124,13 @@ impl MemoryReader {
             return is_there;
         }
         let from = std::ptr::with_exposed_provenance::<u8>(at.address);
-        // SAFETY: the code that gave the ground has promised it for what is read, and `into` is our
+        // SAFETY: the code that gave the ground guarantees it for the bytes read, and `into` is our
         // own.
         unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
         true
     }
 
-    /// Whether something was left unread because the system copies nothing for us.
+    /// Whether some memory was left unread because the system does not copy for us.
     pub(super) fn was_refused(&self) -> bool {
         self.has_failed && !can_copy()
     }
@@ -140,7 +141,7 @@ impl MemoryReader {
         if known_pages::are_there(address, into.len(), epoch) {
             let from = std::ptr::with_exposed_provenance::<u8>(address);
             // SAFETY: the system has read these pages before, and they stay until the next
-            // collection, or for good; hooks read here, and while a hook runs no collection begins.
+            // collection, or for good. Hooks read here, and no collection begins while a hook runs.
             // `into` is our own.
             unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
             return true;
@@ -168,8 +169,8 @@ impl MemoryReader {
     }
 }
 
-/// Whether the system copies memory for us at all: some containers forbid it. Found out once,
-/// before any hook.
+/// Whether the system copies memory for us: some containers forbid it. Computed once, before any
+/// hook.
 pub fn can_copy() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| {
@@ -179,7 +180,7 @@ pub fn can_copy() -> bool {
     })
 }
 
-/// Whether memory lies in frames of the calling thread that have not ended.
+/// Whether memory lies in active frames of the calling thread.
 pub(crate) fn is_on_stack(address: usize, bytes: usize) -> bool {
     let here = std::ptr::from_ref(&bytes).addr();
     address >= here && address.checked_add(bytes).is_some_and(|end| end <= stack_end())
@@ -203,9 +204,9 @@ fn stack_end() -> usize {
 mod tests {
     use super::*;
 
-    /// Two pages; the second one is gone.
+    /// Two pages. The second one is unmapped.
     fn half() -> usize {
-        // SAFETY: new memory, whose second half is given back.
+        // SAFETY: new memory, whose second half is unmapped.
         unsafe {
             let all = libc::mmap(std::ptr::null_mut(), 2 * PAGE, 3, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
             assert_ne!(all, libc::MAP_FAILED);

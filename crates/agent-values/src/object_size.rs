@@ -1,35 +1,35 @@
-//! Sizes of objects, read from the objects themselves: the runtime takes longer to say them than a
-//! callback about an allocation may.
+//! Sizes of objects, read from the objects themselves: asking the runtime takes too long for a
+//! callback about an allocation.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clr_profiler::{ClassId, ObjectId, ProfilerInfo};
 
-/// Bit of a class's first word: the size of its objects depends on a number of elements; each takes
-/// the lower half's bytes.
+/// Bit of a class's first word: the size of its objects depends on a number of elements. The lower
+/// half of the word is the size of an element in bytes.
 const HAS_ELEMENTS: u32 = 1 << 31;
-/// Place of the number of elements in an object.
+/// Offset of the number of elements in an object.
 const ELEMENTS: usize = 8;
-/// Objects lie at multiples of this.
+/// Alignment of objects.
 const GRAIN: u64 = 8;
-/// Mark of a class whose objects' sizes only the runtime knows.
+/// Mark of a class for whose objects only the runtime knows the size.
 const ASK: u32 = u32::MAX;
 
-/// Some class was not as expected: no class is read any more.
+/// Whether some class had an unexpected form. Then no class is read any more.
 static IS_OTHERWISE: AtomicBool = AtomicBool::new(false);
 
-/// Rule by which objects of a class have their size.
+/// The rule for the size of a class's objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SizeRule {
-    /// Bytes without elements.
+    /// Bytes of an object without its elements.
     base: u32,
     /// Bytes of an element; 0 where there are none.
     element: u32,
 }
 
 impl SizeRule {
-    /// Returns the rule for the class of an object, compared with what the runtime says of the
-    /// object; and the object's size. In the callback that received both.
+    /// Returns the rule for the class of an object, checked against the runtime's size of the
+    /// object, and that size. To be called in the callback that received both.
     pub fn for_object(info: &ProfilerInfo, object: ObjectId<'_>, class: ClassId) -> (Self, u64) {
         let asked = asked(info, object);
         let rule =
@@ -46,15 +46,15 @@ impl SizeRule {
         if address == 0 || !address.is_multiple_of(8) {
             return Self { base: 0, element: ASK };
         }
-        // SAFETY: the runtime has just said that an object is of this class, so the class is there.
-        // Classes of objects begin with two words of four bytes on .NET 8, 9 and 10: flags with the
-        // size of an element, and the size of an object without elements. Of whatever a later
-        // runtime has there the caller compares the meaning.
+        // SAFETY: the runtime has just said that an object has this class, so the class exists. On
+        // .NET 8, 9 and 10, classes of objects begin with two words of four bytes: flags with the
+        // size of an element, and the size of an object without elements. A later runtime may have
+        // other contents there, so the caller compares the result.
         let [flags, base] = unsafe { (address as *const [u32; 2]).read_volatile() };
         Self { base, element: if flags & HAS_ELEMENTS != 0 { flags & 0xFFFF } else { 0 } }
     }
 
-    /// Bytes that an object takes on the heap. In the callback that received it.
+    /// Bytes that an object takes on the heap. To be called in the callback that received it.
     #[inline]
     pub fn size(self, info: &ProfilerInfo, object: ObjectId<'_>) -> u64 {
         self.bytes(info, object).next_multiple_of(GRAIN)
@@ -70,7 +70,7 @@ impl SizeRule {
     }
 }
 
-/// Bytes of an object by the runtime's word.
+/// Bytes of an object, as the runtime gives them.
 #[cold]
 #[inline(never)]
 fn asked(info: &ProfilerInfo, object: ObjectId<'_>) -> u64 {
@@ -80,8 +80,8 @@ fn asked(info: &ProfilerInfo, object: ObjectId<'_>) -> u64 {
 /// Number of elements of an array, or of characters of a string.
 #[inline]
 fn elements(object: ObjectId<'_>) -> u32 {
-    // SAFETY: the object's lifetime says that the object is alive, and its class that it has
-    // elements, whose number stands behind the reference to the class.
+    // SAFETY: the lifetime of `object` guarantees that the object is alive, and its class that it
+    // has elements, whose number is behind the reference to the class.
     unsafe { ((object.address() + ELEMENTS) as *const u32).read_volatile() }
 }
 
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn classes_say_what_their_objects_take() {
         let class = |words: &[u32; 2]| {
-            // SAFETY: nothing is asked of the runtime, and the words are there.
+            // SAFETY: the runtime is not asked, and the words are valid.
             SizeRule::read(unsafe { ClassId::from_raw(words.as_ptr().expose_provenance()) })
         };
         let aligned = |words: [u32; 2]| {

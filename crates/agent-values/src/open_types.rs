@@ -1,9 +1,9 @@
-//! Types with type parameters whose values are handed over together with their type.
+//! Types with type parameters, whose values are passed together with their type.
 //!
-//! A method's IL is that of all its instantiations, and a value of type `T` alone says nothing
-//! about what it is, nor does one of type `(T, int)` about how it lies in memory. A typed reference
-//! (`mkrefany`) has the address and the type that is meant in this call, which shared code looks up
-//! as for any instruction that names `T`.
+//! All instantiations of a method share its IL. A value of type `T` alone does not tell its type,
+//! and one of type `(T, int)` does not tell its memory layout. A typed reference (`mkrefany`) has
+//! the address and the actual type in this call. Shared code looks the type up as for any
+//! instruction that names `T`.
 
 use clr_profiler::Token;
 use clr_profiler::metadata::MetadataImport;
@@ -13,20 +13,20 @@ use super::bindings::REFERENCE_TYPES;
 use super::plan::is_declared_value;
 use super::types::is_of_framework;
 
-/// `gpAllowByRefLike`: what has no typed reference may be given for the parameter.
+/// `gpAllowByRefLike`: types without typed references can be arguments for the parameter.
 const BY_REF_LIKE: u32 = 0x20;
 /// Attribute of value types that have no typed references.
 const IS_BY_REF_LIKE: &str = "System.Runtime.CompilerServices.IsByRefLikeAttribute";
-/// Type parameters of a method and of the type that declares it.
+/// Type parameters of a method and its declaring type.
 struct Parameters<'m> {
     metadata: &'m MetadataImport,
-    /// Attributes of those of the type, then of the method.
+    /// Attributes of the type's parameters, and of the method's.
     of_type: Vec<u32>,
     of_method: Vec<u32>,
 }
 
-/// Types of a method's parameters and result whose values alone do not say what they are; that of
-/// `this` first.
+/// Types of a method's parameters and result whose values alone do not tell their type; the type of
+/// `this` comes first.
 pub fn open_types(metadata: &MetadataImport, method: Token) -> Vec<Type> {
     let Ok(about) = metadata.method(method) else { return Vec::new() };
     let Ok(signature) = signature::method(&about.signature) else { return Vec::new() };
@@ -49,7 +49,7 @@ pub fn open_types(metadata: &MetadataImport, method: Token) -> Vec<Type> {
     found
 }
 
-/// The type that declares a method, where it is a generic value type.
+/// The declaring type of a method, if it is a generic value type.
 pub(super) fn declaring(metadata: &MetadataImport, class: Token) -> Option<Type> {
     let parameters = metadata.generic_params(class).ok()?.len() as u32;
     let is_meant = parameters > 0 && is_declared_value(metadata, class);
@@ -58,8 +58,8 @@ pub(super) fn declaring(metadata: &MetadataImport, class: Token) -> Option<Type>
 }
 
 impl Parameters<'_> {
-    /// Whether values of a type are handed over with what it stands for. What is a class for
-    /// certain says what it is by itself.
+    /// Whether values of a type are passed together with their type. Not for types that are
+    /// certainly classes, as objects tell their class themselves.
     fn are_in(&self, ty: &Type) -> bool {
         let is_any = |attributes: Option<&u32>| {
             attributes.is_some_and(|attributes| attributes & (REFERENCE_TYPES | BY_REF_LIKE) == 0)
@@ -82,7 +82,7 @@ impl Parameters<'_> {
     }
 }
 
-/// Whether a type has type parameters in it.
+/// Whether a type contains type parameters.
 fn is_open(ty: &Type) -> bool {
     match ty {
         Type::TypeParameter(_) | Type::MethodParameter(_) => true,

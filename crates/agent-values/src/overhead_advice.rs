@@ -1,5 +1,5 @@
-//! Overhead advice: where reading values slows a program down, a remark in the recording names the
-//! methods and the `--exclude` that spares them.
+//! Overhead advice: if reading values slows a program down, a remark in the recording names the
+//! methods and the `--exclude` that avoids the cost.
 
 use std::collections::HashMap;
 
@@ -9,26 +9,26 @@ use clrscope_recording::writer::ProcessWriter;
 
 use super::plans::samples;
 
-/// Methods that are named at most, and the share that each has at least.
+/// Most methods that are named, and the least share of each.
 const NAMED: usize = 3;
 const LEAST: f64 = 0.1;
-/// Factor of samples after which the advice is repeated.
+/// Growth factor of the number of samples after which the advice is repeated.
 const AGAIN: u64 = 8;
 /// Rounds of the helper thread between two checks: about a second.
 const ROUNDS: u32 = 50;
 
-/// Task that writes the advice once there are enough samples.
+/// The task that writes the advice once there are enough samples.
 pub struct AdviseOverhead {
     writer: &'static ProcessWriter,
-    /// As `-i` names it.
+    /// The instrument's name for `-i`.
     instrument: &'static str,
-    /// Number of samples that is worth the next remark.
+    /// Number of samples for the next remark.
     next: u64,
     rounds: u32,
 }
 
 impl AdviseOverhead {
-    /// Advice from `samples` samples on.
+    /// Gives advice from `samples` samples on.
     pub fn new(writer: &'static ProcessWriter, instrument: &'static str, samples: u64) -> Self {
         Self { writer, instrument, next: samples, rounds: 0 }
     }
@@ -49,7 +49,7 @@ impl Task for AdviseOverhead {
     }
 }
 
-/// Number of samples, and the methods with the largest shares. Overloads count together.
+/// Number of samples, and the methods with the largest shares. Overloads are counted together.
 fn shares<'p>(samples: impl Iterator<Item = (&'p str, u64)>) -> (u64, Vec<(&'p str, f64)>) {
     let mut by_pattern: HashMap<&str, u64> = HashMap::new();
     samples.for_each(|(pattern, count)| *by_pattern.entry(pattern).or_default() += count);
@@ -66,7 +66,7 @@ fn shares<'p>(samples: impl Iterator<Item = (&'p str, u64)>) -> (u64, Vec<(&'p s
 fn remark(instrument: &str, costly: &[(&str, f64)]) -> (RemarkKind, String) {
     let slow = format!("{instrument} reads the values of so many calls that the program is slow");
     if costly.is_empty() {
-        // No pattern to type: a note.
+        // There is no pattern to suggest: a note.
         return (RemarkKind::Note, format!("{slow}; fewer --include help"));
     }
     let of: Vec<_> = costly.iter().map(|(pattern, share)| format!("{:.0} % of {pattern}", share * 100.0)).collect();

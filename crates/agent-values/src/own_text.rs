@@ -1,5 +1,5 @@
-//! Texts that objects make of themselves: they have the values of fields, also of those that are
-//! hidden.
+//! Texts that objects produce of themselves: they contain the values of fields, including hidden
+//! ones.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -10,12 +10,12 @@ use clr_profiler::metadata::signature::{self, Primitive, Type};
 
 use super::types::Types;
 
-/// Types in types that are looked into.
+/// Deepest nesting of types that is searched.
 const MOST_DEPTH: u32 = 64;
 
-/// Whether a method gives a text that may have hidden values: `ToString` of a type that has a
-/// hidden field, or a field that may hold an object with one. By metadata alone; what that does not
-/// say may have some.
+/// Whether a method returns a text that may contain hidden values: `ToString` of a type that has a
+/// hidden field, or a field that may hold an object with one. Decided by metadata alone; where that
+/// is not enough, the answer is yes.
 pub(super) fn may_have_hidden(types: &Types, metadata: &MetadataImport, method: &str, class: Token) -> bool {
     let is_text = method == "ToString" || method.ends_with(".ToString");
     is_text && types.hides_something() && Search { types, metadata, visited: RefCell::default() }.in_type(class, 0)
@@ -25,7 +25,7 @@ pub(super) fn may_have_hidden(types: &Types, metadata: &MetadataImport, method: 
 struct Search<'s> {
     types: &'s Types,
     metadata: &'s MetadataImport,
-    /// Definitions that were looked into, or are.
+    /// Type definitions that were visited, or are being visited.
     visited: RefCell<HashSet<Token>>,
 }
 
@@ -63,7 +63,7 @@ impl Search<'_> {
         })
     }
 
-    /// Whether the text of a value of a declared type may have hidden values.
+    /// Whether the text of a value of a declared type may contain hidden values.
     fn in_value_of(&self, ty: &Type, depth: u32) -> bool {
         match ty {
             Type::Primitive(Primitive::Object) | Type::TypeParameter(_) | Type::MethodParameter(_) => true,
@@ -71,16 +71,16 @@ impl Search<'_> {
             Type::Generic { token, arguments, .. } => {
                 self.in_type(*token, depth) || arguments.iter().any(|argument| self.in_value_of(argument, depth + 1))
             }
-            // Arrays, pointers and functions have texts that say nothing of what they hold.
+            // The texts of arrays, pointers and functions do not show their contents.
             _ => false,
         }
     }
 
-    /// Whether a type of another module is the framework's, by its name.
+    /// Whether a type of another module belongs to the framework, by its name.
     fn is_frameworks(&self, token: Token) -> bool {
         let Ok(referred) = self.metadata.type_ref(token) else { return false };
         match referred.scope.table() {
-            // Nested in another one.
+            // Nested in another type.
             Token::TYPE_REF => self.is_frameworks(referred.scope),
             _ => referred.name.starts_with("System.") || referred.name.starts_with("Microsoft."),
         }

@@ -1,5 +1,6 @@
-//! Plans of functions' arguments and results: `this`, the address for a large result, the hidden
-//! argument of shared code, then the arguments, by the [convention](super::arch) of the machine.
+//! Plans of functions' arguments and results. Arguments come in this order: `this`, the address for
+//! a large result, the hidden argument of shared code, then the declared arguments. The machine's
+//! [convention](super::arch) places them.
 
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::{self, Type};
@@ -18,7 +19,7 @@ use super::source_names;
 use super::state_machine::StateMachine;
 use super::types::{Scope, Types};
 
-/// Way in which an argument is passed.
+/// How an argument is passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Passing {
@@ -31,20 +32,20 @@ pub(crate) enum Passing {
 /// One argument.
 #[derive(Debug, Clone, Copy)]
 pub struct Argument {
-    /// Place of the argument.
+    /// Location of the argument.
     pub location: ArgumentLocation,
-    /// Of what is passed by reference, the kind of the thing itself.
+    /// The kind of the value. For an argument passed by reference, the kind of its target.
     pub kind: Kind,
     pub(crate) passing: Passing,
 }
 
 impl Argument {
-    /// Bytes of what lies in its place: the value, or its address.
+    /// Bytes at its location: the value, or its address.
     pub(crate) fn slot_bytes(&self) -> usize {
         if self.passing == Passing::Value { self.kind.size() as usize } else { 8 }
     }
 
-    /// Whether the place itself holds a reference.
+    /// Whether the location itself holds a reference.
     pub(crate) fn is_reference_in_place(&self) -> bool {
         self.passing == Passing::Value
             && matches!(self.kind, Kind::Reference(_) | Kind::String)
@@ -55,17 +56,18 @@ impl Argument {
 /// The result.
 #[derive(Debug, Clone, Copy)]
 pub enum ResultPlan {
-    /// There is none.
+    /// There is no result.
     Nothing,
     /// In these registers: general 0 is `rax`, 1 is `rdx`; vector 0 and 1.
     At(ArgumentLocation, Kind),
     /// In memory, its address in `rax`.
     Memory(Kind),
-    /// Bytes, this many, behind what `this` pointed to at enter.
+    /// This many bytes behind the address that `this` had at enter.
     Behind(u32, Kind),
-    /// Never to be read.
+    /// Must never be read.
     Redacted,
-    /// Nothing by itself: the argument of the `async` method's builder has the result.
+    /// The call has no result of its own: the argument of the `async` method's builder has the
+    /// result.
     Awaited,
 }
 
@@ -73,21 +75,22 @@ pub enum ResultPlan {
 #[derive(Debug)]
 pub struct Plan {
     pub(crate) arguments: Vec<Argument>,
-    /// Place of the result.
+    /// Location of the result.
     pub returned: ResultPlan,
-    /// Whether an argument is passed by `ref` or `out`, or holds the result, and is read again at
-    /// the end.
+    /// Whether an argument is passed by `ref` or `out`, or holds the result, and so is read again
+    /// at the end.
     pub by_reference: bool,
-    /// Numbers of pairs of general and of vector registers, where all arguments are plain numbers
-    /// in registers.
+    /// Numbers of pairs of general and of vector registers, if all arguments are plain numbers in
+    /// registers.
     pub registers: Option<(u8, u8)>,
-    /// The code is shown as the method it was made of: the arguments are not those of the code.
+    /// Whether the code is a state machine that is shown as its source method: the arguments are
+    /// not those of the code.
     pub(crate) is_of_machine: bool,
-    /// Task that the code completes, where it is that of an `async` method.
+    /// The task that the code completes, if it is that of an `async` method.
     pub awaited: Option<AwaitedTask>,
-    /// Outcome that a call reports, where calls end `async` methods.
+    /// The outcome that a call reports, if calls of this function end `async` methods.
     pub completes: Option<Completion>,
-    /// Evidence for the places: those that have turned out to be right.
+    /// Evidence for the locations: those that have proved right.
     pub evidence: Evidence,
 }
 
@@ -99,17 +102,17 @@ impl Plan {
     }
 }
 
-/// Code that a plan is for.
+/// The code of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PlannedCode {
     /// The code of one function, by its index.
     Function(u32),
-    /// The IL of a probed method, by its number: the code of all its instantiations.
+    /// The IL of a probed method, by its number. All its instantiations share it.
     Probed(u32),
 }
 
 impl PlannedCode {
-    /// Beginning of the description in the recording, of code with so many parameters.
+    /// Beginning of the description in the recording, for code with this number of parameters.
     fn described(self, parameters: usize) -> PayloadWriter {
         let (kind, number) = match self {
             Self::Function(index) => (value::FUNCTION, index),
@@ -121,7 +124,7 @@ impl PlannedCode {
     }
 }
 
-/// Makes a plan and describes it in the recording. `id` is the function, or any of those of the
+/// Makes a plan and describes it in the recording. `id` is the function, or any function of the
 /// probed method.
 pub(super) fn make(types: &Types, id: FunctionId, of: PlannedCode) -> Option<Plan> {
     types.know_primitives();
@@ -140,7 +143,7 @@ pub(super) fn make(types: &Types, id: FunctionId, of: PlannedCode) -> Option<Pla
         return Some(of_state_machine(types, of, machine, &signature.return_type));
     }
     if matches!(of, PlannedCode::Probed(_)) && class.is_none() && StateMachine::is_code(&metadata, &method) {
-        // Where its arguments lie differs between instantiations.
+        // The locations of its arguments differ between instantiations.
         return None;
     }
     let scope = bindings.scope(function.module, &metadata);
@@ -170,7 +173,7 @@ pub(super) fn make(types: &Types, id: FunctionId, of: PlannedCode) -> Option<Pla
     for (number, ty) in signature.parameters.iter().enumerate() {
         let param = params.iter().find(|param| param.sequence as usize == number + 1);
         let name = param.map_or_else(|| format!("arg{number}"), |param| param.name.clone());
-        // The value that a property is given comes last.
+        // The value that a property setter gets comes last.
         let is_hidden = types.hides(&name) || hides_property && number + 1 == signature.parameters.len();
         making.parameter(&name, ty, param.map_or(0, |param| param.attributes), is_hidden);
     }
@@ -186,20 +189,22 @@ pub(super) fn make(types: &Types, id: FunctionId, of: PlannedCode) -> Option<Pla
     Some(making.plan(returned, by_exception))
 }
 
-/// Whether code gets its instantiation by a hidden argument: code of a generic method that is
-/// shared for whatever reason, and shared code of a type whose `this` does not show it. Objects
-/// know their class; static methods have no `this`, values no class, and a class that implements an
-/// interface twice does not say for which.
+/// Whether code gets its instantiation by a hidden argument. That is so for shared code of a
+/// generic method, whatever the reason for sharing, and for shared code of a type whose `this` does
+/// not show the instantiation. Objects know their class. Static methods have no `this`, and values
+/// have no class. A class that implements an interface twice does not tell for which of the two it
+/// is called.
 fn has_hidden_argument(is_generic: bool, is_shared: bool, this_tells: bool) -> bool {
     is_shared && (is_generic || !this_tells)
 }
 
-/// Whether what a method gives is not to be read: by its own name, or by that of its property.
+/// Whether the result of a method must not be read: because of its own name, or that of its
+/// property.
 fn gives_hidden(types: &Types, method: &str) -> bool {
     types.hides(source_names::method(method)) || source_names::property(method).is_some_and(|name| types.hides(name))
 }
 
-/// A plan while the arguments are gone through.
+/// A plan under construction, while the arguments are processed.
 struct Making<'m> {
     types: &'m Types,
     scope: &'m Scope<'m>,
@@ -215,7 +220,7 @@ impl<'m> Making<'m> {
         Self { types, scope, of, walk: Walk::new(types.convention()), arguments: Vec::new(), described }
     }
 
-    /// `this`, which of a value type is the value's address; there is no value before its
+    /// Adds `this`. For a value type it is the value's address; there is no value before its
     /// constructor has ended.
     fn this(&mut self, class: Option<ClassId>, text: &str, is_value: bool, is_constructor: bool) {
         let kind = match class {
@@ -233,7 +238,7 @@ impl<'m> Making<'m> {
         self.arguments.push(Argument { location: self.walk.general(), kind, passing });
     }
 
-    /// The kind of the result; for one in memory its address is handed over like an argument.
+    /// The kind of the result. For a result in memory, its address is passed like an argument.
     fn result_kind(&mut self, ty: &Type) -> Option<Kind> {
         if matches!(ty, Type::Primitive(signature::Primitive::Void)) {
             return None;
@@ -259,8 +264,8 @@ impl<'m> Making<'m> {
         self.arguments.push(Argument { location, kind, passing });
     }
 
-    /// The plan, described to its end. `by_exception`: its calls end `async` methods, in order or
-    /// by an exception.
+    /// Finishes the plan and its description. `by_exception`: calls end `async` methods, by an
+    /// exception or by success.
     fn plan(mut self, returned: ResultPlan, by_exception: Option<bool>) -> Plan {
         let (arguments, described) = (self.arguments, &mut self.described);
         let by_reference = arguments.iter().any(|a| matches!(a.passing, Passing::Ref | Passing::Out));
@@ -291,8 +296,7 @@ impl<'m> Making<'m> {
     }
 }
 
-/// The plan of code that is shown as the method it was written as: its arguments are fields of
-/// `this`.
+/// The plan of code that is shown as its source method: the arguments are fields of `this`.
 fn of_state_machine(types: &Types, of: PlannedCode, machine: StateMachine, return_type: &Type) -> Plan {
     let mut described = of.described(machine.arguments.len());
     let mut arguments = Vec::new();
@@ -344,7 +348,7 @@ fn of_state_machine(types: &Types, of: PlannedCode, machine: StateMachine, retur
     }
 }
 
-/// Number of pairs of registers that hold the arguments, where all are plain numbers in registers.
+/// Number of pairs of registers that hold the arguments, if all are plain numbers in registers.
 fn registers(arguments: &[Argument], returned: ResultPlan) -> Option<(u8, u8)> {
     let is_plain = match returned {
         ResultPlan::Nothing => true,
@@ -356,7 +360,7 @@ fn registers(arguments: &[Argument], returned: ResultPlan) -> Option<(u8, u8)> {
         if argument.passing != Passing::Value || code(argument.kind, argument.location) == 0 {
             return None;
         }
-        // A hidden argument may stand before: what counts is the last register.
+        // A hidden argument may come before, so the last register counts.
         match argument.location {
             ArgumentLocation::Vector(number) => used.1 = used.1.max(number + 1),
             ArgumentLocation::General(number) => used.0 = used.0.max(number + 1),
@@ -366,7 +370,7 @@ fn registers(arguments: &[Argument], returned: ResultPlan) -> Option<(u8, u8)> {
     is_plain.then_some((used.0.div_ceil(2), used.1.div_ceil(2)))
 }
 
-/// Code of a number in a register, for the recording; 0 for anything else.
+/// The recording's code for a number in a register; 0 for anything else.
 fn code(kind: Kind, location: ArgumentLocation) -> u32 {
     let register = match location {
         ArgumentLocation::General(number) => u32::from(number) << 16,
@@ -394,7 +398,7 @@ fn passing_of(attributes: u32) -> Passing {
     }
 }
 
-/// Whether metadata declares a type as one whose values lie where they are used.
+/// Whether metadata declares a type as a value type.
 pub(super) fn is_declared_value(metadata: &MetadataImport, declared: Token) -> bool {
     let base = metadata.type_def(declared).ok().map(|declared| declared.extends);
     let name = base.and_then(|base| match base.table() {

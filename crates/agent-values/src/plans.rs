@@ -1,4 +1,4 @@
-//! The plans of functions by their index, and how often their values were read.
+//! The plans of functions by index, and the number of samples of each.
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
@@ -8,7 +8,7 @@ use super::completion::Completion;
 use super::plan::{Plan, PlannedCode as Of, make};
 use super::types::Types;
 
-/// In pages that never move.
+/// The plans, in pages that never move.
 static PAGES: [AtomicPtr<Page>; 4096] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 4096];
 const PAGE: usize = 1024;
 
@@ -17,7 +17,7 @@ struct Page([AtomicPtr<PlannedFunction>; PAGE]);
 /// A function with a plan. Made once, never freed.
 struct PlannedFunction {
     plan: Plan,
-    /// The pattern that names it and its overloads; empty where no pattern chose it.
+    /// The pattern that names the function and its overloads; empty where no pattern chose it.
     pattern: String,
     samples: AtomicU64,
 }
@@ -59,12 +59,12 @@ pub(super) fn refuted() -> impl Iterator<Item = &'static str> {
     all().filter(|planned| planned.plan.evidence.is_refuted()).map(|planned| planned.pattern.as_str())
 }
 
-/// The patterns of all functions that [`sample`] has seen, with how often.
+/// The patterns of all functions that [`sample`] has seen, with their numbers of samples.
 pub(super) fn samples() -> impl Iterator<Item = (&'static str, u64)> {
     all().map(|planned| (planned.pattern.as_str(), planned.samples.load(Ordering::Relaxed)))
 }
 
-/// The first plan of a function stays: code that is compiled already was made for it.
+/// The first plan of a function stays, because compiled code already depends on it.
 fn publish(function: u32, plan: Plan, pattern: String) {
     let Some(slot) = PAGES.get(function as usize / PAGE) else { return };
     let mut page = slot.load(Ordering::Acquire);
@@ -78,7 +78,7 @@ fn publish(function: u32, plan: Plan, pattern: String) {
     // SAFETY: a leaked page.
     let slot = unsafe { &(*page).0[function as usize % PAGE] };
     let planned = Box::leak(Box::new(PlannedFunction { plan, pattern, samples: AtomicU64::new(0) }));
-    // Another thread may have made the same one meanwhile.
+    // Another thread may have made the same plan in the meantime.
     let _ = slot.compare_exchange(std::ptr::null_mut(), planned, Ordering::AcqRel, Ordering::Acquire);
 }
 
@@ -92,7 +92,7 @@ pub fn prepare(types: &Types, names: &NameCache, id: FunctionId, index: u32) -> 
     plan_of(index)
 }
 
-/// The plan of a function that is looked at only because its calls end `async` methods.
+/// The plan of a function that is observed only because its calls end `async` methods.
 pub fn prepare_completion(types: &Types, id: FunctionId, index: u32) -> Option<&'static Plan> {
     if plan_of(index).is_none() {
         let mut plan = make(types, id, Of::Function(index))?;

@@ -1,8 +1,8 @@
-//! Values of calls of probed methods, whose IL hands arguments and results over by address.
+//! Values of calls of probed methods, whose IL passes arguments and results by address.
 //!
-//! Nothing follows from a calling convention here: each address is that of a variable which the
-//! compiler itself has laid out, so what lies there by value is what the signature says, and alive
-//! while the call lasts. What is passed by reference may lie anywhere, and is looked at as such.
+//! No calling convention is involved here. Each address is that of a variable that the compiler
+//! itself has laid out. So a value there has the type of the signature, and is alive during the
+//! call. The target of an argument passed by reference may lie anywhere, and is read as such.
 
 use clr_profiler::il::{Body, Opcode, Operand};
 use clr_profiler::metadata::MetadataImport;
@@ -18,30 +18,31 @@ use super::plan::{Argument, ArgumentLocation, Passing, Plan, PlannedCode, Result
 use super::read::Writer;
 use super::types::Types;
 
-/// Addresses that are handed over when a call begins: those of the first parameters, `this` among
-/// them.
+/// Most addresses that are passed when a call begins: those of the first parameters, including
+/// `this`.
 pub const MOST_PARAMETERS: usize = 16;
-/// Addresses that are handed over when a call ends, in addition to that of the result.
+/// Most addresses that are passed when a call ends, in addition to that of the result.
 pub const MOST_AGAIN: usize = 8;
 
-/// Way in which a method hands a parameter over.
+/// How a method passes a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// Not at all.
     Nothing,
-    /// By the address of a copy: of a reference that must not change, `this` of a class.
+    /// By the address of a copy, for a reference that must not change: `this` of a class.
     Copy,
-    /// By itself: the parameter is an address.
+    /// Directly: the parameter is an address.
     Itself,
     /// By the address of the parameter.
     Place,
-    /// By a typed reference to the parameter, whose type, of this token, stands for others.
+    /// By a typed reference to the parameter, whose type has this token and contains type
+    /// parameters.
     Typed(Token),
-    /// By a typed reference to what the parameter, an address, refers to.
+    /// By a typed reference to the target of the parameter, which is an address.
     TypedTarget(Token),
 }
 
-/// Way in which a method hands its result over.
+/// How a method passes its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResultWay {
     /// Not at all.
@@ -52,12 +53,12 @@ pub enum ResultWay {
     Typed(Token),
 }
 
-/// Values that a method hands over.
+/// How a method passes its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Handing {
     /// The parameters, `this` first where there is one.
     pub parameters: Vec<Way>,
-    /// Numbers of the parameters that are handed over when a call ends, too: what they refer to may
+    /// Numbers of the parameters that are passed again when a call ends, because their targets may
     /// have changed.
     pub again: Vec<usize>,
     /// The result.
@@ -65,8 +66,9 @@ pub struct Handing {
 }
 
 impl Handing {
-    /// Returns the handing of a method; none of one with a variable number of arguments, or whose
-    /// signature can't be read. Values of `typed` have typed references.
+    /// Returns how a method passes its values; `None` for a method with a variable number of
+    /// arguments, or with an unreadable signature. Values of the types in `typed` have typed
+    /// references.
     pub fn for_method(metadata: &MetadataImport, method: Token, body: &Body, typed: &[(Type, Token)]) -> Option<Self> {
         let about = metadata.method(method).ok()?;
         let signature = signature::method(&about.signature).ok()?;
@@ -78,7 +80,7 @@ impl Handing {
         let typed = |ty: &Type| typed.iter().find(|(open, _)| open == ty).map(|(_, token)| *token);
         let of_generic = declaring(metadata, about.class).as_ref().and_then(typed);
         let this = match (is_value, &*declared.name, of_generic) {
-            // Derived from the base of all value types, and none itself.
+            // Derived from the base of all value types, but itself a class.
             (true, "System.Enum", _) => Way::Nothing,
             (true, _, Some(token)) => Way::TypedTarget(token),
             (true, ..) => Way::Itself,
@@ -106,7 +108,7 @@ impl Handing {
     }
 }
 
-/// Whether a method's code may give a parameter another value.
+/// Whether a method's code may assign to a parameter.
 fn is_assigned(body: &Body, number: usize) -> bool {
     let names = |operand: &Operand| match operand {
         Operand::Byte(named) => usize::from(*named) == number,
@@ -123,33 +125,33 @@ pub fn prepare(types: &Types, id: FunctionId, number: u32) -> Option<Plan> {
     make(types, id, PlannedCode::Probed(number))
 }
 
-/// The addresses that a call has handed over, and what they are of.
+/// The addresses that a call has passed, and how.
 pub struct HandedOver<'h> {
-    /// How the method's code hands them over.
+    /// How the method's code passes them.
     pub handing: &'h Handing,
     /// Addresses of the first parameters when the call begins; when it ends, of those that are
-    /// handed over again.
+    /// passed again.
     pub addresses: &'h [usize],
 }
 
 impl HandedOver<'_> {
-    /// Writes the arguments of a call that begins, as far as there is room; how many bytes.
+    /// Writes the arguments of a call that begins, as far as there is room. Returns the number of
+    /// bytes.
     ///
     /// # Safety
-    /// The addresses must be those that code with this `handing`, of the method that the plan is
-    /// of, has just handed over.
+    /// The addresses must have just been passed by code of the plan's method, with this `handing`.
     pub unsafe fn write_arguments(&self, plan: &Plan, buffer: &mut [u8], types_only: bool) -> usize {
         let mut writer = Writer::new(buffer, types_only);
         let given = plan.arguments.iter().enumerate().filter(|(_, argument)| argument.passing != Passing::Out);
         for (number, argument) in given {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { self.write_argument(&mut writer, argument, number) };
         }
         finish(plan, &writer)
     }
 
-    /// Writes what a call leaves: what it was given by `ref` or `out`, and the result at this
-    /// address.
+    /// Writes the results of a call: the targets of `ref` and `out` parameters, and the result at
+    /// this address.
     ///
     /// # Safety
     /// As for [`write_arguments`](Self::write_arguments).
@@ -160,7 +162,7 @@ impl HandedOver<'_> {
                 let again = self.handing.again.iter().position(|again| *again == number);
                 let address = again.and_then(|at| self.addresses.get(at).copied());
                 match self.handing.parameters.get(number) {
-                    // SAFETY: the caller's promise: a typed reference.
+                    // SAFETY: guaranteed by the caller: a typed reference.
                     Some(Way::TypedTarget(_)) => unsafe { typed(&mut writer, argument.kind, address, false) },
                     _ => by_reference(&mut writer, argument.kind, address),
                 }
@@ -173,15 +175,16 @@ impl HandedOver<'_> {
             ResultPlan::Awaited => writer.word(value::UNKNOWN),
             ResultPlan::Behind(offset, kind) => {
                 let this = self.handing.again.first().filter(|number| **number == 0).and(self.addresses.first());
-                // SAFETY: the caller's promise: `this` is the first that is handed over again.
+                // SAFETY: guaranteed by the caller: `this` is the first address that is passed
+                // again.
                 let machine = this.and_then(|this| unsafe { self.machine(&mut writer, *this) });
                 alive_or_unknown(&mut writer, kind, machine.map(|at| at.behind(offset as usize)));
             }
             ResultPlan::Memory(kind) | ResultPlan::At(_, kind) => match (self.handing.result, result) {
                 (ResultWay::Nothing, _) | (_, 0) => alive_or_unknown(&mut writer, kind, None),
-                // SAFETY: the caller's promise: the local variable that holds the result.
+                // SAFETY: guaranteed by the caller: the local variable that holds the result.
                 (ResultWay::Place, _) => alive_or_unknown(&mut writer, kind, Some(unsafe { at_alive(result) })),
-                // SAFETY: the caller's promise: a typed reference to that.
+                // SAFETY: guaranteed by the caller: a typed reference to that variable.
                 (ResultWay::Typed(_), _) => unsafe { typed(&mut writer, kind, Some(result), true) },
             },
         }
@@ -192,48 +195,48 @@ impl HandedOver<'_> {
     /// As for [`write_arguments`](Self::write_arguments).
     unsafe fn write_argument(&self, writer: &mut Writer<'_>, argument: &Argument, number: usize) {
         if let ArgumentLocation::Behind(_, offset) = argument.location {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             let machine = self.addresses.first().and_then(|this| unsafe { self.machine(writer, *this) });
             return alive_or_unknown(writer, argument.kind, machine.map(|at| at.behind(offset as usize)));
         }
         let address = self.addresses.get(number).copied();
         match (self.handing.parameters.get(number), argument.passing) {
             (Some(Way::Place | Way::Copy), Passing::Value) => {
-                // SAFETY: the caller's promise: a variable of the method.
+                // SAFETY: guaranteed by the caller: a variable of the method.
                 let at = address.map(|address| unsafe { at_alive(address) });
                 alive_or_unknown(writer, argument.kind, at);
             }
             (Some(Way::Itself), Passing::Ref | Passing::In | Passing::Out) => {
                 by_reference(writer, argument.kind, address);
             }
-            // SAFETY: the caller's promise: a typed reference to a variable of the method.
+            // SAFETY: guaranteed by the caller: a typed reference to a variable of the method.
             (Some(Way::Typed(_)), Passing::Value) => unsafe { typed(writer, argument.kind, address, true) },
-            // SAFETY: the caller's promise: a typed reference.
+            // SAFETY: guaranteed by the caller: a typed reference.
             (Some(Way::TypedTarget(_)), _) => unsafe { typed(writer, argument.kind, address, false) },
             _ => alive_or_unknown(writer, argument.kind, None),
         }
     }
 
-    /// Address of the state machine whose code was called, from where `this` was handed over.
+    /// Address of the state machine whose code was called, from the address of `this`.
     ///
     /// # Safety
     /// As for [`write_arguments`](Self::write_arguments).
     unsafe fn machine(&self, writer: &mut Writer<'_>, this: usize) -> Option<At> {
         let address = match self.handing.parameters.first()? {
-            // SAFETY: the caller's promise: a copy of the reference.
+            // SAFETY: guaranteed by the caller: a copy of the reference.
             Way::Copy => writer.memory.word(unsafe { at_alive(this) })?,
             Way::Itself => this,
             Way::Nothing | Way::Place | Way::Typed(_) | Way::TypedTarget(_) => return None,
         };
-        // SAFETY: only the compiler's own code calls that of a state machine, with one that lives.
+        // SAFETY: only the compiler's own code calls the code of a state machine, with a live one.
         (address != 0).then(|| unsafe { at_alive(address) })
     }
 }
 
 /// # Safety
-/// What lies there must be alive, and references in it lead to live objects.
+/// The memory there must be alive, and references in it must lead to live objects.
 unsafe fn at_alive(address: usize) -> At {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { At::on(Ground::Alive, std::ptr::with_exposed_provenance(address)) }
 }
 
@@ -245,7 +248,7 @@ fn alive_or_unknown(writer: &mut Writer<'_>, kind: Kind, at: Option<At>) {
     }
 }
 
-/// Writes the target of an address that may be anything.
+/// Writes the target of an arbitrary address.
 fn by_reference(writer: &mut Writer<'_>, kind: Kind, address: Option<usize>) {
     match (kind, address) {
         (Kind::Redacted, _) => writer.word(value::REDACTED),
@@ -255,23 +258,23 @@ fn by_reference(writer: &mut Writer<'_>, kind: Kind, address: Option<usize>) {
     }
 }
 
-/// Writes the target of the typed reference at an address; `is_alive`: it refers to a variable of
-/// the method, otherwise to anything.
+/// Writes the target of the typed reference at an address. `is_alive`: the reference is to a
+/// variable of the method; otherwise it may be to anything.
 ///
 /// # Safety
-/// There must be a typed reference of the method's own code.
+/// There must be a typed reference made by the method's own code.
 unsafe fn typed(writer: &mut Writer<'_>, kind: Kind, reference: Option<usize>, is_alive: bool) {
     let known = reference.filter(|address| *address != 0);
     match (kind, known) {
         (Kind::Redacted, _) => writer.word(value::REDACTED),
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         (_, Some(address)) => writer.typed(unsafe { at_alive(address) }, is_alive, depth()),
         (_, None) => writer.word(value::UNKNOWN),
     }
 }
 
-/// Bytes that were written; counts a call whose values could not be read because the system copies
-/// none for us.
+/// Number of bytes written. Counts a call whose values could not be read because the system does
+/// not copy for us.
 fn finish(plan: &Plan, writer: &Writer<'_>) -> usize {
     if writer.memory.was_refused() {
         plan.evidence.leave_unread();

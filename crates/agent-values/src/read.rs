@@ -1,4 +1,4 @@
-//! Reading values, in a hook: the thread is in cooperative mode, objects stand still.
+//! Reads values in a hook. The thread is in cooperative mode, so objects do not move.
 
 use clrscope_recording::layout::value;
 
@@ -20,17 +20,17 @@ const NESTED: u32 = 4;
 /// Alignment of objects.
 const ALIGNED: usize = 8;
 
-/// Writes values one after another into a buffer of fixed size. What does not fit is left out, and
-/// the last value then says so.
+/// Writes values one after another into a buffer of fixed size. Values that do not fit are left
+/// out, and the last value then says so.
 pub struct Writer<'b> {
     buffer: &'b mut [u8],
     used: usize,
-    /// Whether a value did not fit: nothing more is written, so that what is there stays in its
-    /// place.
+    /// Whether a value did not fit. Nothing more is written then, so that the written values stay
+    /// in place.
     full: bool,
     /// Only types, no values.
     types_only: bool,
-    /// Tasks that are being opened one in another.
+    /// Number of nested tasks that are being opened.
     tasks: u32,
     pub(super) memory: MemoryReader,
 }
@@ -41,8 +41,8 @@ impl<'b> Writer<'b> {
         Self { buffer, used: 0, full: false, types_only, tasks: 0, memory: MemoryReader::new() }
     }
 
-    /// Whether the value in a place of a plan is known to be what the plan says, at the latest by a
-    /// look at it.
+    /// Whether the value in a place of a plan is known to be of the plan's kind. The value itself
+    /// is checked where nothing else proves that.
     pub fn proves(&mut self, evidence: &Evidence, place: usize, kind: Kind, at: At) -> bool {
         if !evidence.holds(place) && judge(&mut self.memory, kind, at) == Verdict::Right {
             evidence.found(place);
@@ -68,7 +68,7 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// Bytes that belong to what was written last.
+    /// Appends bytes to the value that was written last.
     #[inline]
     fn append<const N: usize>(&mut self, bytes: [u8; N]) {
         let end = self.used + N;
@@ -81,7 +81,7 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// A value without content.
+    /// Writes a value without content.
     pub fn word(&mut self, tag: u8) {
         self.tagged(tag, []);
     }
@@ -90,8 +90,8 @@ impl<'b> Writer<'b> {
         self.buffer.len() - self.used
     }
 
-    /// Reads the value at `at`; objects are opened down to `depth`. What turns out not to be there
-    /// is unknown.
+    /// Reads the value at `at`; objects are opened down to `depth`. A value that can't be read is
+    /// written as unknown.
     pub fn value(&mut self, kind: Kind, at: At, depth: u32) {
         match kind {
             Kind::Redacted => self.word(value::REDACTED),
@@ -112,9 +112,10 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// Reads the target of the typed reference at `at`: its address, then its class, which is that
-    /// of a value type or what a reference is declared as. `is_alive`: the target is as alive as
-    /// the typed reference, otherwise it may be anything.
+    /// Reads the target of the typed reference at `at`. A typed reference holds the target's
+    /// address, then its class: a value type, or the declared class of a reference. `is_alive`: the
+    /// target is as alive as the typed reference; otherwise the memory at the address may be
+    /// anything.
     pub fn typed(&mut self, at: At, is_alive: bool, depth: u32) {
         let (Some(address), Some(id)) = (self.memory.word(at), self.memory.word(at.behind(8))) else {
             return self.word(value::UNKNOWN);
@@ -123,7 +124,7 @@ impl<'b> Writer<'b> {
             return self.word(value::NULL);
         }
         let target = |bytes: u32| match is_alive {
-            // SAFETY: what a typed reference refers to is as alive as itself, says the caller.
+            // SAFETY: the caller says that the target is as alive as the typed reference.
             true => unsafe { At::on(Ground::Alive, std::ptr::with_exposed_provenance(address)) },
             false => At::somewhere(address, bytes as usize),
         };
@@ -134,7 +135,7 @@ impl<'b> Writer<'b> {
             }
             Some(_) => self.reference(target(8), None, depth),
             None => {
-                // The compiler's own type: looked into where queries are allowed.
+                // An unknown class: its shape is found later, where queries are allowed.
                 number_of(id);
                 match is_of_values(id) {
                     Some(false) => self.reference(target(8), None, depth),
@@ -144,7 +145,7 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// Reads bytes and has them written; writes an unknown value where they can't be read.
+    /// Reads bytes and passes them to `write`; writes an unknown value where they can't be read.
     #[inline]
     fn read<const N: usize>(&mut self, at: At, write: impl FnOnce(&mut Self, [u8; N])) {
         match self.memory.read(at) {
@@ -153,7 +154,7 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// Reads an integer of so many bytes, with its sign where it has one.
+    /// Reads an integer of `bytes` bytes; `has_sign`: the integer is signed.
     #[inline]
     fn integer(&mut self, at: At, bytes: u8, has_sign: bool, write: impl FnOnce(&mut Self, i64)) {
         let raw = match bytes {
@@ -171,11 +172,11 @@ impl<'b> Writer<'b> {
     }
 
     /// Target of the reference at `at`, with the guarantee that follows from the reference. `None`:
-    /// null, or unreadable, and written as such.
+    /// the reference is null or unreadable, which has been written.
     fn followed(&mut self, at: At) -> Option<At> {
         match self.memory.word(at) {
             Some(0) => self.word(value::NULL),
-            // SAFETY: a reference in what is alive leads to a live object.
+            // SAFETY: a reference in a live object leads to a live object.
             Some(object) if at.ground() == Ground::Alive => unsafe {
                 return Some(At::on(Ground::Alive, std::ptr::with_exposed_provenance(object)));
             },
@@ -185,7 +186,7 @@ impl<'b> Writer<'b> {
         None
     }
 
-    /// An object. `declared` is used where the object's own class is not known.
+    /// Writes an object. `declared` is used where the object's own class is not known.
     fn reference(&mut self, at: At, declared: Option<&'static Class>, depth: u32) {
         let Some(object) = self.followed(at) else { return };
         let Some(id) = self.memory.word(object) else { return self.word(value::UNKNOWN) };
@@ -194,8 +195,8 @@ impl<'b> Writer<'b> {
             None if object.ground() == Ground::Alive || is_told(id) => {
                 let index = number_of(id);
                 match declared {
-                    // What it inherits from that class comes first in its own, and it may be of
-                    // another by whatever trick.
+                    // The inherited fields come first in its own layout. Unsafe code may have
+                    // stored an object of another class.
                     Some(class) => self.object_of(ReadClass { class, index }, At::unknown(object.address()), depth),
                     None => self.object_head(index, object, 0, 0),
                 }
@@ -228,7 +229,7 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// A delegate, which is shown as an object; the address of its method is described elsewhere.
+    /// Writes a delegate as an object; the address of its method is described elsewhere.
     fn delegate(&mut self, seen: ReadClass, object: At, pointer: u32, method: u32, depth: u32) {
         if depth > 0 && !self.types_only {
             let called = self.memory.word(object.behind(method as usize)).filter(|address| *address != 0);
@@ -238,7 +239,7 @@ impl<'b> Writer<'b> {
         self.object(seen, object, depth);
     }
 
-    /// An object that stands for a type, whose class lies behind it.
+    /// Writes an object that stands for a type; the class is found through the object's handle.
     fn type_of(&mut self, seen: ReadClass, object: At, handle: u32) {
         if self.types_only {
             return self.of_class(seen.index);
@@ -254,7 +255,7 @@ impl<'b> Writer<'b> {
         self.tagged(value::TYPE, head);
     }
 
-    /// Only the class of what is there.
+    /// Writes only the class.
     fn of_class(&mut self, index: u32) {
         self.tagged(value::OF_CLASS, index.to_le_bytes());
     }
@@ -276,7 +277,7 @@ impl<'b> Writer<'b> {
         if depth == 0 || self.types_only {
             return self.object_head(seen.index, object, seen.bytes(), 0);
         }
-        // Each field takes at least a byte: what can't fit is not begun.
+        // Each field takes at least a byte: a value that can't fit is not begun.
         let fields = shape.fields.len().min(self.room().saturating_sub(24));
         self.object_head(seen.index, object, seen.bytes(), fields as u16);
         for field in &shape.fields[..fields] {
@@ -307,7 +308,7 @@ impl<'b> Writer<'b> {
         Some(Task::status_of(u32::from_ne_bytes(flags)))
     }
 
-    /// A task that is a value: a result, or what will have one.
+    /// A `ValueTask`: holds a result, or refers to the source of a later result.
     fn value_task(&mut self, class: &'static Class, at: At, depth: u32) {
         let Form::ValueTask { object, status, result } = class.shape().form else { return };
         let source = at.behind(object as usize);
@@ -320,7 +321,7 @@ impl<'b> Writer<'b> {
             return;
         }
         let Some((inner, task, state)) = self.task_behind(source) else {
-            // Some other source of a result, which only it can ask.
+            // Some other source of a result; only the value task can ask it.
             return self.structure_head(class, 0);
         };
         let result = task.result.filter(|_| state == Task::COMPLETED && self.tasks < NESTED_TASKS);
@@ -337,7 +338,7 @@ impl<'b> Writer<'b> {
     fn task_behind(&mut self, reference: At) -> Option<(At, Task, i64)> {
         let address = self.memory.word(reference)?;
         let object = match reference.ground() {
-            // SAFETY: a reference in what is alive leads to a live object; it is not null, the
+            // SAFETY: a reference in a live object leads to a live object; it is not null, the
             // caller has looked.
             Ground::Alive => unsafe { At::on(Ground::Alive, std::ptr::with_exposed_provenance(address)) },
             Ground::Held | Ground::Unknown => At::unknown(address),
@@ -346,7 +347,7 @@ impl<'b> Writer<'b> {
         Some((object, task, self.status_of(object, task)?))
     }
 
-    /// The head of a task that is only shown; its result follows where it `has_result`.
+    /// Writes the head of a task that is only shown; the result follows if `has_result`.
     pub fn task_in_state(&mut self, awaited: AwaitedTask, state: i64, has_result: bool) {
         self.structure_head(awaited.class, 1 + u16::from(has_result));
         self.constant(awaited.status, state);
@@ -369,7 +370,7 @@ impl<'b> Writer<'b> {
         self.tagged(value::ENUM, content);
     }
 
-    /// A field of what lies there, unless its name hides it.
+    /// Writes a field of the object or value at `of`, unless its name hides it.
     fn field(&mut self, field: &Field, of: At, depth: u32) {
         let kind = if field.is_hidden() { Kind::Redacted } else { field.kind };
         self.value(kind, of.behind(field.offset as usize), depth);
@@ -424,7 +425,7 @@ impl<'b> Writer<'b> {
         self.word(tag);
     }
 
-    /// A string: its class, its length in characters, and as many of them.
+    /// A string: its class, its length in characters, and its first characters.
     fn string(&mut self, object: At) {
         if self.types_only {
             return self.word(value::HIDDEN);
@@ -450,8 +451,8 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// An array: its class, its length, for other arrays than vectors sizes and lower bounds of
-    /// each dimension, and its elements.
+    /// An array: its class, its length, and its elements. Arrays other than vectors also have the
+    /// size and lower bound of each dimension.
     fn array(&mut self, seen: ReadClass, object: At, element: Kind, rank: u32, depth: u32) {
         if self.types_only {
             return self.of_class(seen.index);
@@ -472,7 +473,8 @@ impl<'b> Writer<'b> {
         self.items(bounds.behind(rank as usize * 8), length, element, depth);
     }
 
-    /// A span: the address of its elements, their number. They may lie anywhere, and be gone.
+    /// A span: the address and number of its elements. The elements may lie anywhere, and may be
+    /// gone.
     fn span(&mut self, class: &'static Class, at: At, element: Kind, depth: u32) {
         let (Some(data), Some(length)) = (self.memory.word(at), self.memory.read(at.behind(8))) else {
             return self.word(value::UNKNOWN);
@@ -491,7 +493,7 @@ impl<'b> Writer<'b> {
         self.tagged(tag, head);
     }
 
-    /// So many elements at `data`, behind how many of them there are.
+    /// Writes the number of elements, then `length` elements from `data`.
     fn items(&mut self, data: At, length: u32, element: Kind, depth: u32) {
         let kept = if depth == 0 { 0 } else { length.min(ELEMENTS) };
         let kept = (kept as usize).min(self.room().saturating_sub(24) / 2) as u16;
@@ -505,14 +507,14 @@ impl<'b> Writer<'b> {
 /// An object's class, as far as it is known.
 #[derive(Clone, Copy)]
 struct ReadClass {
-    /// The class, or one that it is derived from.
+    /// The class, or a class that it is derived from.
     class: &'static Class,
     /// Number of the class in the recording.
     index: u32,
 }
 
 impl ReadClass {
-    /// Bytes of the object; 0 where only a class is known that it is derived from.
+    /// Bytes of the object; 0 where only a base class is known.
     fn bytes(self) -> u32 {
         if self.index == self.class.index { self.class.object_bytes() } else { 0 }
     }

@@ -1,10 +1,10 @@
-//! Names as the source has them, of what compilers name after something in the source.
+//! Source names behind the names that compilers generate for fields, parameters and methods.
 //!
-//! Names of tuples' elements are not among them: values don't have them, `(string user, string
-//! password)` has the fields `Item1` and `Item2`.
+//! Names of tuple elements are not among them, since values don't have these names: `(string user,
+//! string password)` has the fields `Item1` and `Item2`.
 
-/// Name under which a field is shown: fields of auto-properties and of anonymous types go by the
-/// property's.
+/// Name under which a field is shown: fields of auto-properties and of anonymous types have the
+/// name of the property.
 pub(super) fn shown(field: &str) -> &str {
     let inside = field.strip_prefix('<').and_then(|rest| rest.split_once('>'));
     match inside {
@@ -13,7 +13,7 @@ pub(super) fn shown(field: &str) -> &str {
     }
 }
 
-/// All names that a field or a parameter may have in the source: by any of them it may be meant.
+/// All names that a field or a parameter may have in the source. Users may mean any of them.
 pub(super) fn all(name: &str) -> impl Iterator<Item = &str> {
     // `<Password>k__BackingField`, `<Password>i__Field`, `<password>5__2` (a local), `<password>P`
     // (of a constructor).
@@ -26,18 +26,20 @@ pub(super) fn all(name: &str) -> impl Iterator<Item = &str> {
             Some((local, number)) if number.bytes().all(|digit| digit.is_ascii_digit()) => local,
             _ => rest,
         });
-    // What the source itself names after a property, `Password@` of a record in F# among them.
+    // Fields that the source itself names after a property, including `Password@` of a record in
+    // F#.
     let plain = name.trim_start_matches("m_").trim_start_matches('_').trim_end_matches('@');
     [Some(name), inside, copy, basic, Some(plain)].into_iter().flatten().filter(|name| !name.is_empty())
 }
 
-/// Property whose accessor a method is, explicit implementations of interfaces too.
+/// Property whose accessor a method is; also for explicit implementations of interfaces.
 pub(super) fn property(method: &str) -> Option<&str> {
     let name = method.rsplit('.').next().unwrap_or(method);
     name.strip_prefix("get_").or_else(|| name.strip_prefix("set_"))
 }
 
-/// Method of the source: of local functions, and of the types of iterators and `async` methods.
+/// Method in the source that a local function, or the type of an iterator or `async` method,
+/// belongs to.
 pub(super) fn method(name: &str) -> &str {
     if let Some((_, rest)) = name.split_once(">g__") {
         return rest.split('|').next().unwrap_or(rest);

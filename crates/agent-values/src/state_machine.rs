@@ -1,5 +1,5 @@
-//! Async methods and iterators. The compiler makes a type of each, whose fields hold the arguments
-//! and whose method `MoveNext` holds the code: it is shown as the method that was written.
+//! Async methods and iterators. The compiler turns each into a type: the fields hold the arguments,
+//! and the method `MoveNext` holds the code. `MoveNext` is shown as the method in the source.
 
 use clr_profiler::metadata::{MetadataImport, MethodDef};
 use clr_profiler::{ClassId, Token};
@@ -11,9 +11,9 @@ use super::types::{Member, Types};
 
 /// The type that the compiler made of a method.
 pub(super) struct StateMachine {
-    /// The arguments that the code still needs, `this` first; each by the place of its field.
+    /// The arguments that the code still needs, `this` first, each with the place of its field.
     pub(super) arguments: Vec<Member>,
-    /// The task that the method returned when it was called, where the builder refers to it.
+    /// The task that the method returned to its caller, where the builder refers to the task.
     pub(super) task: Option<Member>,
     /// Task that the code completes.
     pub(super) awaited: Option<AwaitedTask>,
@@ -22,13 +22,13 @@ pub(super) struct StateMachine {
 }
 
 impl StateMachine {
-    /// Whether a method is the code of a machine.
+    /// Whether a method is the code of a state machine.
     pub(super) fn is_code(metadata: &MetadataImport, method: &MethodDef) -> bool {
         method.name == "MoveNext" && metadata.type_def(method.class).is_ok_and(|declared| is_machine(&declared.name))
     }
 
-    /// Returns the machine whose code `method` is; `None` for other methods. `class` is the type of
-    /// the machine.
+    /// Returns the state machine whose code `method` is; `None` for other methods. `class` is the
+    /// type of the state machine.
     pub(super) fn from_method(
         types: &Types,
         class: ClassId,
@@ -59,7 +59,7 @@ fn is_machine(name: &str) -> bool {
     name.starts_with('<') && name.contains(">d") || name.starts_with("VB$StateMachine_")
 }
 
-/// The names of the parameters in the order of the source, of a method that has them all.
+/// The names of the parameters in source order, from a method that has all of them.
 fn source_order(metadata: &MetadataImport, machine: Token, name: &str, arguments: &[Member]) -> Vec<String> {
     let source = name.strip_prefix('<').and_then(|rest| rest.split_once(">d")).map(|(source, _)| source);
     let around = metadata.enclosing_type(machine).ok().flatten();
@@ -74,8 +74,8 @@ fn source_order(metadata: &MetadataImport, machine: Token, name: &str, arguments
     parameters.into_iter().find(has_all).unwrap_or_default()
 }
 
-/// Fields with names that the source gave are arguments; locals and what the compiler needs have
-/// others.
+/// Fields with names from the source are arguments. Locals and the compiler's own fields have other
+/// names.
 fn argument(member: Member) -> Option<Member> {
     let name = match &*member.name {
         "<>4__this" | "$VB$Me" => "this",
@@ -96,7 +96,7 @@ fn task_of(types: &Types, builder: &Member) -> Option<Member> {
     }
     let members = types.members(id)?;
     let task = members.into_iter().find_map(|member| match member.kind {
-        // The builder of tasks without a result is built on that of tasks with one.
+        // The builder of tasks without a result contains a builder of tasks with a result.
         Kind::Reference(_) if member.name == "m_task" => Some(member),
         _ => None,
     })?;

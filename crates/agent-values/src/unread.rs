@@ -1,4 +1,4 @@
-//! Reports of values that were left unread: the methods that they belong to, and why.
+//! Reports values that were left unread: the methods that they belong to, and the reason.
 
 use std::collections::HashSet;
 
@@ -20,9 +20,9 @@ pub struct ReportUnread {
 }
 
 impl ReportUnread {
-    /// Remarks at once where the system refuses to copy memory.
+    /// Creates the report. Writes a remark at once if the system refuses to copy memory.
     pub fn new(writer: &'static ProcessWriter) -> Self {
-        // The answer is known from here on, as no hook may ask the system for it.
+        // The answer is stored here, since no hook may ask the system for it.
         if !can_copy() {
             writer.remark(
                 monotonic_ns(),

@@ -26,9 +26,9 @@ clr_profiler::compose_callbacks! { Agent { resident } }
 impl Agent {
     pub(crate) fn start(info: &ProfilerInfo, given: &str, beginning: Beginning) -> Result<(Self, Setup)> {
         recording_lifetime::free_ended();
-        // SAFETY: the framework drops the agent after the runtime's last call. A dormant agent,
-        // whose thread uses it, is never detached. Parts of a recording have the reference, and do
-        // nothing with it once the recording is over.
+        // SAFETY: the framework drops the agent after the runtime's last call. A dormant agent is
+        // used by its thread and is never detached. Parts of a recording keep the reference, but do
+        // not use it once the recording is over.
         let owner = unsafe { OwnedObject::new(Resident::new(info)) };
         let resident = owner.get();
         let running = resident.begin(given, beginning).map_err(|why| {
@@ -41,16 +41,16 @@ impl Agent {
         Ok((Self { resident, _owner: owner, beginning }, setup(running, beginning)))
     }
 
-    /// Stops recording; whether nothing is recorded any more when this returns, within ten seconds.
-    /// Callbacks are still followed, so that names and identifiers stay right, and hooks stay where
-    /// they are.
+    /// Stops recording. Waits up to ten seconds and returns whether recording has stopped by then.
+    /// Callbacks are still handled, so that names and identifiers stay right, and hooks stay in
+    /// place.
     pub fn stop(&self) -> bool {
         self.resident.running.get().is_some_and(|running| running.helper.stop_recording())
     }
 
-    /// Starts recording again after [`stop`](Self::stop); whether that came into effect, within ten
-    /// seconds. Calls that were entered meanwhile are not known: what they call stands at the root
-    /// of their threads.
+    /// Starts recording again after [`stop`](Self::stop). Waits up to ten seconds and returns
+    /// whether recording runs by then. Calls that were entered meanwhile are not known: their
+    /// callees appear at the root of their threads.
     pub fn start_again(&self) -> bool {
         self.resident.running.get().is_some_and(|running| running.helper.start_again())
     }
@@ -64,14 +64,15 @@ impl Agent {
 
 impl Profiler for Agent {
     fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
-        // What a diagnostics tool sets before the program starts is known to the runtime alone.
+        // Only the runtime knows the settings that a diagnostics tool makes before the program
+        // starts.
         let of_runtime = info.environment_variable(AGENT_VARIABLE).ok().flatten();
         let given = of_runtime.or_else(|| std::env::var(AGENT_VARIABLE).ok()).unwrap_or_default();
         Self::start(info, &given, Beginning::Launch)
     }
 
-    /// The client data is the request, as the environment variable has it otherwise. Instruments
-    /// with hooks are refused: the runtime takes hooks at its start only.
+    /// The client data is the request, which the environment variable holds otherwise. Instruments
+    /// with hooks are refused: the runtime accepts hooks only at its start.
     fn initialize_for_attach(info: &ProfilerInfo, client_data: &[u8]) -> Result<(Self, Setup)> {
         let given = std::str::from_utf8(client_data).map_err(|error| {
             Error::refused("clrscope", format!("the request is not UTF-8: {error}"))

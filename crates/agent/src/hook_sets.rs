@@ -1,4 +1,4 @@
-//! Sets of hooks: the parts of the work that instruments need, and the entry points that do them.
+//! Sets of hooks: the parts of work that instruments need, and the entry points that do this work.
 
 use std::ffi::c_void;
 
@@ -23,13 +23,13 @@ impl HookParts {
         self.0 & (Self::TREE_SAMPLED.0 | Self::TREE_TSC.0) != 0
     }
 
-    /// The parts of both.
+    /// The parts of `self` and of `other`.
     pub(crate) const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// One set of hooks, by what it does.
+/// One set of hooks and the parts of work that it does.
 pub(crate) struct HookSet {
     pub(crate) does: HookParts,
     pub(crate) entry_points: fn() -> EntryPoints,

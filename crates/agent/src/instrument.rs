@@ -1,12 +1,13 @@
-//! Interface of instruments: callbacks with a specification, a start, and needs.
+//! Interface of instruments: runtime callbacks, a specification, a start, and the instrument's
+//! needs.
 //!
 //! An instrument receives all callbacks of the runtime, as [`Callbacks`]. Callbacks run on the
 //! program's threads behind the framework's panic boundary. None may write to the program's
 //! streams, and none is called before the instrument's [`start`](Instrument::start) has returned.
 //!
-//! Recording can stop and start again while the process lives ([`HelperHandle`]): the work is that
-//! of the instrument's [tasks](Instrument::tasks), on the helper thread. Hooks can be had at the
-//! start of the runtime only, so they stay; they do nothing while recording is stopped.
+//! Recording can stop and start again while the process lives ([`HelperHandle`]). The instrument's
+//! [tasks](Instrument::tasks) do this work on the helper thread. Hooks can be installed only at the
+//! start of the runtime, so they stay; they do nothing while recording is stopped.
 //!
 //! [`HelperHandle`]: clrscope_agent_base::helper::HelperHandle
 
@@ -23,7 +24,7 @@ use crate::services::context::{Beginning, Context};
 
 /// Options of an instrument as requested, with every default filled in.
 pub(crate) trait InstrumentOptions: Sized {
-    /// The specification of the instrument that these are the options of.
+    /// The specification of the instrument that has these options.
     const SPEC: &'static Spec;
 
     /// Reads the options of a request that was checked against the specification.
@@ -54,7 +55,7 @@ pub(crate) trait Instrument: Callbacks {
         HookParts::NONE
     }
 
-    /// Says which functions the instrument can do without.
+    /// Marks the functions that the instrument does not need.
     fn choose(options: &Self::Options, choice: &mut FunctionSelection)
     where
         Self: Sized,
@@ -73,37 +74,40 @@ pub(crate) trait Instrument: Callbacks {
     fn events(&self) -> Events;
 
     /// Notification that the agent runs: the last step of the runtime's `Initialize` or
-    /// `InitializeForAttach`, on the thread that calls it.
+    /// `InitializeForAttach`, on the thread that makes this call.
     fn begins(&self, beginning: Beginning) {}
 
-    /// Whether the helper thread must look after the instrument in each of the request's intervals:
-    /// it takes samples itself, or the program's threads wait for the memory that it backs ahead of
-    /// them. Without such an instrument the thread wakes rarely.
+    /// Whether the helper thread must work for the instrument in each of the request's intervals.
+    /// That is so where the helper thread takes samples, or where the program's threads wait for
+    /// memory that the helper thread backs in advance. Without such an instrument the helper thread
+    /// wakes rarely.
     fn needs_frequent_help(&self) -> bool {
         true
     }
 
-    /// Tasks of the instrument on the helper thread: regular work, and work where recording stops
+    /// Tasks of the instrument on the helper thread: regular work, and work when recording stops
     /// and starts again. Called once.
     fn tasks(&self) -> Vec<Box<dyn Task>> {
         Vec::new()
     }
 
-    /// An attached agent leaves: handles of the runtime are given back. No callback is under way,
-    /// and the runtime can still be asked.
+    /// Gives handles back to the runtime before an attached agent detaches. No callback is running,
+    /// and the runtime can still be queried.
     fn release_handles(&self) {}
 
-    /// In a forked child: lets go of everything that is mapped. Async-signal-safe.
+    /// In a forked child: lets go of all mappings. Async-signal-safe.
     fn detach_in_child(&self) {}
 
-    /// The recording of an attached agent is over, which the runtime does not let go: what code of
-    /// the program that was changed may still store to is made memory of the process's own. No
-    /// callback comes any more, and then all other mappings of the recording go, and its
-    /// [parts](clrscope_agent_base::recording_lifetime).
+    /// The recording of an attached agent is over, but the runtime does not detach the agent.
+    /// Changed code of the program may still store to some mappings of the recording: the
+    /// instrument replaces these by private memory of the process. No callback comes any more.
+    /// Afterwards all other mappings of the recording and its
+    /// [parts](clrscope_agent_base::recording_lifetime) are dropped.
     fn outlive_recording(&self) {}
 
     /// Prepares the record of the calling thread, which is new. Runs in a hook, so it neither
-    /// blocks nor waits; false when there is no room, and then the thread is not recorded at all.
+    /// blocks nor waits. Returns false when there is no room; then the thread is not recorded at
+    /// all.
     fn thread_begins(&self, record: ThreadRecord) -> bool {
         true
     }
@@ -111,16 +115,16 @@ pub(crate) trait Instrument: Callbacks {
     /// The calling thread ends. Runs after its last hook, or between two.
     fn thread_ends(&self, record: ThreadRecord) {}
 
-    /// Hooks that ask the runtime about each call, in the place of the parts of
-    /// [`hook_parts`](Self::hook_parts): where these are registered, all hooks of the process are
-    /// of the slow kind.
+    /// Hooks that query the runtime about each call, instead of the parts of
+    /// [`hook_parts`](Self::hook_parts). Where such hooks are registered, all hooks of the process
+    /// are of the slow kind.
     fn slow_hooks(&self) -> Option<Arc<dyn InfoHooks>> {
         None
     }
 
-    /// Client identifier for the hooks of a function that is about to be compiled, from the one
-    /// that the hooks would get without this instrument; 0 for no hooks. The answer must be the
-    /// same each time.
+    /// Client identifier for the hooks of a function that is about to be compiled; 0 for no hooks.
+    /// `client` is the identifier that the hooks would get without this instrument. The answer must
+    /// be the same each time.
     fn mapped(&self, function: FunctionId, index: u32, client: usize) -> usize {
         client
     }
@@ -137,7 +141,7 @@ pub(crate) mod tests {
     use clrscope_contract::instruments::{CheckedInstrument, check};
     use clrscope_contract::request::InstrumentRequest;
 
-    /// A request as an instrument gets it.
+    /// A checked request, as an instrument receives it.
     pub(crate) fn checked(text: &str) -> CheckedInstrument {
         check(&InstrumentRequest::parse(text).expect("the grammar")).expect("a request")
     }

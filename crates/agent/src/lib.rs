@@ -37,8 +37,8 @@ clr_profiler::export_profiler!(
 /// Version of this crate.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The version that a library has, for builds of the tool that are given a built agent: the tool
-/// and the agent inside it must speak the same language.
+/// The version of this library, for builds of the tool that embed an already built agent: the tool
+/// and the embedded agent must have the same version.
 // SAFETY: no other library has a symbol of this name.
 #[unsafe(no_mangle)]
 pub static CLRSCOPE_AGENT_VERSION: [u8; VERSION.len()] = *VERSION.as_bytes().first_chunk().unwrap();

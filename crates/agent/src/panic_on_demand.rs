@@ -1,5 +1,5 @@
-//! Panics where a test asks for one, which shows that a panic of the agent stays in the agent.
-//! Compiled with the feature `panic-on-demand` only, which no agent that is handed out has.
+//! Panics on demand of a test, which shows that a panic of the agent stays in the agent. Compiled
+//! only with the feature `panic-on-demand`, which no released agent has.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! Needs of a recording: the events and the hooks that the runtime is asked for.
+//! Setup of a recording: the events and hooks that the agent asks the runtime for.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use clrscope_recording::writer::monotonic_ns;
 use crate::services::context::Beginning;
 use crate::startup::Running;
 
-/// Events that the runtime does not report to an attached profiler, and that an instrument can do
+/// Events that the runtime does not report to an attached profiler, and that instruments can do
 /// without.
 const NOT_AFTER_ATTACH: [(Events, &str); 3] = [
     (Events::CLR_EXCEPTIONS, "which exceptions it catches itself"),
@@ -19,8 +19,8 @@ const NOT_AFTER_ATTACH: [(Events, &str); 3] = [
     (Events::PINNED_OBJECT_ALLOCATED, "allocations of pinned objects"),
 ];
 
-/// The events without those that the runtime does not report to an attached profiler, which the
-/// recording says.
+/// Removes the events that the runtime does not report to an attached profiler, and says so in the
+/// recording.
 fn allowed_after_attach(running: &Running, events: Events) -> Events {
     NOT_AFTER_ATTACH.iter().filter(|(event, _)| events.contains(*event)).fold(events, |events, (event, what)| {
         let text =
@@ -30,12 +30,11 @@ fn allowed_after_attach(running: &Running, events: Events) -> Events {
     })
 }
 
-/// Events that the runtime reports to the main profiler alone, and that an instrument can do
-/// without.
+/// Events that the runtime reports only to the main profiler, and that instruments can do without.
 const OF_MAIN_PROFILER: [(Events, &str); 1] = [(Events::PINNED_OBJECT_ALLOCATED, "allocations of pinned objects")];
 
-/// The events without those that a notification-only profiler does not get. The recording says so,
-/// and that the agent was one.
+/// Removes the events that a notification-only profiler does not get. The recording names them, and
+/// says that the agent was notification-only.
 fn allowed_as_notification_only(running: &Running, events: Events) -> Events {
     let note = |text: &str| running.writer.note(monotonic_ns(), &format!("notification-only: {text}"));
     note(&match main_profiler() {
@@ -48,7 +47,8 @@ fn allowed_as_notification_only(running: &Running, events: Events) -> Events {
     })
 }
 
-/// The profiler that the variables of this process name, by its library or by its class.
+/// The profiler that the environment variables of this process name, by its library or by its
+/// class.
 fn main_profiler() -> Option<String> {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     variable("CORECLR_ENABLE_PROFILING").filter(|value| value == "1")?;

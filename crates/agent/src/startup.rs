@@ -1,4 +1,4 @@
-//! From the environment to a running agent, or a polite refusal.
+//! Start of the agent: from the environment to a running agent, or to a refusal with a reason.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -46,11 +46,11 @@ use crate::services::kept_events::KeptEvents;
 use crate::services::object_types::ObjectTypes;
 use crate::services::triggers::Triggers;
 
-/// Time that the end of the program may wait for the helper thread's last sample.
+/// Longest time that the end of the program waits for the helper thread's last sample.
 const LAST_ROUND: Duration = Duration::from_millis(100);
 
-/// Pause of the helper thread where no instrument needs it more often: it shows that the process
-/// lives, and looks whether the recording is over.
+/// Pause of the helper thread where no instrument needs a shorter one: the thread shows that the
+/// process lives, and checks whether the recording is over.
 const RARELY: Duration = Duration::from_millis(20);
 
 /// A running agent.
@@ -82,22 +82,22 @@ pub(crate) struct Running {
 clr_profiler::compose_callbacks! { Running { held_exceptions, types, debug_events, code, sampler, instruments, object_types, functions, thread_names, entry_assembly, code_marks, end } }
 
 impl Running {
-    /// Removes what the recording left, in a process whose agent goes dormant. No callback is under
-    /// way that uses any of it. Calls of methods that were given other code may be, for ever: what
-    /// these store to stays.
+    /// Removes what the recording left in a process whose agent goes dormant. No callback that uses
+    /// the recording is running. But calls of changed methods may run forever, so the memory that
+    /// they write to stays.
     pub(crate) fn clean_up_dormant(&self) {
         self.instruments.outlive_recording();
         self.profiler_detach_succeeded();
     }
 
-    /// The runtime has refused the setup of an attached agent, which leaves at once.
+    /// The runtime has refused the setup of an attached agent, and the agent leaves at once.
     pub(crate) fn refused(&self) {
         self.helper.detachment().into_iter().for_each(Detach::was_refused);
         self.writer.state().request_stop();
         self.end.let_go();
     }
 
-    /// In a forked child: lets go of everything that is mapped. Async-signal-safe.
+    /// In a forked child: releases all mappings. Async-signal-safe.
     pub(crate) fn detach_in_child(&self) {
         self.instruments.detach_in_child();
         if let Some(sampler) = self.sampler {
@@ -140,7 +140,7 @@ impl Callbacks for End {
         self.writer.state().ended();
     }
 
-    /// After the others, which may take seconds for it.
+    /// Runs after the other parts, which may take seconds.
     fn profiler_attach_complete(&self) {
         self.helper.has_attached();
     }
@@ -150,11 +150,11 @@ impl Callbacks for End {
     }
 }
 
-/// Starts everything that the request `given` asks for; the error is a sentence for the recording
+/// Starts everything that the request `given` asks for. The error is a sentence for the recording
 /// directory.
 ///
-/// `go_dormant` is called where the recording of an attached agent is over and the runtime does not
-/// detach it.
+/// `go_dormant` is called when the recording of an attached agent is over and the runtime does not
+/// detach the agent.
 pub(crate) fn start(
     info: &ProfilerInfo,
     given: &str,
@@ -173,7 +173,7 @@ pub(crate) fn start(
         request.instruments.push(InstrumentRequest::named(DEFAULT.name));
     }
     let folder = recording_folder(&request)?;
-    // Everything that touches the disk, with signals blocked: a file size limit must be an error
+    // All disk accesses run with signals blocked: exceeding a file size limit must be an error
     // here, not the end of the program.
     signals::with_all_blocked(|| {
         start_in(info, given, &request, &folder, (beginning, go_dormant)).map_err(|aside| {
@@ -188,13 +188,13 @@ pub(crate) fn start(
     })
 }
 
-/// Whether the runtime allows what is asked for at its start only.
+/// Whether the request needs features that the runtime allows only at its start.
 pub(crate) fn needs_launch(given: &str) -> bool {
     let checked = Request::parse(given).ok().and_then(|request| check_all(&request).ok());
     checked.is_some_and(|checked| check_for_attach(&checked).is_err())
 }
 
-/// Says why in the recording directory, if the text at least names one.
+/// Writes the reason into the recording directory, if the malformed text at least names one.
 fn refuse_malformed(given: &str, why: String) -> String {
     let why = format!("{AGENT_VARIABLE} is not understood: {why}");
     if let Some(folder) = Request::recording_directory(given) {
@@ -203,7 +203,7 @@ fn refuse_malformed(given: &str, why: String) -> String {
     why
 }
 
-/// Leaves the reason in the folder; where even this can't be written, there is no way to report it.
+/// Writes the reason into the folder. If this fails, there is no way left to report it.
 fn leave_word(folder: &Path, join: bool, why: &str) {
     if !join {
         let _ = std::fs::DirBuilder::new().mode(0o700).create(folder);
@@ -211,7 +211,7 @@ fn leave_word(folder: &Path, join: bool, why: &str) {
     let _ = refusal::leave(folder, std::process::id(), why);
 }
 
-/// Whether this is a program to be profiled.
+/// Whether the request asks to profile this program.
 fn is_wanted(request: &Request) -> Result<bool, String> {
     if !request.programs.are_limited() {
         return Ok(true);
@@ -253,13 +253,13 @@ fn start_in(
     (beginning, go_dormant): (Beginning, GoDormant),
 ) -> Result<Running, Aside> {
     if !is_wanted(request)? {
-        // With the variables set for a whole machine this is what most programs meet.
+        // If the variables are set for a whole machine, most programs take this path.
         return Err(Aside::Asked("this program is not one of those to be profiled"));
     }
     checked(info, request, beginning)?;
     if threads::is_prepared() {
-        // The runtime takes a main profiler and notification-only ones, and the library is there
-        // once.
+        // The runtime accepts a main profiler and notification-only ones, but the library is loaded
+        // only once.
         return Err(Aside::Forced("another agent of clrscope records this process".to_owned()));
     }
     let is_over = || request.join && is_over(folder);
@@ -281,7 +281,8 @@ fn start_in(
     let make = if request.join { ProcessWriter::join } else { ProcessWriter::create };
     let made = make(folder, &process).map_err(|error| format!("{}: {error}", folder.display()));
     if is_over() {
-        // The run ended meanwhile: its packer may not have seen us, and nothing would ever stop us.
+        // The run ended meanwhile: its packer may have missed this process, and nothing would ever
+        // stop the recording.
         made.iter().for_each(ProcessWriter::discard);
         return Err(Aside::Asked(OVER));
     }
@@ -329,7 +330,7 @@ fn start_instruments(
     if hooks.is_none() && parts != HookParts::NONE {
         return Err("there are no hooks that do what these instruments want together".into());
     }
-    // An earlier recording of this process has ended with it.
+    // An earlier recording of this process has ended together with its run.
     stopped_flag().store(0, Ordering::SeqCst);
     let helper = HelperHandle::new();
     let interval = Duration::from_nanos(1_000_000_000 / u64::from(request.rate_hz));
@@ -429,13 +430,13 @@ fn start_instruments(
     })
 }
 
-/// Request without the instruments and the place.
+/// Text of the request without the instruments and the place.
 fn beside_instruments(request: &Request) -> String {
     Request { instruments: Vec::new(), out: None, join: false, log: None, ..request.clone() }.to_string()
 }
 
-/// Returns the selection of functions for the dictionary, from the request and from what the
-/// instruments can do without.
+/// Returns the selection of functions for the dictionary, from the request and from the functions
+/// that the instruments do not need.
 fn choice(request: &Request, requested: &Requested, writer: &'static ProcessWriter) -> FunctionSelection {
     let filter = WatchedFilter::new(request.filter.clone(), writer);
     let mut choice = FunctionSelection {
@@ -468,7 +469,7 @@ fn describe(info: &ProfilerInfo, request: &Request, identity: Identity) -> Proce
     }
 }
 
-/// Folder to record into: the request's, else a new one in the working directory.
+/// Folder to record into: the folder of the request, or a new one in the working directory.
 fn recording_folder(request: &Request) -> Result<PathBuf, String> {
     let path = match &request.out {
         Some(out) => PathBuf::from(out),

@@ -1,4 +1,4 @@
-//! Time and memory that the view `heap` takes: `heap_cost MILLIONS` of made-up objects with three
+//! Time and memory that the view `heap` takes: `heap_cost MILLIONS` of generated objects with three
 //! references each, or `heap_cost RECORDING`.
 
 use std::path::Path;

@@ -1,8 +1,8 @@
-//! Allocations alongside calls: what `alloc` recorded, joined with the trees of `calls` by the
-//! paths of both.
+//! Allocations in the call trees: the records of `alloc`, joined with the trees of `calls` by path.
 //!
-//! Stacks of allocations may hold functions that trees of `calls` do not, because they have no
-//! hooks. What such a function allocated is its caller's, as its time is.
+//! Stacks of allocations may contain functions that are missing from the trees of `calls`, because
+//! they have no hooks. The allocations of such a function are attributed to its caller, as its time
+//! is.
 
 use clrscope_recording::model::{Recording, Thread};
 use rustc_hash::FxHashMap;
@@ -16,13 +16,13 @@ use crate::query::{Query, QueryProblem};
 /// Objects that the code of a row allocated, where `alloc` recorded alongside `calls`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallAllocations {
-    /// Bytes of the row's own.
+    /// Bytes that the row allocated itself.
     pub own_bytes: u64,
-    /// Bytes with everything it called, recursion counted once.
+    /// Bytes including those of everything it called, recursion counted once.
     pub total_bytes: u64,
-    /// Objects of the row's own.
+    /// Objects that the row allocated itself.
     pub own_objects: u64,
-    /// Objects with everything it called, recursion counted once.
+    /// Objects including those of everything it called, recursion counted once.
     pub total_objects: u64,
 }
 
@@ -32,8 +32,8 @@ pub(crate) struct AllocationPaths<'a> {
     objects: Paths<'a>,
 }
 
-/// Allocations of the processes that a query means, in the recording's order, for a view by a
-/// metric of `calls`; none where none were recorded alongside calls.
+/// Allocations of the processes that a query selects, in the recording's order, for a view of a
+/// metric of `calls`. Empty where no allocations were recorded alongside calls.
 pub(crate) fn select<'a>(
     recording: &'a Recording,
     query: &Query,
@@ -50,11 +50,11 @@ pub(crate) fn select<'a>(
 /// The tree of allocations of some threads, merged by path.
 #[derive(Default)]
 pub(crate) struct AllocationTree {
-    /// The first stands for the threads themselves; each other stands behind its caller.
+    /// The first node stands for the threads themselves; each other node follows its caller.
     nodes: Vec<Node>,
 }
 
-/// One path.
+/// One path in the tree.
 #[derive(Default)]
 struct Node {
     slot: Slot,
@@ -74,16 +74,16 @@ impl Sum {
     }
 }
 
-/// The allocations of a path, and where its callees' begin.
+/// The allocations of a path, and the paths of its callees.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct PathAllocations {
     pub(crate) allocated: CallAllocations,
-    /// Functions of the callees, each with a path that begins with it.
+    /// Functions of the callees, each with the path that it begins.
     pub(crate) callees: Vec<(Slot, u32)>,
 }
 
 impl AllocationTree {
-    /// Merges the paths of one thread, or of all.
+    /// Merges the allocation paths of one thread, or of all threads.
     pub(crate) fn new(of: &AllocationPaths<'_>, thread: Option<&Thread>, catalog: &Catalog<'_>) -> Self {
         let mut nodes = vec![Node::default()];
         let mut known: FxHashMap<(u32, Slot), u32> = FxHashMap::default();
@@ -122,16 +122,16 @@ impl AllocationTree {
         }
     }
 
-    /// The path of the threads themselves.
+    /// Path of the threads themselves, from which all other paths begin.
     pub(crate) const ROOT: u32 = 0;
 
-    /// The outermost paths that end in a function which `is_wanted`.
+    /// The outermost paths that end in a function which `is_wanted` accepts.
     pub(crate) fn outermost(&self, is_wanted: impl Fn(Slot) -> bool) -> Vec<(Slot, u32)> {
         self.join(&[Self::ROOT], is_wanted).callees
     }
 
-    /// Joins paths with a node whose callees are those that `is_callee` accepts: what others
-    /// allocated that were called is the node's own.
+    /// Joins paths to a node whose callees are the functions that `is_callee` accepts. Allocations
+    /// of other called functions count as the node's own.
     pub(crate) fn join(&self, paths: &[u32], is_callee: impl Fn(Slot) -> bool) -> PathAllocations {
         let (mut own, mut total, mut callees) = (Sum::default(), Sum::default(), Vec::new());
         paths.iter().for_each(|&path| total.add(self.nodes[path as usize].total));
@@ -150,7 +150,7 @@ impl AllocationTree {
         PathAllocations { allocated: allocated(own, total), callees }
     }
 
-    /// Amounts by function, of those that `is_called`.
+    /// Amounts by function, for functions that `is_called` accepts.
     pub(crate) fn by_function(&self, is_called: impl Fn(Slot) -> bool) -> FxHashMap<Slot, CallAllocations> {
         let mut sums: FxHashMap<Slot, (Sum, Sum)> = FxHashMap::default();
         // Functions that were called, on the path to the node at hand, outermost first; and what is
@@ -184,7 +184,7 @@ fn allocated(own: Sum, total: Sum) -> CallAllocations {
 mod tests {
     use super::*;
 
-    /// Paths with callers, functions and own amounts.
+    /// Builds a tree from paths, each with its caller, function and own amount.
     fn beside(paths: &[(u32, Slot, u64)]) -> AllocationTree {
         let node = |&(caller, slot, own): &(u32, Slot, u64)| Node {
             caller,
@@ -198,7 +198,7 @@ mod tests {
         beside
     }
 
-    /// Main calls A, which calls a helper without hooks, which calls B; A calls itself, too.
+    /// Main calls A. A calls a helper without hooks, which calls B. A also calls itself.
     fn sample() -> AllocationTree {
         let [main, a, helper, b] = [1, 2, 3, 4];
         beside(&[(0, main, 1), (1, a, 2), (2, helper, 4), (3, b, 8), (2, a, 16), (0, helper, 32)])

@@ -1,9 +1,9 @@
-//! How much there was at the same time.
+//! Maximum of things at the same time.
 
-/// Returns how much there was at once, at most, by what began (1) and ended (-1) when. The changes
-/// are in order afterwards.
+/// Returns the greatest number of things at the same time. A change is a time with 1 for a begin or
+/// -1 for an end. Sorts the changes.
 pub(crate) fn most_at_once(changes: &mut [(u64, i64)]) -> u64 {
-    // Of what ends and begins at the same moment the end comes first.
+    // If an end and a begin have the same time, the end comes first.
     changes.sort_unstable();
     let (mut now, mut most) = (0, 0);
     for (_, change) in changes {

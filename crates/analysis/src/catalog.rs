@@ -1,7 +1,8 @@
-//! The functions of one process as rows see them: each instantiation and overload once.
+//! The functions of one process as rows show them: each instantiation and overload once.
 //!
-//! The runtime gives a function a new id when its module is loaded again, and the recording a new
-//! index; reports know it by what it is, so equal functions share one slot.
+//! When a module is loaded again, the runtime gives a function a new id, and the recording gives it
+//! a new index. Reports identify a function by its name and signature, so equal functions share one
+//! slot.
 
 use clrscope_recording::model::{Function, FunctionKind, GC_NAME, JIT_NAME, Process, TRUNCATED_NAME};
 use rustc_hash::FxHashMap;
@@ -12,10 +13,10 @@ use crate::query::Query;
 /// Index into the dense arrays of a process's functions.
 pub(crate) type Slot = u32;
 
-/// Entry for indices of no known function.
+/// Slot for indices of unknown functions.
 pub(crate) const UNKNOWN: Slot = 0;
 
-/// The place of what leads nowhere.
+/// Slot and role of an index without a function.
 pub(crate) const NO_FUNCTION: SlotRole = SlotRole { slot: UNKNOWN, role: Role::Unhooked };
 
 /// Role of a function in the sums.
@@ -26,13 +27,13 @@ pub(crate) enum Role {
     Managed,
     /// Counts as a call, but has no hooks.
     Unhooked,
-    /// The runtime compiles.
+    /// Time of the runtime's JIT compiler.
     Jit,
-    /// The thread collects garbage.
+    /// Time in which the thread collects garbage.
     Gc,
-    /// The thread stands suspended.
+    /// Time in which the thread is suspended.
     Suspended,
-    /// Paths that found no memory.
+    /// Paths for which there was no memory.
     Truncated,
 }
 
@@ -58,7 +59,7 @@ impl Role {
         }
     }
 
-    /// Whether its calls are calls of functions.
+    /// Whether the calls of this role are calls of functions.
     pub(crate) fn is_call(self) -> bool {
         !matches!(self, Self::Jit | Self::Gc | Self::Suspended)
     }
@@ -137,13 +138,13 @@ impl<'a> Catalog<'a> {
         self.functions.get(slot as usize).copied().unwrap_or(self.functions[UNKNOWN as usize])
     }
 
-    /// Whether the function in `slot` was put into another one somewhere, so that not all calls of
-    /// it are counted.
+    /// Whether the function in `slot` was inlined somewhere, so that not all its calls are counted.
     pub(crate) fn is_inlined(&self, slot: Slot) -> bool {
         self.inlined.get(slot as usize).copied().unwrap_or_default()
     }
 
-    /// Whether the function in `slot` calls itself last, so that the compiler may have made a loop.
+    /// Whether the function in `slot` calls itself in tail position, so that the compiler may have
+    /// made a loop.
     pub(crate) fn is_tail_recursive(&self, slot: Slot) -> bool {
         self.tail_recursive.get(slot as usize).copied().unwrap_or_default()
     }
@@ -154,7 +155,7 @@ impl<'a> Catalog<'a> {
         self.roles.get(slot as usize).copied().unwrap_or(Role::Unhooked)
     }
 
-    /// Whether a query's function and module filters keep each function, by slot.
+    /// For each slot, whether a query's function and module filters keep the function.
     pub(crate) fn wanted(&self, query: &Query) -> Vec<bool> {
         let wants = |f: &FunctionRef<'_>| query.wants_function(f.module(), f.function);
         self.functions.iter().map(wants).collect()

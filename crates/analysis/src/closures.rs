@@ -1,9 +1,9 @@
-//! Closures in words: the code of its source method that a function is, and marks that keep the
-//! closures of one method apart.
+//! Readable names of closures: a word for the kind of code, and marks that tell the closures of one
+//! method apart.
 //!
-//! A lambda has no name: the compiler numbers it, and the recording names the method that it was
-//! written in, with `(lambda)` at the end of the signature. Several lambdas of one method would be
-//! one name; lines of the source keep them apart, or their numbers where no line is known.
+//! A lambda has no name: the compiler numbers it. The recording names it after the method that it
+//! was written in, with `(lambda)` at the end of the signature. So several lambdas of one method
+//! would have the same name. Source lines tell them apart, or their numbers where no line is known.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,11 +11,12 @@ use std::path::Path;
 use clrscope_contract::request::split_marker;
 use clrscope_recording::model::{Function, Process, Recording, SourceKind};
 
-/// Looks a source line up: path of the module and metadata token to path of the file and line.
+/// Looks up a source line: from the module's path and the metadata token to the file's path and the
+/// line.
 pub type FindLine<'l> = dyn FnMut(&str, u32) -> Option<(String, u32)> + 'l;
 
-/// The signature without the marker at its end, and the marker without its parentheses: `async
-/// lambda`. No marker where the function is the source method itself.
+/// Splits a signature into the part before the marker and the marker without its parentheses, such
+/// as `async lambda`. There is no marker where the function is the source method itself.
 pub(crate) fn split(function: &Function) -> (&str, Option<&str>) {
     let word = match function.source {
         SourceKind::Plain => return (&function.signature, None),
@@ -28,10 +29,10 @@ pub(crate) fn split(function: &Function) -> (&str, Option<&str>) {
     (plain, marker.or(Some(word)))
 }
 
-/// Puts into the signatures of lambdas and local functions a line or number that keeps them from
-/// others of their method, where there are others in the process: `(lambda)` becomes `(lambda,
-/// Program.cs:17)` in modules that are not of the framework, where the line is known; those that
-/// are still equal are numbered, `(lambda 2)`, by their place in the method.
+/// Adds a line or number to the signatures of lambdas and local functions where several of one
+/// method in a process have the same name. `(lambda)` becomes `(lambda, Program.cs:17)` in modules
+/// that do not belong to the framework, where the line is known. Those that are still equal are
+/// numbered by their place in the method: `(lambda 2)`.
 pub fn tell_closures_apart(recording: &mut Recording, line: &mut FindLine<'_>) {
     for process in &mut recording.processes {
         let closures: Vec<usize> =
@@ -43,7 +44,7 @@ pub fn tell_closures_apart(recording: &mut Recording, line: &mut FindLine<'_>) {
     }
 }
 
-/// A marker without the number and the line that keep a closure from others: `lambda` of `lambda 2,
+/// A marker without the number and line that tell closures apart: `lambda` of `lambda 2,
 /// Program.cs:17`.
 pub(crate) fn unnumbered_marker(marker: &str) -> &str {
     let words = marker.split_once(", ").map_or(marker, |(words, _)| words);
@@ -65,7 +66,7 @@ fn is_closure(function: &Function) -> bool {
     is_lambda(function) || marker(function).contains("local function ")
 }
 
-/// The functions among `closures` that have the same names as others that are other methods.
+/// Groups of functions among `closures` that have the same name but are different methods.
 fn shared(process: &Process, closures: &[usize]) -> Vec<Vec<usize>> {
     let mut groups: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     for &at in closures {
@@ -79,7 +80,7 @@ fn shared(process: &Process, closures: &[usize]) -> Vec<Vec<usize>> {
     groups.into_values().filter(differ).collect()
 }
 
-/// Identity of a method, shared by all its instantiations and by nothing else.
+/// Identity of a method, shared by all its instantiations and by no other method.
 fn identity(function: &Function) -> (u32, &str) {
     (function.token, &function.raw_name)
 }
@@ -116,8 +117,8 @@ fn number(process: &mut Process, group: &[usize]) {
     }
 }
 
-/// The place of a closure among those of its method, from 0, as the compiler put it into the name:
-/// 3 of `<Main>$>b__0_3`, of `<Main>g__Round|0_3` and of Visual Basic's `_Lambda$__0-3`.
+/// The place of a closure among the closures of its method, from 0, as the compiler wrote it into
+/// the name: 3 of `<Main>$>b__0_3`, of `<Main>g__Round|0_3` and of Visual Basic's `_Lambda$__0-3`.
 pub(crate) fn ordinal(raw_name: &str) -> Option<u64> {
     let behind = |mark: &str| raw_name.rfind(mark).map(|at| at + mark.len());
     let from = ["b__", "|", "_Lambda$__"].into_iter().filter_map(behind).max()?;

@@ -1,21 +1,21 @@
-//! Places in the code of methods, as exactly as stacks say.
+//! Places in the code of methods, as exactly as stacks record them.
 
 use clrscope_recording::model::{Process, StackFrame, Stacks, Tier};
 
 use crate::function::FunctionRef;
 
-/// Place of a frame in the code of its method: what a line is looked up by.
+/// Place of a frame in the code of its method, from which a source line is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct CodePlace<'a> {
-    /// Offset in the method's IL, if the runtime could say.
+    /// Offset in the method's IL, if the runtime reported it.
     pub il_offset: Option<u32>,
-    /// Bytes of IL from the offset on that are in question: 0 where it is exact, the largest number
-    /// for all that are left.
+    /// Length in bytes of the IL range that may hold the place, from the offset on: 0 where the
+    /// offset is exact, the largest number for the rest of the method.
     pub il_span: u16,
-    /// The code was not optimised, so that the offset is right.
+    /// Whether the code was unoptimised, so that the offset is right.
     pub is_unoptimised: bool,
-    /// Raw name of the method that the frame has called, where the stack says it: of state machines
-    /// `MoveNext`, as the code names it.
+    /// Raw name of the method that the frame has called, where the stack has it. For state machines
+    /// it is the name in the code, `MoveNext`.
     pub callee: Option<&'a str>,
 }
 
@@ -27,7 +27,8 @@ pub(crate) struct PlacedFrame<'a> {
 }
 
 impl<'a> PlacedFrame<'a> {
-    /// Returns the frame as the table has it. `callee`: raw name of the method that it called.
+    /// Returns the frame with its values from the table. `callee`: raw name of the method that the
+    /// frame called.
     pub(crate) fn new(process: &'a Process, frame: StackFrame, callee: Option<&'a str>) -> Self {
         let (function, il_offset, il_span, tier) = match frame {
             StackFrame::Method { function, il_offset, il_span, tier } => (function, il_offset, il_span, tier),

@@ -1,4 +1,4 @@
-//! From sums to the columns of a row.
+//! Computes the columns of a row from its sums.
 
 use clrscope_recording::model::NodeValues;
 
@@ -11,22 +11,22 @@ use crate::sampling::{self, Steps};
 use crate::sums::Sums;
 use crate::times::Times;
 
-/// Corrections that rows of one process get.
+/// Corrections for the rows of one process.
 #[derive(Debug, Clone)]
 pub(crate) struct Columns {
     pub(crate) cost: Cost,
-    /// Times as measured.
+    /// Whether times stay as measured.
     pub(crate) raw: bool,
-    /// CPU columns mean something: CPU time, or numbers of samples.
+    /// Whether the CPU columns have values: CPU time, or numbers of samples.
     pub(crate) cpu: bool,
-    /// The metric, where values are those of samples.
+    /// The metric, where the values come from samples.
     pub(crate) sampled: Option<&'static Metric>,
-    /// Distance between samples.
+    /// Step between samples.
     pub(crate) steps: Steps,
 }
 
 impl Columns {
-    /// For the rows of the process. Only in trees of `calls` hooks have a cost.
+    /// Corrections for the rows of a process. Hooks have a cost only in trees of `calls`.
     pub(crate) fn new(paths: &Paths<'_>, catalog: &Catalog<'_>, query: &Query) -> Self {
         let calls = paths.process.calls.as_ref().filter(|_| paths.metric.is_of_calls());
         Self {
@@ -38,8 +38,8 @@ impl Columns {
         }
     }
 
-    /// The row of one key in one thread, whose calls are those of the function in `slot`; see the
-    /// crate's page for the definitions.
+    /// The times of a row in one thread. Its calls are calls of the function in `slot`. The crate's
+    /// page has the definitions.
     pub(crate) fn times(&self, slot: u32, sums: &Sums) -> Times {
         let share = self.cost.share(slot, sums.hooks, sums.own.metric);
         let exclusive = sums.own.metric - share.likely;
@@ -73,15 +73,16 @@ impl Columns {
         }
     }
 
-    /// Bounds of own wall time. Hooks take processor time; where the thread waited for a processor,
-    /// they made it wait too, by as much more as the wall time is longer, at most.
+    /// Bounds of own wall time. Hooks take processor time. Where the thread waited for a processor,
+    /// the hooks may have made it wait, too: at most by the ratio of wall time to CPU time.
     pub(crate) fn wall_bounds(&self, own: NodeValues, share: Share) -> (u64, u64) {
         let waited = if self.cpu && own.cpu_ns > 0 { (own.metric as f64 / own.cpu_ns as f64).max(1.0) } else { 1.0 };
         let most = (share.high as f64 * waited) as u64;
         sampling::bounds(own.metric, self.steps.wall_ns, (share.low, most))
     }
 
-    /// Bounds of own CPU time, where measured: none of them beyond those of the wall time.
+    /// Bounds of own CPU time, where it was measured. Neither bound exceeds the upper bound of the
+    /// wall time.
     pub(crate) fn cpu_bounds(&self, own: NodeValues, share: Share) -> Option<(u64, u64)> {
         self.cpu.then(|| {
             let (low, high) = sampling::bounds(own.cpu_ns, self.steps.cpu_ns, (share.low, share.high));

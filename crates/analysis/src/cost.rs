@@ -1,8 +1,8 @@
-//! The profiler's share of a time, from the number of hooks that ran in it.
+//! The profiler's share of a time, computed from the number of hooks that ran in that time.
 
 use clrscope_recording::model::{CallsInfo, HookCost};
 
-/// Cost of an enter and of a leave, nanoseconds.
+/// Cost of an enter and of a leave hook, nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Pair {
     enter: f64,
@@ -16,10 +16,11 @@ impl Pair {
     }
 }
 
-/// Hooks that ran on a function's time: leaves on the callee's, enters on the caller's.
+/// Hooks that ran in a function's own time. A leave hook runs in the callee's time, an enter hook
+/// in the caller's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Hooks {
-    /// Enter hooks of the functions it called.
+    /// Enter hooks of the functions that it called.
     pub(crate) enters: u64,
     /// Leave hooks of the function itself.
     pub(crate) leaves: u64,
@@ -39,7 +40,7 @@ impl Hooks {
     }
 }
 
-/// No hook costs more than this; a larger number in a recording is damage.
+/// No hook costs more than this; a larger number means that the recording is damaged.
 const MOST_NS: f64 = 1e6;
 
 /// An estimate with its bounds.
@@ -50,13 +51,13 @@ pub(crate) struct Share {
     pub(crate) high: u64,
 }
 
-/// Cost of the hooks in one process: of each function, the enter hooks of its callees and its own
-/// leave hooks.
+/// Cost of the hooks in one process. A function's cost consists of the enter hooks of its callees
+/// and its own leave hooks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Cost {
-    /// Estimate where nothing was measured in the program itself.
+    /// Estimate for functions that were not measured in the program itself.
     usual: Estimate,
-    /// By slot; empty where nothing was.
+    /// Measured estimates by slot; empty where there are none.
     measured: Vec<Estimate>,
 }
 
@@ -69,8 +70,8 @@ struct Estimate {
 }
 
 impl Estimate {
-    /// Takes measured constants as far as they make sense: finite, not negative, not
-    /// absurd, bounds in order.
+    /// Accepts measured constants as far as they are plausible: finite, not negative, not too
+    /// large, bounds in order.
     fn new(measured: &HookCost) -> Self {
         let sane = |ns: f64| if ns > 0.0 && ns <= MOST_NS { ns } else { 0.0 };
         let likely = Pair { enter: sane(measured.enter_ns), leave: sane(measured.leave_ns) };
@@ -98,7 +99,7 @@ impl Estimate {
 }
 
 impl Cost {
-    /// `slot` gives the place of a function of the recording; there are `slots` places.
+    /// `slot` maps a function of the recording to its slot; there are `slots` slots.
     pub(crate) fn new(calls: &CallsInfo, slots: usize, slot: impl Fn(u32) -> u32) -> Self {
         let usual = Estimate::new(&calls.hook_cost);
         let mut measured = Vec::new();
@@ -121,22 +122,22 @@ impl Cost {
         self.measured.get(slot as usize).unwrap_or(&self.usual)
     }
 
-    /// Whether hooks cost nothing, so that nothing needs to be taken out.
+    /// Whether hooks cost nothing, so that times need no correction.
     pub(crate) fn is_zero(&self) -> bool {
         self.usual.likely == Pair::default() && self.measured.is_empty()
     }
 
-    /// Cost of entering what the function calls, nanoseconds.
+    /// Cost of the enter hooks of the function's callees, nanoseconds for each call.
     pub(crate) fn enter_ns(&self, slot: u32) -> f64 {
         self.estimate_of_slot(slot).likely.enter
     }
 
-    /// Cost of leaving the function, nanoseconds.
+    /// Cost of the function's leave hook, nanoseconds.
     pub(crate) fn leave_ns(&self, slot: u32) -> f64 {
         self.estimate_of_slot(slot).likely.leave
     }
 
-    /// The share of the function's hooks in `measured_ns`: never more than all of it.
+    /// The share of the function's hooks in `measured_ns`, at most all of it.
     pub(crate) fn share(&self, slot: u32, hooks: Hooks, measured_ns: u64) -> Share {
         let bounded = |pair: Pair| pair.cost_of_hooks(hooks).min(measured_ns);
         let of = self.estimate_of_slot(slot);

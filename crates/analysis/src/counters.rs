@@ -1,4 +1,4 @@
-//! The view `counters`: what event counters and meters said, each a row.
+//! The view `counters`: values of event counters and meters, one row each.
 
 use std::collections::BTreeMap;
 
@@ -10,58 +10,57 @@ use clrscope_recording::model::{CounterKind, CounterReading, EventArena, Process
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select;
 
-/// A value of a counter at the end of an interval: of a gauge the state, of a counter what was
-/// added in a second, of an up-down counter the sum since the program began, of a histogram the
-/// mean of what was measured.
+/// A value of a counter at the end of an interval. For a gauge it is the current value. For a
+/// counter it is the increase per second. For an up-down counter it is the sum since the program
+/// began. For a histogram it is the mean of the measurements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CounterPoint {
-    /// Nanoseconds of the recording at the end of the interval.
+    /// End of the interval, nanoseconds of the recording.
     pub time_ns: u64,
     /// The value.
     pub value: f64,
-    /// Measurements that it stands for; 1 where the counter does not say.
+    /// Number of measurements in the value; 1 where the counter does not report it.
     pub count: u64,
-    /// Nanoseconds of the interval; 0 where the counter does not say.
+    /// Length of the interval in nanoseconds; 0 where the counter does not report it.
     pub interval_ns: u64,
-    /// [`CounterRow::total`] up to here.
+    /// [`CounterRow::total`] up to this point.
     pub total: Option<f64>,
-    /// [`CounterRow::count`] up to here.
+    /// [`CounterRow::count`] up to this point.
     pub total_count: u64,
     /// [`CounterRow::percentiles`] of this interval.
     pub percentiles: Option<[f64; 3]>,
 }
 
 impl CounterPoint {
-    /// Nanoseconds of the recording at the beginning of the interval.
+    /// Begin of the interval, nanoseconds of the recording.
     #[must_use]
     pub const fn since_ns(&self) -> u64 {
         self.time_ns.saturating_sub(self.interval_ns)
     }
 }
 
-/// A counter with what it said.
+/// A counter with its values.
 #[derive(Debug, Clone)]
 pub struct CounterRow<'a> {
     /// The process.
     pub process: &'a Process,
     /// The event source or meter.
     pub provider: String,
-    /// Its name there.
+    /// Name of the counter within the provider.
     pub name: String,
     /// Unit, as the program writes it; may be empty.
     pub unit: String,
     /// Labels: `name=value,name=value`; may be empty.
     pub labels: String,
-    /// Relation of its values to one another.
+    /// Kind of counter: how its values relate to one another.
     pub kind: CounterKind,
-    /// Its values, in the order of time; at least one.
+    /// The counter's values, in the order of time; at least one.
     pub points: Vec<CounterPoint>,
-    /// Sum of what was added in the recording, or of what was measured; `None` of gauges.
+    /// Sum of the increments or of the measurements within the recording; `None` for gauges.
     pub total: Option<f64>,
-    /// Measurements of gauges and histograms; intervals of counters that add up.
+    /// Number of measurements of gauges and histograms; number of intervals of additive counters.
     pub count: u64,
-    /// Percentiles 50, 95 and 99 of what was measured in the last interval that had any, of
-    /// histograms.
+    /// For histograms: percentiles 50, 95 and 99 of the last interval with measurements.
     pub percentiles: Option<[f64; 3]>,
 }
 
@@ -72,7 +71,7 @@ impl CounterRow<'_> {
         self.points.last().map_or(0.0, |point| point.value)
     }
 
-    /// Mean of the values; where they stand for measurements, of these.
+    /// Mean of the values, weighted by the number of measurements where the values have it.
     #[must_use]
     pub fn mean(&self) -> f64 {
         let sum: f64 = self.points.iter().map(|point| point.value * point.count as f64).sum();
@@ -97,8 +96,8 @@ impl CounterRow<'_> {
         full_counter_name(&self.provider, &self.name, &self.labels)
     }
 
-    /// Labels one by one. Those of the runtime have nothing that tells a comma within a value from
-    /// one behind it: a piece without `=` is taken for more of the value before it.
+    /// The labels one by one. The runtime's text does not escape commas: a piece without `=` is
+    /// taken as a part of the value before it.
     #[must_use]
     pub fn label_pairs(&self) -> Vec<(String, String)> {
         let mut pairs: Vec<(String, String)> = Vec::new();
@@ -140,7 +139,7 @@ impl CounterRow<'_> {
     }
 }
 
-/// Percentiles 50, 95 and 99 in `0.5=12;0.95=40;0.99=55`.
+/// Parses the percentiles 50, 95 and 99 in `0.5=12;0.95=40;0.99=55`.
 fn percentiles(text: &str) -> Option<[f64; 3]> {
     let find = |wanted: f64| {
         let mut pairs = text.split(';').filter_map(|pair| pair.split_once('='));
@@ -149,11 +148,11 @@ fn percentiles(text: &str) -> Option<[f64; 3]> {
     Some([find(0.5)?, find(0.95)?, find(0.99)?]).filter(|all| all.iter().all(|value| value.is_finite()))
 }
 
-/// Counters that a query selects, `names` of them where there are any, by provider and name, and
-/// how many rows the limit left out.
+/// Counters that a query selects, by provider and name, and the number of rows that the limit left
+/// out. If `names` is not empty, only these counters.
 ///
 /// # Errors
-/// When no process is meant, or `counters` was not recorded.
+/// When the query selects no process, or `counters` was not recorded.
 pub fn counters<'a>(
     recording: &'a Recording,
     query: &Query,
@@ -196,7 +195,7 @@ fn of_process<'a>(process: &'a Process, arena: &'a EventArena, query: &Query) ->
             _ => {}
         }
     }
-    // Values may be told on any thread, each with chunks of its own.
+    // Values may be recorded on any thread, and each thread has chunks of its own.
     values.sort_by_key(|record| record.time_ns);
     for record in values {
         let time_ns = process.started_ns.saturating_add(record.time_ns);

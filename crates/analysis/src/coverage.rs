@@ -1,14 +1,13 @@
-//! Coverage: lines and branches that were run, and those that were not, over the processes of a
-//! recording.
+//! Coverage: the lines and branches that were executed or not, over the processes of a recording.
 //!
-//! A piece of source ([`PlannedPoint`]) counts for each line that it touches, but for lines within
-//! it that other pieces have to themselves, as the body of a lambda in the call it is handed to. So
-//! a line's hits are the sum of its pieces'. A line belongs to the method that it was written in,
-//! whatever the compiler made of that.
+//! A piece of source ([`PlannedPoint`]) counts for each line that it touches, except for lines that
+//! a piece within it occupies, such as the body of a lambda in the call that it is passed to. So a
+//! line's hits are the sum of its pieces' hits. A line belongs to the method that it was written
+//! in, whatever code the compiler generated.
 //!
-//! What was recorded several times is added up: methods are the same by assembly, file, class, name
-//! and parameters, lines by number, and branches of a line by their order. So a program that was
-//! built again from the same source counts once.
+//! Coverage that was recorded several times is added up. Methods are identified by assembly, file,
+//! class, name and parameters, lines by number, and branches of a line by their order. So two
+//! builds of the same source count as one.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -21,50 +20,50 @@ use clrscope_recording::model::{
 use crate::query::{Query, QueryProblem};
 use crate::select;
 
-/// Lines that a piece of source has at most, and what all pieces of an assembly have beyond their
-/// first on average.
+/// Lines of one piece of source at most, and the average number of further lines that the pieces of
+/// an assembly may have beyond their first.
 const MOST_LINES: u32 = 10_000;
 const MOST_LINES_EACH: usize = 64;
 
-/// Lines and branches, and how many of them were run.
+/// Numbers of lines and branches, and of those that were executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CoverageSums {
     /// Lines with code.
     pub lines: u64,
-    /// Lines that were run.
+    /// Lines that were executed.
     pub lines_covered: u64,
-    /// Ways on from conditions.
+    /// Branches of conditions.
     pub branches: u64,
-    /// Branches that were gone.
+    /// Branches that were taken.
     pub branches_covered: u64,
 }
 
-/// A way on from a condition.
+/// A branch of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BranchCoverage {
     /// Offset of the condition in its method's code.
     pub il_offset: u32,
-    /// Offset of what is reached.
+    /// Offset of the branch's target.
     pub target_offset: u32,
-    /// Number of the way: 0 goes on with the next instruction.
+    /// Number of the branch: 0 continues with the next instruction.
     pub path: u32,
-    /// Times that it was gone.
+    /// Number of times that the branch was taken.
     pub hits: u64,
 }
 
 /// A line with code.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LineCoverage {
-    /// Times that a piece of it was run.
+    /// Number of times that a piece of the line was executed.
     pub hits: u64,
-    /// Ways on from its conditions.
+    /// Branches of the line's conditions.
     pub branches: Vec<BranchCoverage>,
 }
 
 /// Lines of a file, by number.
 type Lines = BTreeMap<u32, LineCoverage>;
 
-/// Identity of a method over processes and recordings.
+/// Identity of a method across processes and recordings.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Identity {
     module: String,
@@ -74,16 +73,16 @@ struct Identity {
     parameters: String,
 }
 
-/// A method as it was written, in one file.
+/// A source method, in one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MethodCoverage {
     /// Name of the assembly.
     pub module: String,
-    /// Path of the file, as the compiler was given it.
+    /// Path of the file, as it was passed to the compiler.
     pub file: String,
-    /// Type that declares the method, as C# writes it.
+    /// Type that declares the method, in C# syntax.
     pub class: String,
-    /// Name, as C# writes it.
+    /// Name, in C# syntax.
     pub name: String,
     /// Types of the parameters, in parentheses.
     pub parameters: String,
@@ -96,26 +95,25 @@ pub struct MethodCoverage {
 pub struct FileCoverage {
     /// Name of the assembly.
     pub module: String,
-    /// Path of the file, as the compiler was given it.
+    /// Path of the file, as it was passed to the compiler.
     pub file: String,
     /// Lines of the file with code.
     pub lines: BTreeMap<u32, LineCoverage>,
 }
 
-/// Coverage of all that was to be covered.
+/// Coverage of all selected code.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Coverage {
     /// Methods, by assembly, file, first line, class and name.
     pub methods: Vec<MethodCoverage>,
-    /// Methods that were recorded and whose plan is not known: their assembly was built again
-    /// since, or is gone.
+    /// Number of recorded methods without a plan: their assembly was rebuilt since, or is gone.
     pub unknown_methods: u64,
-    /// Whether hits were counted everywhere, and not only whether there was one.
+    /// Whether hits were counted everywhere, rather than only noted as hit or not.
     pub counted: bool,
 }
 
 impl CoverageSums {
-    /// Sums lines up.
+    /// Sums up lines.
     #[must_use]
     pub fn from_lines(lines: &BTreeMap<u32, LineCoverage>) -> Self {
         let mut sums = Self::default();
@@ -128,7 +126,7 @@ impl CoverageSums {
         sums
     }
 
-    /// Adds others.
+    /// Adds other sums.
     pub fn add(&mut self, other: Self) {
         self.lines += other.lines;
         self.lines_covered += other.lines_covered;
@@ -136,13 +134,13 @@ impl CoverageSums {
         self.branches_covered += other.branches_covered;
     }
 
-    /// Share of the lines that were run, 0 to 1; 1 where there is none.
+    /// Share of the executed lines, 0 to 1; 1 where there are no lines.
     #[must_use]
     pub fn line_share(&self) -> f64 {
         share(self.lines_covered, self.lines)
     }
 
-    /// Share of the branches that were gone, 0 to 1; 1 where there is none.
+    /// Share of the branches taken, 0 to 1; 1 where there are no branches.
     #[must_use]
     pub fn branch_share(&self) -> f64 {
         share(self.branches_covered, self.branches)
@@ -154,13 +152,13 @@ fn share(part: u64, all: u64) -> f64 {
 }
 
 impl LineCoverage {
-    /// Number of the branches that were gone.
+    /// Number of branches taken.
     #[must_use]
     pub fn branches_covered(&self) -> u64 {
         self.branches.iter().filter(|branch| branch.hits > 0).count() as u64
     }
 
-    /// Adds what was recorded of the same line elsewhere.
+    /// Adds the coverage of the same line from elsewhere.
     fn merge(&mut self, other: Self) {
         self.hits = self.hits.saturating_add(other.hits);
         for (own, other) in self.branches.iter_mut().zip(&other.branches) {
@@ -180,7 +178,7 @@ impl MethodCoverage {
 }
 
 impl Coverage {
-    /// Sums over everything: a line of a file counts once, however many methods share it.
+    /// Sums over all methods: a line of a file counts once, even if several methods share it.
     #[must_use]
     pub fn sums(&self) -> CoverageSums {
         let mut sums = CoverageSums::default();
@@ -188,8 +186,8 @@ impl Coverage {
         sums
     }
 
-    /// The files, by assembly and path; a line that several methods share has the hits and branches
-    /// of all.
+    /// The files, by assembly and path. A line that several methods share has the hits and branches
+    /// of all of them.
     #[must_use]
     pub fn files(&self) -> Vec<FileCoverage> {
         let mut files: Vec<FileCoverage> = Vec::new();
@@ -212,7 +210,7 @@ impl Coverage {
 /// Coverage over the processes of a recording.
 ///
 /// # Errors
-/// When no process is meant, or none of them recorded coverage.
+/// When the query selects no process, or no selected process recorded coverage.
 pub fn coverage(recording: &Recording, query: &Query) -> Result<Coverage, QueryProblem> {
     let mut all: BTreeMap<Identity, Lines> = BTreeMap::new();
     let mut found = Coverage { counted: true, ..Coverage::default() };
@@ -271,15 +269,15 @@ fn merge(all: &mut BTreeMap<Identity, Lines>, more: BTreeMap<Identity, Lines>) {
     }
 }
 
-/// A method of an assembly that was never loaded: without any hit.
+/// The hits of a method in an assembly that was never loaded: none.
 fn never_run(method: &PlannedMethod) -> MethodHits {
     let (points, branches) = (method.points.len() as u32, method.branches.len() as u32);
     let hits = vec![0; method.points.len() + method.branches.len()];
     MethodHits { token: method.token, points, branches, hits, ..MethodHits::default() }
 }
 
-/// Lines of the methods of an assembly that were recorded, whose hits are taken out, or of all
-/// methods of one that was never loaded.
+/// Lines of an assembly's recorded methods, whose hits are taken out of `hits`. For an assembly
+/// that was never loaded, the lines of all its methods.
 fn of_plan(plan: &CoveragePlan, module: &str, hits: &mut HashMap<(u32, u32), MethodHits>) -> BTreeMap<Identity, Lines> {
     let mut methods = Vec::new();
     for method in &plan.methods {
@@ -337,8 +335,9 @@ impl Spans {
         Self(spans.into_iter().map(|(file, spans)| (file, spans.into_iter().collect())).collect())
     }
 
-    /// The lines that a piece touches, without those that pieces within it have. `budget` are the
-    /// lines that pieces may have beyond their first; what is beyond that has its first alone.
+    /// The lines that a piece touches, without the lines of pieces within it. `budget` is the
+    /// number of lines that pieces may still have beyond their first. A piece that exceeds it has
+    /// only its first line.
     fn own_lines(&self, point: &PlannedPoint, budget: &mut usize) -> Vec<u32> {
         let PlannedPoint { file, start_line: first, end_line: last, .. } = *point;
         let more = last.saturating_sub(first).min(MOST_LINES) as usize;

@@ -1,11 +1,11 @@
-//! CPU time of one thread, which is never more than its wall time.
+//! Limits the CPU time of one thread to its wall time.
 //!
-//! A sample charges the CPU time since the sample before to the place where the thread stands now.
-//! On a busy machine that can be much more than the thread ever spent there by the clock of the
-//! hooks: 79 ms of CPU time in a call of 1.3 ms. The thread did use it, elsewhere. So no function
-//! keeps more than its wall time in the thread, nor any of its paths; what a path can't have had
-//! goes to the function's other paths, and what a function can't have had to the thread's other
-//! functions that were seen at work.
+//! A sample charges the CPU time since the previous sample to the thread's current place in the
+//! code. On a busy machine that can be much more than the wall time that the hooks measured there:
+//! 79 ms of CPU time in a call of 1.3 ms. The thread did use this CPU time, but elsewhere. So no
+//! function and no path keeps more CPU time than its wall time in the thread. The excess of a path
+//! moves to the function's other paths. The excess of a function moves to the thread's other
+//! functions that were charged CPU time.
 
 use clrscope_recording::model::{CallTree, NodeValues, ROOT};
 use rustc_hash::FxHashMap;
@@ -14,19 +14,20 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     wall_ns: u64,
-    /// As samples charged it.
+    /// CPU time that samples charged.
     charged_ns: u64,
-    /// Of all its paths, what they keep at most of what they were charged.
+    /// Sum over the function's paths of the charged time that each may keep.
     kept_ns: u64,
-    /// Amount that the function may have had.
+    /// CPU time that the function gets.
     cpu_ns: u64,
-    /// Amount that is still to be handed to its paths, and the room that these have in all.
+    /// CPU time still to be distributed to the function's paths, and the free room of these paths
+    /// in all.
     left_ns: u64,
     room_ns: u64,
 }
 
-/// Puts the CPU time of the tree of one thread within its wall time; the sum stays the same as far
-/// as the functions that were seen at work have room for it.
+/// Limits the CPU time in the tree of one thread to its wall time. The sum stays the same, as far
+/// as functions with CPU time have room for it.
 pub(crate) fn cpu_within_wall(tree: &mut CallTree) {
     if tree.values().iter().all(|(_, time)| time.cpu_ns <= time.metric) {
         return;
@@ -50,12 +51,12 @@ pub(crate) fn cpu_within_wall(tree: &mut CallTree) {
     }
 }
 
-/// Function of a node; the thread itself is none.
+/// Function of a node; the thread itself is not a function.
 fn function_of(tree: &CallTree, node: u32) -> u32 {
     if node == ROOT { u32::MAX } else { tree.functions()[node as usize] }
 }
 
-/// Gives each function what it was charged, as far as its wall time goes, and the rest to the
+/// Gives each function its charged time, up to its wall time, and distributes the rest to the
 /// others in proportion.
 fn share_among_functions(sums: &mut FxHashMap<u32, Sum>) {
     let mut excess = 0_u64;
@@ -63,7 +64,7 @@ fn share_among_functions(sums: &mut FxHashMap<u32, Sum>) {
         sum.cpu_ns = sum.charged_ns.min(sum.wall_ns);
         excess = excess.saturating_add(sum.charged_ns - sum.cpu_ns);
     }
-    // Each round fills a function or gives everything away.
+    // Each round fills a function or distributes the whole excess.
     while excess > 0 {
         let has_room = |sum: &Sum| sum.cpu_ns > 0 && sum.cpu_ns < sum.wall_ns;
         let all: u128 = sums.values().filter(|sum| has_room(sum)).map(|sum| u128::from(sum.cpu_ns)).sum();
@@ -81,8 +82,8 @@ fn share_among_functions(sums: &mut FxHashMap<u32, Sum>) {
     }
 }
 
-/// Gives a path its part of what its function has left, in proportion to its room; the last one
-/// gets all of the rest.
+/// Gives a path its part of the function's remaining time, in proportion to its room. The last path
+/// gets the rest.
 fn share_among_paths(sum: &mut Sum, time: &mut NodeValues) {
     let kept = time.cpu_ns.min(time.metric);
     let room = time.metric - kept;
@@ -99,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// Makes a tree of a root and paths below it: function, wall time and CPU time.
+    /// Makes a tree of a root with paths below it: function, wall time and CPU time.
     fn tree(paths: &[(u32, u64, u64)]) -> CallTree {
         let mut builder = CallTreeBuilder::new(NodeValues::default());
         for &(function, metric, cpu_ns) in paths {

@@ -1,38 +1,38 @@
-//! How long things took: how many of them, and within which time most did.
+//! Distribution of durations: their number and percentiles.
 
 use std::collections::BTreeMap;
 
 use clrscope_recording::layout::probes::{bucket, least};
 
-/// Numbers of things by how many nanoseconds they took.
+/// Number of durations by their length in nanoseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Durations(BTreeMap<u64, u64>);
 
 impl Durations {
-    /// Adds one thing; its time is kept with 3 % more or less.
+    /// Adds one duration, rounded with an error of 3 %.
     pub(crate) fn add(&mut self, ns: u64) {
         let bucket = bucket(ns);
         self.add_all(u64::midpoint(least(bucket), least(bucket + 1)), 1);
     }
 
-    /// Adds things that took the same time.
+    /// Adds several equal durations.
     pub(crate) fn add_all(&mut self, ns: u64, count: u64) {
         let known = self.0.entry(ns).or_default();
         *known = known.saturating_add(count);
     }
 
-    /// Adds what others counted.
+    /// Adds the counts of another distribution.
     pub(crate) fn join(&mut self, other: &Self) {
         other.0.iter().for_each(|(ns, count)| self.add_all(*ns, *count));
     }
 
-    /// Number of all things.
+    /// Number of all durations.
     pub(crate) fn count(&self) -> u64 {
         self.0.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Time within which `percent` of the things were done. None of them took longer than `max_ns`,
-    /// which is the result for all of them. `None` where there are none.
+    /// Time within which `percent` percent of the durations lie. `max_ns` is the longest duration,
+    /// and the result for 100 percent. `None` where there are no durations.
     pub(crate) fn percentile_ns(&self, percent: u8, max_ns: u64) -> Option<u64> {
         let count = self.count();
         if count > 0 && percent >= 100 {

@@ -1,4 +1,5 @@
-//! Sums by edge: a pair of caller and callee, the nodes of the one right below nodes of the other.
+//! Sums by edge. An edge is a pair of caller and callee: nodes of the callee directly below nodes
+//! of the caller.
 
 use clrscope_recording::model::NodeValues;
 use clrscope_recording::parallel::fold;
@@ -14,12 +15,12 @@ use crate::times::Times;
 /// Caller and callee.
 pub(crate) type Edge = (Slot, Slot);
 
-/// Gives the edges of interest numbers in the order in which they turn up.
+/// Numbers the wanted edges in the order in which they are found.
 struct ByEdge<'w, W> {
     wanted: &'w W,
     known: FxHashMap<Edge, u32>,
     edges: Vec<Edge>,
-    /// The edge asked for last: calls in loops and recursions ask for the same again and again.
+    /// The edge of the last look-up: loops and recursion look up the same edge repeatedly.
     last: (Edge, u32),
 }
 
@@ -65,7 +66,7 @@ pub(crate) fn edges(
         return found.into_times(columns);
     }
     let new = || {
-        // No edge leads to the thread itself, so this is no edge that will be asked for.
+        // No edge leads to the thread itself, so no look-up will match this edge.
         let none = ((catalog.root(), catalog.root()), NO_KEY);
         let keys = ByEdge { wanted: &wanted, known: FxHashMap::default(), edges: Vec::new(), last: none };
         (Summer::default(), keys, Vec::<Times>::new())
@@ -90,7 +91,7 @@ pub(crate) fn edges(
     merged
 }
 
-/// Edges of interest, found along the stacks of events.
+/// Wanted edges, found along the stacks of events.
 struct EdgeSums<'w, W> {
     wanted: &'w W,
     /// The slot of the threads themselves.
@@ -108,9 +109,9 @@ struct EdgeTable {
 struct EdgeCell {
     edge: Edge,
     own: StackSum,
-    /// Of outermost callees.
+    /// Sum over outermost callees.
     total: StackSum,
-    /// Callees on the path.
+    /// Number of callees on the path.
     open: u32,
     max_recursion: u32,
 }
@@ -144,8 +145,8 @@ impl EdgeTable {
 
 impl<W: Fn(Edge) -> bool + Sync> StackVisitor for EdgeSums<'_, W> {
     type Acc = EdgeTable;
-    /// The frame's slot, and its edge among those that were met; [`NO_KEY`] where it is not asked
-    /// for.
+    /// The frame's slot and its edge's number in the table; [`NO_KEY`] where the edge is not
+    /// wanted.
     type Inherited = (Slot, u32);
 
     fn begin(&self) -> EdgeTable {

@@ -1,4 +1,4 @@
-//! A function of a process as rows name it.
+//! A function of a process, as rows show it.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -18,11 +18,11 @@ static UNKNOWN: LazyLock<Function> = LazyLock::new(|| Function {
 
 static NO_MODULE: LazyLock<Module> = LazyLock::new(Module::default);
 
-/// Type that the runtime gives methods which are made while the program runs.
+/// Type that the runtime reports for methods generated at run time.
 const DYNAMIC: &str = "DynamicClass::";
 
-/// Whether a function is the program's own: managed code that is not of the framework, nor made
-/// while the program runs, as libraries do (routes, expressions, serializers).
+/// Whether a function is the program's own: managed code that does not belong to the framework and
+/// was not generated at run time, as libraries do (routes, expressions, serializers).
 pub(crate) fn is_own(function: &FunctionRef<'_>) -> bool {
     function.kind() == FunctionKind::Managed
         && !function.module().is_empty()
@@ -30,8 +30,8 @@ pub(crate) fn is_own(function: &FunctionRef<'_>) -> bool {
         && !function.name().starts_with(DYNAMIC)
 }
 
-/// Whether a function is the agent's: what probes and hooks call, for which only the profiler is to
-/// blame.
+/// Whether a function belongs to the agent, such as the targets of probes and hooks. Its time is
+/// caused by the profiler only.
 pub(crate) fn is_profilers(function: &FunctionRef<'_>) -> bool {
     function.kind() == FunctionKind::Native && function.module() == AGENT_LIBRARY
 }
@@ -39,16 +39,17 @@ pub(crate) fn is_profilers(function: &FunctionRef<'_>) -> bool {
 /// A function of a process, by reference.
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionRef<'a> {
-    /// The process it ran in.
+    /// The process that the function ran in.
     pub pid: u32,
-    /// The function; a placeholder named `(unknown)` where the recording's index leads nowhere.
+    /// The function; a placeholder named `(unknown)` where the recording's index is invalid.
     pub function: &'a Function,
-    /// Module of the function; an empty one where there is none.
+    /// Module of the function; an empty module where there is none.
     pub module: &'a Module,
 }
 
 impl<'a> FunctionRef<'a> {
-    /// Refers to `function` of `process`; `None` stands for one that the recording does not have.
+    /// Refers to `function` of `process`; `None` stands for a function that is not in the
+    /// recording.
     pub(crate) fn new(process: &'a Process, function: Option<&'a Function>) -> Self {
         let function = function.unwrap_or(&UNKNOWN);
         let module = process.modules.get(function.module as usize).unwrap_or(&NO_MODULE);
@@ -61,27 +62,27 @@ impl<'a> FunctionRef<'a> {
         &self.function.name
     }
 
-    /// As C# would write it; the name where the recording has no signature.
+    /// In C# syntax; the name where the recording has no signature.
     #[must_use]
     pub fn signature(&self) -> &'a str {
         if self.function.signature.is_empty() { &self.function.name } else { &self.function.signature }
     }
 
-    /// The signature without what says which code of its method a function is.
+    /// The signature without the marker.
     #[must_use]
     pub fn plain_signature(&self) -> &'a str {
         let plain = closures::split(self.function).0;
         if plain.is_empty() { &self.function.name } else { plain }
     }
 
-    /// Part of its source method that the function's code is, where that is not the method's own
-    /// body: `async`, `lambda, Program.cs:17`.
+    /// Kind of the code within its source method, such as `async` or `lambda, Program.cs:17`;
+    /// `None` for the method's own body.
     #[must_use]
     pub fn marker(&self) -> Option<&'a str> {
         closures::split(self.function).1
     }
 
-    /// The name, and the marker behind it: `Shop.Program::Main (lambda, Program.cs:17)`.
+    /// The name followed by the marker: `Shop.Program::Main (lambda, Program.cs:17)`.
     #[must_use]
     pub fn label(&self) -> Cow<'a, str> {
         match self.marker() {
@@ -96,21 +97,21 @@ impl<'a> FunctionRef<'a> {
         &self.module.name
     }
 
-    /// Whether it is native code that is known only by its place, `libcoreclr.so+0x1234`: such
-    /// functions of a library that call one another are folded into one frame, since they can't be
-    /// told apart.
+    /// Whether the function is native code without a symbol, known only by its offset,
+    /// `libcoreclr.so+0x1234`. Such functions of a library that call one another are folded into
+    /// one frame, since they can't be told apart.
     pub(crate) fn is_nameless(&self) -> bool {
         let place = || self.name().strip_prefix(library_of(Some(self.module)));
         self.kind() == FunctionKind::Native && place().is_some_and(|place| place.starts_with("+0x"))
     }
 
-    /// Whether it stands for all nameless code of its library.
+    /// Whether the function stands for all code without symbols in its library.
     pub(crate) fn is_library(&self) -> bool {
         self.kind() == FunctionKind::Native && self.name() == library_frame(Some(self.module))
     }
 
-    /// Name of the frame that native code that is known only by its place is folded into,
-    /// `[libcoreclr.so]`; `None` for functions that have names.
+    /// Name of the frame that native code without a symbol is folded into, `[libcoreclr.so]`;
+    /// `None` for functions that have names.
     #[must_use]
     pub fn folded_into(&self) -> Option<String> {
         self.is_nameless().then(|| library_frame(Some(self.module)))
@@ -128,7 +129,7 @@ impl<'a> FunctionRef<'a> {
         self.function.kind
     }
 
-    /// The order of rows that are otherwise equal: name, signature, module, token, process.
+    /// Order of otherwise equal rows: name, signature, module, token, process.
     #[must_use]
     pub fn compare(&self, other: &Self) -> Ordering {
         self.name()
@@ -142,12 +143,12 @@ impl<'a> FunctionRef<'a> {
     }
 }
 
-/// Beginning of names of code in a library.
+/// Prefix of the names of code in a library.
 pub(crate) fn library_of(module: Option<&Module>) -> &str {
     module.map(|module| module.name.as_str()).filter(|name| !name.is_empty()).unwrap_or("(unknown)")
 }
 
-/// Name of the function that stands for all code of a library that has no names.
+/// Name of the function that stands for all code without symbols in a library.
 pub(crate) fn library_frame(module: Option<&Module>) -> String {
     match module.map(|module| module.name.as_str()).filter(|name| !name.is_empty()) {
         Some(library) => format!("[{library}]"),
@@ -159,7 +160,8 @@ pub(crate) fn library_frame(module: Option<&Module>) -> String {
 mod tests {
     use super::*;
 
-    /// Routes of ASP.NET came before the handlers that they call: `DynamicClass::lambda_method1`.
+    /// ASP.NET's generated routes were listed before the handlers that they call:
+    /// `DynamicClass::lambda_method1`.
     #[test]
     fn methods_made_while_the_program_runs_are_not_its_own() {
         let module = Module { name: "Shop".to_owned(), ..Module::default() };

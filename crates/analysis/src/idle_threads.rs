@@ -1,5 +1,5 @@
-//! Threads that are there to wait: those that stand in one wait all their life while others do
-//! something, as those of timers, loggers and a main method do. Samples of the clock tell them.
+//! Threads whose purpose is to wait. They stay in one wait all their life while others work, as the
+//! threads of timers and loggers and the main thread do. Samples of the clock identify them.
 
 use clrscope_recording::model::{Process, Sample, ThreadRole, ThreadState};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -9,7 +9,8 @@ use crate::function::{FunctionRef, is_own};
 use crate::samples::thread_numbered;
 use crate::waits::{WaitKind, WaitReason, wait_reason};
 
-/// What threads wait for that are there to wait: consumers of queues, and who asks people.
+/// Wait reasons of threads whose purpose is to wait: consumers of queues, and readers of the
+/// terminal.
 const OF_CONSUMERS: [&str; 7] = [
     "work",
     "a connection",
@@ -19,15 +20,16 @@ const OF_CONSUMERS: [&str; 7] = [
     "a pulse (Monitor.Wait)",
     "the terminal",
 ];
-/// Share of its life from which on a thread that stands in one wait does nothing else. A thread
-/// that works a little after each wait has waits that count.
+/// Share of its life that a thread must spend in one wait to count as only waiting. The waits of a
+/// thread that works a little after each wait do count.
 const ALWAYS: f64 = 0.97;
-/// Share of the time that a thread has to live to be idle: one that is started for a single wait is
-/// not.
+/// Share of the time that a thread must live to be idle: a thread that is started for a single wait
+/// is not idle.
 const LONG_LIFE: f64 = 0.5;
-/// Share of the time from which on what other threads do is what the program does.
+/// Share of the time that the work of other threads must take for the program to count as busy.
 const MUCH: f64 = 0.05;
-/// Share of the time in which one of the threads that wait for a semaphore works, if it is a lock.
+/// For a semaphore that is a lock: share of the time in which one of its waiting threads must be
+/// working.
 const ALWAYS_HELD: f64 = 0.8;
 
 /// Time that threads were blocked.
@@ -44,7 +46,7 @@ impl Blocked {
     }
 }
 
-/// What the stack of a waiting thread says.
+/// The wait that the stack of a waiting thread shows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WaitBelow<'a> {
     pub(crate) function: FunctionRef<'a>,
@@ -52,10 +54,11 @@ pub(crate) struct WaitBelow<'a> {
     pub(crate) reason: WaitReason,
 }
 
-/// What a stack says of a thread in a state.
+/// Facts that a stack shows about a thread in a state.
 #[derive(Debug, Clone, Copy)]
 struct StackFacts<'a> {
-    /// What the thread waits for below own code; `None` where it does not wait, or below none.
+    /// The wait of the thread below own code; `None` where the thread does not wait, or has no own
+    /// code on its stack.
     wait: Option<WaitBelow<'a>>,
     has_own: bool,
 }
@@ -78,11 +81,11 @@ pub(crate) struct ThreadTimes<'a> {
     lives: FxHashMap<u32, ThreadLife>,
 }
 
-/// What a thread did while it was watched, nanoseconds.
+/// Activity of a thread in the observed time, nanoseconds.
 #[derive(Debug, Default)]
 struct ThreadLife {
     all_ns: u64,
-    /// Work, and waits that can be trouble, below own code.
+    /// Work below own code, and waits below own code that may be a problem.
     busy_ns: u64,
 }
 
@@ -112,10 +115,10 @@ impl<'a> ThreadTimes<'a> {
         busy_ns
     }
 
-    /// Threads that stand in one wait all their life while others do something. One that waits for
-    /// a lock all the time is no such thread.
+    /// Threads that stay in one wait all their life while others work. A thread that always waits
+    /// for a lock is not one of them.
     ///
-    /// `others_ns`: busy time of threads whose samples are not here.
+    /// `others_ns`: busy time of threads that have no samples here.
     pub(crate) fn idle_threads(&self, watched_ns: u64, others_ns: u64) -> FxHashSet<u32> {
         let waiting = self.threads_that_always_wait(watched_ns, |role, reason| {
             role != ThreadRole::Pool && reason.kind != WaitKind::Lock && is_trouble(role, reason)
@@ -134,13 +137,14 @@ impl<'a> ThreadTimes<'a> {
         }
     }
 
-    /// Main threads that stand all their life in one wait for others' work.
+    /// Main threads that spend all their life in one wait for the work of others.
     pub(crate) fn waiting_mains(&self, watched_ns: u64) -> FxHashSet<u32> {
         let is_of_main = |role, reason: WaitReason| role == ThreadRole::Main && !is_trouble(role, reason);
         self.threads_that_always_wait(watched_ns, is_of_main).into_keys().collect()
     }
 
-    /// Threads that stand in one wait that counts all their life, with the kind of the wait.
+    /// Threads that spend all their life in one wait that `counts` accepts, with the kind of the
+    /// wait.
     fn threads_that_always_wait(
         &self,
         watched_ns: u64,
@@ -162,8 +166,8 @@ impl<'a> ThreadTimes<'a> {
         always.map(|((thread, .., reason), _)| (thread, reason.kind)).collect()
     }
 
-    /// Own functions that wait for a semaphore which serves as a lock: at nearly all times one of
-    /// the threads that wait below them works. Threads that take from a queue wait at the same
+    /// Own functions that wait for a semaphore that serves as a lock: nearly always, one of the
+    /// threads that wait below them is working. Consumers of a queue, in contrast, wait at the same
     /// time.
     pub(crate) fn semaphores_held(&self, watched_ns: u64) -> FxHashSet<&'a str> {
         let mut waiting: FxHashMap<&str, FxHashSet<u32>> = FxHashMap::default();
@@ -179,31 +183,30 @@ impl<'a> ThreadTimes<'a> {
         waiting.into_iter().filter(|(_, threads)| is_held(threads)).map(|(function, _)| function).collect()
     }
 
-    /// Returns what a thread in a state waits for below own code.
+    /// Returns the wait of a thread in a state below own code.
     pub(crate) fn wait(&self, stack: u32, state: ThreadState) -> Option<WaitBelow<'a>> {
         self.facts.get(&(stack, state)).and_then(|facts| facts.wait)
     }
 }
 
-/// Whether what waited so long of its life may stand in one wait all its life: a thread, or an
-/// async method.
+/// Whether a thread or async method that waited this long may have been in one wait all its life.
 pub(crate) fn may_always_wait(waited_ns: u64, lived_ns: u64, watched_ns: u64) -> bool {
     waited_ns as f64 >= ALWAYS * lived_ns as f64 && lived_ns as f64 >= LONG_LIFE * watched_ns as f64
 }
 
-/// Busy time of other threads from which on what they do is what the program does.
+/// Whether the busy time of other threads is long enough for the program to count as busy.
 pub(crate) fn busy_enough(busy_ns: u64, watched_ns: u64) -> bool {
     busy_ns as f64 >= MUCH * watched_ns as f64
 }
 
-/// Whether a wait of a thread with a role keeps the program from its work.
+/// Whether a wait of a thread with this role may be a performance problem.
 pub(crate) fn is_trouble(role: ThreadRole, reason: WaitReason) -> bool {
     if OF_CONSUMERS.contains(&reason.what) {
         return false;
     }
     match role {
         ThreadRole::Pool => true,
-        // Who waits for others' work is not what takes the time.
+        // A thread that waits for the work of others is not the cause of the delay.
         ThreadRole::Main => reason.kind != WaitKind::Signal || reason == WaitReason::PROCESS,
         ThreadRole::User => {
             reason.kind != WaitKind::Signal || [WaitReason::TASK, WaitReason::PROCESS].contains(&reason)

@@ -1,55 +1,56 @@
-//! From a clrscope recording to tables and trees: pure and deterministic.
+//! Analysis of a clrscope recording, from recording to tables and trees: pure and deterministic.
 //!
-//! Nothing here reads files, looks at a clock or prints, nothing fails on odd data, and the same
-//! recording gives the same values in the same order whatever the number of processors.
+//! Nothing here reads files, reads a clock or prints. Nothing fails on odd data. The same recording
+//! yields the same values in the same order for any number of processors.
 //!
 //! # What the columns mean
 //!
-//! A recording holds, per thread, a calling-context tree: a node per distinct path of calls, with
-//! the number of calls along that path and the time in which the path's last function was on top.
-//! From these, for a function in a thread (and, added up over threads, in a process):
+//! For each thread, a recording holds a calling-context tree. It has a node for each distinct path
+//! of calls, with the number of calls along that path and the time in which the path's last
+//! function was on top of the stack. From this tree the following values are computed for a
+//! function in a thread (and, as sums over threads, in a process):
 //!
 //! - **calls**: the sum over its nodes.
 //! - **measured exclusive** *X*: the sum of its nodes' own times.
-//! - **suspended** *S*: the time of `[suspended: …]` nodes right below its nodes. The runtime had
-//!   stopped the thread while the function was on top. The suspensions are also rows of their own
-//!   (kind `runtime`), so all rows' exclusive times together are all the time there is.
-//! - **measured inclusive** *I*: the whole subtrees of its outermost nodes: those that have no node
-//!   of the same function above them. A recursion is counted once.
-//! - **profiler** *P*: a call costs an enter hook, on the caller's time, and a leave hook, on the
-//!   callee's. A function's share is `calls × leave + calls it made × enter`, counting functions
-//!   that have hooks, and at most *X*. Time is compared with cost per function and thread, never
-//!   per node: a sampled tree has time on few of its nodes. Low and high take the bounds of the
-//!   measured pair instead.
+//! - **suspended** *S*: the time of `[suspended: …]` nodes directly below its nodes: the runtime
+//!   had suspended the thread while the function was on top. The suspensions are also rows of their
+//!   own (kind `runtime`), so the exclusive times of all rows add up to the whole time.
+//! - **measured inclusive** *I*: the whole subtrees of its outermost nodes, which are the nodes
+//!   without an ancestor of the same function. A recursion is counted once.
+//! - **profiler** *P*: a call costs an enter hook, in the caller's time, and a leave hook, in the
+//!   callee's time. A function's share is `calls × leave + calls it made × enter`, over functions
+//!   that have hooks, and at most *X*. The cost is compared with the time per function and thread,
+//!   never per node: a sampled tree has time on few of its nodes. The low and high values use the
+//!   bounds of the measured pair instead.
 //! - **exclusive**: *X − P*.
 //!
-//! In *raw* rows `inclusive = I`; in *compensated* ones, the default, the modelled cost of all
-//! hooks in the outermost subtrees is taken out of *I*, each function's cost scaled down to fit its
-//! *X*. Then
+//! In *raw* rows `inclusive = I`. In *compensated* rows, the default, the modelled cost of all
+//! hooks in the outermost subtrees is subtracted from *I*, after each function's cost is scaled
+//! down to fit into its *X*. Then
 //!
 //! ```text
 //! raw:          inclusive = exclusive + callee + suspended + profiler
 //! compensated:  inclusive = exclusive + callee + suspended              (profiler: what was taken out)
 //! ```
 //!
-//! hold exactly on every row, all terms at least 0. Callee is what remains: time in calls to
-//! *other* functions. In the recursion A-B-A the inner A's own time is in A's exclusive time,
-//! because it is A's, and not a second time in A's callee; what B does there is.
+//! hold exactly on every row, and all terms are at least 0. Callee is the remainder: time in calls
+//! to *other* functions. In the recursion A-B-A the inner A's own time counts in A's exclusive
+//! time, and not a second time in A's callee time. The time of B does count in A's callee time.
 //!
-//! CPU time has columns of its own, absent where not measured. In compensated rows the profiler's
-//! share is taken out of CPU time as well: hooks do not wait.
+//! CPU time has separate columns, which are absent where it was not measured. In compensated rows
+//! the profiler's share is subtracted from CPU time as well, because hooks do not wait.
 //!
-//! Nodes of a [tree](Forest) have the same columns for their path alone, callee being all their
-//! children but suspensions. Compensated, a node's inclusive time is shared out among itself and
-//! its children in proportion to their measured time less their hooks' cost, so that every sum
-//! holds at every node.
+//! Nodes of a [tree](Forest) have the same columns for their path alone; callee covers all their
+//! children except suspensions. In compensated trees a node's inclusive time is distributed among
+//! itself and its children in proportion to their measured time minus their hooks' cost, so that
+//! the equations hold at every node.
 
 //! # Metrics
 //!
-//! These are the numbers of `calls`. Other [metrics](Metric) are sums of events along their stacks,
-//! one number per row of its own (`self`) and one with all it called (`total`): a row's own are the
-//! events whose stack ends in the function, its total those whose stack has the function anywhere.
-//! The sums are the same as those above, of a tree made of the stacks.
+//! The numbers above are those of `calls`. Other [metrics](Metric) are sums of events along their
+//! stacks. Each row has an own amount (`self`) and a total (`total`). The own amount covers the
+//! events whose stack ends in the function; the total covers the events whose stack contains the
+//! function. The sums are the same as above, for a tree built from the stacks.
 
 mod allocations;
 mod allocations_by_call;

@@ -1,15 +1,16 @@
-//! The limit of a walk: rows are shown up to it, and counted for a while behind it.
+//! The limit of a walk: rows are shown up to the limit, and for a while beyond it they are counted.
 
-/// Steps behind the limit until counting ends: well below a second, and more than fits on a screen.
+/// Number of steps beyond the limit in which rows are counted: they take well below a second, and
+/// exceed what fits on a screen.
 const COUNTED_ON: u64 = 1_000_000;
 
 /// Rows that a limit left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Number of rows that were counted.
+    /// Number of left-out rows that were counted.
     pub rows: u64,
-    /// Whether all were counted. A walk that has shown what it may does not go through the whole of
-    /// a large recording.
+    /// Whether all left-out rows were counted. In a large recording a walk stops some time after
+    /// the limit.
     pub is_whole: bool,
 }
 
@@ -18,17 +19,17 @@ pub struct LeftOut {
 pub(crate) struct Limit {
     free: u64,
     left_out: u64,
-    /// Steps that may still be made once no more rows may be shown.
+    /// Number of steps that may follow after the limit.
     steps: u64,
 }
 
 impl Limit {
-    /// At most so many rows; `None` for all.
+    /// Shows at most this many rows; `None` shows all.
     pub(crate) fn new(rows: Option<usize>) -> Self {
         Self { free: rows.map_or(u64::MAX, |rows| rows as u64), left_out: 0, steps: COUNTED_ON }
     }
 
-    /// The limit, of a walk that goes on to its end all the same.
+    /// Makes the limit count all rows, for a walk that visits everything anyway.
     pub(crate) fn counting_all(self) -> Self {
         Self { steps: u64::MAX, ..self }
     }
@@ -41,7 +42,7 @@ impl Limit {
         free
     }
 
-    /// Takes note of a step of the walk, with a row or without; whether to go on.
+    /// Counts a step of the walk, with or without a row. Returns whether to continue.
     pub(crate) fn step(&mut self) -> bool {
         if self.free == 0 {
             self.steps = self.steps.saturating_sub(1);
@@ -49,7 +50,7 @@ impl Limit {
         self.steps > 0
     }
 
-    /// Amount that was left out.
+    /// The rows that were left out.
     pub(crate) fn left_out(&self) -> LeftOut {
         LeftOut { rows: self.left_out, is_whole: self.steps > 0 }
     }
@@ -59,7 +60,7 @@ impl Limit {
 mod tests {
     use super::*;
 
-    /// The rows that are shown of so many, and what is left out.
+    /// Walks this many rows. Returns the number of rows shown, and the rows left out.
     fn walked(mut limit: Limit, rows: u64) -> (u64, LeftOut) {
         let mut shown = 0;
         for _ in 0..rows {

@@ -1,4 +1,5 @@
-//! The view `memory`: where the memory of each process is, at the last look and at its peak.
+//! The view `memory`: how the memory of each process is used, at the last measurement and at its
+//! peak.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,14 +13,14 @@ use crate::select;
 /// A part of the memory of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemoryPart {
-    /// Everything that is in memory.
+    /// All resident memory.
     Resident,
-    /// A place.
+    /// The memory of one place.
     Place(MemoryPlace),
     /// A generation of the managed heap: 0, 1, 2, 3 for large objects, 4 for pinned ones.
     Generation(u64),
-    /// Memory of the managed heap that no object had after the last collection: objects that are
-    /// newer, and room that is kept for such.
+    /// Memory of the managed heap that was not part of a generation after the last collection:
+    /// newer objects, and room that is kept for them.
     Newer,
 }
 
@@ -39,7 +40,7 @@ impl MemoryPart {
         }
     }
 
-    /// The part that this one is a part of.
+    /// The part that contains this part.
     #[must_use]
     pub const fn inside(self) -> Option<Self> {
         match self {
@@ -50,54 +51,55 @@ impl MemoryPart {
     }
 }
 
-/// A part of the memory of a process at two moments.
+/// A part of the memory of a process at the last measurement and at the peak.
 #[derive(Debug, Clone)]
 pub struct MemoryRow<'a> {
     /// The process.
     pub process: &'a Process,
     /// The part.
     pub part: MemoryPart,
-    /// A file of the part; empty for all of it.
+    /// A file of the part; empty for the whole part.
     pub file: String,
-    /// Bytes in memory at the last look, where the system says them of the part.
+    /// Resident bytes at the last measurement, where the operating system reports them for the
+    /// part.
     pub resident_bytes: Option<u64>,
-    /// Bytes in memory when most was in memory.
+    /// Resident bytes at the peak of the process.
     pub peak_resident_bytes: Option<u64>,
-    /// Bytes that are mapped for reading or writing, in memory or not, at the last look.
+    /// Bytes that are mapped for reading or writing, resident or not, at the last measurement.
     pub committed_bytes: Option<u64>,
-    /// Bytes that are swapped out at the last look.
+    /// Bytes that are swapped out at the last measurement.
     pub swapped_bytes: Option<u64>,
-    /// Bytes of objects after the last collection before the last look.
+    /// Bytes of objects after the last collection before the last measurement.
     pub object_bytes: Option<u64>,
-    /// Bytes between these objects that none takes.
+    /// Free bytes between these objects.
     pub free_bytes: Option<u64>,
     /// Bytes of objects after the last collection before the peak.
     pub peak_object_bytes: Option<u64>,
-    /// Mappings at the last look.
+    /// Number of mappings at the last measurement.
     pub mappings: Option<u64>,
 }
 
-/// When the memory of a process was looked at.
+/// Times at which the memory of a process was measured.
 #[derive(Debug, Clone)]
 pub struct MemoryTimes<'a> {
     /// The process.
     pub process: &'a Process,
-    /// Nanoseconds of the recording at the last look.
+    /// Nanoseconds of the recording at the last measurement.
     pub last_ns: u64,
-    /// Nanoseconds of the recording when most was in memory.
+    /// Nanoseconds of the recording at the peak of resident memory.
     pub peak_ns: u64,
-    /// The most that was in memory since the process began, by the system's own count.
+    /// Peak of resident memory since the process began, as the operating system counts it.
     pub most_bytes: u64,
-    /// Whether a collection before the last look said what the generations have.
+    /// Whether a collection before the last measurement reported the sizes of the generations.
     pub has_generations: bool,
 }
 
 /// The memory of the processes of a recording.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryView<'a> {
-    /// The parts, those of a process together, each behind the part that it is in.
+    /// The parts, grouped by process, each after the part that contains it.
     pub rows: Vec<MemoryRow<'a>>,
-    /// When each process was looked at.
+    /// Measurement times of each process.
     pub times: Vec<MemoryTimes<'a>>,
 }
 
@@ -109,7 +111,7 @@ struct Amount {
     mappings: u64,
 }
 
-/// One look.
+/// One measurement.
 #[derive(Debug, Default)]
 struct Look {
     time_ns: u64,
@@ -117,7 +119,7 @@ struct Look {
     wanted: u64,
     found: u64,
     places: BTreeMap<(MemoryPlace, String), Amount>,
-    /// Bytes after the last collection, and those of them without an object.
+    /// By generation: bytes after the last collection, and the free bytes among them.
     generations: BTreeMap<u64, (u64, u64)>,
 }
 
@@ -149,7 +151,7 @@ impl Look {
         self.amount(MemoryPart::Resident, None).unwrap_or_default().resident
     }
 
-    /// What of the managed heap is in memory and has no object of the generations, nor a hole.
+    /// Resident bytes of the managed heap that are not part of the generations.
     fn newer(&self) -> Option<u64> {
         let heap = self.amount(MemoryPart::Place(MemoryPlace::ManagedHeap), None)?;
         let known = self.generations.values().fold(0_u64, |sum, (bytes, _)| sum.saturating_add(*bytes));
@@ -157,11 +159,11 @@ impl Look {
     }
 }
 
-/// Where the memory of the processes that a query selects is, at the last look of the time that is
-/// wanted and at its peak.
+/// Memory of the processes that a query selects, at the last measurement in the query's time range
+/// and at its peak.
 ///
 /// # Errors
-/// When no process is meant, or `memory` was not recorded.
+/// When the query selects no process, or `memory` was not recorded.
 pub fn memory<'a>(recording: &'a Recording, query: &Query) -> Result<MemoryView<'a>, QueryProblem> {
     query.without_metric("memory")?;
     let processes = select::threads(recording, query)?;
@@ -188,7 +190,7 @@ pub fn memory<'a>(recording: &'a Recording, query: &Query) -> Result<MemoryView<
     Ok(view)
 }
 
-/// The looks in the time that is wanted, by time.
+/// The measurements in the query's time range, in the order of time.
 fn looks(process: &Process, arenas: &[&EventArena], query: &Query) -> Vec<Look> {
     let mut looks: BTreeMap<u64, Look> = BTreeMap::new();
     for arena in arenas {
@@ -236,7 +238,7 @@ impl Look {
     }
 }
 
-/// Rows of one process: the whole, its places, and what is known within these.
+/// Rows of one process: the whole, its places, and the known parts of these.
 fn rows<'a>(process: &'a Process, last: &Look, peak: &Look) -> Vec<MemoryRow<'a>> {
     let mut rows = Vec::new();
     let of_system = |part: MemoryPart, file: Option<&str>| {
@@ -269,7 +271,7 @@ fn rows<'a>(process: &'a Process, last: &Look, peak: &Look) -> Vec<MemoryRow<'a>
     rows
 }
 
-/// Rows of the generations, and of what of the managed heap these do not have.
+/// Rows of the generations, and of the rest of the managed heap.
 fn within_heap<'a>(process: &'a Process, last: &Look, peak: &Look) -> Vec<MemoryRow<'a>> {
     let numbers: BTreeSet<u64> = last.generations.keys().chain(peak.generations.keys()).copied().collect();
     let generation = |number: u64| {

@@ -1,9 +1,9 @@
-//! Metrics: what can be shown along the paths of a recording.
+//! Metrics: the values that can be shown along the paths of a recording.
 //!
 //! A context is a path of frames, and instruments add metrics to contexts. Each metric is declared
-//! once, as a [`Metric`] in [`METRICS`](crate::METRICS); the views of paths (`functions`, `tree`,
-//! `callers`, `callees`, the call graph) and the exports made of them work on any of these. Every
-//! metric is a sum: values of threads, processes and paths add up.
+//! once, as a [`Metric`] in [`METRICS`](crate::METRICS). The views of paths (`functions`, `tree`,
+//! `callers`, `callees`, the call graph) and their exports work with every metric. Every metric is
+//! a sum: values of threads, processes and paths add up.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use clrscope_recording::model::{Clock, EventArena, Process, Sampler, Stacks};
 /// One metric.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
-    /// The name on the command line, and the end of the keys of rows where [`Source`] says so.
+    /// The name on the command line. It is also the end of the rows' keys where [`Source`] says so.
     pub name: &'static str,
     /// Title of the metric: `wall time`.
     pub title: &'static str,
@@ -22,15 +22,15 @@ pub struct Metric {
     pub unit: Unit,
     /// The instrument that records the metric.
     pub instrument: &'static str,
-    /// Rows count for themselves alone: what lies below them is not in their total, which is their
-    /// own value again.
+    /// Whether rows count for themselves only: their total is their own value, without their
+    /// callees.
     pub exclusive: bool,
-    /// JSON keys of what rows count in addition to the amount, their own and in all; `None` where
-    /// they count nothing.
+    /// JSON keys of a second number of rows, own and total; `None` where there is no second number.
     pub second: Option<[&'static str; 2]>,
     /// Source of the values.
     pub source: Source,
-    /// Other instruments that record a metric of this name, shown where this one was not recorded.
+    /// Other instruments that record a metric of this name; it is shown where this one was not
+    /// recorded.
     pub others: &'static [&'static str],
 }
 
@@ -39,7 +39,7 @@ pub struct Metric {
 pub enum Unit {
     /// Nanoseconds.
     Nanoseconds,
-    /// A number of something, named by the metric's title.
+    /// A number of items, which the metric's title names.
     Count,
     /// Bytes.
     Bytes,
@@ -48,13 +48,13 @@ pub enum Unit {
 /// Source of a metric's values.
 #[derive(Debug, Clone, Copy)]
 pub enum Source {
-    /// A column of the calling-context trees of `calls`. Rows have the columns of
-    /// [`Times`](crate::Times), all of them.
+    /// A column of the calling-context trees of `calls`. Rows have all columns of
+    /// [`Times`](crate::Times).
     Calls(Column),
-    /// Events with a stack each.
+    /// Events, each with a stack.
     Stacks {
-        /// Reads them from what the metric's instrument recorded in a process, as far as they are
-        /// of work that is shown.
+        /// Reads the events from the records of the metric's instrument in a process, limited to
+        /// the work that is shown.
         read: fn(&Process, &EventArena) -> StackEvents,
         /// JSON keys of a row's own amount and of its total: `self_NAME` and `total_NAME`.
         keys: [&'static str; 2],
@@ -72,7 +72,7 @@ pub enum Column {
     Calls,
 }
 
-/// Events of one process, each with a stack and so much of a metric.
+/// Events of one process, each with a stack and an amount of a metric.
 #[derive(Debug, Clone, Default)]
 pub struct StackEvents {
     /// The stacks that the events refer to.
@@ -88,49 +88,49 @@ pub struct StackEvent {
     pub thread: u32,
     /// Time, nanoseconds since the start of the run.
     pub time_ns: u64,
-    /// Number of the stack in the table; 0, and what is no stack's, stand for a stack that is not
-    /// known.
+    /// Number of the stack in the table; 0 and invalid numbers stand for an unknown stack.
     pub stack: u32,
-    /// Duration, nanoseconds; 0 for a moment. Of what lasts, the part within the time of a query
-    /// counts.
+    /// Duration in nanoseconds; 0 for a moment. If an event lasts, only the part within the time
+    /// range of a query counts.
     pub lasted_ns: u64,
     /// Amount that the event adds to the metric.
     pub amount: u64,
-    /// Samples that the event stands for, 0 where it is no sample.
+    /// Number of samples that the event stands for; 0 if it is not a sample.
     pub samples: u64,
-    /// [Flags](clrscope_recording::model::Sample::flags) of a sample, 0 where it is none.
+    /// [Flags](clrscope_recording::model::Sample::flags) of a sample; 0 if the event is not a
+    /// sample.
     pub flags: u32,
-    /// The thread is one of those that wait for work, and had none: left out, unless threads are
-    /// asked for by name.
+    /// Whether the thread is a worker thread that had no work: its events are left out, unless the
+    /// query names threads.
     pub idle: bool,
-    /// Index into [`Process::types`] of the type that the event is about, 0 for none.
+    /// Index into [`Process::types`] of the event's type; 0 for none.
     pub object_type: u32,
-    /// Id of the request that the event was for, where its record says it; 0 where that is known by
-    /// its thread and time, or not at all.
+    /// Id of the event's request, where its record has it; 0 where the request follows from thread
+    /// and time, or is unknown.
     pub request: u64,
 }
 
 /// Amount of a metric in one row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// The row's own: without what it called.
+    /// The row's own amount, without its callees.
     pub own: u64,
-    /// With everything it called, recursion counted once.
+    /// Amount including all callees, recursion counted once.
     pub total: u64,
-    /// The samples that fell there, where samples were taken.
+    /// Number of samples of the row, where samples were taken.
     pub samples: SampleCount,
 }
 
-/// Samples in one row.
+/// Numbers of samples of one row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SampleCount {
-    /// With the row's function on top.
+    /// Samples with the row's function on top.
     pub own: u64,
-    /// With the row's function anywhere on the stack, recursion counted once.
+    /// Samples with the row's function anywhere on the stack, recursion counted once.
     pub total: u64,
 }
 
-/// Wall time, the metric of `calls` unless another is asked for.
+/// Wall time, which is the metric of `calls` unless another is requested.
 pub static WALL: Metric = Metric {
     name: "wall",
     title: "wall time",
@@ -154,7 +154,7 @@ pub static CPU: Metric = Metric {
     others: &[instrument::CPU],
 };
 
-/// Number of calls; of `[JIT]` compilations, of suspensions their number.
+/// Number of calls; for `[JIT]` the number of compilations, for suspensions their number.
 pub static CALLS: Metric = Metric {
     name: "calls",
     title: "calls",
@@ -193,21 +193,21 @@ impl Metric {
         matches!(self.source, Source::Calls(_))
     }
 
-    /// Whether the values are those of samples: rows have numbers of samples and bounds of their
+    /// Whether the values come from samples: rows then have numbers of samples and bounds of their
     /// shares.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         !self.is_of_calls() && [instrument::CPU, instrument::WALL].contains(&self.instrument)
     }
 
-    /// Whether rows have a number besides the amount: of samples, or of what
-    /// [`second`](Self::second) names.
+    /// Whether rows have a second number: of samples, or the one that [`second`](Self::second)
+    /// names.
     pub(crate) fn counts_beside(&self) -> bool {
         self.is_sampled() || self.second.is_some()
     }
 
-    /// Nanoseconds between two samples of a thread by which the values of a process came about, as
-    /// asked for; `None` where they are no samples.
+    /// The requested nanoseconds between two samples of a thread, for the values of a process;
+    /// `None` where the values do not come from samples.
     #[must_use]
     pub fn sampling_period_ns(&self, process: &Process) -> Option<u64> {
         let period = if self.is_of_calls() {
@@ -220,13 +220,13 @@ impl Metric {
         period.filter(|period| *period > 0)
     }
 
-    /// Whether the values are of objects, which can be chosen by their type.
+    /// Whether the values belong to objects, which can be selected by type.
     #[must_use]
     pub fn has_types(&self) -> bool {
         self.instrument == instrument::ALLOC
     }
 
-    /// The keys of what a row has of its own and in all, where rows have no columns of `calls`.
+    /// The keys of a row's own amount and total, where rows have no columns of `calls`.
     #[must_use]
     pub const fn keys(&self) -> Option<[&'static str; 2]> {
         match self.source {
@@ -235,7 +235,7 @@ impl Metric {
         }
     }
 
-    /// The metric that says which paths are too small to be shown: the metric itself, but wall time
+    /// The metric that decides which paths are too small to be shown: this metric, or wall time
     /// where rows have no totals.
     #[must_use]
     pub fn sizes(&'static self) -> &'static Self {

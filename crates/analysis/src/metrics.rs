@@ -1,4 +1,4 @@
-//! The list of metrics, and which of them a view shows.
+//! The list of metrics, and the choice of the metric that a view shows.
 
 use clrscope_recording::model::{Process, Recording};
 
@@ -9,11 +9,11 @@ use crate::metric::{CALLS, CPU, Column, Metric, Source, WALL};
 use crate::query::{Query, QueryProblem};
 use crate::samples::{SAMPLED_CPU, SAMPLED_WALL, SAMPLES, WALL_SAMPLES};
 
-/// Every metric that can be asked for, each name once.
+/// Every metric that can be requested, each name once.
 pub static METRICS: [&Metric; 8] = [&WALL, &CPU, &CALLS, &SAMPLES, &EXCEPTIONS, &BYTES, &OBJECTS, &AWAITED];
 
-/// Every metric with values of its own. Where none is asked for, views show the first of these that
-/// was recorded.
+/// Every metric with values of its own, in order of preference. If no metric is requested, views
+/// show the first that was recorded.
 static PREFERRED: [&Metric; 11] = [
     &WALL,
     &CPU,
@@ -35,25 +35,26 @@ impl Metric {
         METRICS.into_iter().find(|metric| metric.name == name)
     }
 
-    /// Every metric with values of its own, those first that views prefer; several have one name,
-    /// each of another instrument.
+    /// Every metric with values of its own, in the views' order of preference. Several metrics may
+    /// have the same name, each from another instrument.
     pub fn each() -> impl Iterator<Item = &'static Self> {
         PREFERRED.into_iter()
     }
 
-    /// Whether some process of a recording has values of the metric, by whatever instrument.
+    /// Whether some process of a recording has values of the metric, from any instrument.
     #[must_use]
     pub fn is_recorded(&'static self, recording: &Recording) -> bool {
         self.recorded(recording).is_some()
     }
 
-    /// The metric itself, or another of its name, that some process of a recording has values of.
+    /// The metric itself, or another of the same name, whichever some process of a recording has
+    /// values of.
     fn recorded(&'static self, recording: &Recording) -> Option<&'static Self> {
         let this = self.is_in(recording).then_some(self);
         this.or_else(|| PREFERRED.into_iter().find(|metric| metric.name == self.name && metric.is_in(recording)))
     }
 
-    /// Whether some process has values of this metric, by its own instrument.
+    /// Whether some process has values of this metric from its own instrument.
     pub(crate) fn is_in(&self, recording: &Recording) -> bool {
         recording.processes.iter().any(|process| self.is_recorded_in(process))
     }
@@ -66,11 +67,11 @@ impl Metric {
         }
     }
 
-    /// Returns the metric that views show: the one the query asks for, or else the first that was
-    /// recorded (wall time where none was).
+    /// Returns the metric that views show: the requested one, or else the first that was recorded
+    /// (wall time where none was).
     ///
     /// # Errors
-    /// When the one that is asked for was not recorded.
+    /// When the requested metric was not recorded.
     pub fn for_query(recording: &Recording, query: &Query) -> Result<&'static Self, QueryProblem> {
         match query.metric {
             Some(metric) => metric.recorded(recording).ok_or(QueryProblem::MetricNotRecorded { metric }),
@@ -78,7 +79,7 @@ impl Metric {
         }
     }
 
-    /// The metric that `view` shows, if its values can follow the query.
+    /// The metric that `view` shows, if its values support the query.
     pub(crate) fn of_view(
         recording: &Recording,
         query: &Query,
@@ -89,8 +90,8 @@ impl Metric {
         Ok(metric)
     }
 
-    /// The metric that `view` shows, which knows those of `calls` and of samples: the first that
-    /// was recorded, if its values can follow the query.
+    /// The metric that `view` shows, for a view of metrics of `calls` and of samples: the first
+    /// that was recorded, if its values support the query.
     pub(crate) fn of_samples_or_calls(
         recording: &Recording,
         query: &Query,
@@ -102,7 +103,7 @@ impl Metric {
         Ok(metric)
     }
 
-    /// Refuses filters that the metric's values can't follow.
+    /// Refuses filters that the metric's values do not support.
     pub(crate) fn check(&self, query: &Query, view: &'static str) -> Result<(), QueryProblem> {
         if !query.types.is_empty() && !self.has_types() {
             let why = "this metric is not of objects: add --metric bytes or --metric objects";

@@ -1,4 +1,5 @@
-//! Sums by module: samples with a function of the module on top, and anywhere on the stack.
+//! Sums by module: samples with a function of the module on top, and samples with one anywhere on
+//! the stack.
 
 use clrscope_recording::model::Module;
 use clrscope_recording::parallel::fold;
@@ -15,16 +16,16 @@ use crate::times::Times;
 /// Sums of one module.
 pub(crate) struct ModuleSums<'a> {
     pub(crate) module: &'a Module,
-    /// Functions of it that samples met.
+    /// Number of the module's functions that occur in samples.
     pub(crate) functions: u64,
     pub(crate) amount: Amount,
 }
 
-/// The key is the number of the function's module.
+/// Sums by the number of the function's module.
 struct ByModule<'k> {
-    /// By slot; [`NO_KEY`] for functions that are not wanted.
+    /// Module numbers by slot; [`NO_KEY`] for functions that are not wanted.
     of: &'k [u32],
-    /// By module a function of it.
+    /// For each module, one of its functions.
     functions: &'k [Slot],
 }
 

@@ -1,4 +1,4 @@
-//! Names of native code: frames at places in libraries and in the kernel become frames of
+//! Names of native code: frames with offsets in libraries and in the kernel become frames of
 //! functions.
 
 use std::collections::BTreeSet;
@@ -11,10 +11,10 @@ use rustc_hash::FxHashMap;
 
 use crate::function::{FunctionRef, library_frame, library_of};
 
-/// Makes functions of the places in native code that call stacks lead through, and lets frames
-/// refer to those: each symbol is one function of its library. Where a library has no symbols,
-/// functions are named by where they begin, `libcoreclr.so+0x1234`, or, where that is not known
-/// either, by the place itself; the kernel is one function then. Interrupts of the kernel have no
+/// Creates functions for the places in native code on call stacks, and makes frames refer to them.
+/// Each symbol becomes one function of its library. Where a library has no symbols, functions are
+/// named by their begin, `libcoreclr.so+0x1234`, or, where the begin is not known either, by the
+/// place itself. The kernel without symbols is one function. Interrupts of the kernel have no
 /// caller.
 pub fn name_native_code(recording: &mut Recording) {
     for process in &mut recording.processes {
@@ -42,8 +42,8 @@ pub fn name_native_code(recording: &mut Recording) {
     }
 }
 
-/// Leaves out the frames of methods that the compiler put into others, whose time is that of the
-/// methods around them then. Before anything is asked of the recording.
+/// Removes the frames of inlined methods. Their time then counts for the methods that contain them.
+/// Call it before any view reads the recording.
 pub fn leave_inlined_out(recording: &mut Recording) {
     for process in &mut recording.processes {
         Arc::make_mut(&mut process.stacks).leave_inlined_out();
@@ -51,8 +51,7 @@ pub fn leave_inlined_out(recording: &mut Recording) {
     }
 }
 
-/// Adds a function for each library with functions that are known only by their places: the one
-/// that they are folded into.
+/// Adds a function for each library that has functions without symbols: these are folded into it.
 fn add_libraries(process: &mut Process) {
     let named = |function| FunctionRef::new(process, Some(function));
     let nameless = process.functions.iter().filter(|function| named(function).is_nameless());
@@ -72,12 +71,12 @@ fn add_libraries(process: &mut Process) {
     process.functions.extend(added);
 }
 
-/// Name of the function of the C library that threads start in, which has no symbol.
+/// Name of the C library's function in which threads start, which has no symbol.
 const THREAD_START: &str = "[thread start]";
 
-/// The function of the C library that threads start in, as module and offset: of its functions
-/// without a name the one that most stands on. Other stacks end in the library only where they were
-/// lost.
+/// The C library's function in which threads start, as module and offset: the function without a
+/// symbol that is outermost on most stacks. Other stacks end in the library only where unwinding
+/// failed.
 fn thread_start(modules: &[Module], symbols: &[NativeSymbol], stacks: &Stacks) -> Option<(u32, u32)> {
     let is_c_library = |module: u32| {
         let named = modules.get(module as usize).filter(|module| module.kind == ModuleKind::Native);
@@ -91,28 +90,27 @@ fn thread_start(modules: &[Module], symbols: &[NativeSymbol], stacks: &Stacks) -
     counts.into_iter().max_by_key(|(place, count)| (*count, *place)).map(|(place, _)| place)
 }
 
-/// Name of what stands between a handler of a signal and what the signal interrupted, and its
-/// symbol.
+/// Name and symbol of the frame between a signal handler and the interrupted code.
 const SIGNAL: &str = "[signal]";
 const SIGNAL_RETURN: &str = "__restore_rt";
 
-/// Name of the function that stands for all ways into interrupts of the kernel.
+/// Name of the function that stands for all entry points of interrupts in the kernel.
 const INTERRUPTS: &str = "[interrupts]";
 
-/// Whether a function of the kernel is where an interrupt enters it: of a device, of another
-/// processor, or of a timer. Page faults and the like are no interrupts: what they take is the
-/// code's that they happened in.
+/// Whether a function of the kernel is the entry point of an interrupt: from a device, from another
+/// processor, or from a timer. Page faults and the like are not interrupts: their time belongs to
+/// the code in which they occurred.
 fn enters_interrupt(name: &str) -> bool {
     const OTHERS: [&str; 3] = ["asm_common_interrupt", "asm_spurious_interrupt", "asm_exc_nmi"];
     name.starts_with("asm_sysvec_") || OTHERS.contains(&name)
 }
 
-/// The function of a place in a module.
+/// The function for a place in a module.
 fn function_at(of: Option<&Module>, module: u32, symbol: Option<&NativeSymbol>, offset: u32) -> Function {
     let library = library_of(of);
     let kind = of.map_or(ModuleKind::Native, |module| module.kind);
     let name = match (symbol, kind) {
-        // Time whose place in the kernel was not seen is charged to its first byte.
+        // Time at an unknown place in the kernel is charged to the kernel's first byte.
         (_, ModuleKind::Kernel) if offset == 0 => library.to_owned(),
         (Some(symbol), ModuleKind::Kernel) if enters_interrupt(&symbol.name) => INTERRUPTS.to_owned(),
         (Some(symbol), ModuleKind::Native) if symbol.name == SIGNAL_RETURN => SIGNAL.to_owned(),

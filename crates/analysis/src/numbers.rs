@@ -1,4 +1,4 @@
-//! Numbers for people: in sentences, and on the screens of reports.
+//! Numbers in readable form: in sentences, and in reports on the screen.
 
 /// A share: `12.3 %`.
 #[must_use]
@@ -6,7 +6,7 @@ pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A number with its thousands apart: `1,234,567`.
+/// A number with thousands separators: `1,234,567`.
 #[must_use]
 pub fn number(number: u64) -> String {
     let digits = number.to_string();
@@ -20,7 +20,7 @@ pub fn number(number: u64) -> String {
     text
 }
 
-/// A number in three digits: `1.23`, `12.3`, `123`.
+/// A number with three digits: `1.23`, `12.3`, `123`.
 #[must_use]
 pub fn three_digits(value: f64) -> String {
     match value {
@@ -30,7 +30,7 @@ pub fn three_digits(value: f64) -> String {
     }
 }
 
-/// The units of time above a nanosecond, each with the nanoseconds in it.
+/// The units of time above a nanosecond, each with its length in nanoseconds.
 const TIMES: [(&str, f64); 3] = [("\u{b5}s", 1e3), ("ms", 1e6), ("s", 1e9)];
 
 /// A time: `12.3 ms`.
@@ -51,7 +51,7 @@ pub fn time_parts(ns: u64) -> (String, &'static str) {
     (text, unit)
 }
 
-/// The units of sizes above a byte, each with the bytes in it.
+/// The units of size above a byte, each with its size in bytes.
 const SIZES: [(&str, f64); 4] = [("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)];
 
 /// A size: `512 B`, `12.3 MB`.
@@ -71,10 +71,10 @@ pub fn bytes_parts(bytes: u64) -> (String, &'static str) {
     (three_digits(amount), unit)
 }
 
-/// Amounts from here on round up to a thousand, and belong to the next unit.
+/// Amounts from here on would be rounded to a thousand, so they are shown in the next unit.
 const THOUSAND: f64 = 999.5;
 
-/// An amount in the first of the units in which it is less than a thousand, or else in the last.
+/// An amount in the first unit in which it is below a thousand, or else in the last unit.
 fn scaled<const UNITS: usize>(amount: u64, units: &[(&'static str, f64); UNITS]) -> (f64, &'static str) {
     let fits = |(_, scale): &&(&str, f64)| amount as f64 / scale < THOUSAND;
     let &(unit, scale) = units.iter().find(fits).unwrap_or(&units[UNITS - 1]);

@@ -1,4 +1,4 @@
-//! Programs that ended by stack overflow: the runtime says so on stderr and nowhere else.
+//! Programs that ended by stack overflow: the runtime reports it only on stderr.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use clrscope_recording::model::{Exit, Process, Recording, Thread};
 
 use crate::printable::one_line;
 
-/// The signal by which the runtime ends a program whose stack overflowed.
+/// The signal with which the runtime ends a program after a stack overflow.
 const SIGABRT: i32 = 6;
-/// The signal of a program that overflowed its stack where the runtime could not say so.
+/// The signal of a program that overflowed its stack where the runtime could not report it.
 const SIGSEGV: i32 = 11;
-/// Status that a shell makes of an end by signal.
+/// Base of the exit status that a shell reports for an end by signal.
 const BY_SIGNAL: i32 = 128;
 
-/// A thread that had used up its stack in a process that did not end in order.
+/// A thread that had exhausted its stack, in a process that did not end in order.
 #[derive(Debug, Clone, Copy)]
 pub struct StackOverflow<'a> {
     /// The process.
@@ -22,13 +22,13 @@ pub struct StackOverflow<'a> {
     pub thread: &'a Thread,
 }
 
-/// The threads by which the program, as it seems, ended: none where it ended otherwise than a stack
-/// overflow ends it.
+/// The threads that probably ended the program; empty where the program did not end as after a
+/// stack overflow.
 pub fn stack_overflows(recording: &Recording) -> Vec<StackOverflow<'_>> {
     let ends_alike = match recording.run.exit {
         Some(Exit::Signal(signal)) => matches!(signal, SIGABRT | SIGSEGV),
         Some(Exit::Code(code)) => matches!(code - BY_SIGNAL, SIGABRT | SIGSEGV),
-        // The end of a program that the launcher did not start was not seen.
+        // The launcher does not see the end of a program that it did not start.
         None => true,
     };
     let broken = recording.processes.iter().filter(|process| ends_alike && !process.complete);
@@ -38,7 +38,7 @@ pub fn stack_overflows(recording: &Recording) -> Vec<StackOverflow<'_>> {
 }
 
 impl fmt::Display for StackOverflow<'_> {
-    /// Event and remedy, in one sentence.
+    /// The event and its remedy, in one sentence.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Thread { id, name, out_of_stack_at, .. } = self.thread;
         match name.as_str() {

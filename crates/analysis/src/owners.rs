@@ -1,8 +1,9 @@
-//! To whom framework code belongs: the nearest own function above it on the path.
+//! Owners of framework code: the nearest own function above it on the path.
 //!
-//! Own is what is not of the framework. A function of the program that sorts a list works in the
-//! framework, and a time profile that names the sorting alone does not say who asked for it: here
-//! work and waits of the framework are charged to the own code that led to them.
+//! Own code is code that does not belong to the framework. A function of the program that sorts a
+//! list works in the framework. A time profile that shows only the sorting does not tell which
+//! function requested it. So work and waits in the framework are charged to the own code that led
+//! to them.
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{CallTree, FunctionKind, NodeValues, Process, Sample, StackFrame};
@@ -15,8 +16,8 @@ use crate::paths::Paths;
 use crate::stack_trees::{Frame, StackSum, StackVisitor};
 use crate::waits::{WaitKind, wait_kind};
 
-/// In the place of a function's slot: work that is not taken apart by functions, and in which the
-/// profiler has no share.
+/// Used instead of a function's slot: work that is not divided by function, and that contains no
+/// profiler share.
 const WHOLE: Slot = Slot::MAX;
 
 /// Finds the innermost own function of each stack of a process.
@@ -30,8 +31,7 @@ impl<'a> OwnFrames<'a> {
         Self { process, by_stack: FxHashMap::default() }
     }
 
-    /// The function with its index; `None` where no frame of the stack is of the program's own
-    /// code.
+    /// The function with its index; `None` where the stack has no frame of own code.
     pub(crate) fn innermost(&mut self, stack: u32) -> Option<(u32, FunctionRef<'a>)> {
         let process = self.process;
         let function = |index: u32| FunctionRef::new(process, process.functions.get(index as usize));
@@ -46,20 +46,20 @@ impl<'a> OwnFrames<'a> {
     }
 }
 
-/// Times of one process as measured, by the own function above; [`Catalog::root`] where there is
-/// none.
+/// Times of one process as measured, by the own function above; [`Catalog::root`] where there is no
+/// own function.
 #[derive(Default)]
 pub(crate) struct Owners {
-    /// Work of a function below its owner, nanoseconds of CPU time where it was measured, else of
-    /// wall time.
+    /// Work of a function below its owner, in nanoseconds of CPU time, or of wall time where CPU
+    /// time was not measured.
     work: FxHashMap<(Slot, Slot), u64>,
     /// Waits below an owner.
     waits: FxHashMap<(Slot, WaitKind), u64>,
-    /// Exceptions made below an owner.
+    /// Exceptions created below an owner.
     exceptions: FxHashMap<Slot, u64>,
 }
 
-/// Properties of functions, which are found before the trees are walked.
+/// Properties of functions, determined before the trees are walked.
 struct FunctionFacts {
     is_own: Vec<bool>,
     is_profilers: Vec<bool>,
@@ -68,17 +68,17 @@ struct FunctionFacts {
     cpu: bool,
 }
 
-/// The owner of a node and what its thread waits for, handed on to the nodes below.
+/// The owner of a node and the wait of its thread, passed to the nodes below.
 #[derive(Clone, Copy)]
 pub(crate) struct OwnerContext {
     owner: Slot,
     waits: Option<WaitKind>,
-    /// Whether the agent was called, whose work has no owner here.
+    /// Whether the code belongs to the agent, whose work has no owner here.
     is_profilers: bool,
 }
 
 impl OwnerContext {
-    /// Creates the context of code that an owner begins with.
+    /// Creates the context of code directly below an owner.
     fn for_owner(owner: Slot) -> Self {
         Self { owner, waits: None, is_profilers: false }
     }
@@ -98,7 +98,7 @@ impl FunctionFacts {
         }
     }
 
-    /// Owner and wait at a function that is called.
+    /// Owner and wait at a called function.
     #[inline]
     fn below(&self, caller: OwnerContext, slot: Slot) -> OwnerContext {
         if self.is_own.get(slot as usize) == Some(&true) {
@@ -112,8 +112,8 @@ impl FunctionFacts {
     }
 }
 
-/// Owners, found along the stacks of events. Nothing is called by their counts, so they make no
-/// exceptions.
+/// Owners, found along the stacks of events. Events have no call counts, so no exceptions are
+/// counted.
 pub(crate) struct OwnerSums<'c> {
     known: FunctionFacts,
     catalog: &'c Catalog<'c>,
@@ -166,8 +166,8 @@ impl Owners {
         all
     }
 
-    /// Adds a sample by the clock to what is below its owner: the state says whether the thread
-    /// worked or what it waited for.
+    /// Adds a sample of the clock to the sums of its owner. The thread state tells whether the
+    /// thread worked or what it waited for.
     pub(crate) fn add_sample(&mut self, catalog: &Catalog<'_>, owner: Option<u32>, sample: &Sample) {
         let owner = owner.map_or(catalog.root(), |function| catalog.slot(function));
         match WaitKind::of_state(sample.state) {
@@ -226,8 +226,8 @@ impl Owners {
         }
     }
 
-    /// Work by owner. Each function keeps a part of its work: `keeps` gives the part, from what was
-    /// measured of the function in all, so that the profiler's share is taken out.
+    /// Work by owner. `keeps` returns the part of a function's work that remains after the
+    /// profiler's share is subtracted, given the function's measured total.
     pub(crate) fn work_by_owner(&self, keeps: impl Fn(Slot, u64) -> f64) -> FxHashMap<Slot, u64> {
         let mut measured: FxHashMap<Slot, u64> = FxHashMap::default();
         self.work.iter().for_each(|(&(_, slot), &ns)| add(&mut measured, slot, ns));
@@ -241,19 +241,19 @@ impl Owners {
         work
     }
 
-    /// Waits below each owner, in no order.
+    /// Waits below each owner, unordered.
     pub(crate) fn waits(&self) -> impl Iterator<Item = (Slot, WaitKind, u64)> {
         self.waits.iter().map(|(&(owner, kind), &ns)| (owner, kind, ns))
     }
 
-    /// Exceptions made below each owner, in no order.
+    /// Exceptions created below each owner, unordered.
     pub(crate) fn exceptions(&self) -> impl Iterator<Item = (Slot, u64)> {
         self.exceptions.iter().map(|(&owner, &count)| (owner, count))
     }
 }
 
-/// Whether each call of a function makes an exception: the constructor that all their constructors
-/// call.
+/// Whether each call of a function creates an exception: the base constructor, which all exception
+/// constructors call.
 fn makes_exceptions(function: &FunctionRef<'_>) -> bool {
     function.kind() == FunctionKind::Managed
         && function.module.framework

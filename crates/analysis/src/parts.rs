@@ -1,4 +1,4 @@
-//! Reducing a recording to some of its parts, before anything is asked of it.
+//! Reduction of a recording to some of its parts, before any view reads it.
 
 use std::collections::HashSet;
 
@@ -7,10 +7,9 @@ use clrscope_recording::model::{CallTree, Part, Process, Recording, TreeSource};
 use crate::query::{Query, QueryProblem};
 use crate::select::quoted_list;
 
-/// Takes everything out of a recording that lies in none of the parts with these names: trees
-/// become what they gained in the parts, and events are shown where they lie in one. Several parts
-/// of one name count together, and what lies in several parts counts once. Without names nothing
-/// changes.
+/// Removes everything from a recording that lies outside the parts with these names. Trees keep
+/// what they gained in the parts, and events are kept if they lie in a part. Several parts of one
+/// name count together, and time in several parts counts once. Without names nothing changes.
 ///
 /// # Errors
 /// When no process has a part of one of the names.
@@ -49,7 +48,7 @@ fn keep_parts_of(process: &mut Process, names: &[String]) {
     process.shown = Some(merged(kept.iter().map(|part| (part.since_ns, part.until_ns))));
 }
 
-/// Times in order, where those that follow each other at once are one.
+/// Time ranges in order, with adjacent ranges merged.
 fn merged(times: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
     let mut times: Vec<(u64, u64)> = times.collect();
     // A damaged recording may have them in any order.
@@ -64,7 +63,7 @@ fn merged(times: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
     merged
 }
 
-/// Time that goes on what is shown of a recording.
+/// Length of the shown part of a recording.
 fn shown_ns(recording: &Recording) -> u64 {
     let of_process = |process: &Process| {
         let parts = process.shown.as_ref()?.iter();
@@ -73,7 +72,7 @@ fn shown_ns(recording: &Recording) -> u64 {
     recording.processes.iter().filter_map(of_process).max().unwrap_or(recording.run.duration_ns)
 }
 
-/// Returns the time that a query shows of a recording, nanoseconds.
+/// Returns the length of the part of a recording that a query shows, nanoseconds.
 pub(crate) fn queried_ns(recording: &Recording, query: &Query) -> u64 {
     let shown = shown_ns(recording);
     if query.since_ns.is_none() && query.until_ns.is_none() {
@@ -83,15 +82,15 @@ pub(crate) fn queried_ns(recording: &Recording, query: &Query) -> u64 {
     until.saturating_sub(query.since_ns.unwrap_or(0)).min(shown)
 }
 
-/// Time of a process that was recorded and that the query shows.
+/// Length of the part of a process that was recorded and that the query shows.
 pub(crate) fn watched_ns(process: &Process, query: &Query) -> u64 {
     let whole = (process.started_ns, process.started_ns.saturating_add(process.duration_ns));
     let times = watched_times(process, query, whole);
     times.iter().map(|(since, until)| until.saturating_sub(*since)).fold(0, u64::saturating_add)
 }
 
-/// Times of a process that were recorded and that the query shows, each from and to a nanosecond
-/// since the start of the run: of `whole`, where the recording was never switched.
+/// Time ranges of a process that were recorded and that the query shows, from and to in nanoseconds
+/// since the start of the run. `whole` is the recorded range if the recording was never switched.
 pub(crate) fn watched_times(process: &Process, query: &Query, whole: (u64, u64)) -> Vec<(u64, u64)> {
     let parts: Vec<(u64, u64)> = process.parts.iter().map(|part| (part.since_ns, part.until_ns)).collect();
     // A recording that was switched off meanwhile has parts.
@@ -147,7 +146,7 @@ mod tests {
         assert_eq!(shown_ns(&recording), 20);
     }
 
-    /// The part "test" lies in "load", and both are asked for.
+    /// The part "test" lies within "load", and both are requested.
     #[test]
     fn what_lies_in_several_parts_counts_once() {
         let mut recording = recording();

@@ -1,9 +1,9 @@
-//! Trees of paths, whatever they are made from: what views sum up and walk.
+//! Trees of paths from any source, which views sum up and walk.
 //!
-//! `calls` records trees. Other instruments record stacks, and a tree is made of those: a node per
-//! distinct path, measured by the metric. The sums know one kind of tree: its nodes have a value of
-//! the metric, which in the trees of `calls` is wall time; CPU time and calls stand next to it
-//! there, and nowhere else.
+//! `calls` records trees. Other instruments record stacks, from which a tree is built: a node per
+//! distinct path, with values of the metric. The sums use one kind of tree, whose nodes have a
+//! value of the metric. In the trees of `calls` this is wall time, and only these trees also have
+//! CPU time and calls.
 
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -19,10 +19,10 @@ use crate::select::{self, SelectedProcess};
 use crate::stack_trees::{Amounts, EventFilter, Shape, StackSum, StackTree, SummedStacks, large_paths};
 use crate::time_states::has_states;
 
-/// A tree of paths: of one thread, or of all that a query means.
+/// A tree of paths: of one thread, or of all threads that a query selects.
 #[derive(Clone)]
 pub(crate) struct ThreadPaths<'a> {
-    /// The thread; `None` where its paths are merged with those of others.
+    /// The thread; `None` where its paths are merged with those of other threads.
     pub(crate) thread: Option<&'a Thread>,
     pub(crate) tree: PathTree<'a>,
 }
@@ -32,17 +32,17 @@ pub(crate) struct ThreadPaths<'a> {
 pub(crate) enum PathTree<'a> {
     /// A tree that was recorded.
     Calls(TreeSource),
-    /// A tree made of the stacks of one thread.
+    /// A tree built from the stacks of one thread.
     Stacks(Arc<StackTree>),
-    /// A tree that can be made of the stacks of all threads together.
+    /// A tree that can be built from the stacks of all threads together.
     Merged(Arc<MergedStacks<'a>>),
 }
 
-/// Stacks of all threads together, and their tree once it is asked for: sums need none.
+/// Stacks of all threads together. The tree is built on demand, because sums do not need it.
 pub(crate) struct MergedStacks<'a> {
     process: &'a Process,
     metric: &'static Metric,
-    /// Name of what is folded.
+    /// Name of the folding that is applied.
     folds: &'static str,
     pub(crate) stacks: SummedStacks,
     tree: OnceLock<Arc<StackTree>>,
@@ -58,14 +58,14 @@ impl MergedStacks<'_> {
         })
     }
 
-    /// Whether the tree is there, or made of what is.
+    /// Whether the tree is built, or the data that it is built from.
     pub(crate) fn is_made(&self) -> bool {
         self.tree.get().is_some() || Shape::is_made(self.process, self.metric, self.folds)
     }
 }
 
 impl ThreadPaths<'_> {
-    /// The tree. Made again at each call: ask once and drop it after use.
+    /// The tree. It is built at each call: call once and drop it after use.
     pub(crate) fn load(&self) -> CallTree {
         match &self.tree {
             PathTree::Calls(tree) => {
@@ -79,17 +79,17 @@ impl ThreadPaths<'_> {
     }
 }
 
-/// A process with the trees of the threads that a query means.
+/// A process with the trees of the threads that a query selects.
 pub(crate) struct Paths<'a> {
     pub(crate) process: &'a Process,
-    /// A tree for each thread. Where a metric is made of stacks, and threads are not asked for one
-    /// by one, a single tree of all.
+    /// A tree for each thread. If the metric is made of stacks and the query does not separate
+    /// threads, one tree of all threads.
     pub(crate) threads: Vec<ThreadPaths<'a>>,
     pub(crate) metric: &'static Metric,
 }
 
 impl<'a> Paths<'a> {
-    /// The stacks of all threads together, where those are what there is.
+    /// The merged stacks of all threads, if this process has them instead of separate trees.
     pub(crate) fn merged(&self) -> Option<&MergedStacks<'a>> {
         match self.threads.as_slice() {
             [ThreadPaths { tree: PathTree::Merged(merged), .. }] => Some(merged),
@@ -97,8 +97,8 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// The large paths alone, where the whole tree is still to be made of stacks: each that has the
-    /// share of everything, with all callees; smaller callees have nothing below them.
+    /// Only the large paths, if the whole tree is not built from stacks yet: each path with the
+    /// share of the whole, with all its callees. Smaller callees have no callees of their own.
     pub(crate) fn peaks(&self, least_share: f64) -> Option<Paths<'a>> {
         let merged = self.merged().filter(|merged| !merged.is_made())?;
         let catalog = Catalog::new(self.process);
@@ -109,7 +109,7 @@ impl<'a> Paths<'a> {
         Some(Paths { process: self.process, threads, metric: self.metric })
     }
 
-    /// Sum of everything, where it is made of stacks.
+    /// Sum over everything, if it is made of stacks.
     pub(crate) fn sum(&self) -> Option<StackSum> {
         let mut all = StackSum::default();
         for paths in &self.threads {
@@ -123,11 +123,11 @@ impl<'a> Paths<'a> {
     }
 }
 
-/// The thread of events whose thread is not known.
+/// Placeholder for events whose thread is not known.
 pub(crate) static UNKNOWN: LazyLock<Thread> =
     LazyLock::new(|| Thread { name: "(other threads)".to_owned(), ..Thread::default() });
 
-/// The trees of the processes and threads that a query means, in the recording's order.
+/// The trees of the processes and threads that a query selects, in the recording's order.
 pub(crate) fn select<'a>(
     recording: &'a Recording,
     query: &Query,
@@ -148,8 +148,8 @@ fn of_calls<'a>(selected: &SelectedProcess<'a>) -> Vec<ThreadPaths<'a>> {
     selected.threads.iter().map(paths).collect()
 }
 
-/// Trees of the events that a query means, for the selected threads and for events whose thread is
-/// not known.
+/// Trees of the events that a query selects, for the selected threads and for events whose thread
+/// is not known.
 fn of_stacks<'a>(
     recording: &Recording,
     process: &'a Process,
@@ -173,7 +173,7 @@ fn of_stacks<'a>(
     Some(selected.map(|((thread, _), amounts)| ThreadPaths { thread: Some(thread), tree: tree(amounts) }).collect())
 }
 
-/// Events of a metric in a process, and the paths of their stacks as its trees have them.
+/// Events of a metric in a process, and the paths of their stacks as in its trees.
 pub(crate) struct StackPaths {
     pub(crate) measured: Arc<MetricEvents>,
     folded: Option<FoldedFunctions>,
@@ -192,9 +192,9 @@ impl StackPaths {
         Some(Self { measured, folded })
     }
 
-    /// Puts the functions of a stack of the events into `path`, the innermost first. A stack that
-    /// is not known, and the missing frames of one that was cut, are a frame of function 0, as are
-    /// frames of no function.
+    /// Writes the functions of a stack of the events into `path`, the innermost first. Function 0
+    /// stands for an unknown stack, for the missing frames of a truncated stack, and for frames
+    /// without a function.
     pub(crate) fn path(&self, stack: u32, path: &mut Vec<u32>) {
         let (table, number) = (&self.measured.table, self.measured.number_in_table(stack));
         path.clear();
@@ -208,7 +208,7 @@ impl StackPaths {
     }
 }
 
-/// Sums by stack, as the process numbers them, of the events that a query means.
+/// Sums of the selected events, by stack number of the process.
 pub(crate) fn sums_of_stacks(
     recording: &Recording,
     process: &Process,

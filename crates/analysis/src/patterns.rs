@@ -1,32 +1,32 @@
-//! Patterns of the request that matched nothing: probably misspelt.
+//! Patterns of the request that matched nothing, probably because they are misspelt.
 
 use std::fmt;
 
 use clrscope_contract::request::{Glob, LineHint, MissedLine, Pattern};
 use clrscope_recording::model::{Process, Recording};
 
-/// The option of probes, as on the command line.
+/// The option for probes, as on the command line.
 const PROBE: &str = "--probe";
 
-/// The option of lines, as on the command line.
+/// The option for lines, as on the command line.
 const PROBE_AT: &str = "--probe-at";
 
 /// A pattern that matched nothing in any process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnmatchedPattern {
-    /// The option it was given with, as on the command line.
+    /// The option that the pattern was given with, as on the command line.
     pub option: &'static str,
     /// The pattern.
     pub pattern: String,
-    /// The names of functions that are most like it, the nearest first.
+    /// The most similar names of functions, the most similar first.
     pub nearest: Vec<String>,
-    /// Line without code, where that was given.
+    /// Line without code, if the pattern is a line.
     pub line: Option<MissedLine>,
 }
 
 impl UnmatchedPattern {
-    /// Whether it chooses methods that are to be probed, which is known when an assembly is loaded;
-    /// whatever else functions are chosen for is known when they run.
+    /// Whether the pattern selects methods to probe. These are known when an assembly is loaded;
+    /// functions for other purposes are known when they run.
     #[must_use]
     pub fn is_probe(&self) -> bool {
         self.option == PROBE || self.option == PROBE_AT
@@ -34,7 +34,7 @@ impl UnmatchedPattern {
 }
 
 impl fmt::Display for UnmatchedPattern {
-    /// `--include '[App]*' matched nothing`, in words that say what it could have matched.
+    /// `--include '[App]*' matched nothing`, with the names that it could have matched.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(missed) = &self.line {
             return write!(f, "{} '{}': {missed}", self.option, self.pattern);
@@ -78,33 +78,32 @@ pub fn unmatched_patterns(recording: &Recording) -> Vec<UnmatchedPattern> {
     all.filter(|one| !has_matched(one)).map(unmatched).collect()
 }
 
-/// The names of methods that are most like a pattern of probes that was given while the recording
-/// went on and matched nothing.
+/// The method names that are most similar to a probe pattern that was given during the recording
+/// and matched nothing.
 #[must_use]
 pub fn methods_like(recording: &Recording, pattern: &str) -> Vec<String> {
     nearest(&recording.processes.iter().collect::<Vec<_>>(), PROBE, pattern)
 }
 
-/// A line that was given while the recording went on and has no code, with what could have been
-/// meant.
+/// A line without code that was given during the recording, with the likely intended lines.
 #[must_use]
 pub fn missed_line(recording: &Recording, line: &str) -> MissedLine {
     missed(&recording.processes.iter().collect::<Vec<_>>(), line)
 }
 
-/// The line with the hints that the processes have noted.
+/// The line with the hints that the processes have recorded.
 fn missed(processes: &[&Process], line: &str) -> MissedLine {
     let word = word(PROBE_AT, line);
     let noted = processes.iter().flat_map(|process| &process.near_names).filter(|noted| noted.pattern == word);
     MissedLine::new(line, noted.filter_map(|noted| LineHint::parse(&noted.name)))
 }
 
-/// Pattern as processes note it.
+/// The pattern in the form in which processes record it.
 fn word(option: &str, pattern: &str) -> String {
     format!("{}={pattern}", option.trim_start_matches('-'))
 }
 
-/// The nearest of the names that the processes have noted for a pattern.
+/// The most similar of the names that the processes have recorded for a pattern.
 fn nearest(processes: &[&Process], option: &str, pattern: &str) -> Vec<String> {
     let word = word(option, pattern);
     let Ok(parsed) = Pattern::parse(pattern) else { return Vec::new() };

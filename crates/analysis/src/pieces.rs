@@ -1,7 +1,7 @@
-//! Equal pieces of a run: what lasts is shared out among the pieces that it lasted in.
+//! Equal pieces of a run: amounts that last are distributed over the pieces in which they lasted.
 
-/// Hands the part of `amount` that falls into each piece to `take`: all of it for a moment, which
-/// lasts 0. Pieces from `most` on are one.
+/// Calls `take` with the part of `amount` that falls into each piece: all of it for a moment, whose
+/// duration is 0. Pieces from `most` on are merged.
 pub(crate) fn share_out(
     first_ns: u64,
     lasted_ns: u64,
@@ -17,7 +17,7 @@ pub(crate) fn share_out(
         let (from, to) = (piece.saturating_mul(piece_ns), piece.saturating_add(1).saturating_mul(piece_ns));
         let within = to.min(first_ns.saturating_add(lasted_ns)).saturating_sub(from.max(first_ns));
         let part = match lasted_ns {
-            // A moment, and what lies within one piece, as most does: large divisions are slow.
+            // Moments, and events within one piece, which are most: 128-bit divisions are slow.
             lasted if within == lasted => amount,
             lasted => (u128::from(amount) * u128::from(within) / u128::from(lasted)) as u64,
         };

@@ -1,11 +1,11 @@
-//! Text of the program that was profiled, as it may be printed.
+//! Text from the profiled program, made safe for printing.
 //!
-//! A program names its threads, types and exceptions as it likes: line breaks would forge lines of
-//! a report, and escape sequences would command the terminal of the reader.
+//! A program chooses the names of its threads, types and exceptions. Line breaks in them could
+//! forge lines of a report, and escape sequences could control the reader's terminal.
 
-/// Whether a character may stand in a line that is printed: no control character (line breaks,
-/// escape sequences in one byte and in two), and none that changes the direction of what follows,
-/// which shows another text than there is.
+/// Whether a character may be printed within a line. Control characters may not (line breaks,
+/// escape sequences in one byte and in two), nor characters that change the direction of the
+/// following text, which would disguise it.
 #[must_use]
 pub fn is_printable(c: char) -> bool {
     !c.is_control()
@@ -15,7 +15,7 @@ pub fn is_printable(c: char) -> bool {
         )
 }
 
-/// A text on one line, with characters that may not be printed written out: `\n`, `\u{1b}`.
+/// A text on one line, in which unprintable characters are written as escapes: `\n`, `\u{1b}`.
 #[must_use]
 pub fn one_line(text: impl Into<String>) -> String {
     let text = text.into();

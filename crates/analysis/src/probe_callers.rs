@@ -1,8 +1,7 @@
-//! Callers of probed methods: calls, failures and times by the ways that lead to each method.
+//! Callers of probed methods: calls, failures and times by the call paths that lead to each method.
 //!
-//! What a method has more than its callers, because these were not recorded, found no room, or were
-//! not looked up before the program was killed, is that of an unknown caller: the callers of a
-//! method add up to the method.
+//! The callers of a method add up to the method. Calls whose callers were not recorded, found no
+//! room, or were not resolved before the program was killed belong to an unknown caller.
 
 use std::cmp::{Ordering, Reverse};
 
@@ -17,42 +16,42 @@ use crate::probes::{ProbeRow, order};
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select;
 
-/// Instrument with the option that records what this shows.
+/// Instrument with the option that records callers.
 const CALLERS: &str = "probes:callers";
-/// Callers of a way that are shown at most: more than any writer keeps.
+/// Number of callers of a path that are shown at most: more than any writer keeps.
 const DEEPEST: u32 = 32;
-/// Nodes for each row of a limit, and of a method at least.
+/// Number of nodes for each row of a limit, and for each method at least.
 const NODES_OF_ROW: usize = 4;
 const NODES_OF_METHOD: usize = 32;
 /// Name of unknown callers.
 const UNKNOWN_CALLER: &str = "(unknown caller)";
 
-/// Calls that are added up.
+/// Sums of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CallerSums {
-    /// Calls that began.
+    /// Number of calls that began.
     pub calls: u64,
-    /// Calls that an exception ended.
+    /// Number of calls that ended with an exception.
     pub failed: u64,
-    /// Calls that ended.
+    /// Number of calls that ended.
     pub ended: u64,
-    /// Wall time of the calls that ended and were within no other call of the method on their
-    /// thread.
+    /// Wall time of the ended calls, without calls that were within another call of the method on
+    /// their thread.
     pub total_ns: u64,
-    /// Wall time of all calls that ended.
+    /// Wall time of all ended calls.
     all_ns: u64,
 }
 
 impl CallerSums {
-    /// Time of a call on average; `None` where none ended.
+    /// Mean time of a call; `None` where none ended.
     #[must_use]
     pub fn mean_ns(&self) -> Option<u64> {
         self.all_ns.checked_div(self.ended)
     }
 }
 
-/// Calls while they are added up: of a thousand callers with one short call each, a thousand
-/// fractions of nanoseconds would be missing.
+/// Sums before rounding: for a thousand callers with one short call each, a thousand fractions of
+/// nanoseconds would be lost.
 #[derive(Debug, Clone, Copy, Default)]
 struct ExactSums {
     calls: u64,
@@ -92,15 +91,15 @@ impl ExactSums {
     }
 }
 
-/// A node of the trees of callers, in preorder: a probed method, below it those who call it, below
-/// these their callers.
+/// A node of the trees of callers, in preorder: a probed method, below it its callers, below these
+/// their callers.
 #[derive(Debug, Clone, Copy)]
 pub struct CallerNode<'a> {
-    /// 0 for a probed method, 1 for those who call it.
+    /// 0 for a probed method, 1 for its callers.
     pub depth: u32,
     /// The method, or the caller.
     pub function: FunctionRef<'a>,
-    /// Calls of the probed method on this way.
+    /// Calls of the probed method on this path.
     pub sums: CallerSums,
 }
 
@@ -110,12 +109,12 @@ pub struct ProbeCallers<'a> {
     methods: Vec<CalledMethod>,
     sort: Option<Sort>,
     limit: usize,
-    /// Nodes of a method at most.
+    /// Number of nodes of a method at most.
     most: usize,
     left_out: usize,
 }
 
-/// The choice of the nodes of one method that are shown.
+/// The selection of the nodes of one method that are shown.
 struct NodesToShow {
     /// Sums of the method.
     of: CallerSums,
@@ -125,7 +124,7 @@ struct NodesToShow {
 }
 
 impl NodesToShow {
-    /// Whether a node is shown: large enough, and one of the first.
+    /// Whether a node is shown: it is large enough and within the limit.
     fn takes(&mut self, sums: &CallerSums) -> bool {
         let is_part = |of: fn(&CallerSums) -> u64| of(sums) as f64 >= of(&self.of).max(1) as f64 * self.min_share;
         let takes = self.left > 0 && (is_part(|sums| sums.calls) || is_part(|sums| sums.total_ns));
@@ -146,9 +145,9 @@ struct CalledMethod {
 struct CallPath {
     /// Index of the process.
     process: usize,
-    /// Number of the stack that is left of the way.
+    /// Number of the stack that remains of the path.
     stack: u32,
-    /// Number of the caller at the depth that is looked at.
+    /// Number of the caller at the current depth.
     caller: u32,
     sums: ExactSums,
 }
@@ -163,8 +162,7 @@ impl CallPath {
     }
 }
 
-/// Whether a method, by its module and token, is among the callers of a stack, as far as they were
-/// kept.
+/// Whether a method, given by module and token, is among the recorded callers of a stack.
 fn is_called_within(process: &Process, method: (u32, u32), stack: u32) -> bool {
     let identity = |frame| match frame {
         StackFrame::Method { function, .. } => process.functions.get(function as usize),
@@ -175,10 +173,11 @@ fn is_called_within(process: &Process, method: (u32, u32), stack: u32) -> bool {
 }
 
 impl<'a> ProbeCallers<'a> {
-    /// The callers in the processes that a query selects, of the methods with most time first.
+    /// The callers of probed methods in the processes that a query selects, the methods with the
+    /// most time first.
     ///
     /// # Errors
-    /// When no process is meant, or no callers were recorded.
+    /// When the query selects no process, or no callers were recorded.
     pub fn open(recording: &'a Recording, query: &Query) -> Result<Self, QueryProblem> {
         query.without_metric("probes")?;
         let processes: Vec<&Process> = select::processes(recording, query)?.into_iter().collect();
@@ -193,11 +192,11 @@ impl<'a> ProbeCallers<'a> {
         Ok(Self { processes, methods, sort: query.sort, limit, most, left_out })
     }
 
-    /// Hands over every node but those with a smaller share of a method's calls and of its time.
-    /// How many that leaves out, and a limit.
+    /// Calls `visit` with every node, except nodes with less than `min_share` of both the method's
+    /// calls and its time. Returns the number of nodes that this and the limit left out.
     ///
     /// # Errors
-    /// Errors of `visit`.
+    /// The error of `visit`.
     pub fn walk<E>(&self, min_share: f64, mut visit: impl FnMut(&CallerNode<'_>) -> Result<(), E>) -> Result<usize, E> {
         let (mut names, mut left_out) = (Names::default(), self.left_out);
         for called in &self.methods {
@@ -219,8 +218,8 @@ impl<'a> ProbeCallers<'a> {
         Ok(left_out)
     }
 
-    /// Visits the callers of ways at a depth, each with its own callers. What they have less than
-    /// `rest` is an unknown caller's.
+    /// Visits the callers of paths at a depth, each with its own callers. What is missing from the
+    /// sums in `rest` belongs to an unknown caller.
     fn level<E>(
         &self,
         ways: &mut [CallPath],
@@ -248,7 +247,8 @@ impl<'a> ProbeCallers<'a> {
         shown.left_out += callers.len().saturating_sub(self.limit);
         callers.truncate(self.limit);
         ways.sort_by_key(|way| way.caller);
-        // Before the first is looked at more closely, which changes what its ways say.
+        // Determine the ranges before the first caller is visited, because the visit changes its
+        // paths.
         let end = |caller: u32| ways.partition_point(|way| way.caller < caller);
         let all: Vec<_> =
             callers.into_iter().map(|(caller, sums)| (caller, sums, end(caller)..end(caller + 1))).collect();
@@ -277,7 +277,7 @@ impl<'a> ProbeCallers<'a> {
     }
 }
 
-/// The probed methods of processes, each with its ways.
+/// The probed methods of processes, each with its call paths.
 fn called(processes: &[&Process], query: &Query) -> Vec<CalledMethod> {
     let mut places = FxHashMap::default();
     let mut methods: Vec<CalledMethod> = Vec::new();
@@ -310,10 +310,10 @@ fn called(processes: &[&Process], query: &Query) -> Vec<CalledMethod> {
     methods
 }
 
-/// Number of no caller: the way is known no further.
+/// Stands for no caller: the path is not known any further.
 const NO_CALLER: u32 = 0;
 
-/// Names of callers by number, from 1, each once whatever process it is of.
+/// Names of callers by number, from 1, each once over all processes.
 #[derive(Default)]
 struct Names {
     all: Vec<(Function, Module)>,
@@ -370,8 +370,8 @@ mod tests {
 
     use super::*;
 
-    /// A method that was called so often, and these ways to it: callers, the innermost first, with
-    /// calls.
+    /// A method that was called `calls` times, and the paths to it: callers, the innermost first,
+    /// with calls.
     fn recording(calls: u8, ways: &[(&[u32], u64)]) -> Recording {
         let names = ["", "Shop.Cart::Add", "A", "B", "C"];
         let function = |name: &&str| Function { name: (*name).to_owned(), ..Function::default() };
@@ -413,8 +413,8 @@ mod tests {
         nodes
     }
 
-    /// Ways that were sorted once were looked for in the wrong place when those of a caller before
-    /// had been sorted by theirs.
+    /// Paths that were sorted once were searched in the wrong order after those of a previous
+    /// caller had been sorted by their own callers.
     #[test]
     fn ways_are_added_up_caller_by_caller_and_what_is_missing_is_nobodys() {
         let ways: &[(&[u32], u64)] =
@@ -466,7 +466,7 @@ mod tests {
     }
 
     /// A method that `A` calls, and that calls itself once: the time of the inner call is part of
-    /// the outer one's.
+    /// the outer call's time.
     #[test]
     fn time_of_a_way_through_the_method_itself_counts_in_the_mean_alone() {
         let mut recording = recording(2, &[(&[2], 1), (&[1, 2], 1)]);

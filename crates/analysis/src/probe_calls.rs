@@ -1,4 +1,4 @@
-//! Each call of probed methods, in the order in which they began.
+//! The individual calls of probed methods, ordered by start time.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -27,21 +27,22 @@ pub struct ProbeCall<'a> {
     pub time_ns: u64,
     /// Duration of a call that ended, callees included.
     pub duration_ns: Option<u64>,
-    /// Whether an exception ended it; `None` where it had not ended, or its end was not recorded.
+    /// Whether an exception ended the call; `None` where the call had not ended, or its end was not
+    /// recorded.
     pub failed: Option<bool>,
     /// The object and the arguments, as they were when the call began; `None` where they were not
     /// recorded.
     pub arguments: Option<CapturedValues<'a>>,
-    /// Values that a call that returned left: result, and arguments by reference; `None` where that
-    /// was not recorded.
+    /// The return value and the arguments passed by reference, as they were when the call returned;
+    /// `None` where they were not recorded.
     pub results: Option<CapturedValues<'a>>,
 }
 
-/// Place of a record: a chunk, and where in its bytes.
+/// Place of a record: index of the chunk, and offset in its bytes.
 type RecordPlace = (u32, u32);
 
-/// A call. Its records are read when it is shown. There may be as many calls as the recording has
-/// room for.
+/// A call. Its records are read only when the call is shown, because a recording may hold very many
+/// calls.
 struct CallRecord {
     began: u64,
     ended: Option<u64>,
@@ -66,10 +67,10 @@ pub struct ProbeLog<'a> {
 }
 
 impl<'a> ProbeLog<'a> {
-    /// Chooses what is meant.
+    /// Selects the processes and calls of a query.
     ///
     /// # Errors
-    /// When no process or thread is meant, or each call was not recorded.
+    /// When the query matches no process or thread, or individual calls were not recorded.
     pub fn open(recording: &'a Recording, query: &Query) -> Result<Self, QueryProblem> {
         query.without_metric("probes")?;
         if query.sort.is_some() {
@@ -84,7 +85,7 @@ impl<'a> ProbeLog<'a> {
         Ok(Self { processes, query: query.clone() })
     }
 
-    /// Visits the calls, process after process in the order in which they began; gives how many the
+    /// Visits the calls, process by process, ordered by start time. Returns how many calls the
     /// limit left out. Stops at the first error of `visit`.
     ///
     /// # Errors
@@ -105,7 +106,7 @@ impl<'a> ProbeLog<'a> {
     }
 }
 
-/// Instrument with the option that records what this shows.
+/// Instrument and option that record individual calls.
 const EACH: &str = "probes:each";
 
 impl<'a> Calls<'a> {
@@ -133,8 +134,8 @@ impl<'a> Calls<'a> {
         all
     }
 
-    /// The method of a call with its module, where a query wants the call: by its method, its
-    /// thread, and when it began.
+    /// The method of a call and its module; `None` where the query excludes the call by its method,
+    /// its thread or its start time.
     fn wanted(&self, thread: u32, found: &CallRecord, query: &Query) -> Option<(&ProbedMethod, &str)> {
         let method = self.methods.get(&found.method)?;
         let module = self.process.modules.get(method.module as usize).map_or("", |module| &*module.name);
@@ -178,11 +179,11 @@ impl<'a> Calls<'a> {
     }
 }
 
-/// Calls of a thread while its records are gone through.
+/// Calls of a thread while its records are read.
 #[derive(Default)]
 struct OpenCalls {
     found: Vec<CallRecord>,
-    /// Places in `found` of those that have not ended, the innermost last.
+    /// Indices in `found` of the calls that have not ended, the innermost last.
     open: Vec<usize>,
 }
 
@@ -203,7 +204,7 @@ impl OpenCalls {
                 Some(position) => {
                     let call = &mut self.found[self.open[position]];
                     (call.ended, call.end, call.has_failed) = (ended, place, has_failed);
-                    // Ends of calls within that found no room.
+                    // The ends of the inner calls were not recorded for want of room.
                     self.open.truncate(position);
                 }
                 None => {
@@ -214,16 +215,16 @@ impl OpenCalls {
     }
 }
 
-/// Bytes of chunks that were read last: calls stand one behind the other, on some threads at a
-/// time.
+/// Bytes of the chunks that were read last: successive calls lie close together, on a few threads
+/// at a time.
 #[derive(Default)]
 struct ChunkCache<'a>(Vec<(u32, Cow<'a, [u8]>)>);
 
-/// Chunks that are kept.
+/// Number of chunks that are kept.
 const MOST_KEPT: usize = 64;
 
 impl<'a> ChunkCache<'a> {
-    /// Reads what the records of a call lie in.
+    /// Reads the chunks that hold the records of a call.
     fn load(&mut self, chunks: &[&'a EventChunk], call: &CallRecord) {
         for (chunk, _) in call.begin.into_iter().chain(call.end) {
             match self.0.iter().position(|(kept, _)| *kept == chunk) {

@@ -1,4 +1,4 @@
-//! Probes while they are watched: what they have counted so far, and since the last look.
+//! Probes of a recording that is still growing: their counts so far, and since the last look.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,7 +8,7 @@ use clrscope_recording::model::{ProbedLine, ProbedMethod, Process, Recording};
 use crate::probes::{Key, ProbeRow, ProbedPlace, probes};
 use crate::query::{Query, QueryProblem};
 
-/// Memory of the last look at a recording's probes.
+/// The counts of a recording's probes at the last look.
 #[derive(Debug, Default)]
 pub struct ProbeWatch {
     /// By process, module, token, and line of the source.
@@ -16,21 +16,21 @@ pub struct ProbeWatch {
     lines: HashMap<(u32, u32, u32, u32, String), u64>,
 }
 
-/// A probed method or line while it is watched.
+/// A probed method or line of a growing recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchedProbe {
     /// Counts since the recording began.
     pub all: ProbeRow,
-    /// Counts since the last look. The longest time is that of the whole recording.
+    /// Counts since the last look. The longest time is the longest of the whole recording.
     pub gained: ProbeRow,
 }
 
 impl ProbeWatch {
-    /// Looks at a recording that grows, or at a process of it alone: its probes, those with most
-    /// time since the last look first.
+    /// Returns the probes of a growing recording, or of one of its processes. Probes with the most
+    /// time since the last look come first.
     ///
     /// # Errors
-    /// When no process is meant, or `probes` was not recorded.
+    /// When the query matches no process, or `probes` was not recorded.
     pub fn look(&mut self, recording: &Recording, query: &Query) -> Result<Vec<WatchedProbe>, QueryProblem> {
         let (rows, _) = probes(recording, query)?;
         let mut gains: BTreeMap<Key, ProbeRow> = BTreeMap::new();
@@ -65,8 +65,8 @@ impl ProbeWatch {
     }
 }
 
-/// The numbers of a method without those that were there before. Differences are made of ticks,
-/// since how long a tick is becomes known better from look to look.
+/// The numbers of a method minus its numbers at the last look. Ticks are subtracted, not
+/// nanoseconds, because the length of a tick is known more precisely at each look.
 fn since(mut method: ProbedMethod, before: Option<&ProbedMethod>) -> ProbedMethod {
     let Some(before) = before else { return method };
     method.calls = method.calls.saturating_sub(before.calls);
@@ -86,8 +86,8 @@ mod tests {
 
     use super::*;
 
-    /// Recording of one method. Each of `calls` is a number of its calls and the ticks that each of
-    /// these took.
+    /// Recording of one method. Each item of `calls` is a number of calls and the ticks that each
+    /// of them took.
     fn recording(calls: &[(u8, u64)], ns_per_tick: f64) -> Recording {
         let method = ProbedMethod { token: 7, name: "Shop.Cart::Add".into(), ..ProbedMethod::default() };
         let mut bytes = method.to_empty_bytes(1);
@@ -115,7 +115,7 @@ mod tests {
         let mut look = |recording| watch.look(&recording, &Query::default()).expect("probes").remove(0);
         let first = look(recording(&[(100, 1_000)], 1.0));
         assert_eq!((first.all.calls, first.gained.calls), (100, 100));
-        // The clock is known better meanwhile.
+        // The length of a tick is known more precisely now.
         let second = look(recording(&[(100, 1_000), (10, 50_000)], 1.01));
         assert_eq!((second.all.calls, second.gained.calls, second.gained.ended()), (110, 10, 10));
         let near = |found: Option<u64>, wanted: u64| found.expect("a time").abs_diff(wanted) * 20 < wanted;

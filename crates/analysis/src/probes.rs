@@ -1,5 +1,5 @@
-//! Probed methods and lines: calls, failures and times, and how often lines were reached, over the
-//! processes of a recording.
+//! Probed methods and lines, summed over the processes of a recording: calls, failures and times of
+//! methods, and how often lines were reached.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,32 +11,32 @@ use crate::durations::Durations;
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select;
 
-/// A probed method, or a line in a method, its instantiations and all processes together.
+/// A probed method, or a line in a method, summed over its instantiations and all processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProbeRow {
-    /// Name, as functions have it.
+    /// Name of the method, as for functions.
     pub name: String,
-    /// Signature, as functions have it.
+    /// Signature of the method, as for functions.
     pub signature: String,
     /// The assembly that declares the method.
     pub module: String,
-    /// Whether its probes were taken away while the recording went on, in all processes.
+    /// Whether its probes were removed during the recording, in all processes.
     pub is_removed: bool,
-    /// The line, where not the method's calls are counted; then nothing is known but how often it
-    /// was reached.
+    /// The line, for a line probe; `None` for a method. Of a line only the number of times that it
+    /// was reached is known.
     pub place: Option<ProbedPlace>,
     /// Calls that began, or how often the line was reached.
     pub calls: u64,
     /// Calls that an exception ended.
     pub failed: u64,
-    /// Wall time in the method, what it called included: that of the calls that ended and were
-    /// within no other call of the method on their thread.
+    /// Wall time in the method, callees included. Only calls count that ended and were not nested
+    /// in another call of the method on their thread.
     pub total_ns: u64,
-    /// Wall time of all calls that ended: calls of the method within itself count again.
+    /// Wall time of all calls that ended; nested calls of the method count again.
     pub(crate) all_ns: u64,
     /// Time of the longest call.
     pub max_ns: u64,
-    /// Calls that ended, by how many nanoseconds they took.
+    /// Distribution of the durations, in nanoseconds, of the calls that ended.
     durations: Durations,
 }
 
@@ -59,38 +59,38 @@ impl ProbeRow {
         self.durations.count()
     }
 
-    /// Calls that had not ended when the recording did.
+    /// Calls that had not ended when the recording ended.
     #[must_use]
     pub fn active(&self) -> u64 {
         self.calls.saturating_sub(self.ended())
     }
 
-    /// Time of a call on average; `None` where none ended.
+    /// Mean duration of a call; `None` where no call ended.
     #[must_use]
     pub fn mean_ns(&self) -> Option<u64> {
         self.all_ns.checked_div(self.ended())
     }
 
-    /// Time within which `percent` of the calls that ended did, 3 % more or less, for all of them
-    /// that of the longest; `None` where none ended.
+    /// The percentile of the durations of the calls that ended, exact to 3 %; 100 percent is the
+    /// longest call. `None` where no call ended.
     #[must_use]
     pub fn percentile_ns(&self, percent: u8) -> Option<u64> {
         self.durations.percentile_ns(percent, self.max_ns)
     }
 
-    /// The row of a method, to which nothing was added: its probes are there once those of one
-    /// process are.
+    /// An empty row of a method. It is marked as removed until a process is added whose probes are
+    /// present.
     pub(crate) fn of_method(name: &str, signature: &str, module: &str) -> Self {
         let [name, signature, module] = [name, signature, module].map(str::to_owned);
         Self { name, signature, module, ..unseen() }
     }
 
-    /// Key of the row among those of a recording.
+    /// Key of the row among the rows of a recording.
     pub(crate) fn key(&self) -> Key {
         (self.name.clone(), self.signature.clone(), self.module.clone(), self.place.clone())
     }
 
-    /// Adds what another row counted.
+    /// Adds the counts of another row.
     pub(crate) fn join(&mut self, other: &Self) {
         self.is_removed &= other.is_removed;
         let sums = [
@@ -126,11 +126,11 @@ impl ProbeRow {
     }
 }
 
-/// The probed methods and lines of the processes that a query selects, those with most time first,
-/// and how many rows the limit left out.
+/// The probed methods and lines of the processes that a query selects, ordered by time, and how
+/// many rows the limit left out.
 ///
 /// # Errors
-/// When no process is meant, or `probes` was not recorded.
+/// When the query matches no process, or `probes` was not recorded.
 pub fn probes(recording: &Recording, query: &Query) -> Result<(Vec<ProbeRow>, usize), QueryProblem> {
     query.without_metric("probes")?;
     let mut rows: BTreeMap<Key, ProbeRow> = BTreeMap::new();
@@ -171,19 +171,19 @@ pub fn has_probes(recording: &Recording) -> bool {
     probes(recording, &Query::default()).is_ok_and(|(rows, _)| !rows.is_empty())
 }
 
-/// A row to which nothing was added: its probes are there once those of one process are.
+/// An empty row. It is marked as removed until a process is added whose probes are present.
 fn unseen() -> ProbeRow {
     ProbeRow { is_removed: true, ..ProbeRow::default() }
 }
 
-/// Orders what rows belong to; what is equal goes by name.
+/// Sorts items by their rows; equal rows are ordered by name.
 pub(crate) fn order<T>(all: &mut [T], sort: Option<Sort>, row: impl Fn(&T) -> &ProbeRow) {
     all.sort_by_cached_key(|of| row(of).key());
     match sort {
         Some(Sort::Name) => {}
         Some(Sort::Module) => all.sort_by(|a, b| row(a).module.cmp(&row(b).module)),
         Some(Sort::Calls) => all.sort_by_key(|of| Reverse(row(of).calls)),
-        // Lines have no time, and come behind all methods.
+        // Lines have no time and come after all methods.
         _ => all.sort_by_key(|of| Reverse((row(of).total_ns, row(of).place.as_ref().map(|_| row(of).calls)))),
     }
 }
@@ -195,7 +195,8 @@ mod tests {
 
     use super::*;
 
-    /// A process in which calls of `Shop.Cart::Add` took so many ticks each, and one call goes on.
+    /// A process in which each call of `Shop.Cart::Add` took the given ticks, and one call has not
+    /// ended.
     fn process(ns_per_tick: f64, ticks: &[u64]) -> Process {
         let method = ProbedMethod { module: 1, token: 7, name: "Shop.Cart::Add".into(), ..ProbedMethod::default() };
         let mut bytes = method.to_empty_bytes(1);

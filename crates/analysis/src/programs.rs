@@ -6,12 +6,12 @@ use clrscope_recording::model::{Process, Recording};
 /// Program that runs in a process, without its host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Program<'a> {
-    /// The file: the managed assembly where `dotnet` runs one, else the executable.
+    /// The file: the managed assembly if `dotnet` runs one, else the executable.
     pub path: &'a str,
     /// Arguments of the program, without those of the host.
     pub arguments: &'a [String],
-    /// Whether the program belongs to the .NET SDK: the build, the compiler's server, the runner of
-    /// tests.
+    /// Whether the program belongs to the .NET SDK: the build, the compiler server, the test
+    /// runner.
     pub of_sdk: bool,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Program<'a> {
         file_name(self.path)
     }
 
-    /// Name of the program as `--process` takes it: the file name, of an assembly without `.dll`.
+    /// Name of the program as `--process` takes it: the file name, without `.dll` for an assembly.
     #[must_use]
     pub fn name(&self) -> &'a str {
         let name = self.file_name();
@@ -43,9 +43,9 @@ impl<'a> Program<'a> {
     }
 }
 
-/// The processes that run the user's own programs, where tools of the SDK were recorded, too: under
-/// `dotnet run` the program, under `dotnet test` the test host. Empty where there is nothing to
-/// tell apart.
+/// The processes that run the user's own programs, if tools of the SDK were recorded as well: the
+/// program under `dotnet run`, the test host under `dotnet test`. Empty if no tools of the SDK were
+/// recorded.
 #[must_use]
 pub fn own_programs(recording: &Recording) -> Vec<&Process> {
     let known = recording.processes.iter().filter(|process| !process.command.is_empty());

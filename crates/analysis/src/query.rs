@@ -1,4 +1,4 @@
-//! The query of a report: the filters that are the same in every view.
+//! The query of a report: the filters that all views share.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use crate::metric::Metric;
 use crate::request_filter::RequestFilter;
 use crate::waits::TimeState;
 
-/// Selection of a part of a recording, and how a view shows it. The default is everything,
-/// compensated, in the view's own order.
+/// Selection of a part of a recording, and how a view shows that part. The default is the whole
+/// recording, with compensated times, in the view's own order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query {
     /// Only the process with this id.
@@ -25,28 +25,30 @@ pub struct Query {
     pub modules: Vec<Glob>,
     /// Only times in these states, of metrics whose states are known; none means all.
     pub states: Vec<TimeState>,
-    /// Only these parts of the recording; none means all. [`keep_parts`](crate::keep_parts) obeys
-    /// it, before a view is asked.
+    /// Only these parts of the recording; none means all. [`keep_parts`](crate::keep_parts) applies
+    /// this filter before a view is computed.
     pub parts: Vec<String>,
     /// Only from this time on, nanoseconds since the start of the run.
     pub since_ns: Option<u64>,
     /// Only up to this time, nanoseconds since the start of the run.
     pub until_ns: Option<u64>,
-    /// At most so many rows; in trees at most so many children of each node.
+    /// Largest number of rows; in trees, largest number of children of each node.
     pub limit: Option<usize>,
     /// Order of the rows, or of the children of a node.
     pub sort: Option<Sort>,
-    /// One row, or one tree, per thread.
+    /// Whether to show one row, or one tree, per thread.
     pub per_thread: bool,
-    /// Times as measured, the profiler's share left in.
+    /// Whether to show times as measured, with the profiler's share.
     pub raw: bool,
-    /// Own code only: what is not of it is folded into the own code that called it.
+    /// Own code only: other code is folded into the own code that called it.
     pub just_my_code: bool,
-    /// Methods that the compiler put into others are left out: those have what they took.
-    /// [`leave_inlined_out`](crate::leave_inlined_out) obeys it, before a view is asked.
+    /// Inlined methods are left out, and their amounts count for the methods that they were inlined
+    /// into. [`leave_inlined_out`](crate::leave_inlined_out) applies this option before a view is
+    /// computed.
     pub no_inlined: bool,
-    /// Kind of paths; `None` where the default holds.
-    /// [`make_paths_logical`](crate::make_paths_logical) obeys it, before a view is asked.
+    /// Kind of paths: logical or physical; `None` for the default.
+    /// [`make_paths_logical`](crate::make_paths_logical) applies this option before a view is
+    /// computed.
     pub paths: Option<PathKind>,
     /// How native code without names is shown; `None` if not chosen.
     pub native_code: Option<NativeCode>,
@@ -58,21 +60,21 @@ pub struct Query {
     pub metric: Option<&'static Metric>,
 }
 
-/// Names of parts that an error lists.
+/// Most names of parts that an error lists.
 const MOST_PARTS: usize = 20;
 
-/// Kind of paths: who stands above a method.
+/// Kind of paths: which frame is the caller of a method.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum PathKind {
-    /// Who called it, and who awaits it where it went on after an `await`.
+    /// The caller, or, where the method was resumed after an `await`, the method that awaits it.
     #[default]
     Logical,
-    /// What stood below it on the stack of its thread.
+    /// The frame below it on the stack of its thread.
     Physical,
 }
 
 impl PathKind {
-    /// Every kind with its name on the command line, and what it is in a few words.
+    /// Every kind, with its name on the command line and a short description.
     pub const ALL: [(&'static str, &'static str, Self); 2] = [
         ("logical", "below a method that went on after an await stands what awaits it", Self::Logical),
         ("physical", "stacks as the threads had them, with schedulers and completions", Self::Physical),
@@ -83,16 +85,16 @@ impl PathKind {
 /// shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum NativeCode {
-    /// Frames of libraries: `[libcoreclr.so]` stands for those functions of it that call one
+    /// One frame per library: `[libcoreclr.so]` stands for a chain of its functions that call one
     /// another.
     #[default]
     Libraries,
-    /// Functions each for itself.
+    /// One frame per function.
     Places,
 }
 
 impl NativeCode {
-    /// Every choice with its name on the command line, and what it is in a few words.
+    /// Every choice, with its name on the command line and a short description.
     pub const ALL: [(&'static str, &'static str, Self); 2] = [
         ("libraries", "those of a library that call one another are one frame, [libcoreclr.so]", Self::Libraries),
         ("places", "each is a function, libcoreclr.so+0x46dc90", Self::Places),
@@ -117,7 +119,7 @@ pub enum ThreadSelector {
 }
 
 impl ThreadSelector {
-    /// A number selects by either id, anything else by name or role.
+    /// Parses a selector: a number selects by either id, any other text by name or role.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         match text.trim().parse() {
@@ -126,7 +128,7 @@ impl ThreadSelector {
         }
     }
 
-    /// Whether `thread` is meant.
+    /// Whether the selector matches `thread`.
     #[must_use]
     pub fn matches(&self, thread: &Thread) -> bool {
         match self {
@@ -146,13 +148,13 @@ impl fmt::Display for ThreadSelector {
     }
 }
 
-/// Order of rows. Numbers go from the largest down, names from A to Z; whatever is equal
-/// is ordered by name, signature, module, token, process and thread.
+/// Order of rows. Numbers are in descending order, names in ascending order; equal rows are ordered
+/// by name, signature, module, token, process and thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sort {
     /// Own amount of the view's metric.
     Own,
-    /// Total of the view's metric, with everything that was called.
+    /// Total of the view's metric, callees included.
     Total,
     /// Exclusive wall time.
     Exclusive,
@@ -160,7 +162,7 @@ pub enum Sort {
     Inclusive,
     /// Wall time in calls to other functions.
     Callee,
-    /// Time suspended while on top.
+    /// Time suspended while the function was on top of the stack.
     Suspended,
     /// The profiler's share.
     Profiler,
@@ -237,14 +239,14 @@ pub enum QueryProblem {
         /// Reason, as part of a sentence.
         why: &'static str,
     },
-    /// No process of the recording is meant.
+    /// The query matches no process of the recording.
     NoProcess {
         /// Pattern, name or option of the query.
         wanted: String,
-        /// The process ids that are there.
+        /// The process ids of the recording.
         known: Vec<u32>,
     },
-    /// No thread is meant.
+    /// The query matches no thread.
     NoThread {
         /// Pattern, name or option of the query.
         wanted: String,
@@ -261,12 +263,12 @@ pub enum QueryProblem {
         /// The instrument that would have recorded it.
         instrument: &'static str,
     },
-    /// The metric that was asked for was not recorded.
+    /// The requested metric was not recorded.
     MetricNotRecorded {
         /// The metric.
         metric: &'static Metric,
     },
-    /// Recordings that are compared have the metric from different instruments.
+    /// The metric comes from different instruments in the recordings that are compared.
     MetricOfOthers {
         /// The metric.
         metric: &'static Metric,
@@ -280,41 +282,40 @@ pub enum QueryProblem {
         /// Metrics of all recordings after.
         after: Vec<&'static str>,
     },
-    /// Calls of methods that the compiler put into others were not all counted, so a limit of their
-    /// number means nothing.
+    /// Not all calls of inlined methods were counted, so a limit on their number means nothing.
     CallsNotCounted {
         /// The pattern of the methods.
         wanted: String,
     },
-    /// A column that was asked for is of instruments that were not recorded.
+    /// A requested column needs instruments that were not recorded.
     ColumnNotRecorded {
         /// Key of the column.
         column: String,
-        /// Instruments that record what the column shows.
+        /// Instruments that record the column's values.
         instruments: Vec<&'static str>,
     },
-    /// No process has a part of a name.
+    /// No process has a part with one of these names.
     NoPart {
         /// The names.
         wanted: String,
-        /// The names of the parts there are.
+        /// The names of the parts in the recording.
         known: Vec<String>,
     },
-    /// Requests are meant, and no process has recorded any.
+    /// The query filters requests, and no process has recorded any.
     RequestsNotRecorded,
-    /// No request is meant by the filters of requests.
+    /// No request passes the request filters.
     NoRequest {
-        /// Names of requests that there are, the most frequent first, not all of them.
+        /// Some names of recorded requests, the most frequent first.
         known: Vec<String>,
     },
-    /// No process has a snapshot of the heap of a number.
+    /// No process has a heap snapshot with this number.
     NoSnapshot {
         /// The number.
         wanted: u32,
-        /// Numbers of the snapshots there are.
+        /// Numbers of the recorded snapshots.
         known: Vec<u32>,
     },
-    /// A snapshot of the heap is not complete.
+    /// A heap snapshot is not complete.
     SnapshotCut {
         /// Number of the snapshot.
         number: u32,
@@ -325,14 +326,14 @@ pub enum QueryProblem {
     NoFunction {
         /// The patterns.
         wanted: String,
-        /// Functions with names like those.
+        /// Functions with similar names.
         nearest: Vec<String>,
     },
     /// No assembly matches.
     NoModule {
         /// The patterns.
         wanted: String,
-        /// An assembly with a name like one of those.
+        /// An assembly with a similar name.
         nearest: Option<String>,
         /// The view that lists the recording's assemblies.
         lists: &'static str,
@@ -417,8 +418,8 @@ impl fmt::Display for QueryProblem {
 impl std::error::Error for QueryProblem {}
 
 impl Query {
-    /// Refuses what views of sums over the whole run can't do, and what can't be done to trees that
-    /// were made while the program ran.
+    /// Refuses filters that a view of sums over the whole run can't apply, and filters that can't
+    /// be applied to trees that were built while the program ran.
     pub(crate) fn whole_run(&self, view: &'static str) -> Result<(), QueryProblem> {
         if self.just_my_code {
             let why = "what it shows was chosen when the program ran: give it to 'clrscope run', or record samples";
@@ -441,7 +442,7 @@ impl Query {
         self.all_requests(view, "its numbers are sums over all requests")
     }
 
-    /// Refuses filters of requests where what is shown does not know for which it was done.
+    /// Refuses request filters in a view whose data is not attributed to requests.
     pub(crate) fn all_requests(&self, view: &'static str, why: &'static str) -> Result<(), QueryProblem> {
         match self.requests.first_option() {
             Some(option) => Err(QueryProblem::NotAvailable { option, view, why }),
@@ -449,9 +450,9 @@ impl Query {
         }
     }
 
-    /// The order of rows of paths: `first` unless the query has one. Where rows have nothing but
-    /// the metric, exclusive and inclusive are what they have of that, and what they don't have is
-    /// refused.
+    /// The order of rows of paths: `first` unless the query has one. Where rows have only the
+    /// metric, exclusive and inclusive mean its own amount and its total, and keys that such rows
+    /// lack are refused.
     pub(crate) fn order(&self, metric: &Metric, view: &'static str, first: Sort) -> Result<Sort, QueryProblem> {
         let asked = self.sort.unwrap_or(first);
         if metric.is_of_calls() {
@@ -468,7 +469,7 @@ impl Query {
         }
     }
 
-    /// Refuses a metric where rows are not measured by one.
+    /// Refuses a metric in a view whose rows have none.
     pub(crate) fn without_metric(&self, view: &'static str) -> Result<(), QueryProblem> {
         let why = "its rows are not measured by one";
         if self.metric.is_some() {
@@ -477,32 +478,31 @@ impl Query {
         Ok(())
     }
 
-    /// Refuses threads apart where rows are sums over threads.
+    /// Refuses `per_thread` in a view whose rows are sums over threads.
     pub(crate) fn merged_threads(&self, view: &'static str) -> Result<(), QueryProblem> {
         let why = "it adds up all threads; choose one with --thread";
         if self.per_thread { Err(QueryProblem::NotAvailable { option: "--per-thread", view, why }) } else { Ok(()) }
     }
 
-    /// How native code without names is shown; the default of the views if the query doesn't
-    /// choose.
+    /// How native code without names is shown; the views' default if the query doesn't say.
     pub(crate) fn native_code(&self) -> NativeCode {
         self.native_code.unwrap_or_default()
     }
 
-    /// Cuts rows at the limit and returns how many went.
+    /// Truncates the rows at the limit and returns how many were removed.
     pub(crate) fn cut<T>(&self, rows: &mut Vec<T>) -> usize {
         let before = rows.len();
         rows.truncate(self.limit.unwrap_or(usize::MAX));
         before - rows.len()
     }
 
-    /// Whether something that happened in `process` at `time_ns` is wanted.
+    /// Whether an event in `process` at `time_ns` is in the query's time range.
     pub(crate) fn wants_time(&self, process: &Process, time_ns: u64) -> bool {
         process.shows(time_ns) && self.wants_span(time_ns, time_ns)
     }
 
-    /// Time that something that lasted in `process` from `first_ns` to `last_ns` lay in the time
-    /// that is wanted; `None` where it does not touch it.
+    /// Returns how much of the time from `first_ns` to `last_ns` in `process` lies in the query's
+    /// time range; `None` where the two do not touch.
     pub(crate) fn wanted_ns(&self, process: &Process, first_ns: u64, last_ns: u64) -> Option<u64> {
         if !self.wants_span(first_ns, last_ns) {
             return None;
@@ -515,13 +515,12 @@ impl Query {
         touched.map(|&(since, until)| last.min(until) - first.max(since)).reduce(|sum, more| sum + more)
     }
 
-    /// Whether something that happened from `first_ns` to `last_ns` touches the time that is
-    /// wanted.
+    /// Whether the time from `first_ns` to `last_ns` touches the query's time range.
     pub(crate) fn wants_span(&self, first_ns: u64, last_ns: u64) -> bool {
         self.since_ns.is_none_or(|since| last_ns >= since) && self.until_ns.is_none_or(|until| first_ns <= until)
     }
 
-    /// Whether what happened on `thread`, or on one that is not known, is wanted.
+    /// Whether events on `thread`, which may be unknown, are wanted.
     pub(crate) fn wants_thread_if_known(&self, thread: Option<&Thread>) -> bool {
         thread.map_or(self.threads.is_empty(), |thread| self.wants_thread(thread))
     }
@@ -542,7 +541,7 @@ impl Query {
         (self.functions.is_empty() || self.functions.iter().any(is_named)) && Glob::any_matches(&self.modules, module)
     }
 
-    /// Whether some functions are not wanted.
+    /// Whether the query excludes some functions.
     pub(crate) fn filters_functions(&self) -> bool {
         !self.functions.is_empty() || !self.modules.is_empty()
     }

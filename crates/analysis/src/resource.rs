@@ -1,5 +1,4 @@
-//! The resource that a process is, by OpenTelemetry's conventions: its service, host and container,
-//! and its labels.
+//! A process as an OpenTelemetry resource: its service, host and container, and its labels.
 
 use std::borrow::Cow;
 
@@ -8,7 +7,7 @@ use clrscope_recording::model::{Process, Recording};
 
 use crate::programs::Program;
 
-/// Keys of attributes that are not known by a label alone, in the order in which they are written.
+/// Keys of the attributes that are known without labels, in the order in which they are written.
 pub const RESOURCE_KEYS: [&str; 11] = [
     SERVICE_NAME,
     SERVICE_VERSION,
@@ -34,7 +33,7 @@ const RUNTIME_DESCRIPTION: &str = "process.runtime.description";
 const PROCESSORS: &str = "clrscope.processors";
 const RECORDING_ID: &str = "clrscope.recording.id";
 
-/// Keys of the label with the environment: today's and the one before.
+/// Keys of the label that names the environment: the current key and the older one.
 const ENVIRONMENT: [&str; 2] = ["deployment.environment.name", "deployment.environment"];
 
 /// Value of an attribute.
@@ -62,8 +61,9 @@ impl AttributeValue<'_> {
 pub struct Resource<'a>(Vec<(&'a str, AttributeValue<'a>)>);
 
 impl<'a> Resource<'a> {
-    /// Returns the resource that a process of a recording is. What is not known has no attribute. A
-    /// label wins over what was found, unless its key is one of clrscope's own facts.
+    /// Returns the resource that describes a process of a recording. Unknown facts have no
+    /// attribute. A label replaces a detected value, unless the key belongs to one of clrscope's
+    /// own facts.
     #[must_use]
     pub fn from_process(recording: &'a Recording, process: &'a Process) -> Self {
         let mut all = Self::default();
@@ -101,7 +101,7 @@ impl<'a> Resource<'a> {
         all
     }
 
-    /// Attributes in the order of [`RESOURCE_KEYS`], then the other labels in theirs.
+    /// Attributes in the order of [`RESOURCE_KEYS`], then the other labels in their own order.
     pub fn attributes(&self) -> impl Iterator<Item = (&str, &AttributeValue<'a>)> {
         self.0.iter().map(|(key, value)| (*key, value))
     }
@@ -145,8 +145,8 @@ impl<'a> Resource<'a> {
     }
 }
 
-/// The name of the service where no label has it: that of the assembly which the program begins in,
-/// or of its file.
+/// The name of the service where no label sets it: the name of the entry assembly, or of the
+/// program's file.
 fn service_name(process: &Process) -> &str {
     match process.entry_assembly.name.as_str() {
         "" => Program::from_process(process).name(),

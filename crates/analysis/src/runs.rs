@@ -1,19 +1,18 @@
 //! Trees in preorder whose paths hardly branch: consecutive nodes that each call only the next one
 //! are one run.
 //!
-//! Where millions of deep stacks were met, most nodes lie on the way to the end of one of them.
-//! Data kept for runs instead of nodes takes a tenth of the memory, and a walk goes from branch to
-//! branch.
+//! With millions of deep stacks, most nodes have only one child. Data kept per run instead of per
+//! node takes a tenth of the memory, and a walk goes from branch to branch.
 
-/// Nodes in depth-first preorder, in runs. The first run is that of the threads themselves, which
-/// has one node.
+/// Nodes in depth-first preorder, grouped into runs. The first run has one node, which stands for
+/// the threads themselves.
 #[derive(Default, PartialEq)]
 pub(crate) struct Runs {
     /// Functions of the nodes.
     pub(crate) functions: Vec<u32>,
-    /// First node of each run, and the number of nodes.
+    /// First node of each run, followed by the number of nodes.
     pub(crate) starts: Vec<u32>,
-    /// One past the last run below each.
+    /// For each run, one past the last run below it.
     pub(crate) ends: Vec<u32>,
 }
 
@@ -37,11 +36,11 @@ impl Runs {
     }
 }
 
-/// Runs in the making.
+/// Builder of [`Runs`].
 #[derive(Default)]
 pub(crate) struct GrowingRuns {
     runs: Runs,
-    /// Runs above, the innermost last.
+    /// The open runs: the ancestors of the next run, the innermost last.
     open: Vec<u32>,
 }
 
@@ -70,7 +69,7 @@ impl GrowingRuns {
         self.runs.functions.push(function);
     }
 
-    /// Ends all runs that are open: no run comes any more below them.
+    /// Ends all open runs: no run is added below them any more.
     pub(crate) fn end(&mut self) {
         while let Some(run) = self.open.pop() {
             self.runs.ends[run as usize] = self.runs.len();

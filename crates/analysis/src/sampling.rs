@@ -1,18 +1,18 @@
-//! The error of sampled times: how far a time may be from the truth because samples are few.
+//! The statistical error of sampled times.
 
 use clrscope_recording::model::{CallsInfo, Clock};
 
-/// Standard deviations that hold 95 % of what chance does.
+/// Standard deviations of a 95 % interval.
 const DEVIATIONS: f64 = 1.96;
-/// Steps by which a time may be too short where hardly a sample fell: with none at all it is still
-/// below three in 95 %.
+/// Steps by which a time with hardly any samples may be too short: even with no sample the expected
+/// number of steps is below three, at 95 %.
 const FEW: f64 = 3.0;
-/// Part of the interval that a step has where it is not known: intervals lie between half and one
-/// and a half.
+/// Mean step as a part of the interval, where the step is not known: single intervals lie between
+/// 0.5 and 1.5 of the nominal interval.
 const USUAL: f64 = 13.0 / 12.0;
-/// Part by which hooks may cost less or more than they were measured to: they are measured at some
-/// moments of the run, and on a busy machine a processor is faster and slower from one moment to
-/// the next. `cargo xtask accuracy` prints the part that single runs needed.
+/// Relative error of the measured cost of hooks. The cost is measured at some moments of the run,
+/// and on a busy machine the speed of a processor changes from one moment to the next. `cargo xtask
+/// accuracy` prints the error of single runs.
 pub const HOOK_MARGIN: f64 = 0.25;
 
 /// Steps of the sampling clocks in one process, nanoseconds; 0 where a time is not sampled.
@@ -31,40 +31,38 @@ impl Steps {
     }
 }
 
-/// Bounds of a time that was measured in steps, without the part that hooks took, which is between
-/// `least` and `most`.
+/// Bounds of a time that was measured in steps, minus the cost of hooks, which is between `least`
+/// and `most`.
 pub(crate) fn bounds(measured_ns: u64, step_ns: f64, (least, most): (u64, u64)) -> (u64, u64) {
     let (low, high) = sampled_bounds(measured_ns as f64, step_ns);
     let (least, most) = (least as f64 * (1.0 - HOOK_MARGIN), most as f64 * (1.0 + HOOK_MARGIN));
-    // A float that is below zero or too large converts to a bound of u64.
+    // A float below zero or too large saturates in the conversion to u64.
     ((low - most) as u64, (high - least) as u64)
 }
 
-/// Error of a time that was measured in steps, which is a sum of steps of any length. Those that
-/// fell on it are as many as chance has it: their sum varies by the sum of their squares, which is
-/// the time itself in steps of `step_ns`, the mean step weighed by its length.
+/// Half of the 95 % interval of a time that was measured as a sum of steps of any length. The
+/// number of steps is random, so the variance of the sum is the sum of the squared steps. That is
+/// the time multiplied by `step_ns`, the mean step weighted by length.
 fn chance_ns(measured_ns: f64, step_ns: f64) -> f64 {
     DEVIATIONS * (measured_ns * step_ns).sqrt()
 }
 
-/// Bounds of a time that was measured in steps, hooks included, between which it lies in 95 of 100
-/// cases.
+/// 95 % bounds of a time that was measured in steps, hooks included.
 #[must_use]
 pub fn sampled_bounds(measured_ns: f64, step_ns: f64) -> (f64, f64) {
     let chance = chance_ns(measured_ns, step_ns);
     ((measured_ns - chance).max(0.0), measured_ns + chance + FEW * step_ns)
 }
 
-/// Bounds of how many events there are in the mean where so many came by chance (the score interval
-/// of a Poisson number).
+/// Bounds of the expected number of events, given an observed number (the score interval of a
+/// Poisson count).
 pub(crate) fn count_bounds(events: f64) -> (f64, f64) {
     let z2 = DEVIATIONS * DEVIATIONS;
     let spread = DEVIATIONS * (events + z2 / 4.0).sqrt();
     ((events + z2 / 2.0 - spread).max(0.0), events + z2 / 2.0 + spread)
 }
 
-/// Bounds of a share that was found with so many samples, between which it lies in 95 of 100 cases
-/// (Wilson's).
+/// 95 % bounds of a share that was found with `samples` samples (Wilson's interval).
 #[must_use]
 pub fn share_bounds(share: f64, samples: u64) -> (f64, f64) {
     if samples == 0 {
@@ -75,7 +73,7 @@ pub fn share_bounds(share: f64, samples: u64) -> (f64, f64) {
     let spread = DEVIATIONS * (share * (1.0 - share) / n + z2 / (4.0 * n * n)).sqrt();
     let whole = 1.0 + z2 / n;
     let bound = |at: f64| (at / whole).clamp(0.0, 1.0);
-    // Rounding must not put a share of nothing or of all outside of its bounds.
+    // Rounding must not put a share of 0 or 1 outside of its bounds.
     (bound(middle - spread).min(share), bound(middle + spread).max(share))
 }
 
@@ -108,8 +106,7 @@ mod tests {
         assert_eq!(bounds(10, 0.0, (10, u64::MAX)), (0, 2));
     }
 
-    /// A program whose groups of functions take turns, sampled by a thread that comes late now and
-    /// then.
+    /// A program whose groups of functions take turns, sampled by a thread that is sometimes late.
     struct Simulated {
         state: u64,
     }
@@ -127,8 +124,8 @@ mod tests {
             -mean * (1.0 - self.uniform()).ln()
         }
 
-        /// CPU time until the next sample, milliseconds: mostly the interval; then as long as
-        /// others let the thread wait.
+        /// CPU time until the next sample, milliseconds: mostly the interval, sometimes longer
+        /// because the sampling thread has to wait.
         fn step(&mut self, late: f64) -> f64 {
             match self.uniform() {
                 sort if sort < late / 10.0 => self.exponential(100.0),
@@ -137,15 +134,15 @@ mod tests {
             }
         }
 
-        /// A run of 1.5 s in turns of a few milliseconds: for each group its time, the time that
-        /// samples charge to it, and the mean step.
+        /// A run of 1.5 s in turns of a few milliseconds. Returns for each group its time, its time
+        /// by samples, and the mean step.
         fn run(&mut self, late: f64) -> [(f64, f64, f64); SHARES.len()] {
             let (mut taken, mut charged) = ([0.0; SHARES.len()], [0.0; SHARES.len()]);
             let (mut sum, mut squares) = (0.0, 0.0);
             let (mut now, mut last, mut next) = (0.0, 0.0, self.step(late));
             while now < 1_500.0 {
                 for (group, share) in SHARES.iter().enumerate() {
-                    // A turn is never as long as the one before.
+                    // Successive turns differ in length.
                     let turn = 5.0 * share * (0.9 + 0.2 * self.uniform());
                     (taken[group], now) = (taken[group] + turn, now + turn);
                     while next < now {
@@ -179,7 +176,7 @@ mod tests {
                 }
             }
             assert!(inside * 100 >= all * 95, "{inside} of {all} where {late} of the samples are late");
-            // Bounds for samples that all come in time would be far off.
+            // Bounds for samples without delays would be far off.
             assert!(
                 late == 0.0 || with_usual_steps * 100 < all * 85,
                 "{with_usual_steps} of {all} where {late} are late"

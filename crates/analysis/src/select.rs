@@ -11,14 +11,15 @@ use clrscope_recording::model::{ProbedLine, ProbedMethod, Process, Recording, Th
 use crate::programs::Program;
 use crate::query::{Query, QueryProblem};
 
-/// A process with the threads of it that are meant.
+/// A process with its selected threads.
 pub(crate) struct SelectedProcess<'a> {
     pub(crate) process: &'a Process,
     pub(crate) threads: Vec<&'a Thread>,
 }
 
-/// Whether `--process PATTERN` means this process: the whole command line, its program's file name,
-/// or the file name of the managed assembly it runs, with or without `.dll`.
+/// Whether `--process PATTERN` matches this process. The pattern may match the whole command line,
+/// the program's file name, or the file name of the managed assembly that it runs, with or without
+/// `.dll`.
 #[must_use]
 pub fn process_matches(process: &Process, pattern: &Glob) -> bool {
     let host = process.command.first().and_then(|path| path.rsplit(['/', '\\']).next()).unwrap_or("");
@@ -27,7 +28,7 @@ pub fn process_matches(process: &Process, pattern: &Glob) -> bool {
         || [host, program.file_name(), program.name()].iter().any(|name| pattern.matches(name))
 }
 
-/// The processes a query means, in the recording's order.
+/// The processes that a query selects, in the recording's order.
 pub(crate) fn processes<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<&'a Process>, QueryProblem> {
     let meant = |p: &&Process| {
         query.pid.is_none_or(|pid| p.pid == pid) && query.process.as_ref().is_none_or(|glob| process_matches(p, glob))
@@ -42,21 +43,21 @@ pub(crate) fn processes<'a>(recording: &'a Recording, query: &Query) -> Result<V
     Ok(found)
 }
 
-/// The query with filters that name functions and assemblies which the recording has: a name that
-/// matches none as it is written is taken without regard to letter case.
+/// Returns the query with its filters of functions and assemblies checked against the recording. A
+/// pattern without a match is tried again without regard to letter case.
 ///
 /// # Errors
-/// When no function, or no assembly, of the recording matches in any case; with the names that are
-/// nearest. So a filter that names nothing is the same error in every view, and an empty view of a
-/// query that passed here is an answer.
+/// When a pattern matches no function or assembly of the recording in any letter case. The error
+/// has the nearest names. So a filter without a match is the same error in every view, and an empty
+/// view of a checked query is a valid result.
 pub fn resolve_names(recording: &Recording, query: &Query) -> Result<Query, QueryProblem> {
     let functions = if query.functions.is_empty() { Vec::new() } else { resolved_functions(recording, query)? };
     let modules = if query.modules.is_empty() { Vec::new() } else { resolved_modules(recording, query)? };
     Ok(Query { functions, modules, ..query.clone() })
 }
 
-/// Visits each function, and each method with probes, by its module, name and signature, until one
-/// is what is looked for.
+/// Visits each function and each probed method with its module, name and signature, until `is_it`
+/// returns true.
 fn any_function(recording: &Recording, mut is_it: impl FnMut(&str, &str, &str) -> bool) -> bool {
     recording.processes.iter().any(|process| {
         let module = |index: u32| process.modules.get(index as usize).map_or("", |module| &*module.name);
@@ -71,7 +72,7 @@ fn any_function(recording: &Recording, mut is_it: impl FnMut(&str, &str, &str) -
     })
 }
 
-/// Visits the bytes of an instrument's chunks until they have what is looked for.
+/// Visits the bytes of an instrument's chunks until `has_it` returns true.
 fn any_record(process: &Process, instrument: &str, mut has_it: impl FnMut(&[u8]) -> bool) -> bool {
     let mut chunks = process.arenas(instrument).flat_map(|arena| &arena.chunks);
     chunks.any(|chunk| has_it(&chunk.bytes.load()))
@@ -110,14 +111,14 @@ fn resolved_modules(recording: &Recording, query: &Query) -> Result<Vec<Glob>, Q
         }
         false
     });
-    // Lines are of assemblies whose functions have no name in the recording.
+    // Covered lines belong to assemblies whose functions have no name in the recording.
     let mut covered = BTreeSet::new();
     for process in &recording.processes {
         covered.extend(process.coverage_plans.iter().map(|plan| process.covered_assembly(plan).to_owned()));
     }
     // Where no function of an assembly is known, the view of modules is empty.
     let lists = if names.iter().all(String::is_empty) && !covered.is_empty() { "coverage" } else { "modules" };
-    // Types on the heap may belong to assemblies without any method that was met.
+    // Types on the heap may belong to assemblies without a recorded method.
     let with_heap = recording.processes.iter().filter(|process| !process.snapshots.is_empty());
     names.extend(with_heap.flat_map(|process| &process.modules).map(|module| module.name.clone()));
     names.extend(covered);
@@ -143,15 +144,15 @@ pub(crate) fn quoted_list<T: fmt::Display>(all: &[T]) -> String {
     all.iter().map(|one| format!("'{one}'")).collect::<Vec<_>>().join(" or ")
 }
 
-/// Refuses a query that means no process or thread of the recording, at no cost.
+/// Checks cheaply that a query selects some process and thread of the recording.
 ///
 /// # Errors
-/// When no process or thread is meant.
+/// When the query matches no process or thread.
 pub fn check_selection(recording: &Recording, query: &Query) -> Result<(), QueryProblem> {
     threads(recording, query).map(|_| ())
 }
 
-/// The processes and threads a query means, in the recording's order.
+/// The processes and threads that a query selects, in the recording's order.
 pub(crate) fn threads<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<SelectedProcess<'a>>, QueryProblem> {
     let select = |process: &'a Process| SelectedProcess {
         process,

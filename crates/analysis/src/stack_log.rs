@@ -1,5 +1,5 @@
-//! Events of a metric with their stacks, thread by thread in the order of time: what pictures with
-//! an axis of time are made of.
+//! Events of a metric with their stacks, thread by thread and ordered by time. Charts with a time
+//! axis are drawn from these.
 
 use std::sync::Arc;
 
@@ -24,11 +24,12 @@ pub struct StackLog<'a> {
 struct OfProcess<'a> {
     process: &'a Process,
     table: Arc<Stacks>,
-    /// In the order of threads, then of time; each with the part of its amount that is wanted.
+    /// Ordered by thread, then by time; each event with the wanted part of its amount.
     events: Vec<StackEvent>,
     folded: Option<FoldedFunctions>,
     requests: Option<KnownRequests>,
-    /// Whether the query names each function, by index; `None` where it names none.
+    /// Whether the query's patterns match a function, by function index; `None` where the query has
+    /// no patterns.
     named: Option<Vec<bool>>,
     limit: usize,
 }
@@ -39,7 +40,7 @@ pub struct ThreadStacks<'l, 'a> {
     of: &'l OfProcess<'a>,
     /// The process.
     pub process: &'a Process,
-    /// The thread; one with the number 0 for events whose thread is not known.
+    /// The thread; a thread with the number 0 stands for events whose thread is not known.
     pub thread: &'a Thread,
     events: &'l [StackEvent],
 }
@@ -49,31 +50,32 @@ pub struct ThreadStacks<'l, 'a> {
 pub struct StackMoment<'m, 'a> {
     /// Time, nanoseconds since the start of the run.
     pub time_ns: u64,
-    /// Duration, nanoseconds; 0 for a moment.
+    /// Duration, nanoseconds; 0 for an instant.
     pub lasted_ns: u64,
     /// Amount that the event adds to the metric.
     pub amount: u64,
-    /// Samples that the event stands for, 0 where it is no sample.
+    /// Samples that the event stands for; 0 for other events.
     pub samples: u64,
     /// Number of the stack in its process: equal numbers are equal paths.
     pub stack: u32,
     /// The functions on the stack, outermost first, at least one.
     pub path: &'m [FunctionRef<'a>],
-    /// Of each function of the path, whether it has no code of its own there: the compiler put it
-    /// into the one before, which is on the path, too.
+    /// For each function of the path, whether it was inlined into the function before it on the
+    /// path.
     pub inlined: &'m [bool],
-    /// The served request that it was for, where requests were recorded and it was for one.
+    /// The served request that the event was for; `None` where there is none, or requests were not
+    /// recorded.
     pub request: Option<&'m KnownRequest>,
 }
 
 impl<'a> StackLog<'a> {
-    /// Selects events: those of the metric that the query asks for, or else of the first that was
-    /// recorded and has stacks. Where functions or modules are named, a path begins at the
-    /// outermost function that matches, and stacks without one are left out.
+    /// Selects the events of the query's metric, or else of the first recorded metric with stacks.
+    /// If the query filters functions or modules, a path begins at the outermost function that
+    /// matches, and stacks without a match are left out.
     ///
     /// # Errors
-    /// When no process or thread is meant, the metric was not recorded, or its values have no
-    /// times, as those of `calls`; `view` is who asks.
+    /// When the query matches no process or thread, the metric was not recorded, or its values have
+    /// no times, as with `calls`. The error names `view`.
     pub fn open(recording: &'a Recording, query: &Query, view: &'static str) -> Result<Self, QueryProblem> {
         let metric = match query.metric {
             Some(_) => Metric::of_view(recording, query, view)?,
@@ -88,7 +90,7 @@ impl<'a> StackLog<'a> {
         };
         let of_process = |selected: select::SelectedProcess<'a>| {
             let process = selected.process;
-            // A reader makes one arena of an instrument, and a damaged recording has none.
+            // A reader makes one arena per instrument; a damaged recording has none.
             let arena = process.arenas(metric.instrument).next();
             let found = arena.map_or_else(StackEvents::default, |arena| read(process, arena));
             OfProcess::new(recording, process, query, metric, found)
@@ -97,7 +99,7 @@ impl<'a> StackLog<'a> {
         Ok(Self { metric, processes })
     }
 
-    /// The metric whose events have stacks and times, and that views prefer; `None` where none was
+    /// The preferred metric among those whose events have stacks and times; `None` where none was
     /// recorded.
     #[must_use]
     pub fn metric_of(recording: &Recording) -> Option<&'static Metric> {
@@ -110,14 +112,14 @@ impl<'a> StackLog<'a> {
         self.metric
     }
 
-    /// Number of the processes that are meant, with and without events.
+    /// Number of selected processes, with and without events.
     #[must_use]
     pub fn processes(&self) -> usize {
         self.processes.len()
     }
 
-    /// The threads that have events, in the recording's order; those whose thread is not known last
-    /// in their process.
+    /// The threads that have events, in the recording's order. The unknown thread is the last of
+    /// its process.
     pub fn threads(&self) -> impl Iterator<Item = ThreadStacks<'_, 'a>> {
         self.processes.iter().flat_map(|of| {
             of.events.chunk_by(|a, b| a.thread == b.thread).map(move |events| {
@@ -145,7 +147,7 @@ impl<'a> OfProcess<'a> {
             (event.amount, event.samples) = (part.amount, part.samples);
             event.time_ns = event.time_ns.max(since);
             event.lasted_ns = end_ns.saturating_sub(event.time_ns);
-            // All that are not known are one thread.
+            // All unknown threads are one thread.
             event.thread = event.thread.min(process.threads.len() as u32);
             true
         });
@@ -169,7 +171,7 @@ impl<'a> OfProcess<'a> {
             _ => (0, false),
         }));
         if frames.is_empty() || self.table.is_cut(stack) {
-            // It is unknown which method the outermost known one was inlined into.
+            // The method that the outermost known method was inlined into is unknown.
             if let Some((_, is_inlined)) = frames.last_mut() {
                 *is_inlined = false;
             }
@@ -192,7 +194,7 @@ impl<'a> OfProcess<'a> {
     }
 }
 
-/// A path, with room that is used again.
+/// A path, with reusable buffers.
 #[derive(Default)]
 struct Path<'a> {
     frames: Vec<(u32, bool)>,
@@ -201,11 +203,11 @@ struct Path<'a> {
 }
 
 impl<'a> ThreadStacks<'_, 'a> {
-    /// Shows every event to `visit` in the order of time, until it fails; as many as the query's
-    /// limit says.
+    /// Calls `visit` with every event, ordered by time, up to the query's limit or until `visit`
+    /// fails.
     ///
     /// # Errors
-    /// Only those of `visit`.
+    /// Only errors of `visit`.
     pub fn walk<E>(&self, mut visit: impl FnMut(&StackMoment<'_, 'a>) -> Result<(), E>) -> Result<(), E> {
         let (mut path, mut before, mut shown) = (Path::default(), None, 0);
         for event in self.events {

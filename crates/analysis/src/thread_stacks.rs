@@ -1,4 +1,4 @@
-//! Stacks of threads as they stood last: what each thread does, and what it waits for.
+//! The last known stack of each thread: what the thread does, and what it waits for.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::samples::each_sample;
 use crate::select::processes;
 use crate::waits::wait_reason;
 
-/// A thread as a snapshot of the heap met it, or as it was seen last.
+/// A thread during a heap snapshot, or at its last sample.
 #[derive(Debug, Clone)]
 pub struct ThreadStack<'a> {
     /// The process.
@@ -21,21 +21,22 @@ pub struct ThreadStack<'a> {
     pub thread: &'a Thread,
     /// State of the thread.
     pub state: ThreadState,
-    /// What it waits for, in words; `None` where it does not wait, or nothing says it.
+    /// What the thread waits for, in words; `None` where it does not wait, or the reason is
+    /// unknown.
     pub waits_for: Option<&'static str>,
     /// The stack.
     pub stack: CallStack<'a>,
-    /// Time in which the thread was seen with this stack and no other, in nanoseconds since the
-    /// start of the process's recording.
+    /// Time in which all samples of the thread have this stack, in nanoseconds since the start of
+    /// the process's recording.
     pub still_ns: Range<u64>,
 }
 
-/// Returns each thread as it stood while the last snapshot of the heap was taken, where it stood
-/// still then, else as the last sample of `wall` has it. Threads that wait for something come
-/// first, those that have nothing to do last.
+/// Returns each thread with its stack during the last heap snapshot, if the stack did not change
+/// then, else with its last sample of `wall`. Threads that wait for something come first, idle
+/// threads last.
 ///
 /// # Errors
-/// When no process is meant, or `wall` was not recorded.
+/// When the query matches no process, or `wall` was not recorded.
 pub fn thread_stacks<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<ThreadStack<'a>>, QueryProblem> {
     let found = processes(recording, query)?;
     let is_recorded = |process: &&Process| process.arenas(instrument::WALL).next().is_some();
@@ -56,14 +57,14 @@ pub fn thread_stacks<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<
     Ok(all)
 }
 
-/// Time between samples in which a thread has hardly been anywhere else.
+/// Gap between two samples within which the thread is taken to have kept its stack.
 const BETWEEN_NS: u64 = 1_000_000;
 
 fn end(sample: &Sample) -> u64 {
     sample.time_ns.saturating_add(sample.weight_ns)
 }
 
-/// Samples of a thread that follow one another with one stack and without a gap.
+/// Consecutive samples of a thread with the same stack and without a gap.
 struct Stand {
     /// The last of them.
     sample: Sample,
@@ -75,12 +76,12 @@ impl Stand {
         Self { sample: *sample, since_ns: sample.time_ns }
     }
 
-    /// Adds a sample of the same thread, unless the stand has lasted for all of `snapshot` already:
-    /// a thread is shown as the snapshot met it.
+    /// Adds a sample of the same thread, unless the stack has already been the same during all of
+    /// `snapshot`: such a thread is shown with its stack during the snapshot.
     fn add(&mut self, next: &Sample, snapshot: Option<&Range<u64>>) {
         let is_same = next.stack == self.sample.stack;
         if end(next) < end(&self.sample) {
-            // It came late: nothing is known of the time before it.
+            // The sample came late: nothing is known of the time before it.
             self.since_ns = if is_same { self.since_ns } else { self.since_ns.max(end(next)) };
             return;
         }

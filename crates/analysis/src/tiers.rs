@@ -1,8 +1,8 @@
-//! Tiers: which of its compilations of a method the samples fell into.
+//! Tiers: which compilation of a method the samples fell into.
 //!
-//! The runtime compiles a method several times, and each frame of a sample says which of these it
-//! is of. A row has the samples of its method by tier, so that a report answers whether a slow
-//! method was still waiting for its optimisation.
+//! The runtime may compile a method several times, and each frame of a sample says which
+//! compilation it belongs to. A row has the samples of its method by tier, so a report shows
+//! whether a slow method was not yet optimised.
 
 use std::sync::Arc;
 
@@ -15,8 +15,7 @@ use crate::query::Query;
 use crate::samples::{SAMPLED_CPU, SAMPLED_WALL};
 use crate::stack_trees::{Frame, StackSum, StackVisitor, SummedStacks};
 
-/// Samples of a row by the tier of its code. A stack that a method is on twice, in two tiers,
-/// counts for both.
+/// Samples of a row by the tier of its code. A stack with a method in two tiers counts for both.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tiers([SampleCount; Tier::ALL.len()]);
 
@@ -32,15 +31,15 @@ impl Tiers {
         Tier::ALL.iter().map(|&tier| (tier, self.samples(tier))).filter(|(_, samples)| samples.total > 0)
     }
 
-    /// The tier that the row ran in most, and the part of its samples there: of those of its own
-    /// code, or, where it has none, of those with the row anywhere on the stack. `None` without
-    /// samples in compiled methods.
+    /// The tier with most of the row's samples, and its share. The row's own samples count, or,
+    /// where it has none, the samples with the row anywhere on the stack. `None` without samples in
+    /// compiled methods.
     #[must_use]
     pub fn most(&self) -> Option<(Tier, f64)> {
         let has_own = self.seen().any(|(_, samples)| samples.own > 0);
         let by = |samples: SampleCount| if has_own { samples.own } else { samples.total };
         let all = self.seen().fold(0_u64, |sum, (_, samples)| sum.saturating_add(by(samples)));
-        // The earlier tier where two are equal.
+        // The earlier tier of two with equal counts.
         let most = self.seen().reduce(|a, b| if by(b.1) > by(a.1) { b } else { a })?;
         Some((most.0, by(most.1) as f64 / all.max(1) as f64))
     }
@@ -53,8 +52,8 @@ impl Tiers {
     }
 }
 
-/// The metric of samples that rows of a metric have: that one itself, or that of samples taken
-/// alongside calls.
+/// The sample metric for rows of a metric: the metric itself, or the metric of the samples that
+/// were taken alongside calls.
 fn sampled(recording: &Recording, metric: &'static Metric) -> Option<&'static Metric> {
     let mut beside = [&SAMPLED_CPU, &SAMPLED_WALL].into_iter().filter(|sampled| sampled.is_in(recording));
     if metric.is_sampled() { Some(metric) } else { beside.next().filter(|_| metric.is_of_calls()) }
@@ -63,8 +62,8 @@ fn sampled(recording: &Recording, metric: &'static Metric) -> Option<&'static Me
 /// Samples of one method in one tier of its code.
 pub(crate) type OfTier = (u32, Tier, SampleCount);
 
-/// Samples by tier of each method that the samples of a metric, or those alongside its calls, met
-/// in a process, by function index.
+/// Samples by tier for each sampled method of a process, by function index. They come from the
+/// metric itself, or from the samples that were taken alongside its calls.
 pub(crate) fn tiers_of_functions(
     recording: &Recording,
     process: &Process,
@@ -79,19 +78,19 @@ pub(crate) fn tiers_of_functions(
     sums.of_functions(&stacks.visit_stacks(catalog, &sums))
 }
 
-/// Samples by tier, found along stacks. A method's frame counts where no other of the same method
+/// Finds samples by tier along stacks. A method's frame counts where no frame of the same method
 /// and tier lies above it.
 pub(crate) struct TierSums {
-    /// By function index; the rest of those without compiled code are left out.
+    /// By function index; the list ends at the last function with compiled code.
     functions: Arc<Vec<TiersMet>>,
-    /// Number of all methods in all tiers.
+    /// Number of pairs of method and tier.
     cells: usize,
 }
 
 /// Tiers in which the stack table has frames of a function.
 #[derive(Debug, Clone, Copy, Default)]
 struct TiersMet {
-    /// Number of methods and tiers before the function's.
+    /// Number of pairs of method and tier before this function.
     first: u32,
     /// Bits by number of the tier.
     tiers: u16,
@@ -100,7 +99,7 @@ struct TiersMet {
 const _: () = assert!(Tier::ALL.len() <= u16::BITS as usize);
 
 impl TiersMet {
-    /// Place of the function's samples in a tier; `NONE` where nothing is to be counted.
+    /// Index of the function's cell for a tier; `NONE` where nothing is to be counted.
     #[inline]
     fn cell(self, tier: Tier) -> u32 {
         let bit = 1_u16 << tier as u32;
@@ -121,19 +120,19 @@ pub(crate) struct TierCell {
 }
 
 impl TierSums {
-    /// For the samples of a process.
+    /// Creates the visitor for the samples of a process.
     pub(crate) fn new(process: &Process) -> Self {
         let functions = process.derived.get("tiers of functions", || tiers_met(process));
         let cells = functions.last().map_or(0, |last| last.first as usize + last.tiers.count_ones() as usize);
         Self { functions, cells }
     }
 
-    /// For metrics whose stacks say nothing of tiers.
+    /// Creates an empty visitor, for metrics whose stacks have no tiers.
     pub(crate) fn none() -> Self {
         Self { functions: Arc::default(), cells: 0 }
     }
 
-    /// Samples that were found, by function index.
+    /// Returns the samples, by function index.
     pub(crate) fn of_functions(&self, found: &[TierCell]) -> Vec<OfTier> {
         let methods = (0..).zip(&*self.functions).flat_map(|(function, met)| {
             let tiers = Tier::ALL.iter().map(|tier| (*tier, met.cell(*tier))).filter(|(_, cell)| *cell != NONE);
@@ -147,7 +146,7 @@ impl TierSums {
     }
 }
 
-/// The tiers that the frames of the stack table are of, by function index.
+/// The tiers of the frames in the stack table, by function index.
 fn tiers_met(process: &Process) -> Vec<TiersMet> {
     let (stacks, functions) = (&process.stacks, process.functions.len());
     let parts = fold(
@@ -173,7 +172,7 @@ fn tiers_met(process: &Process) -> Vec<TiersMet> {
     process.functions.iter().enumerate().map(of_function).collect()
 }
 
-/// Frames that are looked at together.
+/// Frames that a worker processes at a time.
 const TOGETHER: usize = 1 << 16;
 
 impl StackVisitor for TierSums {

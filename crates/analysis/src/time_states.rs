@@ -1,5 +1,4 @@
-//! States of the time that samples of the clock stand for: what a thread did in it, or what it
-//! waited for.
+//! States of the time that samples of `wall` stand for: what a thread did, or what it waited for.
 
 use std::sync::Arc;
 
@@ -20,27 +19,27 @@ pub(crate) fn has_states(metric: &Metric) -> bool {
     metric.instrument == SAMPLED_WALL.instrument && metric.unit == SAMPLED_WALL.unit
 }
 
-/// What tells the states of the samples of `wall` of a process.
+/// Determines the states of the `wall` samples of a process.
 pub(crate) struct TimeStates {
-    /// State of a thread that waits with a stack, by its number among those of the events; `None`
-    /// where the stack does not say it.
+    /// State of a thread that waits, by the number of its stack among the events' stacks; `None`
+    /// where the stack does not tell the state.
     waits: Vec<Option<TimeState>>,
-    /// Whether a thread is there to wait, by its index.
+    /// Whether a thread is idle by purpose, by thread index.
     idle: Vec<bool>,
 }
 
 impl TimeStates {
-    /// Returns them for a process, whose samples are `measured`.
+    /// Returns the states for a process, whose samples are `measured`.
     pub(crate) fn for_process(process: &Process, measured: &MetricEvents) -> Arc<Self> {
         process.derived.get("states of time", || Self::find(process, measured))
     }
 
     fn find(process: &Process, measured: &MetricEvents) -> Self {
         let found = Waited::find(process, measured);
-        // A query for a part of the time is told the same of a thread.
+        // The state of a thread must not depend on the query's time range.
         let watched_ns = watched_ns(process, &Query::default()).max(1);
         let idle = idle_threads(process, measured, &found.threads, watched_ns);
-        // Names are looked at once for each function, not for each stack.
+        // Names are examined once per function, not once per stack.
         let nothing = WaitFacts::new(&FunctionRef::new(process, None));
         let named = process.functions.iter().enumerate().map(|(index, function)| match function.name.is_empty() {
             false if index > 0 => WaitFacts::new(&FunctionRef::new(process, Some(function))),
@@ -72,12 +71,12 @@ impl TimeStates {
     }
 }
 
-/// What is found of waits on one pass over the events.
+/// Waits found in one pass over the events.
 struct Waited {
-    /// Whether a thread waited with a stack, by its number among those of the events.
+    /// Whether a thread waited with a stack, by the stack's number among the events' stacks.
     stacks: Vec<bool>,
-    /// Nanoseconds that each thread waited, and of its life; the last of threads that are not
-    /// known.
+    /// For each thread, the nanoseconds that it waited and that it lived; the last entry is for
+    /// unknown threads.
     threads: Vec<(u64, u64)>,
 }
 
@@ -104,7 +103,7 @@ impl Waited {
     }
 }
 
-/// Whether each thread is there to wait. Few threads may be, and of the others it matters only
+/// Whether each thread is idle by purpose. Only few threads can be; for the others it matters only
 /// whether they are busy.
 fn idle_threads(process: &Process, measured: &MetricEvents, threads: &[(u64, u64)], watched_ns: u64) -> Vec<bool> {
     let may_be: Vec<bool> =
@@ -130,7 +129,7 @@ fn idle_threads(process: &Process, measured: &MetricEvents, threads: &[(u64, u64
     idle
 }
 
-/// The sample that an event was made of, as far as its state is concerned.
+/// Rebuilds the sample of an event, with the fields that its state depends on.
 fn sample_of(event: &Event, measured: &MetricEvents) -> Sample {
     Sample {
         time_ns: event.time_ns,

@@ -6,9 +6,9 @@ use crate::query::Sort;
 /// Calls and times of a row; the crate's page defines each. Wall time unless the name says CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Times {
-    /// Calls; of `[JIT]` compilations, of suspensions their number.
+    /// Calls; for `[JIT]` the number of compilations, for suspensions their number.
     pub calls: u64,
-    /// Outermost activations with everything they called.
+    /// Time of outermost activations, callees included.
     pub inclusive_ns: u64,
     /// Own time.
     pub exclusive_ns: u64,
@@ -27,15 +27,15 @@ pub struct Times {
     pub inclusive_cpu_ns: Option<u64>,
     /// Own CPU time, where measured.
     pub exclusive_cpu_ns: Option<u64>,
-    /// Own wall time without the profiler, between which bounds it lies in 95 of 100 cases: what
-    /// hooks may have cost and the error of sampling are in them.
+    /// 95 % bounds of the own wall time without the profiler. They include the error of the hooks'
+    /// cost and of sampling.
     pub exclusive_bounds_ns: (u64, u64),
-    /// Own CPU time without the profiler, between such bounds, where measured.
+    /// The same bounds of the own CPU time without the profiler, where measured.
     pub exclusive_cpu_bounds_ns: Option<(u64, u64)>,
 }
 
 impl Times {
-    /// Adds `other` to it; CPU time is there when either has it.
+    /// Adds `other`; the sum has CPU time if either has it.
     pub(crate) fn add(&mut self, other: &Self) {
         let sum = |a: &mut u64, b: u64| *a = a.saturating_add(b);
         sum(&mut self.calls, other.calls);
@@ -55,8 +55,8 @@ impl Times {
         };
     }
 
-    /// Amount of a metric, and the columns of `calls` that a row of that metric shows: empty where
-    /// the metric is of another instrument.
+    /// Amount of a metric, and the columns of `calls` that a row of that metric shows; these are
+    /// empty where the metric comes from another instrument.
     pub(crate) fn by(self, metric: &Metric) -> (Self, Amount) {
         let amount = match metric.source {
             Source::Calls(Column::Cpu) => {
@@ -67,7 +67,7 @@ impl Times {
             Source::Calls(Column::Wall) => {
                 Amount { own: self.exclusive_ns, total: self.inclusive_ns, ..Amount::default() }
             }
-            // Where trees of `calls` have CPU time, those of samples have numbers of samples.
+            // The field that holds CPU time in trees of `calls` holds the number of samples here.
             Source::Stacks { .. } => Amount {
                 own: self.exclusive_ns,
                 total: self.inclusive_ns,
@@ -100,7 +100,7 @@ fn add_bounds(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
     (a.0.saturating_add(b.0), a.1.saturating_add(b.1))
 }
 
-/// Sum of what is known.
+/// Sum of the known values.
 pub(crate) fn add_known(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.saturating_add(b)),
@@ -115,16 +115,16 @@ pub struct Totals {
     pub calls: u64,
     /// Calls of functions, compilations and suspensions together.
     pub entries: u64,
-    /// Wall time of all threads together inside recorded functions, the runtime's own time
-    /// included; what shares are shares of. Compensated unless the query is raw.
+    /// Wall time of all threads inside recorded functions, the runtime's own time included. Shares
+    /// refer to this time. Compensated unless the query is raw.
     pub functions_ns: u64,
     /// Wall time of threads outside every recorded function.
     pub outside_ns: u64,
-    /// Part of `functions_ns`: the runtime compiled.
+    /// The part of `functions_ns` in which the runtime compiled.
     pub jit_ns: u64,
-    /// Part of `functions_ns`: threads stood suspended.
+    /// The part of `functions_ns` in which threads were suspended.
     pub suspended_ns: u64,
-    /// The profiler's share, everywhere: taken out in compensated reports, inside in raw ones.
+    /// The profiler's share in total: subtracted in compensated reports, included in raw ones.
     pub profiler_ns: u64,
     /// The share is believed to be at least this.
     pub profiler_low_ns: u64,

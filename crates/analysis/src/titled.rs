@@ -1,6 +1,6 @@
 //! Enums whose values have a name in JSON and a title in text.
 
-/// Declares such an enum, its values in the order in which they are shown.
+/// Declares such an enum; its values are in the order in which they are shown.
 macro_rules! titled {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident $word:literal $title:literal,)* }) => {
         $(#[$about])*

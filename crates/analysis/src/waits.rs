@@ -1,4 +1,4 @@
-//! Kinds of waits, known by the functions of the framework in which threads stand.
+//! Kinds of waits, recognised by the framework functions on the stack.
 
 use clrscope_recording::model::{FunctionKind, ThreadState};
 
@@ -6,7 +6,7 @@ use crate::function::FunctionRef;
 use crate::titled::titled;
 
 titled! {
-    /// Reason why a thread waits; those first that slow a program down.
+    /// Reason why a thread waits. The kinds that slow a program down come first.
     WaitKind {
         /// A lock that another thread holds.
         Lock "lock" "waiting for locks",
@@ -16,17 +16,17 @@ titled! {
         Io "io" "waiting for files, sockets",
         /// Tasks, events, conditions and the ends of threads and processes.
         Signal "signal" "waiting for tasks, events",
-        /// Nothing that is known: no free processor, unmanaged code, memory that is not there yet.
+        /// Unknown reason: no free processor, unmanaged code, page faults.
         Other "other" "no processor, or unknown",
-        /// Work or the end: threads of the pool, of timers, sockets and the like, which nothing
-        /// waits for.
+        /// Waiting for work or for shutdown: pool, timer and socket threads and the like, which
+        /// nothing waits for.
         Idle "idle" "idle threads",
     }
 }
 
 impl WaitKind {
-    /// Kind of wait that threads in a state are in, as samples by the clock tell it; `None` where
-    /// they work or would if there was a processor.
+    /// Kind of wait for a thread state of `wall` samples; `None` where the thread runs, or is ready
+    /// to run.
     pub(crate) fn of_state(state: ThreadState) -> Option<Self> {
         match state {
             ThreadState::Lock => Some(Self::Lock),
@@ -40,7 +40,7 @@ impl WaitKind {
 }
 
 titled! {
-    /// State of a thread for some time, with what the stack says of its waits.
+    /// State of a thread for some time; the stack refines the state of a waiting thread.
     TimeState {
         /// On a processor.
         Running "running" "running",
@@ -58,7 +58,7 @@ titled! {
         Sleeping "sleeping" "sleeping",
         /// Suspended by the runtime for a collection.
         Suspended "suspended" "suspended by the runtime",
-        /// A thread that is there to wait.
+        /// A thread that waits by design.
         Idle "idle" "idle threads",
         /// Not known.
         Unknown "unknown" "unknown",
@@ -98,31 +98,32 @@ impl TimeState {
     }
 }
 
-/// What a thread waits for.
+/// Reason of a thread's wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct WaitReason {
     pub(crate) kind: WaitKind,
-    /// What is waited for, in words.
+    /// What the thread waits for, in words.
     pub(crate) what: &'static str,
 }
 
 impl WaitReason {
     /// A lock that the runtime enters without a method of the framework.
     pub(crate) const LOCK: Self = Self { kind: WaitKind::Lock, what: "a lock" };
-    /// A task, below code that uses it in place of an await.
+    /// A task, below code that blocks on it in place of an await.
     pub(crate) const TASK: Self = Self { kind: WaitKind::Signal, what: "a task" };
-    /// A semaphore that own code waits for itself: as a lock, or for what others put in a queue.
+    /// A semaphore that own code waits for directly: used as a lock, or to wait for items in a
+    /// queue.
     pub(crate) const SEMAPHORE: Self = Self { kind: WaitKind::Signal, what: "a semaphore" };
     /// Another program, which this one started.
     pub(crate) const PROCESS: Self = Self { kind: WaitKind::Signal, what: "the end of a process" };
 }
 
-/// Functions of the framework that wait for one thing.
+/// Framework functions that wait for the same thing.
 struct Wait {
     kind: WaitKind,
-    /// What is waited for, in words.
+    /// What the thread waits for, in words.
     what: &'static str,
-    /// Beginnings of the functions' names. All they call waits for the same.
+    /// Prefixes of the functions' names. Their callees wait for the same thing.
     names: &'static [&'static str],
 }
 
@@ -242,28 +243,28 @@ const WAITING: &[Wait] = &[
     wait(WaitReason::PROCESS.kind, WaitReason::PROCESS.what, &["System.Diagnostics.Process::WaitForExit"]),
 ];
 
-/// Kind of wait of a thread that stands in the function; `None` for functions that do not wait.
+/// Kind of wait of a thread in this function; `None` for functions that do not wait.
 pub(crate) fn wait_kind(function: &FunctionRef<'_>) -> Option<WaitKind> {
     wait_in(function).map(|wait| wait.kind)
 }
 
-/// Returns what a thread waits for that stands in the function; `None` as for [`wait_kind`].
+/// Returns the reason of the wait of a thread in this function; `None` as for [`wait_kind`].
 fn reason_in(function: &FunctionRef<'_>) -> Option<WaitReason> {
     wait_in(function).map(|wait| WaitReason { kind: wait.kind, what: wait.what })
 }
 
-/// Frames from the innermost on among which the wait is looked for: those of the framework that
-/// wait for each other.
+/// Number of innermost frames that are searched for the wait, because framework functions that wait
+/// call one another.
 const NEAREST: usize = 12;
 
-/// Returns what a thread in a state waits for, by the functions of its stack, the innermost first;
-/// `None` where it does not wait, or nothing says it. The outermost of the framework's innermost
-/// methods says it: `Task.Wait` waits in an event for a task.
+/// Returns what a thread in a state waits for, by the functions of its stack, the innermost first.
+/// `None` where it does not wait, or the reason is unknown. Among the innermost framework methods
+/// the outermost decides: `Task.Wait` waits on an event, but for a task.
 pub(crate) fn wait_reason<'a>(
     state: ThreadState,
     functions: impl Iterator<Item = FunctionRef<'a>>,
 ) -> Option<WaitReason> {
-    // A wait for a lock has no frame of the framework where the runtime itself enters it.
+    // A wait for a lock has no framework frame if the runtime itself enters the lock.
     let by_state = (state == ThreadState::Lock).then_some(WaitReason::LOCK);
     let by_methods = || reason_by_facts(functions.map(|function| WaitFacts::new(&function)));
     is_wait(state).then(|| by_methods().or(by_state)).flatten()
@@ -274,7 +275,7 @@ pub(crate) fn is_wait(state: ThreadState) -> bool {
     matches!(state, ThreadState::Lock | ThreadState::Waiting | ThreadState::Io | ThreadState::Sleeping)
 }
 
-/// What a function says of a thread that waits below it.
+/// Facts about a function that help to classify waits below it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WaitFacts {
     is_method: bool,
@@ -289,7 +290,7 @@ impl WaitFacts {
     }
 }
 
-/// Returns what a waiting thread waits for, by what is known of the functions of its stack, the
+/// Returns what a waiting thread waits for, by the facts about the functions of its stack, the
 /// innermost first.
 pub(crate) fn reason_by_facts(functions: impl Iterator<Item = WaitFacts>) -> Option<WaitReason> {
     let managed = functions.filter(|function| function.is_method);

@@ -1,4 +1,4 @@
-//! An agent that was built before: whether it fits the tool that is to carry it.
+//! Checks whether a prebuilt agent fits the tool that embeds it.
 //!
 //! A test of the tool includes this file too.
 
@@ -6,7 +6,7 @@ use object::elf::{EM_AARCH64, EM_X86_64, ET_DYN};
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{Object, ObjectSection, ObjectSymbol};
 
-/// Symbol by which the runtime makes a profiler.
+/// Symbol that the runtime calls to create a profiler.
 const ENTRY: &str = "DllGetClassObject";
 /// Symbol with the version of an agent (`crates/agent/src/lib.rs`).
 const VERSION: &str = "CLRSCOPE_AGENT_VERSION";
@@ -14,7 +14,7 @@ const VERSION: &str = "CLRSCOPE_AGENT_VERSION";
 /// Checks that `library` is an agent of this version for this processor, as Cargo names it.
 ///
 /// # Errors
-/// One line that says what it is instead.
+/// One line that says what the file is instead.
 pub(crate) fn check(library: &[u8], version: &str, processor: &str) -> Result<(), String> {
     let elf = ElfFile64::<object::Endianness>::parse(library).map_err(|_| "it is no 64-bit ELF file".to_owned())?;
     let (header, endian) = (elf.elf_header(), elf.endian());

@@ -1,5 +1,5 @@
-//! Access of another user of the machine to files, judged by modes and owners, without being that
-//! user.
+//! Determines which files another user of the machine can access, from modes and owners, without
+//! switching to that user.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -13,7 +13,7 @@ use crate::errors::{Failure, quoted};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct User {
     uid: u32,
-    /// The user's own group and the others.
+    /// The user's primary group; `groups` has the other groups.
     gid: u32,
     groups: Vec<u32>,
     home: PathBuf,
@@ -24,12 +24,12 @@ pub(crate) struct User {
 pub(crate) enum Obstacle {
     /// A folder that the user can't enter, or a file that the user can't read.
     Closed(PathBuf),
-    /// A folder or file whose owner is neither the user nor root: the agent takes none such.
+    /// A folder or file whose owner is neither the user nor root: the agent refuses it.
     Foreign(PathBuf),
 }
 
 impl User {
-    /// The user of this name, or with this number, by `/etc/passwd` and `/etc/group`.
+    /// Finds the user with this name or id in `/etc/passwd` and `/etc/group`.
     ///
     /// # Errors
     /// When there is no such user.
@@ -47,8 +47,8 @@ impl User {
             .map(|line| line.split(':').collect::<Vec<_>>())
             .find(|user| user.len() > 3 && (user[0] == name || user[2] == name));
         let Some(user) = user else {
-            // A container's user need not have a name, nor a group of its own: it has that of root
-            // then.
+            // A container's user may have no name and no group of its own; then its group is
+            // root's.
             return name.parse().ok().map(|uid| Self { uid, ..Self::default() });
         };
         let is_member = |group: &&Vec<&str>| group.len() > 3 && group[3].split(',').any(|member| member == user[0]);
@@ -59,7 +59,7 @@ impl User {
         Some(Self { uid, gid, groups: std::iter::once(gid).chain(others).collect(), home })
     }
 
-    /// A user who is neither root nor the one that asks, in no group.
+    /// A user without groups who is neither root nor the current user.
     pub(crate) fn stranger() -> Self {
         Self { uid: u32::MAX - 1, ..Self::default() }
     }
@@ -81,8 +81,7 @@ impl User {
         &self.home
     }
 
-    /// Reason why the user can't load the library at this absolute path; `None` where nothing is in
-    /// the way.
+    /// Reason why the user can't load the library at this absolute path; `None` where the user can.
     pub(crate) fn obstacle(&self, file: &Path) -> Option<Obstacle> {
         let places: Vec<&Path> = file.ancestors().collect();
         let closed = places.iter().rev().find(|place| {
@@ -97,8 +96,8 @@ impl User {
         places.iter().rev().find(is_foreign).map(|place| Obstacle::Foreign(place.to_path_buf()))
     }
 
-    /// Folder or file that keeps the user from making this folder, or from writing files into it;
-    /// `None` where nothing is in the way.
+    /// Folder or file that prevents the user from creating this folder, or from writing files into
+    /// it; `None` where nothing does.
     pub(crate) fn obstacle_to_writing(&self, folder: &Path) -> Option<PathBuf> {
         let there: Vec<&Path> = folder.ancestors().filter(|place| place.exists()).collect();
         let last = there.first()?;
@@ -108,8 +107,8 @@ impl User {
         there.iter().rev().find(|place| !may(place)).map(|place| place.to_path_buf())
     }
 
-    /// Whether the user has all of these bits, as the kernel decides: as owner, else in the group,
-    /// else as one of the others.
+    /// Whether the user has all of these permission bits. As in the kernel, the bits of the owner
+    /// apply first, else those of the group, else those of others.
     fn may(&self, about: &fs::Metadata, needed: u32) -> bool {
         let mode = about.mode();
         let bits = match () {

@@ -1,10 +1,10 @@
-//! The folders of agents in the cache: each version of clrscope has its own, and those that were
-//! not used for long go.
+//! The folders of agents in the cache: each version of clrscope has its own, and folders that were
+//! not used for a long time are removed.
 //!
-//! A folder that may still be needed stays: while a launcher lives it holds a lock on the folder of
-//! its agent, because its program may start others at any time; and `clrscope env` marks the folder
-//! whose path it prints, because it is unknown how long that is used. A library that a process has
-//! loaded stays mapped whatever becomes of its file.
+//! A folder that may still be needed stays. A launcher holds a lock on the folder of its agent
+//! while it runs, because its program may start other programs at any time. `clrscope env` marks
+//! the folder whose path it prints, because it is unknown how long the path is used. A library that
+//! a process has loaded stays mapped even if its file is removed.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -17,16 +17,16 @@ use std::time::{Duration, SystemTime};
 const PREFIX: &str = "agent-";
 /// A folder with this file is never removed.
 const KEEP: &str = "named-by-env";
-/// Not used for so long, a folder is removed.
+/// A folder that was not used for this time is removed.
 const LONG: Duration = Duration::from_secs(60 * 24 * 60 * 60);
-/// Attempts to lock a folder that another process may remove between our making it and our lock.
+/// Attempts to lock a folder, which another process may remove between its creation and the lock.
 const ATTEMPTS: u32 = 5;
 
 /// Locks that last as long as this process.
 static HELD: Mutex<Vec<File>> = Mutex::new(Vec::new());
 
-/// Makes the folder of the agent with this hash, and keeps others from removing it for as long as
-/// this process lives.
+/// Creates the folder of the agent with this hash, and prevents its removal by other processes
+/// while this process lives.
 ///
 /// # Errors
 /// When it can't be made.
@@ -35,12 +35,11 @@ pub(crate) fn folder_in_use(root: &Path, hash: &str) -> io::Result<PathBuf> {
     for _ in 0..ATTEMPTS {
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         let file = File::open(&folder)?;
-        // File systems without locks have none to wait for, either; then only the age protects the
-        // folder.
+        // On file systems without locks only its age protects the folder.
         let _ = file.lock_shared();
         let inode = file.metadata()?.ino();
         if fs::metadata(&folder).is_ok_and(|now| now.ino() == inode) {
-            // Where the time can't be set the folder is another user's, which is refused soon
+            // If the time can't be set, the folder belongs to another user and is refused soon
             // after.
             let _ = file.set_modified(SystemTime::now());
             HELD.lock().unwrap_or_else(PoisonError::into_inner).push(file);
@@ -58,8 +57,8 @@ pub(crate) fn keep(folder: &Path) -> io::Result<()> {
     File::options().append(true).create(true).open(folder.join(KEEP)).map(drop)
 }
 
-/// Removes the folders of other agents that were not used for long and that no process holds. What
-/// can't be removed stays.
+/// Removes the folders of other agents that were not used for a long time and that no process has
+/// locked. Folders that can't be removed stay.
 pub(crate) fn remove_unused(root: &Path, library: &str) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         if entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
@@ -75,11 +74,11 @@ fn remove_if_unused(folder: &Path, library: &str) -> io::Result<()> {
         return Ok(());
     }
     let file = File::open(folder)?;
-    // A lock that can't be had means that a process uses the folder, or that this can't be known.
+    // Without the lock a process uses the folder, or it is unknown whether one does.
     if file.try_lock().is_err() {
         return Ok(());
     }
-    // Only what we put there; whatever else lies there keeps the folder.
+    // Removes only our own files; if the folder has other files, it stays.
     for entry in fs::read_dir(folder)?.flatten() {
         if entry.file_name().to_string_lossy().contains(library) {
             fs::remove_file(entry.path())?;

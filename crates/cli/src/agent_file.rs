@@ -1,8 +1,8 @@
-//! The agent as a file: written from inside the tool into a private cache folder, and checked.
+//! The agent as a file: the tool writes it into a private cache folder, and checks it.
 //!
-//! The runtime loads this file into the user's program, so no other user may be able to change it:
-//! the folders above it must belong to the user or to root and be closed to others (a sticky one
-//! such as `/tmp` is fine), and its bytes are compared with ours at every use.
+//! The runtime loads this file into the user's program, so no other user may be able to change it.
+//! The folders above it must belong to the user or to root and must not be writable for others (a
+//! sticky folder such as `/tmp` is fine), and the file's bytes are compared with ours at every use.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -23,10 +23,10 @@ pub(crate) const HASH: &str = env!("CLRSCOPE_AGENT_HASH");
 /// Name of the agent's file.
 pub(crate) const LIBRARY: &str = clrscope_contract::AGENT_LIBRARY;
 
-/// Puts the agent where the runtime can load it and returns its path. Fast when it is there
-/// already.
+/// Writes the agent to a place where the runtime can load it and returns its path. Fast if the file
+/// exists already.
 ///
-/// With `trust_writable` folders that others can write are taken as they are.
+/// With `trust_writable`, folders that others can write are accepted.
 ///
 /// # Errors
 /// When no folder can be used, or when others could change the file.
@@ -39,7 +39,7 @@ pub(crate) fn install(trust_writable: bool) -> Result<PathBuf, Failure> {
     }
 }
 
-/// [`install`] for a path that is written down somewhere: no later version removes it.
+/// As [`install`], for a path that is stored somewhere: no later version removes the file.
 ///
 /// # Errors
 /// As [`install`], and when the folder can't be marked.
@@ -52,8 +52,8 @@ pub(crate) fn install_for_ever(trust_writable: bool) -> Result<PathBuf, Failure>
     })
 }
 
-/// Puts the agent into a folder of the caller's choice, where every user can read it and none but
-/// the owner change it.
+/// Writes the agent into a folder of the caller's choice, where every user can read it and only the
+/// owner can change it.
 ///
 /// # Errors
 /// When the folder can't be made or written, or others could change it, unless `trust_writable`
@@ -86,13 +86,14 @@ fn accept(_path: &Path) -> Result<(), Failure> {
 }
 
 enum FolderRefusal {
-    /// Nothing can be written or loaded there: another folder may do.
+    /// Files can't be written or loaded there; another folder may work.
     Unusable(Failure),
-    /// Others can write there: going elsewhere silently would hide a danger.
+    /// Others can write there; silently using another folder would hide the danger.
     Unsafe(Failure),
 }
 
-/// A folder named after the user: a second run finds the first one's file.
+/// Installs into a temporary folder named after the user, so that a second run finds the file of
+/// the first.
 fn install_in_temp(check: Check) -> Result<PathBuf, Failure> {
     let name = format!("clrscope-{}", rustix::process::geteuid().as_raw());
     install_in(&std::env::temp_dir().join(name), check)
@@ -124,14 +125,14 @@ fn unusable(folder: &Path, why: &str) -> FolderRefusal {
     ))
 }
 
-/// Whether the file is there with our bytes and closed to everybody else.
+/// Whether the file exists with our bytes, and only its owner can change it.
 fn is_ours(file: &Path) -> bool {
     let closed = fs::symlink_metadata(file).is_ok_and(|m| m.is_file() && owned(&m) && m.mode() & 0o777 == 0o500);
     closed && fs::read(file).is_ok_and(|bytes| bytes == BYTES)
 }
 
-/// Writes the file so that a loader sees either nothing or all of it, also when two runs start at
-/// once.
+/// Writes the file atomically: a loader sees either no file or the whole file, even if two runs
+/// start at once.
 fn write_atomically(folder: &Path, file: &Path) -> io::Result<()> {
     let draft = folder.join(format!(".{LIBRARY}.{}", std::process::id()));
     let written = write_draft(&draft).and_then(|()| fs::rename(&draft, file));
@@ -155,7 +156,7 @@ fn owned(metadata: &fs::Metadata) -> bool {
 /// Refuses a path if others could change a part of it, by the same rule as the agent itself.
 ///
 /// # Errors
-/// Names the folder, who can change it, and the command that cures it.
+/// The error names the folder, the users who can change it, and the command that fixes it.
 fn check_folders(path: &Path) -> Result<(), Failure> {
     trust::check_with_folders(path).map_err(|weakness| {
         let cure = match weakness.who {

@@ -1,4 +1,4 @@
-//! Lists in text with aligned columns, for what no report is about.
+//! Text lists with aligned columns, for output that is not a report.
 
 /// Side on which the cells of a column begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,11 @@
-//! Threads that do something alongside the command until they are told to end.
+//! Threads that work alongside the command until they are told to end.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// A thread that works until this goes, which waits for what it is about.
+/// A thread that works until this value is dropped. Dropping waits for the thread to end.
 #[derive(Debug)]
 pub(crate) struct Background(Option<(Sender<()>, JoinHandle<()>)>);
 
@@ -31,12 +31,12 @@ impl Drop for Background {
     }
 }
 
-/// The end of a thread, as that sees it.
+/// The thread's side of the end signal.
 #[derive(Debug)]
 pub(crate) struct End(Receiver<()>);
 
 impl End {
-    /// Waits for a time. Returns whether the thread is to go on then.
+    /// Waits for a time. Returns whether the thread should go on afterwards.
     pub(crate) fn is_not_within(&self, time: Duration) -> bool {
         self.0.recv_timeout(time) == Err(RecvTimeoutError::Timeout)
     }

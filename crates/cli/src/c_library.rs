@@ -1,8 +1,8 @@
-//! The C library that the agent needs, and the one that a process has.
+//! The versions of the C library that the agent needs and that a process has.
 //!
-//! Where a process's is older, its dynamic loader refuses the agent, and the runtime writes no
-//! message about it unless a log is asked for. So this checks before, and messages name both
-//! versions.
+//! If the process has an older version, its dynamic loader refuses the agent, and the runtime
+//! reports that only in a log that must be requested. So this module checks in advance, and
+//! messages name both versions.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -13,7 +13,7 @@ use clrscope_symbols::GlibcVersion;
 use crate::agent_file;
 use crate::errors::Failure;
 
-/// Systems by the version that they came with, oldest first: `ldd --version` in their images.
+/// Systems with the version that they ship, oldest first, by `ldd --version` in their images.
 const SYSTEMS: [((u32, u32), &str); 6] = [
     ((2, 31), "Debian 11 or Ubuntu 20.04"),
     ((2, 34), "RHEL 9"),
@@ -36,23 +36,22 @@ pub(crate) fn provided(process: &Process) -> Option<GlibcVersion> {
     provided_by(&process.root(), mapped.iter().find(|path| is_glibc(path))?)
 }
 
-/// Returns the version of a mapped library. The kernel names it by its place in the process's root
-/// where that is a mount of its own, as in a container, and by its place in ours where the process
-/// is in a `chroot`.
+/// Returns the version of a mapped library. The kernel gives its path relative to the process's
+/// root if that is a separate mount, as in a container, and relative to our root if the process is
+/// in a `chroot`.
 fn provided_by(root: &Path, mapped: &Path) -> Option<GlibcVersion> {
     let in_root = root.join(mapped.strip_prefix("/").ok()?);
     GlibcVersion::provided_by(&in_root).or_else(|| GlibcVersion::provided_by(mapped))
 }
 
-/// Whether a path is the library's: up to 2.33 its file was named after the version (glibc's NEWS
-/// for 2.34).
+/// Whether a path is glibc's: up to 2.33 the file name contained the version (glibc's NEWS for
+/// 2.34).
 fn is_glibc(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name == "libc.so.6" || (name.starts_with("libc-2.") && name.ends_with(".so"))
 }
 
-/// Reason and hint where the version that a process has is too old for the agent; `None` where it
-/// is new enough.
+/// Reason and hint if a process's version is too old for the agent; `None` if it is new enough.
 pub(crate) fn obstacle(provided: GlibcVersion, needed: GlibcVersion) -> Option<(String, String)> {
     (provided < needed).then(|| {
         let why = format!("its C library is glibc {provided}, and this agent needs glibc {needed} or later");
@@ -60,8 +59,8 @@ pub(crate) fn obstacle(provided: GlibcVersion, needed: GlibcVersion) -> Option<(
     })
 }
 
-/// Returns a sentence on programs that run in an image or on another machine; `None` where the
-/// agent needs no version.
+/// Returns a sentence about programs in images or on other machines; `None` if the agent needs no
+/// particular version.
 pub(crate) fn said_of_other_places() -> Option<String> {
     let needed = needed()?;
     Some(format!(
@@ -73,7 +72,7 @@ pub(crate) fn said_of_other_places() -> Option<String> {
 /// Refuses a process whose C library is too old for the agent.
 ///
 /// # Errors
-/// That, with both versions; `what` can't be done then.
+/// When the library is too old, with both versions; `what` names the action that is impossible.
 pub(crate) fn check(process: &Process, what: &str) -> Result<(), Failure> {
     match provided(process).zip(needed()).and_then(|(provided, needed)| obstacle(provided, needed)) {
         Some((why, hint)) => Err(Failure::new(what, why, hint)),
@@ -81,14 +80,14 @@ pub(crate) fn check(process: &Process, what: &str) -> Result<(), Failure> {
     }
 }
 
-/// [`check`] of the library that programs of this machine share with this process.
+/// As [`check`], for the library that this process shares with the programs of this machine.
 ///
 /// # Errors
 /// As [`check`].
 pub(crate) fn check_own() -> Result<(), Failure> {
     match Process::open(std::process::id()) {
         Ok(own) => check(&own, "cannot load the agent into programs of this machine"),
-        // What can't be read the runtime itself must answer for.
+        // If the version can't be read, the runtime's own answer decides.
         Err(_) => Ok(()),
     }
 }
@@ -126,8 +125,8 @@ mod tests {
         assert!(needed() >= Some(version(17)), "{:?}", needed());
     }
 
-    /// `doctor` found no glibc in a program in a `chroot` of Debian 11, and `attach` did not name
-    /// it.
+    /// Regression: in a `chroot` of Debian 11 `doctor` found no glibc in a program, and `attach`
+    /// did not name its version.
     #[test]
     fn a_library_in_a_chroot_is_found_where_the_maps_name_it() {
         let process = Process::open(std::process::id()).expect("this process");

@@ -1,10 +1,10 @@
-//! .NET programs inside the tool: what `demo` shows and `doctor` tries out.
+//! .NET programs that are embedded in the tool, for `demo` and `doctor`.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A compiled program with the file that says which runtimes it runs on.
+/// A compiled program, with the file that lists the runtimes that it runs on.
 #[derive(Debug)]
 pub(crate) struct EmbeddedProgram {
     name: &'static str,
@@ -27,7 +27,7 @@ pub(crate) static HELLO: EmbeddedProgram = EmbeddedProgram {
 };
 
 impl EmbeddedProgram {
-    /// Writes it into `folder`; the library's path.
+    /// Writes the program into `folder`. Returns the path of its assembly.
     ///
     /// # Errors
     /// Errors of writing.

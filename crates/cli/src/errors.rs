@@ -1,5 +1,4 @@
-//! Failures: what went wrong, why, and what to do about it, in the three lines every failure
-//! prints.
+//! Failures: each prints three lines, with the failed task, the reason, and a hint.
 
 use std::fmt;
 use std::io;
@@ -7,11 +6,11 @@ use std::path::Path;
 
 pub(crate) use clrscope_report::one_line;
 
-/// Exit code when clrscope could not do what it was asked to do.
+/// Exit code when the command failed.
 pub(crate) const EXIT_FAILED: u8 = 1;
-/// Exit code of a command line that was not understood.
+/// Exit code of an invalid command line.
 pub(crate) const EXIT_USAGE: u8 = 2;
-/// A gate of `diff` failed: there is more of something than `--fail-on` allows.
+/// Exit code when a gate of `diff` failed: a value exceeds the limit of `--fail-on`.
 pub(crate) const EXIT_GATE: u8 = 3;
 /// Under `run`: clrscope itself failed.
 pub(crate) const EXIT_RUN_FAILED: u8 = 125;
@@ -35,7 +34,7 @@ impl Failure {
         Self { what: one_line(what), why: one_line(why), hint: one_line(hint), code: EXIT_FAILED }
     }
 
-    /// A command line that was not understood.
+    /// The failure for an invalid command line.
     pub(crate) fn usage(what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::new(what, why, hint).with_code(EXIT_USAGE)
     }
@@ -47,8 +46,8 @@ impl Failure {
         self
     }
 
-    /// Under `run` whatever is our own fault or a wrong command line ends with 125, so that it
-    /// can't be mistaken for the program's exit code.
+    /// Under `run` our own failures and wrong command lines exit with 125, so that the code can't
+    /// be mistaken for the program's exit code.
     #[must_use]
     pub(crate) fn under_run(mut self) -> Self {
         if matches!(self.code, EXIT_FAILED | EXIT_USAGE) {
@@ -86,7 +85,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The operating system's words for an error, without its number.
+/// The operating system's text for an error, without its number.
 pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or(&text);
@@ -97,18 +96,18 @@ pub(crate) fn reason(error: &io::Error) -> String {
     }
 }
 
-/// A path as messages show it: quoted, on one line whatever it contains.
+/// A path for messages: quoted, and on one line whatever it contains.
 pub(crate) fn shown(path: &Path) -> String {
     quoted(&path.to_string_lossy())
 }
 
-/// Any text as messages show it: quoted, on one line whatever it contains.
+/// A text for messages: quoted, and on one line whatever it contains.
 pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", one_line(text))
 }
 
-/// A word as a POSIX shell takes it: in single quotes, where nothing is special but the quote
-/// itself, unless it is plain.
+/// Quotes a word for a POSIX shell: in single quotes, inside which only the quote itself is
+/// special. A plain word stays as it is.
 pub(crate) fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -117,7 +116,7 @@ pub(crate) fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// The failure to hand a result to the user.
+/// The failure to print a result.
 pub(crate) fn cannot_print(error: &io::Error) -> Failure {
     Failure::new("cannot write the result", reason(error), "check where stdout leads")
 }

@@ -1,4 +1,4 @@
-//! Recordings that still grow, and become a file when their program has ended.
+//! Recordings that still grow, and are packed into a file when their program has ended.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::errors::Failure;
 use crate::output::file_of;
 use crate::recording_file::{OpenRecording, open};
 
-/// Whether no process records any more.
+/// Whether all processes have ended recording.
 pub(crate) fn are_over(processes: &[Process]) -> bool {
     let is_over = |process: &Process| {
         let mut losses = process.losses.iter();
@@ -20,16 +20,16 @@ pub(crate) fn are_over(processes: &[Process]) -> bool {
     !processes.is_empty() && processes.iter().all(is_over)
 }
 
-/// A recording that becomes a file when its program has ended.
+/// A recording that is packed into a file when its program has ended.
 #[derive(Debug)]
 pub(crate) struct Growing {
     path: PathBuf,
     file: PathBuf,
-    /// Identity of an earlier recording that lies at `file`.
+    /// Identity of an older recording at the path `file`.
     older: Option<Identity>,
 }
 
-/// A file as what it is, not as what it is called.
+/// Identity of a file, independent of its name.
 type Identity = (u64, u64, i64, i64);
 
 impl Growing {
@@ -40,23 +40,24 @@ impl Growing {
         Self { path: path.to_owned(), file, older }
     }
 
-    /// A directory that becomes a file of any name.
+    /// A directory that is packed into a file of any name.
     pub(crate) fn becoming(folder: &Path, file: &Path) -> Self {
         Self { path: folder.to_owned(), file: file.to_owned(), older: identity(file) }
     }
 
-    /// Whether the file that it becomes is there.
+    /// Whether the packed file exists.
     pub(crate) fn is_packed(&self) -> bool {
         self.file != self.path && identity(&self.file).is_some_and(|now| Some(now) != self.older)
     }
 
-    /// Opens the recording as it is now: the directory, or the file that it has become.
+    /// Opens the recording in its current form: the directory, or the packed file.
     ///
     /// # Errors
     /// When neither can be read.
     pub(crate) fn open(&self) -> Result<OpenRecording, Failure> {
         let opened = open(&self.path);
-        // The directory may have been removed while it was read, since the file is complete.
+        // The directory may have been removed while it was read, because the packed file is
+        // complete.
         if self.is_packed() { open(&self.file) } else { opened }
     }
 }

@@ -1,5 +1,4 @@
-//! Parts of the `clrscope` binary, as a library: the binary is glue around it, and the tests use
-//! the same code.
+//! The code of the `clrscope` binary as a library, so that the tests can use it as well.
 
 mod access;
 mod agent_cache;
@@ -39,7 +38,7 @@ use std::process::ExitCode;
 
 use clrscope_dotnet as dotnet;
 
-/// The command line tool: reads the arguments of this process, does what they ask for and returns
+/// The command line tool: parses the arguments of this process, performs the command and returns
 /// the exit code. Results go to stdout, everything else to stderr.
 #[must_use]
 pub fn main() -> ExitCode {

@@ -5,7 +5,7 @@ use clrscope_analysis::{ProbeWatch, Query, QueryProblem, WatchedProbe, one_line}
 use clrscope_contract::request::file_name;
 use clrscope_recording::model::Recording;
 
-/// Rows that are shown, those with most time since the last look first.
+/// Most rows that are shown, ordered by time since the last look.
 const MOST_ROWS: usize = 10;
 /// Titles of the columns before the name.
 const TITLES: [&str; 5] = ["calls", "new", "failed", "50 %", "99 %"];
@@ -15,7 +15,7 @@ const TITLES: [&str; 5] = ["calls", "new", "failed", "50 %", "99 %"];
 pub(crate) struct LiveProbes(ProbeWatch);
 
 impl LiveProbes {
-    /// Looks at the recording: titles and rows, as lines; none where it has no probes.
+    /// Reads the recording. Returns titles and rows as lines; none where it has no probes.
     pub(crate) fn lines(&mut self, recording: &Recording, query: &Query) -> Result<Vec<String>, QueryProblem> {
         let watched = self.0.look(recording, query)?;
         let shown = watched.len().min(MOST_ROWS);
@@ -32,8 +32,8 @@ impl LiveProbes {
     }
 }
 
-/// Cells of a row, and the name. Times are those of the calls since the last look, and missing
-/// where none ended.
+/// Cells of a row, and the name. Times are from the calls since the last look, and missing where
+/// none ended.
 fn row(watched: &WatchedProbe) -> ([String; 5], String) {
     let WatchedProbe { all, gained } = watched;
     let ended = |percent| gained.percentile_ns(percent).map_or_else(|| "-".to_owned(), time);
@@ -44,7 +44,7 @@ fn row(watched: &WatchedProbe) -> ([String; 5], String) {
     ([number(all.calls), number(gained.calls), failed, ended(50), ended(99)], name)
 }
 
-/// The cells at the right edges of their columns.
+/// Aligns the cells to the right in their columns.
 fn aligned(rows: &[([String; 5], String)]) -> Vec<String> {
     let width = |column: usize| rows.iter().map(|(cells, _)| cells[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..TITLES.len()).map(width).collect();

@@ -1,5 +1,4 @@
-//! Memory that is not to be had: three lines and an exit code, where the language's own answer is
-//! an abort.
+//! Out of memory: prints three lines and exits with a code, instead of Rust's default abort.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{Cursor, Write};
@@ -13,26 +12,26 @@ use crate::errors::{EXIT_FAILED, EXIT_RUN_FAILED};
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
-/// Exit code when memory is not to be had.
+/// Exit code when out of memory.
 static CODE: AtomicU8 = AtomicU8::new(EXIT_FAILED);
 
-/// Whether a thread says already that there is no more memory: several that work at one task find
-/// it out at the same time.
+/// Whether a thread already reports that memory is exhausted: several threads may run out of memory
+/// at the same time.
 static IS_SAID: AtomicBool = AtomicBool::new(false);
 
-/// Longer than the process takes to end; the threads that are not the first to find no memory wait
-/// so long.
+/// Wait of the threads that are not the first to run out of memory; longer than the process takes
+/// to end.
 const END: Duration = Duration::from_secs(1);
 
-/// From here on a program is run, and exit codes are its own.
+/// Switches to the exit code of `run`: from here on other exit codes are the program's.
 pub(crate) fn under_run() {
     CODE.store(EXIT_RUN_FAILED, Ordering::Relaxed);
 }
 
-/// The system's allocator, which ends the process where the system has no more.
+/// The system's allocator, but it ends the process when memory is exhausted.
 struct Allocator;
 
-// SAFETY: hands everything on to the system's allocator, and never returns null.
+// SAFETY: forwards everything to the system's allocator, and never returns null.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as the caller promises.
@@ -62,7 +61,7 @@ fn there(memory: *mut u8, bytes: usize) -> *mut u8 {
     memory
 }
 
-/// Says without asking for memory that there is none, and ends the process.
+/// Reports without allocating that memory is exhausted, and ends the process.
 #[cold]
 fn give_up(bytes: usize) -> ! {
     if IS_SAID.swap(true, Ordering::Relaxed) {

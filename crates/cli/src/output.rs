@@ -12,7 +12,8 @@ use clrscope_recording::writer::RunWriter;
 
 use crate::errors::{Failure, one_line, reason, shown};
 
-/// Names tried before giving up; so many recordings of one program in one second is no accident.
+/// Names that are tried before giving up: that many recordings of one program in one second are not
+/// plausible.
 pub(crate) const MOST_NAMES: u32 = 10_000;
 
 /// The two names of one recording.
@@ -24,19 +25,19 @@ pub(crate) struct RecordingPath {
     pub(crate) folder: PathBuf,
 }
 
-/// Contents of a new recording that the launcher writes.
+/// Data that the launcher writes into a new recording.
 #[derive(Debug)]
 pub(crate) struct Start<'a> {
     /// The command as given.
     pub(crate) command: &'a [OsString],
     /// Instruments as given.
     pub(crate) instruments: &'a str,
-    /// The command's arguments are left out.
+    /// Whether to leave out the command's arguments.
     pub(crate) no_command_line: bool,
 }
 
 impl RecordingPath {
-    /// The names that belong to a path given with `-o`; the directory's own name is understood too.
+    /// The names for a path given with `-o`, which may also be the directory's name.
     fn new(path: &Path) -> Result<Self, Failure> {
         refuse_stdout(path)?;
         let file = file_of(path).unwrap_or_else(|| path.to_owned());
@@ -63,7 +64,7 @@ impl RecordingPath {
     }
 }
 
-/// Refuses `-o -`, by which others mean standard output.
+/// Refuses `-o -`, which means standard output in other tools.
 ///
 /// # Errors
 /// Where `path` is `-`.
@@ -82,10 +83,10 @@ pub(crate) fn file_of(folder: &Path) -> Option<PathBuf> {
     is_folder_name.then(|| folder.with_extension(""))
 }
 
-/// Begins a recording at the place the user chose.
+/// Begins a recording at the path that the user gave.
 ///
 /// # Errors
-/// When something is there and `force` is not given, or when the folder can't be made.
+/// When the path exists and `force` is not given, or when the folder can't be created.
 pub(crate) fn begin_at(path: &Path, force: bool, start: &Start<'_>) -> Result<(RecordingPath, RunWriter), Failure> {
     let place = RecordingPath::new(path)?;
     make_free(&place, force)?;
@@ -95,8 +96,8 @@ pub(crate) fn begin_at(path: &Path, force: bool, start: &Start<'_>) -> Result<(R
     }
 }
 
-/// Begins a recording named after the program and the time in the current folder: the first name
-/// that is free.
+/// Begins a recording in the current folder, under the first free name made of the program and the
+/// time.
 ///
 /// # Errors
 /// When the folder can't be made.
@@ -135,14 +136,14 @@ pub(crate) fn begin_in(folder: &Path, start: &Start<'_>) -> io::Result<RunWriter
     RunWriter::create(folder, &command, start.instruments, u64::try_from(now).unwrap_or(0))
 }
 
-/// Refuses what is there, or with `force` takes an older recording's directory away. The file stays
-/// until it is replaced, so that a run that fails costs nothing.
+/// Refuses an existing path, or, with `force`, removes an older recording's directory. The older
+/// file stays until it is replaced, so that a failed run loses nothing.
 fn make_free(place: &RecordingPath, force: bool) -> Result<(), Failure> {
     if place.file.is_dir() {
         return Err(cannot_write(&place.file, "it is a folder", "name a file in it"));
     }
     if place.file.metadata().is_ok_and(|there| !there.is_file()) {
-        // A pipe or a device belongs to other code; it is not a recording to be replaced.
+        // A pipe or a device is not a recording that may be replaced.
         return Err(cannot_write(&place.file, "it is no regular file", "choose another name with -o"));
     }
     let taken = [&place.file, &place.folder].into_iter().find(|path| path.symlink_metadata().is_ok());
@@ -160,7 +161,7 @@ fn remove_folder(place: &RecordingPath) -> Result<(), Failure> {
     if place.folder.symlink_metadata().is_err() {
         return Ok(());
     }
-    // --force is leave to replace a recording, not to empty a folder that only has its name.
+    // --force permits to replace a recording, but not to empty an unrelated folder with its name.
     let is_recording = place.folder.is_dir() && !place.folder.is_symlink();
     if !is_recording || (!is_empty(&place.folder) && clrscope_recording::open(&place.folder).is_err()) {
         let why = format!("{} is there and is not a recording", shown(&place.folder));
@@ -169,20 +170,20 @@ fn remove_folder(place: &RecordingPath) -> Result<(), Failure> {
     remove(&place.folder).map_err(|e| cannot_write(&place.file, &reason(&e), "choose another name with -o"))
 }
 
-/// Removes the directory of a recording. It loses its name first: who reads it in this moment finds
-/// all of its files, or no directory.
+/// Removes the directory of a recording. The directory is renamed first, so that a concurrent
+/// reader finds either all of its files or no directory.
 ///
 /// # Errors
-/// Errors of the file system. What is left then has the name, or that of a hidden file next to it.
+/// Errors of the file system. The rest then has the original name, or a hidden name next to it.
 pub(crate) fn remove(folder: &Path) -> io::Result<()> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let unnamed = folder.with_file_name(format!(".{name}.removed-{}", std::process::id()));
-    // In a sticky folder a directory of another user can't be renamed, but may be removed.
+    // In a sticky folder another user's directory can't be renamed, but it may be removable.
     let folder = if fs::rename(folder, &unnamed).is_ok() { &unnamed } else { folder };
     for _ in 0..50 {
         match fs::remove_dir_all(folder) {
-            // A process that starts in this moment makes its folder and takes it away again, which
-            // can be in our way.
+            // A process that starts at this moment creates and removes its folder, which can
+            // interfere.
             Err(error) if matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound) => {}
             other => return other,
         }

@@ -1,4 +1,4 @@
-//! Packing a recording directory, with a progress bar and a way out.
+//! Packs a recording directory, with a progress bar and the option to abandon it.
 
 use std::fs;
 use std::path::Path;
@@ -13,15 +13,15 @@ use crate::progress::BETWEEN;
 use crate::recording_file::open_failure;
 use crate::terminal::say;
 
-/// Packs `folder` into `file`. What of the folder can't be read is named in the file.
+/// Packs `folder` into `file`. The file lists the parts of the folder that could not be read.
 ///
 /// # Errors
-/// When nothing can be read or the file not be written; the folder stays as it is.
+/// When nothing can be read or the file can't be written; the folder stays as it is.
 pub(crate) fn pack(folder: &Path, file: &Path, overwrite: bool, progress: bool) -> Result<(), Failure> {
     let (began, mut bar) = (Instant::now(), ProgressBar::hidden());
     let options = PackOptions { overwrite, ..PackOptions::default() };
     let result = clrscope_finish::pack(folder, file, options, &mut |now| {
-        // A bar that comes and goes at once is nothing but a flicker.
+        // A bar for a short time would only flicker.
         if progress && bar.is_hidden() && began.elapsed() > BETWEEN {
             bar = progress_bar();
         }
@@ -56,8 +56,8 @@ fn failure(folder: &Path, error: PackError) -> Failure {
     }
 }
 
-/// The user does not want to wait: leaves the folder, which is as good, and ends with the program's
-/// exit code.
+/// Abandons packing because the user does not want to wait. The folder stays as an equivalent
+/// recording, and the process exits with the program's exit code.
 pub(crate) fn abandon(folder: &Path, file: &Path, code: u8) -> ! {
     remove_drafts(file);
     say(&format!("clrscope: not packed; the recording is {}", shown(folder)));
@@ -65,13 +65,14 @@ pub(crate) fn abandon(folder: &Path, file: &Path, code: u8) -> ! {
     process::exit(i32::from(code))
 }
 
-/// The unfinished file lies next to the finished one under a hidden name with our process id.
+/// Removes unfinished files, which lie next to the final file under a hidden name with our process
+/// id.
 fn remove_drafts(file: &Path) {
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = file.file_name().unwrap_or_default();
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         if is_draft(&entry.file_name(), name) {
-            // A draft that can't be removed is litter, nothing worse.
+            // A draft that can't be removed does no harm.
             let _ = fs::remove_file(entry.path());
         }
     }

@@ -1,4 +1,4 @@
-//! Processes by the name of their program.
+//! Finds processes by the name of their program.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use clrscope_contract::request::Glob;
 
 use crate::errors::{Failure, quoted};
 
-/// Time that a runtime may take to say what it is.
+/// Longest time for a runtime to answer with its process information.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Processes that a message names.
+/// Most processes that a message names.
 const MOST_NAMED: usize = 5;
 
-/// The process that a command line names: by its id, or by the name of its entry assembly, which
-/// may be a pattern.
+/// Finds the process that a command line names, by its id or by the name of its entry assembly,
+/// which may be a pattern.
 ///
 /// # Errors
 /// When no program has the name, or more than one does.

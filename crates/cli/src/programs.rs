@@ -1,4 +1,4 @@
-//! `--only` and `--only-from`: whether what was given can choose programs.
+//! `--only` and `--only-from`: checks the given files and patterns.
 
 use std::io;
 use std::path::Path;
@@ -9,10 +9,10 @@ use clrscope_contract::trust::{self, Weakness, Who};
 use crate::errors::{Failure, reason, shown};
 use crate::terminal::say;
 
-/// Looks at the files as each program will when it starts.
+/// Checks the files in the same way as each program will at its start.
 ///
 /// # Errors
-/// For the first that can't be used.
+/// For the first file that can't be used.
 pub(crate) fn check(programs: &Programs, trust_writable: bool) -> Result<(), Failure> {
     for file in &programs.only_from {
         let path = Path::new(file);
@@ -31,7 +31,7 @@ fn unusable(path: &Path, RequestError(why): &RequestError) -> Failure {
     Failure::new(what, reason(&io::Error::other(why)), cure(path))
 }
 
-/// The command that cures it, or what the file should be.
+/// The command that fixes the file, or a description of a valid file.
 pub(crate) fn cure(path: &Path) -> String {
     match trust::check_with_folders(path) {
         Err(Weakness { path, who: Who::Owner }) => {

@@ -1,5 +1,5 @@
-//! Lines for people at a terminal: about a recording that goes on, and its probes, rewritten each
-//! second, and about work that takes long.
+//! Progress lines on a terminal: about a running recording and its probes, rewritten each second,
+//! and about long work.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use crate::background::{Background, End};
 use crate::live_probes::LiveProbes;
 use crate::terminal::{Status, messages_on_terminal};
 
-/// Between two lines; work that takes no longer than this has none.
+/// Interval between two lines; shorter work has no line.
 pub(crate) const BETWEEN: Duration = Duration::from_secs(1);
-/// After a look at the recording that took so long, because it is large, the next one waits for so
-/// many times as long.
+/// If reading a large recording takes at least this time, the next look waits this many times as
+/// long.
 const LONG: (Duration, u32) = (Duration::from_millis(500), 20);
 
 /// The line about a recording, while it is shown.
@@ -24,21 +24,21 @@ pub(crate) struct Progress {
     is_shown: bool,
     began: Instant,
     next: Instant,
-    /// Words about the end.
+    /// Text about how the recording ends.
     ending: &'static str,
     probes: LiveProbes,
     status: Status,
 }
 
 impl Progress {
-    /// The line, or nothing at all; `ending` says what ends the recording.
+    /// Creates the line, which may be disabled; `ending` says what ends the recording.
     pub(crate) fn new(is_shown: bool, ending: &'static str) -> Self {
         let now = Instant::now();
         let (probes, status) = Default::default();
         Self { is_shown, began: now, next: now + BETWEEN, ending, probes, status }
     }
 
-    /// Shows the line when it is due.
+    /// Updates the line if it is due.
     pub(crate) fn update(&mut self, folder: &Path) {
         let now = Instant::now();
         if !self.is_shown || now < self.next {
@@ -54,7 +54,7 @@ impl Progress {
         self.next = now + if took < LONG.0 { BETWEEN } else { took * LONG.1 };
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub(crate) fn end(&mut self) {
         if self.is_shown {
             self.status.clear();
@@ -62,13 +62,13 @@ impl Progress {
     }
 }
 
-/// A thread that shows something until this goes.
+/// A thread that shows a line until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Shown(#[expect(dead_code, reason = "it is there to go")] Option<Background>);
 
 impl Shown {
-    /// The line about the recording in a folder, while other code waits for the program's end;
-    /// nothing unless `is_wanted` and stderr is a terminal.
+    /// Shows the line about the recording in a folder while other code waits for the program's end;
+    /// only if `is_wanted` and stderr is a terminal.
     pub(crate) fn recording(is_wanted: bool, folder: PathBuf) -> Self {
         Self::start(is_wanted, move |end| {
             let mut line = Progress::new(true, "the program's end ends the recording");
@@ -79,7 +79,7 @@ impl Shown {
         })
     }
 
-    /// A line about work, once that has taken a second; nothing unless stderr is a terminal.
+    /// Shows a line about work that takes longer than a second; only if stderr is a terminal.
     pub(crate) fn work(what: &'static str) -> Self {
         Self::start(true, move |end| {
             let (began, mut status) = (Instant::now(), Status::default());

@@ -1,4 +1,4 @@
-//! Finding where the agent in a running process records.
+//! Finds the recording that the agent in a running process writes.
 
 use std::cell::Cell;
 use std::fs;
@@ -12,18 +12,18 @@ use clrscope_recording::writer::Command;
 
 use crate::errors::{Failure, quoted, reason};
 
-/// The segment that every process which is recorded has mapped.
+/// The segment that every recorded process has mapped.
 const STATE: &str = "/state.seg";
-/// In the name of the agent's library, wherever it lies.
+/// Part of the file name of the agent's library.
 const AGENT: &str = "libclrscope_agent";
-/// Behind the path of a mapped file that was removed.
+/// Suffix of the path of a mapped file that was removed.
 const DELETED: &str = " (deleted)";
 
-/// The folder of process `pid` in the recording that its agent writes; `what` is what the caller
-/// wants of it, for messages.
+/// The folder of process `pid` in the recording that its agent writes; `what` names the caller's
+/// action for messages.
 ///
 /// # Errors
-/// When there is no such process, it is another user's, or no agent in it records.
+/// When there is no such process, it belongs to another user, or no agent in it is recording.
 pub(crate) fn process_folder(pid: u32, what: &str) -> Result<PathBuf, Failure> {
     let failed = |why: String, hint: &str| Failure::new(format!("{what} of process {pid}"), why, hint);
     let root = PathBuf::from(format!("/proc/{pid}"));
@@ -32,7 +32,7 @@ pub(crate) fn process_folder(pid: u32, what: &str) -> Result<PathBuf, Failure> {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound) => {
             return Err(failed("there is no such process".to_owned(), "'clrscope ps' lists .NET programs"));
         }
-        // As the system says it of a process that has ended and was not waited for.
+        // ESRCH: the process has ended and was not reaped yet.
         Err(error) if error.raw_os_error() == Some(3) => return Err(failed("it has ended".to_owned(), STARTED)),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             return Err(failed("it belongs to another user".to_owned(), "give the command as that user, or as root"));
@@ -48,17 +48,17 @@ pub(crate) fn process_folder(pid: u32, what: &str) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Time for which a process must be stopped before it is called that: debuggers and tracers stop
-/// programs for moments all the time.
+/// Time after which a stopped process is reported as stopped: debuggers and tracers often stop
+/// programs for moments.
 const STOPPED_FOR: Duration = Duration::from_secs(1);
 
-/// Whether a process has been stopped, by a signal or a debugger, for some time. Looked at again
-/// and again while something is expected of it.
+/// Detects whether a process has been stopped for some time, by a signal or a debugger. Callers
+/// poll it while they wait for the process.
 #[derive(Debug, Default)]
 pub(crate) struct StopWatch(Cell<Option<Instant>>);
 
 impl StopWatch {
-    /// Whether the process has been stopped at each look for a second.
+    /// Whether the process was stopped at every call for a second.
     pub(crate) fn is_stopped(&self, pid: u32) -> bool {
         let is_stopped = Process::open(pid).is_ok_and(|process| process.is_stopped());
         let since = is_stopped.then(|| self.0.get().unwrap_or_else(Instant::now));
@@ -67,13 +67,13 @@ impl StopWatch {
     }
 }
 
-/// Failure of something, `what`, that is wanted of a process which is stopped.
+/// Failure of the action `what` because the process is stopped.
 pub(crate) fn stopped(what: String, pid: u32) -> Failure {
     let why = "it is stopped, by a signal or a debugger, and answers nothing";
     Failure::new(what, why, format!("let it go on: kill -CONT {pid}"))
 }
 
-/// Whether the agent in process `pid` records something. Where that can't be seen it does not.
+/// Whether the agent in process `pid` is recording; `false` if that can't be seen.
 pub(crate) fn is_recorded(pid: u32) -> bool {
     fs::read(format!("/proc/{pid}/maps")).is_ok_and(|maps| matches!(MappedParts::find(&maps), MappedParts::State(_)))
 }
@@ -85,20 +85,20 @@ const STEPPED_ASIDE: &str = "attach to it: 'clrscope attach PID'; where it was s
 /// Parts of the agent that a process has mapped.
 #[derive(Debug, PartialEq, Eq)]
 enum MappedParts {
-    /// The state of the process, in this folder.
+    /// The state segment, in this folder.
     State(PathBuf),
-    /// A recorded process that no longer has its state.
+    /// The state segment of a recorded process, but its file was removed.
     RemovedState,
-    /// The library alone.
+    /// Only the agent's library.
     Agent,
     Nothing,
 }
 
 impl MappedParts {
-    /// Recording that the lines of a `maps` file show.
+    /// Finds the parts in the lines of a `maps` file.
     fn find(maps: &[u8]) -> Self {
         let text = String::from_utf8_lossy(maps);
-        // Five fields stand before the path.
+        // Five fields precede the path.
         let paths = || text.lines().filter_map(|line| Some(&line[line.find('/')?..]));
         let states = || paths().filter(|path| path.trim_end_matches(DELETED).ends_with(STATE));
         let state = states().find(|path| !path.ends_with(DELETED));
@@ -113,14 +113,14 @@ impl MappedParts {
     }
 }
 
-/// The folder by a path of ours: a process in a container has its own.
+/// Translates the folder of a process, which may be in a container, to a path of ours.
 fn seen_from_here(root: &Path, folder: PathBuf) -> PathBuf {
     let relative = std::ffi::OsStr::from_bytes(folder.as_os_str().as_bytes().trim_ascii_start());
     let within = root.join("root").join(Path::new(relative).strip_prefix("/").unwrap_or(Path::new(relative)));
     if within.is_dir() { within } else { folder }
 }
 
-/// A part's name as it may be given: a word or some, which is no number.
+/// Checks the name of a part: one or more words, and no number.
 ///
 /// # Errors
 /// When it can't be a name.

@@ -1,4 +1,4 @@
-//! Opening recordings, and what to say when that fails or a query finds nothing.
+//! Opens recordings, and explains failures to open them and queries without a match.
 
 use std::fs;
 use std::ops::Deref;
@@ -14,12 +14,12 @@ use clrscope_recording::model::Recording;
 use crate::errors::{Failure, quoted, reason, shown};
 use crate::terminal::say;
 
-/// More parts that can't be read than these are counted, not named.
+/// Most unreadable parts that are named; further ones are only counted.
 const MOST_NAMED: usize = 5;
 
-/// A recording for the length of a command. At its end stderr says what of the recording could not
-/// be read when it was looked at: trees and events stay on the disk until then, so that no result
-/// can have it in its head.
+/// A recording that is open during a command. At the end, stderr names the parts that could not be
+/// read. Trees and events are read from disk only when needed, so a result can't list these
+/// problems at its start.
 #[derive(Debug)]
 pub(crate) struct OpenRecording(Recording);
 
@@ -49,19 +49,19 @@ fn late_words(recording: &Recording) -> Vec<String> {
 }
 
 /// Opens `NAME.clrs`, `NAME.clrs.d`, or `NAME.clrs` where only the directory exists. Closures of
-/// one method are told apart by the lines of their source, where this machine has them.
+/// one method are distinguished by their source lines, where this machine has the source.
 ///
 /// # Errors
-/// When nothing of it can be read. A damaged recording is no error: its problems are in it, or said
-/// at the end.
+/// When nothing can be read. A damaged recording is no error: its problems are listed in it, or
+/// reported at the end.
 pub(crate) fn open(path: &Path) -> Result<OpenRecording, Failure> {
     clrscope_finish::open(path).map(OpenRecording).map_err(|error| open_failure(path, error))
 }
 
-/// As [`open`], reduced to the parts that a query names, and to the frames that it wants.
+/// As [`open`], reduced to the parts and frames that a query selects.
 ///
 /// # Errors
-/// Those of [`open`], and where the recording has no such part.
+/// Errors of [`open`], and where the recording has no such part.
 pub(crate) fn open_for(path: &Path, query: &Query) -> Result<OpenRecording, Failure> {
     let mut opened = open(path)?;
     keep_parts(&mut opened.0, &query.parts).map_err(|problem| query_failure(&problem))?;
@@ -69,8 +69,8 @@ pub(crate) fn open_for(path: &Path, query: &Query) -> Result<OpenRecording, Fail
     Ok(opened.with_frames_for(query))
 }
 
-/// As [`open_for`] of a recording that grows, without words about what can't be read yet; `None`
-/// where nothing can.
+/// As [`open_for`] for a growing recording, without messages about unreadable parts; `None` if
+/// nothing can be read yet.
 pub(crate) fn open_growing(folder: &Path, query: &Query) -> Option<Recording> {
     let mut recording = clrscope_finish::open(folder).ok()?;
     if query.paths.unwrap_or_default() == PathKind::Logical {
@@ -80,7 +80,7 @@ pub(crate) fn open_growing(folder: &Path, query: &Query) -> Option<Recording> {
 }
 
 impl OpenRecording {
-    /// The recording with the frames that a query wants.
+    /// The recording, reduced to the frames that a query selects.
     pub(crate) fn with_frames_for(mut self, query: &Query) -> Self {
         if query.no_inlined {
             leave_inlined_out(&mut self.0);
@@ -92,10 +92,10 @@ impl OpenRecording {
     }
 }
 
-/// As [`open`], several recordings as one: the processes of all, under the head of the first.
+/// As [`open`], for several recordings as one: the processes of all, with the header of the first.
 ///
 /// # Errors
-/// Those of [`open`], of any of them.
+/// Errors of [`open`] for any of them.
 pub(crate) fn open_together(paths: &[PathBuf]) -> Result<OpenRecording, Failure> {
     let mut all = OpenRecording(Recording::default());
     for (number, path) in paths.iter().enumerate() {
@@ -110,8 +110,7 @@ pub(crate) fn open_together(paths: &[PathBuf]) -> Result<OpenRecording, Failure>
     Ok(all)
 }
 
-/// The newest recording in the current folder, by the time of its last change; says on stderr which
-/// one that is.
+/// The newest recording in the current folder, by its last change. Prints its name on stderr.
 ///
 /// # Errors
 /// When there is none.
@@ -120,7 +119,7 @@ pub(crate) fn newest_here() -> Result<PathBuf, Failure> {
     let changed = |entry: fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
         let is_folder = entry.file_type().ok()?.is_dir();
-        // While a program runs its recording is a folder that changes in its files.
+        // While a program runs, its recording is a folder whose files change.
         let is_recording = if is_folder { name.ends_with(".clrs.d") } else { name.ends_with(".clrs") };
         let place = if is_folder { newest_within(&entry.path()) } else { entry.metadata().ok()?.modified().ok() };
         is_recording.then_some((place?, name))
@@ -133,7 +132,7 @@ pub(crate) fn newest_here() -> Result<PathBuf, Failure> {
     Ok(PathBuf::from(name))
 }
 
-/// Time of the last change of a folder or of something right in it.
+/// Time of the last change of a folder or of its direct entries.
 fn newest_within(folder: &Path) -> Option<SystemTime> {
     let changed = |entry: fs::DirEntry| entry.metadata().ok()?.modified().ok();
     let own = fs::metadata(folder).ok()?.modified().ok();
@@ -149,7 +148,7 @@ pub(crate) fn open_failure(path: &Path, error: OpenError) -> Failure {
         OpenError::NotARecording(_, why) => (why.to_owned(), made_by),
         OpenError::Unreadable(_, problem) => (
             match problem.place.as_str() {
-                // Of the file itself its name is said already.
+                // The message has named the file itself already.
                 "file" => format!("nothing of it can be read: {}", problem.what),
                 place => format!("nothing of it can be read: {place}: {}", problem.what),
             },
@@ -188,8 +187,8 @@ pub(crate) fn query_failure(problem: &QueryProblem) -> Failure {
         QueryProblem::NoProcess { .. } => nothing(why, "leave --pid and --process out, or name one of these"),
         QueryProblem::NoThread { .. } => nothing(why, "'clrscope report REC --view threads' lists the threads"),
         QueryProblem::NotRecorded { view, instrument } => {
-            // Methods must be named, and arguments of calls are an option in addition to that of
-            // calls.
+            // Probes need method names, and call arguments need an option in addition to the option
+            // for calls.
             let hint = match *instrument {
                 "probes" => "record it: clrscope run --probe 'Shop.Cart::*' -- PROGRAM".to_owned(),
                 "probes:each" => "record each call: clrscope run --probe 'Shop.Cart::*' -i probes:each -- PROGRAM, or with arguments and results: \
@@ -247,16 +246,16 @@ pub(crate) fn query_failure(problem: &QueryProblem) -> Failure {
     }
 }
 
-/// The hint, behind the names that a misspelt name most likely meant.
+/// The hint, preceded by the names that a misspelt name most likely meant.
 fn with_nearest(nearest: &[String], hint: &str) -> String {
     let names: Vec<String> = nearest.iter().map(|name| quoted(name)).collect();
     if names.is_empty() { hint.to_owned() } else { format!("did you mean {}? {hint}", names.join(" or ")) }
 }
 
-/// The query with names that the recording has; see [`resolve_names`].
+/// The query with its names checked against the recording; see [`resolve_names`].
 ///
 /// # Errors
-/// When it has none like that.
+/// When the recording has no such name.
 pub(crate) fn resolved(recording: &Recording, query: &Query) -> Result<Query, Failure> {
     resolve_names(recording, query).map_err(|problem| query_failure(&problem))
 }

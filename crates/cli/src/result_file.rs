@@ -1,4 +1,4 @@
-//! Files that results are written to: exports and pages.
+//! Writes result files: exports and pages.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -7,11 +7,11 @@ use std::path::Path;
 
 use crate::errors::{Failure, shown};
 
-/// Refuses a file that must not be written: the recording itself, and without `force` one that is
-/// there.
+/// Refuses a file that must not be written: the recording itself and, without `force`, an existing
+/// file.
 ///
 /// # Errors
-/// With what is there.
+/// The path names the recording, or the file exists.
 pub(crate) fn check(file: &Path, recording: &Path, force: bool) -> Result<(), Failure> {
     // A slip of the finger must not cost the recording.
     let same = fs::canonicalize(file).is_ok_and(|file| fs::canonicalize(recording).is_ok_and(|rec| rec == file));
@@ -23,14 +23,15 @@ pub(crate) fn check(file: &Path, recording: &Path, force: bool) -> Result<(), Fa
         ));
     }
     if !force && fs::symlink_metadata(file).is_ok_and(|found| !is_passed_through(file, &found)) {
-        // As `run` and `pack` do: what is there may be anything.
+        // As `run` and `pack` do: an existing entry of any kind counts.
         let (what, why) = (format!("cannot write {}", shown(file)), format!("{} exists", shown(file)));
         return Err(Failure::new(what, why, "choose another name with -o, or overwrite it with --force"));
     }
     Ok(())
 }
 
-/// A device, a pipe or a link to one, such as `/dev/stdout`, is written to and keeps its name.
+/// Whether the file is a device, a pipe or a link to one, such as `/dev/stdout`: these are written
+/// to in place.
 fn is_passed_through(file: &Path, found: &fs::Metadata) -> bool {
     !found.is_file() && fs::metadata(file).is_ok_and(|behind| !behind.is_file())
 }
@@ -38,22 +39,22 @@ fn is_passed_through(file: &Path, found: &fs::Metadata) -> bool {
 /// Mode of any new file, before the user's mask.
 pub(crate) const PLAIN: u32 = 0o666;
 
-/// Mode for a file with what is in these recordings: who can't read one of them can't read the
-/// file.
+/// Mode for a file with data of these recordings: a user who can't read one of the recordings can't
+/// read the file.
 pub(crate) fn mode_of<'r>(recordings: impl IntoIterator<Item = &'r Path>) -> u32 {
     let modes = recordings.into_iter().filter_map(|recording| {
         let about = fs::metadata(recording).ok()?;
-        // Directories have bits for entering them as well.
+        // Directories also have execute bits.
         Some(about.permissions().mode() & PLAIN)
     });
     modes.fold(PLAIN, |all, mode| all & mode) | 0o600
 }
 
-/// Writes a file, which appears under its name when it is complete. What is no plain file, such as
-/// `/dev/stdout`, is written to as it is.
+/// Writes a file. The file appears under its name when it is complete. A target that is not a plain
+/// file, such as `/dev/stdout`, is written to directly.
 ///
 /// # Errors
-/// Those of `write`, and of making the file.
+/// Errors of `write`, and of creating the file.
 pub(crate) fn write<E: From<io::Error>>(
     file: &Path,
     force: bool,

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use crate::dotnet::{self, Origin};
 use crate::errors::Failure;
 
-/// The `dotnet` that starts a user's program: the user's own, never the one fetched for the demo.
+/// Finds the `dotnet` that starts a user's program: the user's installation, never the one fetched
+/// for the demo.
 ///
 /// # Errors
-/// When there is none.
+/// The user has no `dotnet`.
 pub(crate) fn host() -> Result<PathBuf, Failure> {
     let installs = dotnet::find::installs();
     installs.iter().find(|install| install.origin != Origin::Cache).map(dotnet::Install::host).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! One recording from start to end: what `run` and `demo` share.
+//! One recording from start to end: the common part of `run` and `demo`.
 
 use std::ffi::OsString;
 use std::fs;
@@ -21,37 +21,37 @@ use crate::terminal::say;
 use crate::triggered::watch_triggers;
 use crate::viewer::{self, Viewer};
 
-/// Bytes of an agent's log that are kept at most.
+/// Maximum bytes kept of an agent's log.
 const MOST_LOGGED: u64 = 64 << 20;
 
-/// Program, request and place of a recording.
+/// Program, request and path of a recording.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
     /// The program.
     pub(crate) program: &'a Program,
     /// The command as the user gave it.
     pub(crate) command: &'a [OsString],
-    /// Request, without a place.
+    /// Recording request, without a path.
     pub(crate) request: Request,
-    /// Slot of the runtime for the agent.
+    /// Profiler slot of the runtime that the agent uses.
     pub(crate) slot: Slot,
     /// The instruments as the user gave them.
     pub(crate) instruments_given: &'a str,
     /// Name of the recording; taken from the program when `None`.
     pub(crate) output: Option<PathBuf>,
-    /// Overwrite what is there.
+    /// Overwrite an existing recording.
     pub(crate) force: bool,
     /// Show progress of packing on a terminal.
     pub(crate) progress: bool,
     /// Show a line about the recording on the terminal while the program runs.
     pub(crate) live: bool,
-    /// Say where it records, and what an interruption does, before the program starts.
+    /// Before the program starts, print the recording's path and the effect of an interruption.
     pub(crate) announce: bool,
     /// Destination of the program's output.
     pub(crate) stdout: Stdout,
     /// Debugger to start the program under.
     pub(crate) debugger: Option<Debugger>,
-    /// Serve the page of the recording while it grows.
+    /// Serve the recording's page while the recording grows.
     pub(crate) view: bool,
 }
 
@@ -59,17 +59,17 @@ pub(crate) struct Plan<'a> {
 pub(crate) struct FinishedRecording {
     /// End of the program.
     pub(crate) ended: ProgramEnd,
-    /// The packed file, or the directory when packing failed; `None` where no .NET program came to
-    /// be recorded.
+    /// The packed file, or the directory when packing failed; `None` if no .NET program was
+    /// recorded.
     pub(crate) path: Option<PathBuf>,
-    /// Whether only some programs were wanted.
+    /// Whether only selected programs were to be recorded (`--only`).
     pub(crate) limited: bool,
-    /// Signals that end the page, where one is served.
+    /// Signals that end the page, if one is served.
     signals: Option<Signals>,
 }
 
 impl FinishedRecording {
-    /// Keeps the page, where one is served, until it is interrupted.
+    /// Serves the page until an interruption, if there is a page.
     pub(crate) fn keep_page(&self) {
         if let (Some(signals), Some(_)) = (&self.signals, &self.path) {
             viewer::stay(signals);
@@ -77,11 +77,11 @@ impl FinishedRecording {
     }
 }
 
-/// Starts the program under the agent, waits for its end and packs what was recorded.
+/// Starts the program under the agent, waits for its end and packs the recording.
 ///
 /// # Errors
-/// When the program could not be started or its end not be seen; nothing is left behind unless it
-/// ran.
+/// The program could not be started, or waiting for its end failed. No files are left behind unless
+/// the program ran.
 pub(crate) fn record(plan: Plan<'_>) -> Result<FinishedRecording, Failure> {
     let signals = Signals::take_over().map_err(|e| our_failure("cannot handle signals", &e))?;
     c_library::check_own()?;
@@ -100,8 +100,8 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<FinishedRecording, Failure> {
     let triggers = watch_triggers(&request, &place);
     let limited = request.programs.are_limited();
     request.out = Some(place.folder_text());
-    // A program that outlives the recording may start others: these must not make its directory
-    // again.
+    // A program that outlives the recording may start other programs: they must not create the
+    // recording's directory again.
     request.join = true;
     let running = plan
         .slot
@@ -129,7 +129,7 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<FinishedRecording, Failure> {
     Ok(FinishedRecording { ended, path, limited, signals: plan.view.then_some(signals) })
 }
 
-/// No process is in it, not even one that says why it is not recorded.
+/// Whether the folder has no process, not even one that only states why it is not recorded.
 fn is_empty(folder: &Path) -> bool {
     clrscope_recording::open(folder).is_ok_and(|found| found.processes.is_empty() && found.problems.is_empty())
 }
@@ -143,8 +143,8 @@ fn begin(plan: &Plan<'_>) -> Result<(RecordingPath, RunWriter), Failure> {
     }
 }
 
-/// Moves the developer logs of agents next to the recording, out of the folder, which goes when it
-/// is packed.
+/// Moves the agents' developer logs out of the folder to a place next to the recording: packing
+/// deletes the folder.
 pub(crate) fn keep_agent_logs(place: &RecordingPath) {
     let entries = fs::read_dir(&place.folder).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_str().is_some_and(developer_log::is_file_name)) {
@@ -160,8 +160,8 @@ pub(crate) fn keep_agent_logs(place: &RecordingPath) {
     }
 }
 
-/// Moves a log, also out of the file system of a process that was attached to; its owner may have
-/// put anything there.
+/// Moves a log, also out of the file system of an attached process. The owner of that process may
+/// have put any kind of file there.
 fn move_log(from: &Path, to: &Path) -> io::Result<()> {
     if fs::rename(from, to).is_ok() {
         return Ok(());
@@ -175,13 +175,14 @@ fn move_log(from: &Path, to: &Path) -> io::Result<()> {
     fs::remove_file(from)
 }
 
-/// The program did not start, or none was recorded: there is nothing to keep.
+/// Deletes the recording's files: the program did not start, or no program was recorded.
 fn discard(place: &RecordingPath) {
-    // A folder that can't be removed is an empty recording, which reads as such.
+    // If the folder can't be removed, readers find a valid empty recording.
     let _ = output::remove(&place.folder);
 }
 
-/// Packs. When that fails the directory is as good, and the program's exit code matters more.
+/// Packs the recording. A failure is not an error of the command: the directory holds the same
+/// data, and the program's exit code matters more.
 pub(crate) fn finish(place: &RecordingPath, overwrite: bool, progress: bool) -> PathBuf {
     match pack::pack(&place.folder, &place.file, overwrite, progress) {
         Ok(()) => {

@@ -1,5 +1,5 @@
-//! The few lines at the end of a run: the first functions, where the recording is, what to type
-//! next.
+//! The summary at the end of a run: the top functions, the recording's path, and the next command
+//! to type.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -22,11 +22,11 @@ use crate::terminal::{message_width, say};
 
 /// Functions in the summary.
 const TOP: usize = 5;
-/// Number of processes without recording that are named; the report has all.
+/// Maximum number of unrecorded processes that the summary names; the report names all.
 const MOST_REFUSALS: usize = 3;
 
-/// Says on stderr what was recorded, and where nothing was, why not; the latter also where only
-/// errors are wanted: the exit code is the program's and does not say so.
+/// Prints on stderr what was recorded, or why nothing was. The reason is printed even with `quiet`:
+/// the exit code is the program's and does not show that there is no recording.
 pub(crate) fn after_run(recorded: &FinishedRecording, quiet: bool) {
     match &recorded.path {
         Some(path) => print_summary(path, recorded.limited, quiet),
@@ -34,12 +34,12 @@ pub(crate) fn after_run(recorded: &FinishedRecording, quiet: bool) {
     }
 }
 
-/// Reports on stderr what the recording at `path` has; `limited` where only some programs were
-/// wanted.
+/// Prints the contents of the recording at `path` on stderr; `limited` if only selected programs
+/// were to be recorded (`--only`).
 pub(crate) fn print_summary(path: &Path, limited: bool, quiet: bool) {
     let recording = match open_for(path, &Query::default()) {
         Ok(recording) => recording,
-        // Then packing has said that it is gone.
+        // Packing has already reported that the recording is gone.
         Err(_) if !path.exists() => return,
         Err(failure) => return say(failure.to_string().trim_end()),
     };
@@ -81,20 +81,19 @@ pub(crate) fn print_summary(path: &Path, limited: bool, quiet: bool) {
     say(&format!("clrscope: recorded {}; next: clrscope report {next}", shown(path)));
 }
 
-/// Patterns that matched nothing, a line each.
+/// Prints the patterns that matched nothing, one per line.
 pub(crate) fn say_unmatched(recording: &Recording) {
     unmatched_patterns(recording).iter().for_each(|unmatched| say(&one_line(format!("clrscope: {unmatched}"))));
 }
 
-/// Probes that match nothing so far, a line each: assemblies that are loaded later may have what
-/// they mean.
+/// Prints the probes that match nothing so far, one per line: assemblies that are loaded later may
+/// contain their targets.
 pub(crate) fn say_unmatched_probes(recording: &Recording) {
     let unmatched = unmatched_patterns(recording).into_iter().filter(UnmatchedPattern::is_probe);
     unmatched.for_each(|one| say(&one_line(format!("clrscope: {one}"))));
 }
 
-/// Says why nothing has probes, where none of the methods and lines that were found could be given
-/// some.
+/// If none of the methods and lines found could be instrumented, prints why there are no probes.
 fn say_not_probed(recording: &Recording) {
     let losses = recording.processes.iter().flat_map(|process| &process.losses);
     let refused: Vec<&Loss> = losses.filter(|loss| loss.reason == LossReason::NotProbed).collect();
@@ -107,8 +106,7 @@ fn say_not_probed(recording: &Recording) {
     say(&one_line(format!("clrscope: nothing has probes. {first}{of_others}")));
 }
 
-/// Says which bound kept the recording from growing: from then on it says less than the program
-/// did.
+/// Prints which limit stopped the recording's growth: after that point data is missing.
 fn say_bounds(recording: &Recording) {
     for bound in [LossReason::SizeLimit, LossReason::DiskReserve] {
         let losses = recording.processes.iter().flat_map(|process| &process.losses);
@@ -118,20 +116,19 @@ fn say_bounds(recording: &Recording) {
     }
 }
 
-/// Stack overflow as the program's end: hooks have a part in it.
+/// Prints that a stack overflow ended the program: hooks contribute to the stack use.
 fn say_overflows(recording: &Recording) {
     stack_overflows(recording).iter().for_each(|found| say(&one_line(format!("clrscope: {found}"))));
 }
 
-/// Remarks that say what to do differently, of each process the last.
+/// Prints each process's last advice.
 fn say_advice(recording: &Recording) {
     let is_advice = |remark: &&Remark| matches!(remark.kind, RemarkKind::Advice(_));
     let advice = recording.processes.iter().filter_map(|process| process.remarks.iter().rfind(is_advice));
     advice.for_each(|remark| say(&one_line(format!("clrscope: {remark}"))));
 }
 
-/// Under `dotnet run` or `dotnet test` the program that the user wrote, if there is just one of
-/// them.
+/// Under `dotnet run` or `dotnet test`: the name of the user's program, if there is exactly one.
 fn own_name(recording: &Recording) -> Option<String> {
     let own: BTreeSet<&str> =
         own_programs(recording).into_iter().map(|process| Program::from_process(process).name()).collect();
@@ -139,8 +136,8 @@ fn own_name(recording: &Recording) -> Option<String> {
     names.next().filter(|_| names.next().is_none()).map(str::to_owned)
 }
 
-/// Says on stderr that there is no recording, in one line: the reason, if the environment shows it,
-/// and what to do.
+/// Prints one line on stderr: there is no recording, the reason if the environment shows it, and a
+/// remedy.
 fn nothing(limited: bool) {
     say(&match disabled_by() {
         Some(name) => format!("clrscope: nothing was recorded, because {name}=0 disables every profiler; unset it"),

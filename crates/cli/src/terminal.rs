@@ -1,4 +1,4 @@
-//! The terminal: how wide it is, and the only places that write to it.
+//! The terminal: its width, and the only functions that write to it.
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
@@ -6,18 +6,18 @@ use std::os::fd::AsFd;
 
 use clrscope_report::{Guard, UNLIMITED};
 
-/// Columns of a terminal that does not say how many it has.
+/// Columns of a terminal that does not report its width.
 const DEFAULT_WIDTH: usize = 100;
-/// Narrower than this no table can be.
+/// Minimum width of a table.
 const LEAST_WIDTH: usize = 40;
 
-/// Columns for results: `COLUMNS`, else those of the terminal at stdout; no limit where stdout is
-/// none, so that nothing is missing in files and for the next program.
+/// Columns for results: `COLUMNS`, else the width of the terminal at stdout. If stdout is not a
+/// terminal there is no limit, so that files and pipes get complete lines.
 pub(crate) fn width() -> usize {
     width_at(&io::stdout())
 }
 
-/// Columns for messages: as [`width`], at stderr.
+/// Columns for messages: as [`width`], for stderr.
 pub(crate) fn message_width() -> usize {
     width_at(&io::stderr())
 }
@@ -35,31 +35,31 @@ fn terminal_width(output: impl AsFd) -> Option<usize> {
     rustix::termios::tcgetwinsize(output).ok().map(|size| usize::from(size.ws_col)).filter(|&columns| columns > 0)
 }
 
-/// Whether results go to a person.
+/// Whether stdout, which gets results, is a terminal.
 pub(crate) fn results_on_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Whether messages go to a person.
+/// Whether stderr, which gets messages, is a terminal.
 pub(crate) fn messages_on_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// A message to the user, on stderr, with control characters written out. A failure to write it is
+/// Prints a message to the user on stderr, with control characters escaped. Write errors are
 /// ignored.
 pub(crate) fn say(message: &str) {
     let _ = Guard::new(anstream::stderr()).write_all(format!("{message}\n").as_bytes());
 }
 
-/// Lines on the terminal at stderr that the next ones replace.
+/// Status lines on the terminal at stderr; each update replaces the lines before.
 #[derive(Debug, Default)]
 pub(crate) struct Status {
-    /// Lines that stand there, below the first.
+    /// Number of lines on the screen below the first.
     below: usize,
 }
 
 impl Status {
-    /// Shows lines in place of those before, as far as the terminal has room.
+    /// Replaces the lines on the screen, as far as the terminal has room.
     pub(crate) fn show(&mut self, lines: &[String]) {
         let most = rustix::termios::tcgetwinsize(io::stderr()).map_or(usize::MAX, |size| usize::from(size.ws_row));
         let lines = &lines[..lines.len().min(if most == 0 { usize::MAX } else { most })];
@@ -71,29 +71,29 @@ impl Status {
         self.below = lines.len().saturating_sub(1);
     }
 
-    /// Takes them away.
+    /// Removes the lines.
     pub(crate) fn clear(&mut self) {
         let rest = if self.below > 0 { "\x1b[J" } else { "\x1b[K" };
         let _ = write!(io::stderr(), "{}\r{rest}", self.up());
         self.below = 0;
     }
 
-    /// Back to the first line.
+    /// Escape sequence that moves back to the first line.
     fn up(&self) -> String {
         if self.below > 0 { format!("\x1b[{}A", self.below) } else { String::new() }
     }
 }
 
-/// A result, on stdout; styles are left out where they are not wanted (`NO_COLOR`, pipes).
+/// Prints a result on stdout, without styles if they are not wanted (`NO_COLOR`, pipes).
 ///
 /// # Errors
-/// Errors of writing, except that a reader who has seen enough (`| head`) is no error.
+/// Write errors, except that the reader closed the pipe (`| head`).
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut out = anstream::stdout().lock();
     enough(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
-/// Lets `write` write a result to stdout as it is; whether it was read to its end.
+/// Lets `write` write a result to stdout unchanged. Returns whether the result was read to its end.
 ///
 /// # Errors
 /// As [`print`].
@@ -101,8 +101,8 @@ pub(crate) fn plain(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io:
     stream(io::stdout().lock(), write)
 }
 
-/// Lets `write` write a result to stdout, without styles where they are not wanted; whether it was
-/// read to its end.
+/// Lets `write` write a result to stdout, without styles if they are not wanted. Returns whether
+/// the result was read to its end.
 ///
 /// # Errors
 /// As [`print`].

@@ -1,5 +1,5 @@
-//! Copies of a recording that keeps its last time only, written when something happens in the
-//! program (`--on`), and by command.
+//! Copies of a recording that keeps only its most recent part. A copy is written when a trigger
+//! (`--on`) fires in the program, or by command.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,15 +14,16 @@ use crate::output::{MOST_NAMES, RecordingPath};
 use crate::pack;
 use crate::terminal::say;
 
-/// Between two looks whether something has happened.
+/// Interval between two checks of the triggers.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Time in which agents get ready for a copy.
+/// Time that agents get to prepare for a copy.
 const FOR_AGENTS: Duration = Duration::from_secs(1);
-/// Copies that one recording leaves: what happens again and again must not fill the disk.
+/// Maximum number of copies per recording: a trigger that fires again and again must not fill the
+/// disk.
 const MOST_COPIES: u32 = 10;
 
-/// Starts the thread that writes copies of the recording at `place` until it is dropped, where the
-/// request has triggers.
+/// If the request has triggers, starts the thread that writes copies of the recording at `place`.
+/// The thread ends when the returned value is dropped.
 pub(crate) fn watch_triggers(request: &Request, place: &RecordingPath) -> Option<Background> {
     if request.triggers.is_empty() {
         return None;
@@ -55,7 +56,7 @@ fn watch(place: &RecordingPath, end: &End) {
     }
 }
 
-/// Writes a copy and says why; whether it is there.
+/// Writes a copy and prints the reason. Returns whether the copy was written.
 fn write(place: &RecordingPath) -> bool {
     match copy(&place.folder, &place.file) {
         Ok(copy) => {
@@ -70,7 +71,7 @@ fn write(place: &RecordingPath) -> bool {
     }
 }
 
-/// What happened, as the recording has it.
+/// The reason for the copy, as the recording states it.
 fn reason_of(copy: &Path) -> Option<String> {
     let recording = clrscope_recording::open(copy).ok()?;
     let remarks = recording.processes.iter().flat_map(|process| &process.remarks);
@@ -78,10 +79,10 @@ fn reason_of(copy: &Path) -> Option<String> {
     last.map(|remark| remark.text.clone())
 }
 
-/// Packs the recording in `folder`, which goes on, next to `file` under the next free name.
+/// Packs the recording in `folder`, which continues, next to `file` under the next free name.
 ///
 /// # Errors
-/// When it can't be read or written.
+/// The recording can't be read, or the copy can't be written.
 pub(crate) fn copy(folder: &Path, file: &Path) -> Result<PathBuf, Failure> {
     let free = (1..MOST_NAMES).map(|number| numbered(file, number)).find(|name| name.symlink_metadata().is_err());
     let name = free.ok_or_else(|| {
@@ -92,8 +93,8 @@ pub(crate) fn copy(folder: &Path, file: &Path) -> Result<PathBuf, Failure> {
     Ok(name)
 }
 
-/// Has the agents in `folder` write down what they alone know, such as requests under way. One that
-/// does not answer is copied as it is.
+/// Has the agents in `folder` write the state that is not in the recording yet, such as active
+/// requests. If an agent does not answer, its recording is copied without that state.
 fn get_ready(folder: &Path) {
     for process in living_processes(folder) {
         let _ = command(&process, &Command::Copy, FOR_AGENTS, || true);

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use crate::Error;
 
-/// Class id of a profiler, as `CORECLR_PROFILER` has it: `{XXXXXXXX-XXXX-XXXX-XXXX-XXXXXXXXXXXX}`.
+/// Class id of a profiler, in the format of `CORECLR_PROFILER`:
+/// `{XXXXXXXX-XXXX-XXXX-XXXX-XXXXXXXXXXXX}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_structs, reason = "128 bits, as COM has them")]
 pub struct Clsid(pub u128);
@@ -13,7 +14,7 @@ pub struct Clsid(pub u128);
 impl FromStr for Clsid {
     type Err = Error;
 
-    /// Reads 32 hexadecimal digits; braces and dashes are passed over.
+    /// Reads 32 hexadecimal digits; braces and dashes are ignored.
     fn from_str(text: &str) -> Result<Self, Error> {
         let digits: String = text.chars().filter(|c| !"{}-".contains(*c)).collect();
         let number = (digits.len() == 32).then(|| u128::from_str_radix(&digits, 16).ok()).flatten();

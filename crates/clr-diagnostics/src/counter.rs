@@ -2,19 +2,19 @@
 
 use crate::nettrace::{Event, Value};
 
-/// Relation of the values of a counter to one another.
+/// Meaning of a counter's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CounterKind {
-    /// Each value is the mean of what was measured in the interval.
+    /// Each value is the mean of the measurements in the interval.
     Mean,
-    /// Each value is what was added in the interval.
+    /// Each value is the increment in the interval.
     Sum,
 }
 
 /// One value of a counter.
 ///
-/// To get them, [collect](crate::Port::collect_events) from a provider with the argument
+/// To get counters, [collect](crate::Port::collect_events) events of a provider with the argument
 /// `EventCounterIntervalSec=1`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -23,20 +23,20 @@ pub struct Counter {
     pub provider: String,
     /// Name, such as `cpu-usage`.
     pub name: String,
-    /// Name for people, such as `CPU Usage`.
+    /// Display name, such as `CPU Usage`.
     pub display_name: String,
-    /// Unit for people, such as `%`; empty where the counter has none.
+    /// Display unit, such as `%`; empty if the counter has none.
     pub unit: String,
-    /// Relation of the values to one another.
+    /// Meaning of the value.
     pub kind: CounterKind,
-    /// Mean or sum, by kind.
+    /// Mean or increment, depending on `kind`.
     pub value: f64,
     /// Length of the interval in seconds.
     pub interval_s: f64,
 }
 
 impl Counter {
-    /// Returns the counter that an event tells of; `None` for other events and for odd ones.
+    /// Returns the counter value in an event; `None` for other events and for malformed ones.
     #[must_use]
     pub fn from_event(event: &Event) -> Option<Self> {
         if event.description.name != "EventCounters" {
@@ -46,7 +46,7 @@ impl Counter {
             Value::Object(fields) => fields,
             _ => return None,
         };
-        // Some runtimes put one object more around it.
+        // Some runtimes wrap the counter in one more object.
         let fields = match fields.as_slice() {
             [(_, Value::Object(inner))] => inner,
             _ => &fields,

@@ -1,12 +1,12 @@
-//! Failures between two processes, each by name.
+//! Errors of the communication with another process, one variant per cause.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Error of a conversation with a runtime, or of finding one. Displayed as one sentence without a
-/// full stop.
+/// Error of finding a runtime or of communicating with it. Displayed as one sentence without a full
+/// stop.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -15,66 +15,66 @@ pub enum Error {
         /// The id.
         pid: u32,
     },
-    /// The process runs no .NET runtime that has a diagnostics socket.
+    /// The process does not run a .NET runtime with a diagnostics socket.
     NotDotnet {
         /// The process.
         pid: u32,
     },
-    /// The process runs .NET and has no diagnostics socket: it was started with
+    /// The process runs .NET but has no diagnostics socket: it was started with
     /// `DOTNET_EnableDiagnostics=0` or `DOTNET_EnableDiagnostics_IPC=0`, or its socket was removed.
     DiagnosticsOff {
         /// The process.
         pid: u32,
     },
-    /// The process belongs to another user, or the system does not let this one look into it.
+    /// The process belongs to another user, or the system denies access to it.
     NotPermitted {
         /// The process.
         pid: u32,
         /// Owner of the process.
         uid: u32,
     },
-    /// Nothing listens on the socket: the process has ended, or has closed it.
+    /// Nothing listens on the socket: the process has ended or has closed the socket.
     NobodyListens {
         /// The socket.
         socket: PathBuf,
     },
-    /// The socket belongs to another user than the process it is named after.
+    /// The owner of the socket is not the owner of the process that the socket is named after.
     ForeignSocket {
         /// The socket.
         socket: PathBuf,
     },
     /// The answer did not come in time.
     TimedOut {
-        /// Command that was asked.
+        /// Command that was sent.
         command: &'static str,
-        /// Time for which the answer was waited for.
+        /// Time spent waiting for the answer.
         after: Duration,
     },
-    /// The process ended the conversation in the middle.
+    /// The process closed the connection before the answer was complete.
     Closed {
-        /// Command that was asked.
+        /// Command that was sent.
         command: &'static str,
     },
-    /// The answer is none that a runtime gives.
+    /// The answer is malformed.
     Nonsense {
-        /// Fault of the answer.
+        /// The defect in the answer.
         what: &'static str,
     },
-    /// The question is longer than the protocol allows (65,535 bytes).
+    /// The request is longer than the protocol allows (65,535 bytes).
     TooLong {
-        /// Command that was to be asked.
+        /// Command that was to be sent.
         command: &'static str,
     },
-    /// The runtime refused.
+    /// The runtime refused the command.
     Refused {
-        /// Command that was asked.
+        /// Command that was sent.
         command: &'static str,
         /// The runtime's reason.
         code: ResultCode,
     },
-    /// The system refused something else.
+    /// A system call failed.
     System {
-        /// Part that did not fit.
+        /// The operation that failed.
         what: &'static str,
         /// The system's error.
         error: io::Error,
@@ -86,7 +86,7 @@ impl Error {
         Self::Nonsense { what }
     }
 
-    /// The runtime's reason, where it refused.
+    /// The runtime's reason, if the runtime refused the command.
     #[must_use]
     pub fn code(&self) -> Option<ResultCode> {
         match self {
@@ -131,18 +131,18 @@ impl std::error::Error for Error {
     }
 }
 
-/// Result code (`HRESULT`) of a runtime. Displayed in words where it is known, and as number.
+/// Result code (`HRESULT`) of a runtime. Displayed as a number, with words if the code is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_structs, reason = "a number of the protocol")]
 pub struct ResultCode(pub i32);
 
-/// Declares codes with their words.
+/// Declares codes with their descriptions.
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $code:literal $words:literal;)*) => {
         impl ResultCode {
             $($(#[$doc])* pub const $name: Self = Self($code as u32 as i32);)*
 
-            /// The code in words, where it is known.
+            /// A description of the code, if the code is known.
             #[must_use]
             pub fn words(self) -> Option<&'static str> {
                 match self {
@@ -155,29 +155,29 @@ macro_rules! codes {
 }
 
 codes! {
-    /// Done.
+    /// Success.
     OK = 0x0000_0000 "done";
-    /// An argument is none that the command takes here.
+    /// The command does not accept an argument here.
     INVALID_ARGUMENT = 0x8007_0057 "an argument is not valid here";
     /// Another profiler is loaded, or one is being loaded or detached.
     PROFILER_ALREADY_ACTIVE = 0x8013_136A "another profiler is loaded";
-    /// The profiler wants what is allowed at the start of a program only.
+    /// The profiler requested a feature that the runtime allows only at a program's start.
     UNSUPPORTED_FOR_ATTACH = 0x8013_136F "the profiler wants what the runtime allows at its start only";
-    /// The runtime is not up yet.
+    /// The runtime is still starting.
     RUNTIME_UNINITIALIZED = 0x8013_1371 "the runtime is still starting";
-    /// The profiler refused.
+    /// The profiler refused to be loaded.
     CANCEL_ACTIVATION = 0x8013_1375 "the profiler itself refused";
-    /// A collection in the background did not end in time.
+    /// A background collection did not end in time.
     WAITING_FOR_CONCURRENT_GC = 0x8013_1379 "a collection in the background did not end in time";
     /// The runtime can't do this now.
     NOT_YET_AVAILABLE = 0x8013_135B "not available yet";
     /// The runtime can't do this at all.
     NOT_SUPPORTED = 0x8013_1515 "this runtime does not support it";
-    /// The question was not understood.
+    /// The request is not encoded correctly.
     BAD_ENCODING = 0x8013_1384 "the question is not encoded as it should be";
-    /// The command is not known to this version.
+    /// This version of the runtime does not know the command.
     UNKNOWN_COMMAND = 0x8013_1385 "this version of the runtime does not know the command";
-    /// The protocol is not known to this version.
+    /// This version of the runtime does not know the protocol.
     UNKNOWN_MAGIC = 0x8013_1386 "this version of the runtime does not know the protocol";
     /// A failure without details.
     FAIL = 0x8000_4005 "an error without details";
@@ -190,7 +190,7 @@ codes! {
 }
 
 impl ResultCode {
-    /// Whether the code says that something was done.
+    /// Whether the code means success.
     #[must_use]
     pub fn is_ok(self) -> bool {
         self.0 >= 0

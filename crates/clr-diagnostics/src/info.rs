@@ -1,13 +1,14 @@
-//! Information that a runtime gives about its process.
+//! A runtime's information about its process.
 
 use crate::Error;
 use crate::wire::Reader;
 
-/// Process information, as the runtime itself tells it.
+/// Process information, as reported by the runtime.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ProcessInfo {
-    /// Process id, as the process itself sees it: within a container another one than outside.
+    /// Process id in the namespace of the process: inside a container it differs from the id
+    /// outside.
     pub pid: u64,
     /// Unique number of the runtime instance.
     pub cookie: [u8; 16],
@@ -20,7 +21,7 @@ pub struct ProcessInfo {
     /// Name of the assembly with the entry point; empty before .NET 6, and while the runtime
     /// starts.
     pub entry_assembly: String,
-    /// Version of the runtime, such as `8.0.33` with what else its build says; empty before .NET 6.
+    /// Version of the runtime, such as `8.0.33`, followed by build details; empty before .NET 6.
     pub runtime_version: String,
     /// The portable runtime identifier, such as `linux-x64` or `linux-musl-x64`. It is empty before
     /// .NET 8.
@@ -28,7 +29,7 @@ pub struct ProcessInfo {
 }
 
 impl ProcessInfo {
-    /// Reads the payload of the answer to process information of this version.
+    /// Reads the payload of the answer to this version of the process information command.
     pub(crate) fn parse(payload: &[u8], version: u8) -> Result<Self, Error> {
         let mut reader = Reader(payload);
         let extended = if version >= 3 { reader.u32()? } else { 0 };
@@ -50,7 +51,7 @@ impl ProcessInfo {
         Ok(info)
     }
 
-    /// The version of the runtime without what its build adds: `8.0.33`.
+    /// The version of the runtime without build details: `8.0.33`.
     #[must_use]
     pub fn short_version(&self) -> &str {
         self.runtime_version.split(['+', ' ']).next().unwrap_or_default()

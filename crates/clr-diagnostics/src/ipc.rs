@@ -1,4 +1,5 @@
-//! One conversation: a question with a header, an answer with a header, then the end or a stream.
+//! One exchange with a runtime: a request with a header, an answer with a header, then the end or a
+//! stream.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -16,11 +17,11 @@ use crate::{Error, ResultCode};
 
 const MAGIC: &[u8; 14] = b"DOTNET_IPC_V1\0";
 const HEADER: usize = 20;
-/// Command set by which answers say that they are such.
+/// Command set in the headers of answers.
 const ANSWER_SET: u8 = 0xff;
 const ANSWER_OK: u8 = 0x00;
 const ANSWER_ERROR: u8 = 0xff;
-/// Paths of sockets may have so many bytes, the final zero not counted.
+/// Maximum bytes of a socket's path, without the final zero.
 const LONGEST_PATH: usize = 107;
 /// Pause between two attempts to connect to a listener whose queue is full.
 const RETRY: Duration = Duration::from_millis(5);
@@ -34,7 +35,7 @@ pub(crate) struct Command {
     pub(crate) name: &'static str,
 }
 
-/// A connection for one command, with the moment at which patience ends.
+/// A connection for one command, with a deadline.
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: UnixStream,
@@ -59,7 +60,7 @@ impl Connection {
         self.deadline = Some(Instant::now() + self.limit);
     }
 
-    /// Asks, and gives what the answer holds.
+    /// Sends a command and returns the payload of the answer.
     pub(crate) fn ask(&mut self, command: Command, payload: &Writer) -> Result<Vec<u8>, Error> {
         let size = u16::try_from(HEADER + payload.0.len()).map_err(|_| Error::TooLong { command: command.name })?;
         let mut message = MAGIC.to_vec();
@@ -73,7 +74,7 @@ impl Connection {
         }
     }
 
-    /// Reads more that belongs to the answer.
+    /// Reads more bytes of the answer.
     pub(crate) fn read_more(&mut self, bytes: usize, name: &'static str) -> Result<Vec<u8>, Error> {
         read_exactly(self, bytes, name).map_err(|error| match error {
             Error::System { error, .. } => self.failed(name, error),
@@ -81,7 +82,7 @@ impl Connection {
         })
     }
 
-    /// The stream after the answer, which takes as long as it takes.
+    /// Returns the stream after the answer. Reads from it have no time limit.
     pub(crate) fn into_stream(mut self) -> Result<UnixStream, Error> {
         self.deadline = None;
         self.stream.set_read_timeout(None).map_err(|error| system("setting the time limit", error))?;
@@ -123,7 +124,7 @@ impl Write for Connection {
     }
 }
 
-/// Reads an answer: what it holds, or the error that it is.
+/// Reads an answer: returns its payload, or the error that it reports.
 pub(crate) fn read_answer(from: &mut impl Read, command: &'static str) -> Result<Vec<u8>, Error> {
     let header = read_exactly(from, HEADER, command)?;
     let mut reader = Reader(&header);
@@ -144,14 +145,14 @@ pub(crate) fn read_answer(from: &mut impl Read, command: &'static str) -> Result
     }
 }
 
-/// Reads so many bytes; memory grows with what arrives, not with what is announced.
+/// Reads `bytes` bytes. Memory grows with the bytes that arrive, not with the announced length.
 fn read_exactly(from: &mut impl Read, bytes: usize, command: &'static str) -> Result<Vec<u8>, Error> {
     let mut read = Vec::new();
     from.take(bytes as u64).read_to_end(&mut read).map_err(|error| system("reading an answer", error))?;
     if read.len() < bytes { Err(Error::Closed { command }) } else { Ok(read) }
 }
 
-/// Connects without waiting for a queue longer than until `deadline`.
+/// Connects. Waits for a place in the listener's queue until `deadline` at most.
 fn connected(path: &Path, limit: Duration, deadline: Instant) -> Result<UnixStream, Error> {
     let (_folder, short) = shortened(path)?;
     let address = SocketAddrUnix::new(&short).map_err(|error| system("the name of the socket", error.into()))?;
@@ -178,7 +179,8 @@ fn connected(path: &Path, limit: Duration, deadline: Instant) -> Result<UnixStre
     }
 }
 
-/// A name for the socket that fits into an address; the folder must stay open meanwhile.
+/// Returns a path to the socket that fits into a socket address. The returned folder must stay open
+/// while the path is used.
 fn shortened(path: &Path) -> Result<(Option<File>, PathBuf), Error> {
     if path.as_os_str().as_bytes().len() <= LONGEST_PATH {
         return Ok((None, path.to_owned()));

@@ -1,10 +1,8 @@
-//! The diagnostics protocol of the .NET runtime, as a client: find the processes of a machine that
-//! run .NET, ask them what they are, attach a profiler, hold them at their start, read the events
-//! they tell.
+//! A client for the diagnostics protocol of the .NET runtime. It finds the .NET processes of a
+//! machine, queries them, attaches a profiler, suspends them at startup, and reads their events.
 //!
-//! Each runtime from .NET Core 3.0 on listens at a socket of its own, unless
-//! `DOTNET_EnableDiagnostics=0` switches that off. Any process that runs as the same user, or as
-//! root, may ask there.
+//! Each runtime from .NET Core 3.0 on listens on its own socket, unless
+//! `DOTNET_EnableDiagnostics=0` disables it. Any process of the same user, or of root, may connect.
 //!
 //! ```no_run
 //! use clr_diagnostics::{Process, processes};
@@ -25,17 +23,17 @@
 //! | be asked first by programs that start | [`StartupPort`] |
 //! | read events and counters | [`Port::collect_events`], [`nettrace`], [`Counter`] |
 //!
-//! # What answers may be
+//! # Untrusted answers
 //!
-//! A process is not trusted: it may answer nonsense, a byte a minute, or never. Every conversation
-//! ends within the [limit](Port::with_limit) of its port (30 s where nothing else is said), an
-//! answer takes no more memory than what has arrived of it, and lengths in answers are checked
-//! before they are believed. Each way in which this fails is an [`Error`] of its own.
+//! Processes are not trusted: an answer may be malformed, arrive at a byte per minute, or never
+//! arrive. Every exchange ends within the [limit](Port::with_limit) of its port (30 s by default).
+//! An answer takes no more memory than its bytes that have arrived. Lengths in answers are checked
+//! before use. Each kind of failure is a separate [`Error`] variant.
 //!
-//! Linux: processes are found in `/proc`. Where a process lives in other namespaces its socket is
-//! reached through `/proc/PID/root`, under the process id that it has there.
+//! On Linux, processes are found in `/proc`. The socket of a process in another namespace is
+//! reached through `/proc/PID/root`; its name contains the process id in that namespace.
 
-// Answers of newer runtimes have more in them; each type that may not grow says why.
+// Answers of newer runtimes have more fields; each exhaustive type states its reason.
 #![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
 mod clsid;
@@ -57,10 +55,10 @@ pub use port::{AttachProfiler, EventSession, Port, Provider};
 pub use process::{Process, ProcessEnd, processes};
 pub use startup::{Held, StartupPort};
 
-/// Entry points for fuzzing: each reads bytes as one kind of answer, whatever they are.
+/// Entry points for fuzzing: each reads arbitrary bytes as one kind of answer.
 #[doc(hidden)]
 pub mod fuzzing {
-    /// Reads bytes as everything that a runtime could answer with.
+    /// Reads bytes as each kind of answer of a runtime.
     pub fn read_answers(bytes: &[u8]) {
         let _ = crate::ipc::read_answer(&mut &*bytes, "fuzz");
         for version in 1..=3 {
@@ -70,7 +68,7 @@ pub mod fuzzing {
         let _ = crate::startup::parse_advertisement(bytes);
     }
 
-    /// Reads bytes as a stream of events, all of it.
+    /// Reads bytes as a stream of events, to its end.
     pub fn read_events(bytes: &[u8]) {
         let Ok(mut stream) = crate::nettrace::Reader::new(bytes) else { return };
         while let Ok(Some(event)) = stream.next_event() {

@@ -1,4 +1,4 @@
-//! The socket of one runtime, and what it can be asked.
+//! The diagnostics socket of one runtime, and the commands for the runtime.
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
@@ -10,9 +10,9 @@ use crate::nettrace;
 use crate::wire::{Reader, Writer};
 use crate::{Clsid, Error, ProcessInfo, ResultCode};
 
-/// Time that a conversation may take where nothing else is said.
+/// Default time limit of an exchange.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Larger environments are not believed.
+/// Larger environments are errors.
 const LARGEST_ENVIRONMENT: u32 = 64 << 20;
 
 const fn command(set: u8, id: u8, name: &'static str) -> Command {
@@ -29,24 +29,24 @@ const RESUME: Command = command(4, 1, "resume runtime");
 const ENVIRONMENT: Command = command(4, 2, "process environment");
 const SET_VARIABLE: Command = command(4, 3, "set environment variable");
 
-/// Diagnostics socket of one runtime. Each question is a connection of its own.
+/// Diagnostics socket of one runtime. Each command opens a separate connection.
 #[derive(Debug, Clone)]
 pub struct Port {
     socket: PathBuf,
     limit: Duration,
 }
 
-/// A profiler to be attached to a running program.
+/// A request to attach a profiler to a running program.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct AttachProfiler<'a> {
-    /// Class that the library makes.
+    /// Class id of the profiler in the library.
     pub class: Clsid,
-    /// The library, by the path that it has for the process.
+    /// Path of the library, as the process sees it.
     pub library: &'a str,
     /// Bytes for the profiler's `InitializeForAttach`.
     pub client_data: &'a [u8],
-    /// Time that the runtime may wait for a collection in the background to end.
+    /// Time that the runtime may wait for a background collection to end.
     pub timeout: Duration,
 }
 
@@ -63,7 +63,7 @@ impl<'a> AttachProfiler<'a> {
         Self { client_data, ..self }
     }
 
-    /// Sets the time that the runtime may wait for a collection in the background to end.
+    /// Sets the time that the runtime may wait for a background collection to end.
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
@@ -76,9 +76,9 @@ impl<'a> AttachProfiler<'a> {
 pub struct Provider {
     /// Name, such as `System.Runtime`.
     pub name: String,
-    /// Groups of events, as the provider numbers them.
+    /// Bit mask of event groups, as defined by the provider.
     pub keywords: u64,
-    /// Greatest level: 1 critical to 5 verbose.
+    /// Maximum level: 1 critical to 5 verbose.
     pub level: u32,
     /// Arguments `KEY=VALUE;...`, such as `EventCounterIntervalSec=1`.
     pub arguments: String,
@@ -99,19 +99,19 @@ impl Provider {
 }
 
 impl Port {
-    /// The port at a path, whichever program listens there.
+    /// Creates a port for the socket at a path. Does not check which program listens there.
     #[must_use]
     pub fn at(socket: impl Into<PathBuf>) -> Self {
         Self { socket: socket.into(), limit: LIMIT }
     }
 
-    /// A copy of the port with another limit for each conversation.
+    /// Returns the port with another time limit for each exchange.
     #[must_use]
     pub fn with_limit(&self, limit: Duration) -> Self {
         Self { limit, ..self.clone() }
     }
 
-    /// The socket.
+    /// Path of the socket.
     #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket
@@ -121,9 +121,9 @@ impl Port {
         Connection::open(&self.socket, self.limit)
     }
 
-    /// Connects for a conversation of another kind, with a program whose socket lies next to that
-    /// of the runtime ([`Process::socket`](crate::Process::socket)). Each read and write may take
-    /// as long as the limit.
+    /// Connects without the diagnostics protocol: for other sockets of the process that lie next to
+    /// the runtime's ([`Process::socket`](crate::Process::socket)). The time limit applies to each
+    /// read and write.
     ///
     /// # Errors
     /// [`Error::NobodyListens`], [`Error::TimedOut`], [`Error::System`].
@@ -135,10 +135,10 @@ impl Port {
         Ok(stream)
     }
 
-    /// Description of the process. Asks for the newest form of the answer that the runtime knows.
+    /// Requests information about the process, in the newest form that the runtime supports.
     ///
     /// # Errors
-    /// Those of a conversation, see [`Error`].
+    /// Errors of the exchange, see [`Error`].
     pub fn info(&self) -> Result<ProcessInfo, Error> {
         let mut version = PROCESS_INFO.len();
         loop {
@@ -149,10 +149,10 @@ impl Port {
         }
     }
 
-    /// The environment of the process as the runtime sees it: names with values.
+    /// Requests the environment of the process as the runtime sees it: names with values.
     ///
     /// # Errors
-    /// Those of a conversation, see [`Error`].
+    /// Errors of the exchange, see [`Error`].
     pub fn environment(&self) -> Result<Vec<(String, String)>, Error> {
         let mut connection = self.open()?;
         let answer = connection.ask(ENVIRONMENT, &Writer::default())?;
@@ -163,10 +163,10 @@ impl Port {
         parse_environment(&connection.read_more(size as usize, ENVIRONMENT.name)?)
     }
 
-    /// Attaches a profiler; returns when its `InitializeForAttach` has.
+    /// Attaches a profiler. Returns after the profiler's `InitializeForAttach` has returned.
     ///
     /// # Errors
-    /// Those of a conversation; [`Error::Refused`] with the runtime's or the profiler's reason.
+    /// Errors of the exchange; [`Error::Refused`] with the runtime's or the profiler's reason.
     pub fn attach_profiler(&self, profiler: &AttachProfiler<'_>) -> Result<(), Error> {
         let milliseconds = u32::try_from(profiler.timeout.as_millis()).unwrap_or(u32::MAX);
         let payload = Writer::default().u32(milliseconds).clsid(profiler.class).text(profiler.library);
@@ -174,13 +174,13 @@ impl Port {
         done(ATTACH_PROFILER, &answer)
     }
 
-    /// Starts to collect events; [`EventSession::reader`] reads them.
+    /// Starts an event session; [`EventSession::reader`] reads the events.
     ///
     /// # Errors
-    /// Those of a conversation, see [`Error`].
+    /// Errors of the exchange, see [`Error`].
     pub fn collect_events(&self, providers: &[Provider], buffer_mb: u32) -> Result<EventSession, Error> {
-        // The second number is the format: nettrace. Then whether all methods are to be named at
-        // the end.
+        // The second number is the format: nettrace. The byte says whether the stream ends with the
+        // names of all methods (rundown).
         let mut payload = Writer::default().u32(buffer_mb.max(1)).u32(1).u8(0);
         payload = payload.u32(u32::try_from(providers.len()).unwrap_or(u32::MAX));
         for provider in providers {
@@ -195,24 +195,24 @@ impl Port {
     /// Sets a variable of the environment, as the runtime sees it.
     ///
     /// # Errors
-    /// Those of a conversation, see [`Error`].
+    /// Errors of the exchange, see [`Error`].
     pub fn set_environment_variable(&self, name: &str, value: &str) -> Result<(), Error> {
         set_variable(&mut self.open()?, name, value)
     }
 
-    /// Has a runtime that waits at its start load a profiler. One that runs already takes the
-    /// command and loads nothing (seen on 8).
+    /// Makes a runtime that is suspended at startup load a profiler. A running runtime accepts the
+    /// command but loads nothing (observed on .NET 8).
     ///
     /// # Errors
-    /// Those of a conversation, see [`Error`].
+    /// Errors of the exchange, see [`Error`].
     pub fn startup_profiler(&self, class: Clsid, library: &str) -> Result<(), Error> {
         startup_profiler(&mut self.open()?, class, library)
     }
 
-    /// Lets a runtime go on that waits at its start.
+    /// Resumes a runtime that is suspended at startup.
     ///
     /// # Errors
-    /// Those of a conversation, see [`Error`].
+    /// Errors of the exchange, see [`Error`].
     pub fn resume(&self) -> Result<(), Error> {
         resume(&mut self.open()?)
     }
@@ -237,13 +237,13 @@ pub(crate) fn resume(connection: &mut Connection) -> Result<(), Error> {
     connection.ask(RESUME, &Writer::default()).map(drop)
 }
 
-/// An answer that is one result code.
+/// Reads an answer that is one result code.
 fn done(command: Command, answer: &[u8]) -> Result<(), Error> {
     let code = ResultCode(Reader(answer).u32()?.cast_signed());
     if code.is_ok() { Ok(()) } else { Err(Error::Refused { command: command.name, code }) }
 }
 
-/// Texts `NAME=VALUE` with their number before them.
+/// Reads `NAME=VALUE` texts, which follow their count.
 pub(crate) fn parse_environment(block: &[u8]) -> Result<Vec<(String, String)>, Error> {
     let mut reader = Reader(block);
     let entries = reader.u32()?;
@@ -256,7 +256,7 @@ pub(crate) fn parse_environment(block: &[u8]) -> Result<Vec<(String, String)>, E
     Ok(variables)
 }
 
-/// Events that a runtime sends, until [`stop`](Self::stop) or the end of the process.
+/// A session in which a runtime sends events, until [`stop`](Self::stop) or the end of the process.
 #[derive(Debug)]
 pub struct EventSession {
     port: Port,
@@ -265,11 +265,11 @@ pub struct EventSession {
 }
 
 impl EventSession {
-    /// Reader of the events. It waits for as long as nothing comes, or for `patience` where there
-    /// is one: then it ends with [`Error::TimedOut`].
+    /// Creates a reader of the events. The reader waits for the next bytes without a limit, or for
+    /// `patience` at most: then it fails with [`Error::TimedOut`].
     ///
     /// # Errors
-    /// [`Error::System`] where the socket can't be used twice, and the errors of
+    /// [`Error::System`] if the socket can't be duplicated, and the errors of
     /// [`nettrace::Reader::new`].
     pub fn reader(&self, patience: Option<Duration>) -> Result<nettrace::Reader<impl Read + use<>>, Error> {
         let stream = self.stream.try_clone().and_then(|stream| stream.set_read_timeout(patience).map(|()| stream));
@@ -277,10 +277,11 @@ impl EventSession {
         nettrace::Reader::new(io::BufReader::with_capacity(64 << 10, stream))
     }
 
-    /// Ends the session; what the runtime still has comes before the end of the stream, so read on.
+    /// Stops the session. The runtime sends its buffered events before the end of the stream, so
+    /// keep reading until the end.
     ///
     /// # Errors
-    /// Those of a conversation, see [`Error`].
+    /// Errors of the exchange, see [`Error`].
     pub fn stop(&self) -> Result<(), Error> {
         self.port.open()?.ask(STOP_TRACING, &Writer::default().u64(self.id)).map(drop)
     }

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use crate::{Error, Port};
 
-/// The runtime's library, where it is one of its own: a single-file program has it inside.
+/// File name of the runtime's library. A single-file program contains the runtime and does not map
+/// this file.
 const RUNTIME: &[u8] = b"/libcoreclr.so";
 
-/// First part of the name of the runtime's own sockets.
+/// First part of the name of a runtime's diagnostics socket.
 const DIAGNOSTICS: &str = "dotnet-diagnostic";
 
 /// A process of this machine that may run .NET.
@@ -35,9 +36,9 @@ pub enum ProcessEnd {
     Signal(i32),
 }
 
-/// All processes that run .NET, as far as can be seen: those with a diagnostics socket, those that
-/// have the runtime's library mapped without one, and of other users those whose sockets lie where
-/// this user's do. Ordered by id.
+/// Lists the visible processes that run .NET, ordered by id: processes with a diagnostics socket,
+/// and processes without one that have mapped the runtime's library. A process of another user is
+/// listed if its socket lies in this process's folder of temporary files.
 #[must_use]
 pub fn processes() -> Vec<Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -47,7 +48,7 @@ pub fn processes() -> Vec<Process> {
 }
 
 impl Process {
-    /// The process with this id, .NET or not.
+    /// Opens the process with this id, whether or not it runs .NET.
     ///
     /// # Errors
     /// [`Error::NoProcess`].
@@ -55,11 +56,11 @@ impl Process {
         let gone = || Error::NoProcess { pid };
         let status = fs::read_to_string(format!("/proc/{pid}/status")).map_err(|_| gone())?;
         let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        // Threads have such folders as well, which no listing shows.
+        // Threads also have such folders, which listings of `/proc` do not show.
         if field("Tgid").and_then(|tgid| tgid.trim().parse().ok()) != Some(pid) {
             return Err(gone());
         }
-        // The effective one, second of four, counts for files.
+        // File access depends on the effective id, the second of four.
         let id = |name| field(name).and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok());
         let inner = field("NSpid").and_then(|ids| ids.split_whitespace().last()?.parse().ok());
         Ok(Self {
@@ -71,33 +72,33 @@ impl Process {
         })
     }
 
-    /// Process id, as this process sees it.
+    /// Process id in the namespace of the calling process.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Process id in the innermost namespace of the process: within a container another one than
-    /// outside.
+    /// Process id in the innermost namespace of the process: inside a container it differs from the
+    /// id outside.
     #[must_use]
     pub fn inner_pid(&self) -> u32 {
         self.inner_pid
     }
 
-    /// The user as whom the process runs.
+    /// The effective user id of the process.
     #[must_use]
     pub fn uid(&self) -> u32 {
         self.uid
     }
 
-    /// The group as which the process runs.
+    /// The effective group id of the process.
     #[must_use]
     pub fn gid(&self) -> u32 {
         self.gid
     }
 
-    /// Start of the process, in clock ticks since the machine did: with the id a unique name of the
-    /// process.
+    /// Start time of the process, in clock ticks since the machine's start. Process id and start
+    /// time together identify a process uniquely.
     #[must_use]
     pub fn started(&self) -> u64 {
         self.started
@@ -112,7 +113,7 @@ impl Process {
         Duration::try_from_secs_f64(up - started).unwrap_or_default()
     }
 
-    /// CPU time of all its threads so far; zero once it is gone.
+    /// CPU time of all threads of the process so far; zero after its end.
     #[must_use]
     pub fn cpu_time(&self) -> Duration {
         let text = fs::read(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
@@ -120,7 +121,7 @@ impl Process {
         Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
     }
 
-    /// Bytes of its memory that are in the machine's; `None` once it is gone.
+    /// Resident memory of the process in bytes; `None` after its end.
     #[must_use]
     pub fn resident_bytes(&self) -> Option<u64> {
         let text = fs::read_to_string(format!("/proc/{}/statm", self.pid)).ok()?;
@@ -128,14 +129,14 @@ impl Process {
         Some(pages * rustix::param::page_size() as u64)
     }
 
-    /// Whether the process is still there, and not another one with the same id.
+    /// Whether this process still exists. A new process with the same id does not count.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         stat(self.pid).is_some_and(|(state, started)| started == self.started && !"ZX".contains(state))
     }
 
-    /// End of the process. `None` while it lives, and again once its parent was told: then no other
-    /// process can know.
+    /// Exit code or signal of the process. `None` while the process runs, and again after its
+    /// parent has waited for it: then the system no longer has the status.
     #[must_use]
     pub fn end(&self) -> Option<ProcessEnd> {
         let text = fs::read(format!("/proc/{}/stat", self.pid)).ok()?;
@@ -144,13 +145,13 @@ impl Process {
         parse_end(&text)
     }
 
-    /// Whether the process is stopped, by a signal or a debugger: then it answers nothing.
+    /// Whether a signal or a debugger has stopped the process: then it does not answer.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         stat(self.pid).is_some_and(|(state, _)| "Tt".contains(state))
     }
 
-    /// The words of the command line; anybody may read them.
+    /// The words of the command line. Every user may read them.
     #[must_use]
     pub fn command_line(&self) -> Vec<String> {
         let bytes = fs::read(self.proc_path("cmdline")).unwrap_or_default();
@@ -158,13 +159,13 @@ impl Process {
         text.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
     }
 
-    /// The root of the files as the process sees them: `/proc/PID/root`.
+    /// The root directory of the process: `/proc/PID/root`.
     #[must_use]
     pub fn root(&self) -> PathBuf {
         self.proc_path("root")
     }
 
-    /// Folder of temporary files of the process, as the process sees it: `TMPDIR` of its
+    /// Folder for temporary files of the process, as a path inside the process: `TMPDIR` of its
     /// environment, or `/tmp`.
     ///
     /// # Errors
@@ -174,7 +175,7 @@ impl Process {
         Ok(PathBuf::from(given.unwrap_or_else(|| "/tmp".to_owned())))
     }
 
-    /// Variable of the environment with which the process was started.
+    /// Value of a variable in the environment that the process was started with.
     ///
     /// # Errors
     /// [`Error::NotPermitted`] and [`Error::NoProcess`].
@@ -185,7 +186,7 @@ impl Process {
         Ok(value.map(|value| String::from_utf8_lossy(value).into_owned()))
     }
 
-    /// The files that the process has mapped, as it sees them, each once.
+    /// The files that the process has mapped, as paths inside the process, each once.
     ///
     /// # Errors
     /// [`Error::NotPermitted`] and [`Error::NoProcess`].
@@ -202,7 +203,7 @@ impl Process {
         Ok(files)
     }
 
-    /// The diagnostics port.
+    /// The diagnostics port of the process.
     ///
     /// # Errors
     /// [`Error::NotDotnet`], [`Error::DiagnosticsOff`], [`Error::NotPermitted`],
@@ -215,9 +216,9 @@ impl Process {
         }
     }
 
-    /// Socket `NAME-PID-START-socket` of the process in its folder for temporary files, as the
-    /// runtime names that of its diagnostics; `None` where there is none. Where another user has
-    /// taken that name, `NAME-PID-START-WORD-socket`, whatever the word is.
+    /// Path of the process's socket `NAME-PID-START-socket` in its folder for temporary files;
+    /// `None` if there is none. The runtime names its diagnostics socket in this way. If another
+    /// user has taken that name, the result is `NAME-PID-START-WORD-socket` with any word.
     ///
     /// # Errors
     /// [`Error::NotPermitted`], [`Error::ForeignSocket`], [`Error::NoProcess`].
@@ -225,8 +226,8 @@ impl Process {
         let inside = self.temporary_folder()?;
         let folder = self.root().join(inside.strip_prefix("/").unwrap_or(&inside));
         let Some(socket) = self.socket_in(&folder, name) else { return Ok(None) };
-        // Any user that may write into the folder could have made the socket: then another user
-        // would answer, or ask us to wait.
+        // Any user with write access to the folder could have created the socket. Then the wrong
+        // user would answer, or would make us wait.
         let owner = fs::symlink_metadata(&socket).map_err(|error| self.unreadable(&error))?.uid();
         if self.may_own(owner) {
             return Ok(Some(socket));
@@ -234,12 +235,12 @@ impl Process {
         self.socket_beside(&folder, name).map(Some).ok_or(Error::ForeignSocket { socket })
     }
 
-    /// Whether what a user made in a folder of temporary files may be the process's.
+    /// Whether a file with this owner in a folder of temporary files may be the process's.
     fn may_own(&self, owner: u32) -> bool {
         owner == self.uid || owner == 0
     }
 
-    /// Socket of the process when another user has taken its usual name:
+    /// Finds the socket of the process when another user has taken its usual name:
     /// `NAME-PID-START-WORD-socket`.
     fn socket_beside(&self, folder: &Path, name: &str) -> Option<PathBuf> {
         let is_own = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|there| self.may_own(there.uid()));
@@ -247,16 +248,17 @@ impl Process {
         sockets(folder, &prefix).map(|entry| entry.path()).find(is_own)
     }
 
-    /// Socket of the process in a folder. Its name ends with the time of the start, which in a
-    /// namespace of times is another one there than here.
+    /// Finds the socket of the process in a folder. The socket's name contains the start time,
+    /// which differs in another time namespace.
     fn socket_in(&self, folder: &Path, name: &str) -> Option<PathBuf> {
         let prefix = format!("{name}-{}-", self.inner_pid);
         let exact = folder.join(format!("{prefix}{}-socket", self.started));
         if fs::symlink_metadata(&exact).is_ok() {
             return Some(exact);
         }
-        // With one clock, every other name is what an earlier process with this id left behind.
-        // Listing a folder of temporary files is for processes that do have a runtime.
+        // If both processes share a clock, a socket with another start time is a leftover of an
+        // earlier process with this id. The folder of temporary files is listed only for processes
+        // that have a runtime.
         if self.shares_our_clock() || !self.has_runtime().unwrap_or(false) {
             return None;
         }
@@ -264,11 +266,11 @@ impl Process {
         sockets(folder, &prefix).max_by_key(modified).map(|entry| entry.path())
     }
 
-    /// Whether the process counts the time since the machine's start as this one does: both are in
-    /// one namespace of times.
+    /// Whether the process is in the same time namespace as this one, so that both measure the same
+    /// time since the machine's start.
     fn shares_our_clock(&self) -> bool {
         let ours = fs::read_link("/proc/self/ns/time");
-        // Kernels before 5.6 have no such namespaces, so all processes share one clock.
+        // Kernels before 5.6 have no time namespaces, so all processes share one clock.
         ours.map_or(true, |ours| fs::read_link(self.proc_path("ns/time")).is_ok_and(|theirs| theirs == ours))
     }
 
@@ -280,7 +282,7 @@ impl Process {
     fn is_dotnet(&self) -> bool {
         match self.port() {
             Ok(_) | Err(Error::DiagnosticsOff { .. } | Error::ForeignSocket { .. }) => true,
-            // What lies in our own folder of temporary files is there for everybody to see.
+            // Every user may list our own folder of temporary files.
             Err(Error::NotPermitted { .. }) => {
                 let name = format!("{DIAGNOSTICS}-{}-{}-socket", self.inner_pid, self.started);
                 [std::env::temp_dir(), PathBuf::from("/tmp")].iter().any(|folder| folder.join(&name).exists())
@@ -301,20 +303,20 @@ impl Process {
     }
 }
 
-/// State and start of a process.
+/// State and start time of a process.
 fn stat(pid: u32) -> Option<(char, u64)> {
     let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
     parse_stat(&String::from_utf8_lossy(&text))
 }
 
-/// The name before may hold anything, brackets and spaces too.
+/// Parses the fields after the name. The name may contain any characters, also brackets and spaces.
 fn parse_stat(text: &str) -> Option<(char, u64)> {
     let (_, fields) = text.rsplit_once(") ")?;
     let mut fields = fields.split(' ');
     Some((fields.next()?.chars().next()?, fields.nth(18)?.parse().ok()?))
 }
 
-/// Ticks of the clock in the program's code and in the system's, fields 14 and 15 of all.
+/// Sum of the clock ticks in user mode and in kernel mode, fields 14 and 15.
 fn parse_cpu_ticks(text: &str) -> Option<u64> {
     let (_, fields) = text.rsplit_once(") ")?;
     let mut fields = fields.split(' ').skip(11);
@@ -322,7 +324,7 @@ fn parse_cpu_ticks(text: &str) -> Option<u64> {
     Some(next()? + next()?)
 }
 
-/// The status that a parent would be told, field 52 of all.
+/// The exit status for the parent, field 52.
 fn parse_end(text: &str) -> Option<ProcessEnd> {
     let (_, fields) = text.rsplit_once(") ")?;
     let status: i32 = fields.split_ascii_whitespace().nth(49)?.parse().ok()?;
@@ -332,7 +334,8 @@ fn parse_end(text: &str) -> Option<ProcessEnd> {
     })
 }
 
-/// Entries of a folder that are named as sockets of processes are, with this beginning.
+/// Lists the entries of a folder whose names begin with `prefix` and have the form of a process's
+/// socket.
 fn sockets(folder: &Path, prefix: &str) -> impl Iterator<Item = fs::DirEntry> {
     let is_it = move |name: &[u8]| name.starts_with(prefix.as_bytes()) && name.ends_with(b"-socket");
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();

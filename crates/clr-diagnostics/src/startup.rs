@@ -1,4 +1,4 @@
-//! A port at which programs wait for us when they start.
+//! A port at which programs wait for this process at their startup.
 
 use std::fs;
 use std::io::{self, Read};
@@ -14,14 +14,14 @@ use crate::{Clsid, Error, ProcessInfo};
 
 const MAGIC: &[u8; 8] = b"ADVR_V1\0";
 const ADVERTISEMENT: usize = 34;
-/// Between two looks whether a program has come.
+/// Pause between two checks for a new connection.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Socket that programs connect to when they start with `DOTNET_DiagnosticPorts` set to its
-/// [value](Self::variable): each waits there until it is told to [resume](Held::resume).
+/// [value](Self::variable). Each program waits there until [`Held::resume`].
 ///
-/// A runtime gives one connection per command, and connects again after each: so does what stays
-/// [held](Held) come back to [`accept`](Self::accept).
+/// A runtime connects again after each command: one connection serves one command. So
+/// [`accept`](Self::accept) returns the same runtime again until it is resumed.
 #[derive(Debug)]
 pub struct StartupPort {
     listener: UnixListener,
@@ -29,26 +29,27 @@ pub struct StartupPort {
 }
 
 impl StartupPort {
-    /// Makes the socket, which only this user can connect to where the folder is private.
+    /// Creates the socket. Only a private folder keeps other users from connecting.
     ///
     /// # Errors
-    /// [`Error::System`], where something is there already among others.
+    /// [`Error::System`], for example if the path exists.
     pub fn bind(path: &Path) -> Result<Self, Error> {
         let listener = UnixListener::bind(path).map_err(|error| system("making the socket", error))?;
         listener.set_nonblocking(true).map_err(|error| system("setting up a socket", error))?;
         Ok(Self { listener, path: path.to_owned() })
     }
 
-    /// Value of `DOTNET_DiagnosticPorts` for programs that are to wait here.
+    /// Value of `DOTNET_DiagnosticPorts` that makes programs wait at this port.
     #[must_use]
     pub fn variable(&self) -> String {
         format!("{},suspend", self.path.display())
     }
 
-    /// Waits for the next connection of a runtime, at most so long.
+    /// Waits for the next connection of a runtime, at most for `patience`.
     ///
     /// # Errors
-    /// [`Error::TimedOut`] where none came, and [`Error::Nonsense`] from what is no runtime.
+    /// [`Error::TimedOut`] if no runtime connected, and [`Error::Nonsense`] if the other side is
+    /// not a runtime.
     pub fn accept(&self, patience: Duration) -> Result<Held, Error> {
         let deadline = Instant::now() + patience;
         loop {
@@ -71,7 +72,7 @@ impl StartupPort {
 
 impl Drop for StartupPort {
     fn drop(&mut self) {
-        // Programs find no socket then, and go on.
+        // Programs that find no socket continue without waiting.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -80,7 +81,7 @@ impl Drop for StartupPort {
 #[derive(Debug)]
 pub struct Held {
     connection: Connection,
-    /// Process id, as the process sees it.
+    /// Process id in the namespace of the process.
     pub pid: u64,
     /// Unique number of the runtime instance.
     pub cookie: [u8; 16],
@@ -96,7 +97,7 @@ impl Held {
         Ok(Self { connection, pid, cookie })
     }
 
-    /// Description of the process.
+    /// Requests information about the process.
     ///
     /// # Errors
     /// Those of a conversation, see [`Error`].
@@ -104,7 +105,7 @@ impl Held {
         port::info(&mut self.connection, 2)
     }
 
-    /// Has the runtime load a profiler before any managed code runs.
+    /// Makes the runtime load a profiler before any managed code runs.
     ///
     /// # Errors
     /// Those of a conversation, see [`Error`].
@@ -120,7 +121,7 @@ impl Held {
         port::set_variable(&mut self.connection, name, value)
     }
 
-    /// Lets the program start.
+    /// Resumes the runtime: the program starts.
     ///
     /// # Errors
     /// Those of a conversation, see [`Error`].
@@ -129,7 +130,7 @@ impl Held {
     }
 }
 
-/// Cookie and process id of a runtime that has connected.
+/// Reads the cookie and process id that a runtime sends when it connects.
 pub(crate) fn parse_advertisement(bytes: &[u8]) -> Result<([u8; 16], u64), Error> {
     let mut reader = Reader(bytes);
     if reader.read_bytes(MAGIC.len())? != MAGIC {

@@ -1,9 +1,9 @@
-//! Numbers and texts as the protocol writes them: little endian, texts in UTF-16 with a length and
+//! The protocol's encoding of numbers and texts: little endian; texts are UTF-16 with a length and
 //! a final zero.
 
 use crate::{Clsid, Error};
 
-/// Bytes of a question.
+/// Writer of a request's bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Writer(pub(crate) Vec<u8>);
 
@@ -23,7 +23,7 @@ impl Writer {
         self
     }
 
-    /// As the structure `GUID` lies in memory.
+    /// Appends a class id in the memory layout of `GUID`.
     pub(crate) fn clsid(mut self, class: Clsid) -> Self {
         let number = class.0;
         self.0.extend(((number >> 96) as u32).to_le_bytes());
@@ -33,7 +33,7 @@ impl Writer {
         self
     }
 
-    /// A text; an empty one is a length of zero.
+    /// Appends a text. An empty text is a length of zero.
     pub(crate) fn text(mut self, text: &str) -> Self {
         if text.is_empty() {
             return self.u32(0);
@@ -51,7 +51,7 @@ impl Writer {
     }
 }
 
-/// Rest of an answer. Whatever lies past its end is an error and never a panic.
+/// The unread rest of an answer. Reading past its end is an error, never a panic.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    /// A text with a length before it, which counts the final zero.
+    /// Reads a text after its length, which includes the final zero.
     pub(crate) fn text(&mut self) -> Result<String, Error> {
         let units = self.u32()? as usize;
         let bytes =
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         Ok(utf16(bytes).trim_end_matches('\0').to_owned())
     }
 
-    /// A text that ends with a zero.
+    /// Reads a text that ends with a zero.
     pub(crate) fn zero_terminated(&mut self) -> Result<String, Error> {
         let is_end = |unit: &[u8]| unit == [0, 0];
         let units = self.0.chunks_exact(2).position(is_end).ok_or(Error::nonsense("a text has no end"))?;
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    /// A number in groups of seven bits, as blocks of events have them.
+    /// Reads a variable-length number in groups of seven bits, as used in event blocks.
     pub(crate) fn variable(&mut self) -> Result<u64, Error> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Text of UTF-16; what is none becomes replacement characters: names are for people.
+/// Decodes UTF-16. Invalid units become replacement characters: names are only displayed.
 fn utf16(bytes: &[u8]) -> String {
     let units: Vec<u16> = bytes.as_chunks().0.iter().map(|unit| u16::from_le_bytes(*unit)).collect();
     String::from_utf16_lossy(&units)

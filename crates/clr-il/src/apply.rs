@@ -1,7 +1,7 @@
-//! Edits of a body.
+//! Applies edits to a body.
 //!
-//! Instructions keep their labels; what changes is who names them: a branch to an instruction with
-//! code in front of it leads to that code.
+//! Instructions keep their labels. If code is inserted in front of an instruction, the branches to
+//! the instruction are redirected to that code.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,15 +10,15 @@ use crate::code::ProtectedBlock;
 use crate::edits::Place;
 use crate::{Body, Code, Edits, Error, Instruction, Label, Opcode, Operand, Result, ResultPlace};
 
-/// Code to be inserted, by the numbers of instructions.
+/// Code to insert, by the indices of instructions.
 #[derive(Default)]
 struct Plan<'e> {
     entry: Vec<&'e Code>,
     before: HashMap<usize, Vec<&'e Code>>,
     after: HashMap<usize, Vec<&'e Code>>,
-    /// On the ways to targets, by the branch and the number of the target.
+    /// Code on branch edges, by the branch's index and the target's number.
     targets: HashMap<usize, BTreeMap<usize, Vec<&'e Code>>>,
-    /// In the order in which they run: the last author's first.
+    /// In execution order: the last author's code first.
     returns: Vec<&'e Code>,
     results: Vec<&'e Code>,
     exits: Vec<&'e Code>,
@@ -33,15 +33,15 @@ impl Plan<'_> {
     }
 }
 
-/// Whether the method ends there in order.
+/// Whether the instruction ends the method normally.
 const fn is_return(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::Ret | Opcode::Jmp)
 }
 
 impl Body {
-    /// Inserts what is wished. Nothing is changed where there is an error.
+    /// Applies all edits. On an error the body is unchanged.
     ///
-    /// The depth of the stack grows by what the deepest inserted code needs.
+    /// The maximum stack depth grows by the depth of the deepest inserted code.
     ///
     /// # Errors
     /// A place that the method does not have, code that can't be inserted, or
@@ -91,7 +91,7 @@ impl Body {
                 Place::Target(label, target) => {
                     let branch = number(label)?;
                     let instruction = &self.instructions[branch];
-                    // The way of a `leave` lies outside of its block.
+                    // The edge of a `leave` is outside of its block.
                     if instruction.opcode.is_leave() || instruction.operand.targets().len() <= target {
                         return Err(Error::NoSuchTarget(label));
                     }
@@ -106,19 +106,20 @@ impl Body {
         self.instructions.iter().enumerate().filter(move |(_, instruction)| is_wanted(instruction.opcode))
     }
 
-    /// The first prefix of an instruction, or the instruction.
+    /// Index of an instruction's first prefix, or of the instruction if it has none.
     fn group_start(&self, number: usize) -> usize {
         let before = self.instructions[..number].iter().rev();
         number - before.take_while(|instruction| instruction.opcode.is_prefix()).count()
     }
 
-    /// The instruction that prefixes belong to.
+    /// Index of the instruction that a prefix belongs to.
     fn group_end(&self, number: usize) -> usize {
         let prefixes = self.instructions[number..].iter().take_while(|instruction| instruction.opcode.is_prefix());
         (number + prefixes.count()).min(self.instructions.len() - 1)
     }
 
-    /// Prefixes of tail calls whose `ret` would no longer follow at once, as it must.
+    /// Indices of the `tail.` prefixes of calls that would no longer have the required `ret`
+    /// immediately after them.
     fn parted_tail_calls(&self, plan: &Plan<'_>) -> Vec<usize> {
         let is_parted = |number: usize| {
             let call = self.group_end(number);
@@ -129,7 +130,8 @@ impl Body {
         tails.filter(|number| is_parted(*number)).collect()
     }
 
-    /// A prefix becomes a `nop` in front of the call's others, and no label goes.
+    /// Replaces each `tail.` prefix by a `nop` in front of the call's other prefixes. No label is
+    /// lost.
     fn drop_tail_prefixes(&mut self, parted: &[usize]) {
         for &number in parted {
             let start = self.group_start(number);
@@ -143,7 +145,7 @@ impl Body {
         }
     }
 
-    /// Changes every reference to one place into a reference to another.
+    /// Replaces references to labels: `instead` maps the old label to the new one.
     fn redirect(&mut self, instead: &HashMap<Label, Label>) {
         if instead.is_empty() {
             return;
@@ -211,8 +213,9 @@ impl Body {
         Ok(())
     }
 
-    /// Behind the branch at `branch`: for each target with code the code and a branch to the
-    /// target, where the branch leads now. Who goes on to `next` jumps over that.
+    /// Adds the code on the edges of the branch at `branch`. For each target with code, emits the
+    /// code and a jump to the target after the branch, and redirects the branch to the code. If
+    /// execution can continue at `next`, a jump skips the emitted code.
     fn lay_ways(
         &mut self,
         ways: &BTreeMap<usize, Vec<&Code>>,
@@ -238,15 +241,16 @@ impl Body {
         Ok(())
     }
 
-    /// [`redirect`](Self::redirect) while the instructions are elsewhere. Inserted code names its
-    /// own instructions only, and none of these is redirected.
+    /// Like [`redirect`](Self::redirect), also for `instructions`, which are not in the body at
+    /// this point. Inserted code refers only to its own instructions, which are never redirected.
     fn redirect_all(&mut self, instead: &HashMap<Label, Label>, instructions: &mut Vec<Instruction>) {
         std::mem::swap(&mut self.instructions, instructions);
         self.redirect(instead);
         std::mem::swap(&mut self.instructions, instructions);
     }
 
-    /// In place of a `ret`: keeps the result, runs code and leaves the protected block.
+    /// Emits the replacement of a `ret`: stores the result, runs `codes` and leaves the protected
+    /// block.
     fn leave(
         &mut self,
         label: Label,
@@ -261,7 +265,7 @@ impl Body {
                 to.push(Instruction { label, opcode: Opcode::LeaveS, operand: Operand::Target(epilogue) });
                 return Ok(());
             }
-            // So that who came to the `ret` comes to the code.
+            // Takes the label of the `ret`, so that branches to it reach the code.
             ResultPlace::None => (Opcode::Nop, Operand::None),
         };
         to.push(Instruction { label, opcode, operand });
@@ -273,8 +277,8 @@ impl Body {
         Ok(())
     }
 
-    /// Makes everything from `first` on a protected block, and adds its handlers, that of failures
-    /// within that of all exits, and the end of the method.
+    /// Turns the code from `first` on into a protected block, and adds its handlers and the end of
+    /// the method. The handler of failures is nested in the handler of all exits.
     fn wrap(
         &mut self,
         first: Label,
@@ -286,12 +290,12 @@ impl Body {
         let handlers = [(ClauseKind::Fault, &plan.failures), (ClauseKind::Finally, &plan.exits)];
         let mut handlers = handlers.into_iter().filter(|(_, codes)| !codes.is_empty()).peekable();
         let mut handler = self.new_label();
-        // Blocks that ended with the method end where the first handler begins.
+        // Blocks that ended at the end of the method now end where the first handler begins.
         for label in self.clauses.iter_mut().flat_map(Clause::labels_mut).filter(|label| **label == Label::END) {
             *label = handler;
         }
         while let Some((kind, codes)) = handlers.next() {
-            // So that the handler has a first instruction whatever the code is.
+            // The handler needs a first instruction even if the code is empty.
             all.push(Instruction { label: handler, opcode: Opcode::Nop, operand: Operand::None });
             for code in codes {
                 self.emit(code, all)?;
@@ -314,7 +318,7 @@ impl Body {
         Ok(())
     }
 
-    /// Appends code with labels of its own.
+    /// Appends a copy of the code with new labels.
     fn emit(&mut self, code: &Code, to: &mut Vec<Instruction>) -> Result<()> {
         let labels: Vec<Label> = code.pieces.iter().map(|_| self.new_label()).collect();
         let mut reaches_end = false;
@@ -331,7 +335,8 @@ impl Body {
                 *target = place(number);
             }
         }
-        // In front of the method's: the code lies within their blocks, if in any.
+        // Clauses of inserted code come before the method's clauses, because the code may be inside
+        // the method's blocks.
         let protect = |protected: &ProtectedBlock| Clause {
             kind: ClauseKind::Catch(protected.exception),
             try_start: place(protected.start),

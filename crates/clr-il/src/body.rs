@@ -4,7 +4,7 @@ use crate::clause::{Clause, ClauseKind};
 use crate::format::{INIT_LOCALS, MORE_SECTIONS};
 use crate::{Instruction, Label, Opcode, Operand};
 
-/// A header's content, and its kind.
+/// Content and kind of a header.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Header {
     pub(crate) is_tiny: bool,
@@ -19,34 +19,34 @@ impl Header {
     }
 }
 
-/// Form of a section, kept for one that no edit changes.
+/// Form of a section, kept so that an unchanged section is written as it was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SectionForm {
-    /// All flags but whether another one follows.
+    /// All flags except that another section follows.
     pub(crate) flags: u8,
-    /// Number of clauses in the section, `None` of a section of another kind.
+    /// Number of clauses in the section, `None` for a section of another kind.
     pub(crate) clauses: Option<usize>,
-    /// Whether its length counts its header.
+    /// Whether the section's length includes its header.
     pub(crate) counts_header: bool,
-    /// Bytes of a small section's header without a meaning.
+    /// Reserved bytes in a small section's header.
     pub(crate) reserved: [u8; 2],
-    /// Bytes in front of it.
+    /// Padding bytes in front of the section.
     pub(crate) padding: Vec<u8>,
-    /// Bytes behind the clauses, or instead of them.
+    /// Bytes after the clauses, or instead of them.
     pub(crate) rest: Vec<u8>,
 }
 
 /// A method's body: header, instructions and exception clauses.
 ///
-/// [`Body::read`] makes one of bytes, [`Body::apply`] changes it, [`Body::write`] makes bytes of
-/// it; those of a body that was not changed are the ones that were read.
+/// [`Body::read`] parses bytes, [`Body::apply`] changes the body, [`Body::write`] returns its
+/// bytes. An unchanged body is written as the bytes that were read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Body {
     pub(crate) header: Header,
     pub(crate) instructions: Vec<Instruction>,
     pub(crate) clauses: Vec<Clause>,
     pub(crate) sections: Vec<SectionForm>,
-    /// Label of the next instruction that is inserted.
+    /// Label for the next inserted instruction.
     pub(crate) next_new: u32,
 }
 
@@ -57,38 +57,38 @@ impl Body {
         &self.instructions
     }
 
-    /// The exception clauses, in the order of the table: inner ones first.
+    /// The exception clauses, in table order: inner clauses first.
     #[must_use]
     pub fn clauses(&self) -> &[Clause] {
         &self.clauses
     }
 
-    /// Token of the local variables' signature; 0 where there are none.
+    /// Token of the local variables' signature; 0 if there are none.
     #[must_use]
     pub const fn locals(&self) -> u32 {
         self.header.locals
     }
 
-    /// Sets the token of the local variables' signature: [`append_local`](crate::append_local)
-    /// makes one.
+    /// Sets the token of the local variables' signature. [`append_local`](crate::append_local)
+    /// makes such a signature.
     pub fn set_locals(&mut self, token: u32) {
         self.header.locals = token;
     }
 
-    /// Most values on the stack at a time; 8 where a tiny header says nothing.
+    /// Maximum stack depth in values; 8 for a tiny header, which does not state it.
     #[must_use]
     pub const fn max_stack(&self) -> u16 {
         self.header.max_stack
     }
 
-    /// Whether local variables begin as zero.
+    /// Whether local variables are initialized to zero.
     #[must_use]
     pub const fn inits_locals(&self) -> bool {
         self.header.flags & INIT_LOCALS != 0
     }
 
-    /// Places before which code can be put without a change to what is there: prefixes stay with
-    /// their instructions, and `tail.` keeps its `ret` right behind the call.
+    /// Labels in front of which code can be inserted without changing the existing instructions:
+    /// not between a prefix and its instruction, and not between a `tail.` call and its `ret`.
     pub fn places(&self) -> impl Iterator<Item = Label> {
         let mut group_has_tail = false;
         let mut is_after_prefix = false;
@@ -103,21 +103,21 @@ impl Body {
         })
     }
 
-    /// Gives each branch its form with a distance of four bytes.
+    /// Gives each branch its long form, with a four-byte distance.
     pub(crate) fn lengthen_branches(&mut self) {
         for instruction in &mut self.instructions {
             instruction.opcode = instruction.opcode.long_form();
         }
     }
 
-    /// A label that no instruction has yet.
+    /// Returns a new label.
     pub(crate) fn new_label(&mut self) -> Label {
         let label = Label(self.next_new);
         self.next_new += 1;
         label
     }
 
-    /// Numbers of the instructions by their labels.
+    /// Indices of the instructions by their labels.
     pub(crate) fn index(&self) -> Index {
         let mut index = Index::default();
         for (number, instruction) in self.instructions.iter().enumerate() {
@@ -126,21 +126,22 @@ impl Body {
         index
     }
 
-    /// All places that branches and clauses name.
+    /// All labels in branches and clauses.
     pub(crate) fn references_mut(&mut self) -> impl Iterator<Item = &mut Label> {
         let targets = self.instructions.iter_mut().flat_map(|instruction| instruction.operand.targets_mut());
         targets.chain(self.clauses.iter_mut().flat_map(Clause::labels_mut))
     }
 
-    /// Whether a method that has run into a block of `other` would find there what it found in this
-    /// one: the instructions and clauses are equal but for `nop`s and for the lengths of branches.
+    /// Whether the bodies have the same meaning: their instructions and clauses are equal except
+    /// for `nop`s and the lengths of branches.
     #[must_use]
     pub fn means(&self, other: &Self) -> bool {
         let header = |body: &Self| (body.header.flags & INIT_LOCALS, body.header.locals);
         header(self) == header(other) && self.meaning() == other.meaning()
     }
 
-    /// Instructions but for `nop`s, and clauses, with places as numbers of these instructions.
+    /// Instructions without `nop`s, and clauses. Labels are replaced by indices of these
+    /// instructions.
     fn meaning(&self) -> Meaning<'_> {
         let mut numbers = Index::default();
         let mut count = 0;
@@ -176,7 +177,7 @@ struct Meaning<'b> {
     clauses: Vec<(ClauseKind, u32, [u32; 4])>,
 }
 
-/// Numbers by label, in two tables: for what was read and for what was inserted.
+/// Indices by label, in two tables: for read and for inserted instructions.
 #[derive(Default)]
 pub(crate) struct Index {
     read: Vec<u32>,

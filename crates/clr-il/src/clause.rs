@@ -8,11 +8,12 @@ use crate::Label;
 pub enum ClauseKind {
     /// Catches exceptions of the type with this token.
     Catch(u32),
-    /// Catches what the filter that begins there says; it ends where the handler begins.
+    /// Catches the exceptions that a filter accepts. The filter begins at this label and ends where
+    /// the handler begins.
     Filter(Label),
-    /// Runs at each exit.
+    /// Runs at each exit from the protected block.
     Finally,
-    /// Runs where an exception goes through.
+    /// Runs when an exception leaves the protected block.
     Fault,
 }
 
@@ -24,7 +25,7 @@ pub struct Clause {
     pub(crate) try_end: Label,
     pub(crate) start: Label,
     pub(crate) end: Label,
-    /// The word that has a meaning in other kinds only.
+    /// The word that only other kinds of clauses use.
     pub(crate) unused: u32,
 }
 
@@ -35,19 +36,19 @@ impl Clause {
         self.kind
     }
 
-    /// First instruction of the protected block, and the first behind.
+    /// First instruction of the protected block, and the first instruction after the block.
     #[must_use]
     pub const fn protected(&self) -> (Label, Label) {
         (self.try_start, self.try_end)
     }
 
-    /// First instruction of the handler, and the first behind.
+    /// First instruction of the handler, and the first instruction after it.
     #[must_use]
     pub const fn handler(&self) -> (Label, Label) {
         (self.start, self.end)
     }
 
-    /// All places that the clause names.
+    /// All labels in the clause.
     pub(crate) fn labels_mut(&mut self) -> impl Iterator<Item = &mut Label> {
         let filter = match &mut self.kind {
             ClauseKind::Filter(start) => Some(start),

@@ -1,4 +1,4 @@
-//! Code that is to be inserted.
+//! Code to insert.
 
 use crate::instruction::size;
 use crate::{Error, Flow, Label, Opcode, Operand, Result};
@@ -8,54 +8,53 @@ use crate::{Error, Flow, Label, Opcode, Operand, Result};
 pub(crate) struct Piece {
     pub(crate) opcode: Opcode,
     pub(crate) operand: Operand,
-    /// Values that the instruction takes and gives, where the table does not say it.
+    /// Numbers of values that the instruction pops and pushes, if the table does not have them.
     call: Option<(u16, u16)>,
-    /// Meaning of the operand of an instruction that names a local variable.
+    /// Which local variable the operand refers to.
     local: LocalOperand,
 }
 
-/// Local variable that an operand means.
+/// The local variable that an operand refers to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum LocalOperand {
-    /// None, or one of the method's, by its number.
+    /// None, or a local variable of the method, by its number.
     Settled,
-    /// One of the [new local variables](NewLocal), by its number among these.
+    /// A [new local variable](NewLocal), by its index among the new ones.
     New,
-    /// Local variable of the method's result.
+    /// The local variable that holds the method's result.
     Result,
 }
 
-/// Instructions of [`Code`] that may throw, and what becomes of an exception; places are numbers of
+/// Instructions of [`Code`] that may throw, and their exception handler. Positions are indices of
 /// instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ProtectedBlock {
     pub(crate) start: usize,
-    /// First instruction of the handler, and the first behind the protected ones.
+    /// First instruction of the handler, which follows the protected instructions.
     pub(crate) handler: usize,
-    /// First instruction behind the handler.
+    /// First instruction after the handler.
     pub(crate) end: usize,
-    /// Token of the type whose exceptions are caught.
+    /// Token of the exception type that is caught.
     pub(crate) exception: u32,
 }
 
 impl ProtectedBlock {
-    /// Whether the instruction is one of the two that leave.
+    /// Whether the instruction is one of the two `leave`s of the block.
     fn is_left_at(&self, number: usize) -> bool {
         number + 1 == self.handler || number + 1 == self.end
     }
 }
 
-/// A local variable that inserted code gets for itself, see
-/// [`Edits::new_local`](crate::Edits::new_local).
+/// A new local variable for inserted code, see [`Edits::new_local`](crate::Edits::new_local).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NewLocal(pub(crate) u16);
 
-/// A place within code that is to be inserted, see [`Code::mark`].
+/// A branch target in inserted code, see [`Code::mark`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Mark(u32);
 
-/// Instructions that are to be inserted into a method. They may use the stack, and must leave it as
-/// they found it: what lies on it belongs to the method.
+/// Instructions to insert into a method. They may push and pop their own values, but must leave the
+/// method's values on the stack unchanged.
 ///
 /// ```
 /// use clr_il::{Code, Opcode};
@@ -69,55 +68,57 @@ pub struct Mark(u32);
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Code {
     pub(crate) pieces: Vec<Piece>,
-    /// Numbers of the instructions that marks stand in front of.
+    /// For each mark, the index of the instruction after it.
     marks: Vec<Option<u32>>,
-    /// Inner ones first.
+    /// Inner blocks first.
     pub(crate) protected: Vec<ProtectedBlock>,
 }
 
 impl Code {
-    /// Without any instruction.
+    /// Creates code without instructions.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds one to the number of 8 bytes at an address of the process's memory. Threads that do it
-    /// at the same time may lose counts, as an atomic addition would cost many times as much.
+    /// Adds one to the 8-byte number at an address in the process's memory. The addition is not
+    /// atomic, because an atomic one costs many times as much: threads that run it at the same time
+    /// may lose counts.
     #[must_use]
     pub fn add_one(address: u64) -> Self {
         Self::new().address(address).add_one_there()
     }
 
-    /// Adds one to the number of 8 bytes whose address is on the stack, and takes the address away;
-    /// as [`add_one`](Self::add_one).
+    /// Pops an address from the stack and adds one to the 8-byte number there, like
+    /// [`add_one`](Self::add_one).
     #[must_use]
     pub fn add_one_there(self) -> Self {
         let sum = self.plain(Opcode::Dup).plain(Opcode::LdindI8).plain(Opcode::LdcI4_1).plain(Opcode::ConvI8);
         sum.plain(Opcode::Add).plain(Opcode::StindI8)
     }
 
-    /// Sets the byte at an address of the process's memory to 1.
+    /// Sets the byte at an address in the process's memory to 1.
     #[must_use]
     pub fn set_one(address: u64) -> Self {
         Self::new().address(address).plain(Opcode::LdcI4_1).plain(Opcode::StindI1)
     }
 
-    /// An instruction with an operand. Whether it fits shows when the code is inserted.
+    /// Appends an instruction with an operand. The operand's kind is checked when the code is
+    /// inserted.
     #[must_use]
     pub fn with(mut self, opcode: Opcode, operand: Operand) -> Self {
         self.pieces.push(Piece { opcode, operand, call: None, local: LocalOperand::Settled });
         self
     }
 
-    /// An instruction without an operand.
+    /// Appends an instruction without an operand.
     #[must_use]
     pub fn plain(self, opcode: Opcode) -> Self {
         self.with(opcode, Operand::None)
     }
 
-    /// Puts an address of the process's memory on the stack. One below 2 GiB takes five bytes
-    /// instead of nine, and compiled code names it in the instruction that uses it.
+    /// Pushes an address in the process's memory. An address below 2 GiB takes five bytes instead
+    /// of nine, and compiled code can embed it in the instruction that uses it.
     #[must_use]
     pub fn address(self, address: u64) -> Self {
         let constant = match i32::try_from(address) {
@@ -127,8 +128,8 @@ impl Code {
         constant.plain(Opcode::ConvU)
     }
 
-    /// A call (`call`, `calli`, `callvirt`, `newobj`) of a method or signature, which takes and
-    /// gives that many values; `this` and the address of a `calli` are among them.
+    /// Appends a call (`call`, `calli`, `callvirt`, `newobj`) of a method or signature, with the
+    /// numbers of values that it pops and pushes. `this` and the address of a `calli` count.
     #[must_use]
     pub fn call(mut self, opcode: Opcode, token: u32, takes: u16, gives: u16) -> Self {
         let call = Some((takes, gives));
@@ -136,26 +137,26 @@ impl Code {
         self
     }
 
-    /// Puts the value of a new local variable on the stack.
+    /// Pushes the value of a new local variable.
     #[must_use]
     pub fn load(self, local: NewLocal) -> Self {
         self.new_local(Opcode::Ldloc, local)
     }
 
-    /// Takes the value of a new local variable from the stack.
+    /// Pops a value into a new local variable.
     #[must_use]
     pub fn store(self, local: NewLocal) -> Self {
         self.new_local(Opcode::Stloc, local)
     }
 
-    /// Puts the address of a new local variable on the stack.
+    /// Pushes the address of a new local variable.
     #[must_use]
     pub fn address_of(self, local: NewLocal) -> Self {
         self.new_local(Opcode::Ldloca, local)
     }
 
-    /// Puts the address of the method's result on the stack: in code [at
-    /// results](crate::Edits::at_results) of a method that returns something.
+    /// Pushes the address of the method's result. Only for code [at
+    /// results](crate::Edits::at_results) of a method that returns a value.
     #[must_use]
     pub fn address_of_result(mut self) -> Self {
         let (opcode, operand) = (Opcode::Ldloca, Operand::Word(0));
@@ -168,7 +169,7 @@ impl Code {
         self
     }
 
-    /// New local variables have numbers that are `by` higher: those of another author come first.
+    /// Adds `by` to the numbers of new local variables: another author's variables come first.
     pub(crate) fn move_locals(&mut self, by: u16) {
         for piece in self.pieces.iter_mut().filter(|piece| piece.local == LocalOperand::New) {
             if let Operand::Word(number) = &mut piece.operand {
@@ -177,13 +178,13 @@ impl Code {
         }
     }
 
-    /// New local variables are local variables of the method from `first` on.
+    /// Assigns the new local variables the method's numbers from `first` on.
     pub(crate) fn settle_locals(&mut self, first: u16) {
         self.move_locals(first);
         self.settle(LocalOperand::New);
     }
 
-    /// The method's result lies in the local variable with this number.
+    /// Sets the number of the local variable that holds the method's result.
     pub(crate) fn settle_result(&mut self, local: u16) {
         for piece in self.pieces.iter_mut().filter(|piece| piece.local == LocalOperand::Result) {
             piece.operand = Operand::Word(local);
@@ -196,13 +197,13 @@ impl Code {
         settled.for_each(|piece| piece.local = LocalOperand::Settled);
     }
 
-    /// A place for [`branch`](Self::branch), which is put somewhere by [`mark`](Self::mark).
+    /// Creates a target for [`branch`](Self::branch). [`mark`](Self::mark) sets its position.
     pub fn new_mark(&mut self) -> Mark {
         self.marks.push(None);
         Mark(self.marks.len() as u32 - 1)
     }
 
-    /// The mark stands here, in front of the next instruction or at the end.
+    /// Sets the position of the mark: here, in front of the next instruction or at the end.
     #[must_use]
     pub fn mark(mut self, mark: Mark) -> Self {
         let here = self.pieces.len() as u32;
@@ -212,17 +213,17 @@ impl Code {
         self
     }
 
-    /// A branch to a mark of this code.
+    /// Appends a branch to a mark of this code.
     #[must_use]
     pub fn branch(self, opcode: Opcode, mark: Mark) -> Self {
         self.with(opcode, Operand::Target(Label(mark.0)))
     }
 
-    /// Runs code that may throw. An exception of the type with this token, or of one derived from
-    /// it, ends that code, and what stands behind it goes on.
+    /// Appends code that may throw, and a handler for it. An exception of the type with this token,
+    /// or of a derived type, ends that code; execution continues after it.
     ///
-    /// The stack must be empty there, that of the method as well: at its entry, or where one of its
-    /// statements begins. The runtime compiles no method where it is not.
+    /// The stack must be empty there, without values of the method: at the method's entry, or at
+    /// the beginning of a statement. Otherwise the runtime fails to compile the method.
     #[must_use]
     pub fn catching(mut self, exception: u32, code: Self) -> Self {
         let (first, marks) = (self.pieces.len(), self.marks.len() as u32);
@@ -249,8 +250,8 @@ impl Code {
         code
     }
 
-    /// Instructions that do nothing, as many bytes of them: what stands behind them stays where it
-    /// is.
+    /// Returns `nop`s of the same total size, so that the instructions after the code keep their
+    /// offsets.
     #[must_use]
     pub fn blanked(&self) -> Self {
         let size: usize = self.pieces.iter().map(|piece| size(piece.opcode, &piece.operand)).sum();
@@ -263,25 +264,27 @@ impl Code {
         self.pieces.is_empty()
     }
 
-    /// Number of the instruction that a branch leads to; that behind the last is the end.
+    /// Index of the instruction that a branch leads to. The index after the last instruction is the
+    /// end.
     pub(crate) fn target(&self, label: Label) -> Result<u32> {
         self.marks.get(label.0 as usize).copied().flatten().ok_or(Error::NoSuchMark)
     }
 
-    /// Most values that the code has on the stack at a time.
+    /// Maximum number of values that the code has on the stack at a time.
     ///
     /// # Errors
-    /// Why it can't be inserted: [`Error::Unbalanced`], [`Error::Leaves`], [`Error::WrongOperand`],
-    /// [`Error::NoSuchMark`], [`Error::LocalsUnknown`], [`Error::ResultUnknown`].
+    /// The reason why the code can't be inserted: [`Error::Unbalanced`], [`Error::Leaves`],
+    /// [`Error::WrongOperand`], [`Error::NoSuchMark`], [`Error::LocalsUnknown`],
+    /// [`Error::ResultUnknown`].
     pub fn deepest_stack(&self) -> Result<u16> {
         let end = self.pieces.len() as u32;
         let mut depths = Depths(vec![None; self.pieces.len() + 1]);
-        // The handler has the exception.
+        // The handler starts with the exception on the stack.
         for protected in &self.protected {
             depths.meet(protected.start as u32, 0)?;
             depths.meet(protected.handler as u32, 1)?;
         }
-        // Nothing behind a branch that is always taken.
+        // `None` after an unconditional branch.
         let mut running = Some(0);
         let mut deepest = 0;
         for (number, piece) in (0..).zip(&self.pieces) {
@@ -307,7 +310,7 @@ impl Code {
     }
 }
 
-/// Depth of the stack in front of each instruction and at the end.
+/// Stack depth in front of each instruction and at the end.
 struct Depths(Vec<Option<u32>>);
 
 impl Depths {
@@ -315,7 +318,7 @@ impl Depths {
         self.0[place as usize]
     }
 
-    /// A place is reached with a depth, the only one.
+    /// Records the depth at a position. All paths must reach it with the same depth.
     fn meet(&mut self, place: u32, depth: u32) -> Result<u32> {
         match self.0[place as usize].replace(depth) {
             Some(other) if other != depth => Err(Error::Unbalanced),
@@ -325,7 +328,8 @@ impl Depths {
 }
 
 impl Piece {
-    /// Values taken and given by an instruction that may be inserted.
+    /// Checks that the instruction may be inserted. Returns the numbers of values that it pops and
+    /// pushes.
     fn check(&self) -> Result<(u16, u16)> {
         let leaves = self.opcode.is_leave() || self.opcode.flow() == Flow::Leave;
         if leaves {

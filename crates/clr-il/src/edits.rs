@@ -1,14 +1,14 @@
-//! Wishes for changes of a method.
+//! Edits of a method.
 
 use crate::{Code, Label, NewLocal};
 
-/// Place for code.
+/// Position for inserted code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
     Entry,
     Before(Label),
     After(Label),
-    /// On the way to a target of a branch, by its number.
+    /// On the edge to a target of a branch, by the target's number.
     Target(Label, usize),
     Returns,
     Results,
@@ -16,23 +16,23 @@ pub(crate) enum Place {
     Failures,
 }
 
-/// Place of a method's result while code runs at its exits: by then the stack is empty.
+/// Location of a method's result while code runs at its exits. The stack is empty then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ResultPlace {
     /// The method returns nothing.
     None,
-    /// In the local variable with this number, which has the type that the method returns and is
-    /// used by nothing else.
+    /// In the local variable with this number. The variable has the method's return type and has no
+    /// other use.
     Local(u16),
 }
 
-/// Wishes of code to be inserted into a method. Several authors' edits of one method are
-/// [merged](Self::merge) into one.
+/// Edits of a method: code to insert, with its positions. The edits of several authors for one
+/// method are [merged](Self::merge).
 ///
-/// Code in front of an instruction belongs to the instruction: who branches there, and a block that
-/// begins there, begins with the code. Code at the entry does not: a loop back to the first
-/// instruction does not run it again.
+/// Code in front of an instruction belongs to the instruction: branches to the instruction run the
+/// code, and a block that begins there begins with the code. Code at the entry does not belong to
+/// the first instruction: a loop back to it does not run the code again.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Edits {
     pub(crate) wishes: Vec<(Place, Code)>,
@@ -44,7 +44,7 @@ pub struct Edits {
 }
 
 impl Edits {
-    /// No wishes.
+    /// Creates an empty set of edits.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -55,22 +55,22 @@ impl Edits {
         self.wishes.push((Place::Entry, code));
     }
 
-    /// Runs code before the instruction. A place within an instruction's prefixes means the first
-    /// of them.
+    /// Runs code before the instruction. If the instruction has prefixes, the code goes before the
+    /// first prefix.
     pub fn before(&mut self, place: Label, code: Code) {
         self.wishes.push((Place::Before(place), code));
     }
 
-    /// Runs code after the instruction, where it goes on with the next one: not where a condition
-    /// branches away, nor where an exception leaves it.
+    /// Runs code after the instruction if execution continues with the next one: not if a
+    /// conditional branch is taken, and not if the instruction throws.
     pub fn after(&mut self, place: Label, code: Code) {
         self.wishes.push((Place::After(place), code));
     }
 
-    /// Runs code on the way from a branch to one of its targets, and on no other way there: where
-    /// the branch is taken, or where a `switch` chooses that target. `target` counts the targets
-    /// from 0; of several that are one place each has a way of its own. Where a condition is not
-    /// met is [`after`](Self::after).
+    /// Runs code on the edge from a branch to one of its targets: if the branch is taken, or if a
+    /// `switch` selects that target. Other paths to the target do not run the code. `target` counts
+    /// the targets from 0; two targets at the same position have separate edges. Use
+    /// [`after`](Self::after) for the case that the branch is not taken.
     pub fn on_target(&mut self, branch: Label, target: usize, code: Code) {
         self.wishes.push((Place::Target(branch, target), code));
     }
@@ -81,40 +81,40 @@ impl Edits {
         self.after(place, after);
     }
 
-    /// Runs code before each return, with the result on the stack: not where an exception leaves
+    /// Runs code before each return, with the result on the stack, but not if an exception leaves
     /// the method. Needs no local variable.
     pub fn at_returns(&mut self, code: Code) {
         self.wishes.push((Place::Returns, code));
     }
 
     /// Runs code before each return of a method that has code [at exits](Self::at_exits) or [at
-    /// failures](Self::at_failures), once the result lies where [`set_result`](Self::set_result)
-    /// says: [`Code::address_of_result`].
+    /// failures](Self::at_failures). The result has been stored at the location given by
+    /// [`set_result`](Self::set_result); [`Code::address_of_result`] accesses it.
     pub fn at_results(&mut self, code: Code) {
         self.wishes.push((Place::Results, code));
     }
 
-    /// Runs code at each exit, by return or by exception: the method becomes a protected block with
-    /// a `finally`, and each return a jump out of it. [`set_result`](Self::set_result) says where
-    /// the result lies meanwhile.
+    /// Runs code at each exit, by return or by exception. The method becomes a protected block with
+    /// a `finally`, and each return becomes a jump out of the block.
+    /// [`set_result`](Self::set_result) gives the location of the result meanwhile.
     ///
-    /// Out of a protected block the runtime makes no tail calls, nor of its own accord: a recursion
-    /// that relies on its compiler's good will needs more stack.
+    /// The runtime makes no tail calls in a protected block, also no implicit ones. A recursion
+    /// that relies on the compiler's implicit tail calls then needs more stack.
     pub fn at_exits(&mut self, code: Code) {
         self.wishes.push((Place::Exits, code));
     }
 
-    /// Runs code where an exception leaves the method, and not where the method returns: it becomes
-    /// a protected block with a `fault`, and each return a jump out of the block.
-    /// [`set_result`](Self::set_result) says where the result lies meanwhile. As with
-    /// [`at_exits`](Self::at_exits) nothing in the block becomes a tail call.
+    /// Runs code if an exception leaves the method, but not if the method returns. The method
+    /// becomes a protected block with a `fault`, and each return becomes a jump out of the block.
+    /// [`set_result`](Self::set_result) gives the location of the result meanwhile. As with
+    /// [`at_exits`](Self::at_exits), no call in the block becomes a tail call.
     pub fn at_failures(&mut self, code: Code) {
         self.wishes.push((Place::Failures, code));
     }
 
-    /// A new local variable of a type (as signatures write types), for the code of these edits:
-    /// [`Code::load`], [`Code::store`]. [`set_first_local`](Self::set_first_local) says later which
-    /// number it has got.
+    /// Creates a new local variable for the code of these edits ([`Code::load`], [`Code::store`]).
+    /// `ty` is its type, encoded as in signatures. [`set_first_local`](Self::set_first_local) later
+    /// sets its number.
     pub fn new_local(&mut self, ty: &[u8]) -> NewLocal {
         self.locals.push(ty.to_vec());
         NewLocal((self.locals.len() - 1) as u16)
@@ -126,14 +126,14 @@ impl Edits {
         &self.locals
     }
 
-    /// Says which number the first of the new local variables has got in the method; the others
-    /// follow. To be said once, when all authors are [merged](Self::merge).
+    /// Sets the number of the first new local variable in the method; the others follow. Call it
+    /// once, after all authors' edits are [merged](Self::merge).
     pub fn set_first_local(&mut self, first: u16) {
         self.wishes.iter_mut().for_each(|(_, code)| code.settle_locals(first));
         self.locals.clear();
     }
 
-    /// Says where the method's result lies while code runs [at exits](Self::at_exits) or [at
+    /// Sets the location of the method's result while code runs [at exits](Self::at_exits) or [at
     /// failures](Self::at_failures).
     pub fn set_result(&mut self, place: ResultPlace) {
         self.result = Some(place);
@@ -143,34 +143,35 @@ impl Edits {
         }
     }
 
-    /// Gives each branch its form with a distance of four bytes, needed or not: for tests of what
-    /// is made of bodies.
+    /// Gives each branch its long form with a four-byte distance, even where the short form
+    /// suffices: for tests of code that processes bodies.
     pub fn lengthen_branches(&mut self) {
         self.lengthens = true;
     }
 
-    /// Lets tail calls (the prefix `tail.`) become plain ones where code is put between them and
-    /// their return. Without this word such edits are refused: a recursion through tail calls would
-    /// need a stack without end.
+    /// Allows tail calls (the prefix `tail.`) to become plain calls if code is inserted between
+    /// them and their return. Without this permission such edits are an error: a recursion through
+    /// tail calls would need unlimited stack.
     pub fn drop_tail_calls(&mut self) {
         self.drops_tail_calls = true;
     }
 
-    /// Whether nothing is wished.
+    /// Whether there are no edits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.wishes.is_empty() && !self.lengthens
     }
 
-    /// Whether something is to run at exits or at failures, so that
-    /// [`set_result`](Self::set_result) must be said.
+    /// Whether there is code at exits or at failures, so that [`set_result`](Self::set_result) must
+    /// be called.
     #[must_use]
     pub fn wraps(&self) -> bool {
         self.wishes.iter().any(|(place, _)| matches!(place, Place::Exits | Place::Failures))
     }
 
-    /// Adds the wishes of another author, permissions among them, who is nested within this one:
-    /// where both want something at one place, this one's code runs first before and last after.
+    /// Adds the edits and permissions of another author. The other author's code is nested inside
+    /// this one's: at the same position, this author's code runs first before an instruction and
+    /// last after it.
     pub fn merge(&mut self, mut other: Self) {
         let own = self.locals.len() as u16;
         other.wishes.iter_mut().for_each(|(_, code)| code.move_locals(own));

@@ -12,13 +12,13 @@ pub const I8: u8 = 0x0a;
 pub const STRING: u8 = 0x0e;
 /// A pointer to the type that follows.
 pub const POINTER: u8 = 0x0f;
-/// A reference to a place of the type that follows.
+/// A managed reference to the type that follows.
 pub const BY_REF: u8 = 0x10;
 /// The value type whose token follows.
 pub const VALUE_TYPE: u8 = 0x11;
 /// The class whose token follows.
 pub const CLASS: u8 = 0x12;
-/// The type argument of the type whose number follows.
+/// A type parameter of the generic type; its number follows.
 pub const VAR: u8 = 0x13;
 /// An array of several dimensions.
 pub const ARRAY: u8 = 0x14;
@@ -36,13 +36,13 @@ pub const FUNCTION: u8 = 0x1b;
 pub const OBJECT: u8 = 0x1c;
 /// An array of one dimension of the type that follows.
 pub const VECTOR: u8 = 0x1d;
-/// The type argument of the method whose number follows.
+/// A type parameter of the generic method; its number follows.
 pub const METHOD_VAR: u8 = 0x1e;
 /// A modifier that must be understood; its token follows.
 pub const REQUIRED: u8 = 0x1f;
 /// A modifier that may be left out; its token follows.
 pub const OPTIONAL: u8 = 0x20;
-/// The end of the parameters that a method declares, where a call gives more.
+/// The end of the declared parameters, in a call with variable arguments.
 pub const SENTINEL: u8 = 0x41;
-/// A local variable whose object does not move.
+/// A pinned local variable: its object does not move.
 pub const PINNED: u8 = 0x45;

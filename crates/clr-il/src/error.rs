@@ -1,10 +1,10 @@
-//! Reasons why bytes are no body, and why a body can't be changed as asked.
+//! Reasons why bytes are not a valid body, and why a body can't be edited.
 
 use std::fmt;
 
 use crate::{Label, Opcode};
 
-/// Finding, or the reason why there is none.
+/// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Reason why a body can't be read, changed or written. Offsets count bytes from the first
@@ -14,15 +14,15 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// There are no bytes.
     Empty,
-    /// The lowest bits of the first byte are neither those of a tiny nor of a fat header.
+    /// The lowest bits of the first byte mean neither a tiny nor a fat header.
     NoHeader,
-    /// A fat header that does not say that it has three words.
+    /// A fat header whose stated size is not three words.
     HeaderSize,
     /// The bytes end within the header.
     CutHeader,
-    /// The header says that there is no instruction.
+    /// The header states a code size of zero.
     NoCode,
-    /// The header says that the code is longer than the bytes.
+    /// The code size in the header is larger than the available bytes.
     CutCode,
     /// The bytes end within the sections after the code.
     CutSections,
@@ -30,52 +30,52 @@ pub enum Error {
     ShortSection,
     /// More sections than any method has.
     TooManySections,
-    /// More bytes than the header says.
+    /// There are bytes after the body's stated end.
     BytesBehind,
-    /// Bytes that are no instruction.
+    /// Bytes that are not an instruction.
     UnknownInstruction {
-        /// Place.
+        /// Offset of the instruction.
         offset: u32,
     },
     /// The code ends within an instruction.
     CutInstruction {
-        /// Place.
+        /// Offset of the instruction.
         offset: u32,
     },
-    /// A branch to where no instruction begins.
+    /// A branch to an offset where no instruction begins.
     Target {
-        /// Place of the branch.
+        /// Offset of the branch.
         offset: u32,
     },
-    /// An exception clause whose bounds are no instructions, or whose kind is unknown.
+    /// An exception clause whose bounds are not at instructions, or whose kind is unknown.
     Clause {
-        /// Number in the order of the table, from 0.
+        /// Index in the table, from 0.
         index: u32,
     },
     /// The changed code would be longer than 2 GiB.
     TooLong,
-    /// A place that the method does not have.
+    /// The method does not have this label.
     NoSuchPlace(Label),
-    /// Code was to run after an instruction after which nothing runs: a branch, a return, a throw.
+    /// Code was to run after an instruction that never continues with the next one: a branch, a
+    /// return, a throw.
     NothingAfter(Label),
-    /// Code was to run on the way to a target that the instruction does not have. `leave` has none:
-    /// its way is out of a block.
+    /// Code was to run on the edge to a target that the instruction does not have. For this purpose
+    /// `leave` has no targets: its edge leads out of a block.
     NoSuchTarget(Label),
-    /// An operand that the instruction does not have.
+    /// An operand of the wrong kind for the instruction.
     WrongOperand(Opcode),
-    /// Code to be inserted that takes values from the stack that it has not put there, or leaves
-    /// some.
+    /// Inserted code pops values that it has not pushed, or leaves values on the stack.
     Unbalanced,
-    /// Code to be inserted that leaves the method or a block, or ends where the next instruction
-    /// does not follow.
+    /// Inserted code leaves the method or a block, or its last instruction does not continue with
+    /// the next one.
     Leaves(Opcode),
-    /// Code to be inserted that branches to a place of its own that it does not have.
+    /// Inserted code branches to a mark that has no position.
     NoSuchMark,
-    /// Edits with new local variables that don't say which numbers these have got.
+    /// Edits with new local variables whose numbers are not set.
     LocalsUnknown,
-    /// Edits with code at exits or failures that don't say where the method's result goes.
+    /// Edits with code at exits or failures, without a location for the method's result.
     ResultUnknown,
-    /// The method hands its arguments over to another (`jmp`), which can't be done out of a
+    /// The method passes its arguments to another method by `jmp`, which is not allowed in a
     /// protected block.
     Jumps,
     /// Code was to run between a tail call and its return, or around one, without
@@ -83,13 +83,13 @@ pub enum Error {
     ///
     /// [`Edits::drop_tail_calls`]: crate::Edits::drop_tail_calls
     TailCalls,
-    /// The depth of the stack can't be told: places are reached with different depths, or a value
+    /// The stack depth is not defined: an instruction is reached with different depths, or a value
     /// is missing.
     Depth {
-        /// Number of the instruction, from 0.
+        /// Index of the instruction, from 0.
         index: u32,
     },
-    /// Bytes that are no signature, or none of the kind asked for.
+    /// Bytes that are not a signature, or not one of the expected kind.
     Signature,
     /// More than 65,534 local variables.
     TooManyLocals,

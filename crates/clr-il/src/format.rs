@@ -2,17 +2,17 @@
 
 use crate::{Error, Result};
 
-/// The two lowest bits of a header say which kind it is.
+/// Mask of the bits that give the header's kind.
 const KIND: u8 = 3;
 /// A header of one byte.
 pub(crate) const TINY: u8 = 2;
 /// A header of three words.
 pub(crate) const FAT: u8 = 3;
-/// Bits of a tiny header in front of the length of the code.
+/// Number of bits below the code length in a tiny header.
 pub(crate) const TINY_BITS: u8 = 2;
-/// The longest code behind a tiny header.
+/// Maximum code length with a tiny header.
 pub(crate) const LONGEST_TINY: usize = 63;
-/// Values on the stack of a method with a tiny header.
+/// Maximum stack depth of a method with a tiny header.
 pub(crate) const TINY_STACK: u16 = 8;
 /// A fat header's length in bytes, and in words in the upper bits of its second byte.
 pub(crate) const FAT_HEADER: usize = 12;
@@ -20,7 +20,8 @@ pub(crate) const FAT_WORDS: u8 = 3;
 /// Flags of a fat header: sections follow the code; local variables begin as zero.
 pub(crate) const MORE_SECTIONS: u16 = 8;
 pub(crate) const INIT_LOCALS: u16 = 0x10;
-/// Flags of a section: of exception clauses; its length takes three bytes; another one follows.
+/// Flags of a section: it has exception clauses; its length takes three bytes; another section
+/// follows.
 pub(crate) const CLAUSES: u8 = 1;
 pub(crate) const SECTION_KIND: u8 = 0x3f;
 pub(crate) const FAT_SECTION: u8 = 0x40;
@@ -30,15 +31,16 @@ pub(crate) const SECTION_HEADER: usize = 4;
 /// Length of an exception clause in a small and in a fat section.
 pub(crate) const SMALL_CLAUSE: usize = 12;
 pub(crate) const FAT_CLAUSE: usize = 24;
-/// More sections than any compiler writes.
+/// Maximum number of sections; no compiler writes so many.
 pub(crate) const MOST_SECTIONS: usize = 16;
 
-/// Length of a method's body in bytes. `byte` gives the byte at a place, and `None` past the end.
+/// Length of a method's body in bytes. `byte` returns the byte at an offset, and `None` past the
+/// end.
 ///
-/// For memory in which the end of a body is unknown: no byte behind the body is asked for.
+/// For memory in which the end of a body is unknown: no byte after the body is requested.
 ///
 /// # Errors
-/// What is wrong with the body.
+/// The defect in the body.
 pub fn length_by(byte: impl Fn(usize) -> Option<u8>) -> Result<usize> {
     let first = byte(0).ok_or(Error::Empty)?;
     match first & KIND {
@@ -48,10 +50,10 @@ pub fn length_by(byte: impl Fn(usize) -> Option<u8>) -> Result<usize> {
     }
 }
 
-/// Length of the body that bytes begin with, whether or not all of it is there.
+/// Length of the body at the beginning of the bytes. The bytes may be incomplete.
 ///
 /// # Errors
-/// What is wrong with the body.
+/// The defect in the body.
 pub fn length(bytes: &[u8]) -> Result<usize> {
     length_by(|at| bytes.get(at).copied())
 }
@@ -77,7 +79,7 @@ fn fat_length(first: u8, byte: &impl Fn(usize) -> Option<u8>) -> Result<usize> {
     if has_more { Err(Error::TooManySections) } else { Ok(end) }
 }
 
-/// Bytes in which a section says its length.
+/// Number of bytes of a section's length field.
 pub(crate) const fn size_bytes(flags: u8) -> usize {
     if flags & FAT_SECTION != 0 { 3 } else { 1 }
 }
@@ -87,8 +89,8 @@ pub(crate) const fn clause_size(flags: u8) -> usize {
     if flags & FAT_SECTION != 0 { FAT_CLAUSE } else { SMALL_CLAUSE }
 }
 
-/// Bytes of a section that says `size`. Some compilers don't count the header; the runtime divides
-/// by the length of a clause and takes both.
+/// Length of a section whose length field is `size`. Some compilers don't include the header; the
+/// runtime divides by the length of a clause and accepts both forms.
 pub(crate) fn section_length(flags: u8, size: usize) -> Result<usize> {
     let is_without_header = flags & SECTION_KIND == CLAUSES && size != 0 && size.is_multiple_of(clause_size(flags));
     match size {
@@ -102,11 +104,11 @@ fn little_endian(byte: &impl Fn(usize) -> Option<u8>, start: usize, bytes: usize
     (0..bytes).rev().try_fold(0_usize, |number, at| Some(number << 8 | usize::from(byte(start.checked_add(at)?)?)))
 }
 
-/// Whether the bytes are a whole body as far as header, lengths and sections say: its instructions
-/// are not looked at.
+/// Checks that the bytes are a complete body by its header, lengths and sections. Instructions are
+/// not checked.
 ///
 /// # Errors
-/// What is wrong.
+/// The defect in the body.
 pub fn check(body: &[u8]) -> Result<()> {
     match length(body)? {
         1 => Err(Error::NoCode),
@@ -115,12 +117,12 @@ pub fn check(body: &[u8]) -> Result<()> {
     }
 }
 
-/// Parts of a body, which is whole and ends with the bytes.
+/// Parts of a complete body, which ends at the end of the bytes.
 pub(crate) struct Parts<'b> {
     /// Content of a fat header.
     pub(crate) fat: Option<FatHeader>,
     pub(crate) code: &'b [u8],
-    /// Everything behind the code.
+    /// The bytes after the code.
     pub(crate) rest: &'b [u8],
 }
 

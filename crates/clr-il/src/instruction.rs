@@ -18,20 +18,20 @@ pub enum Operand {
     Int(i32),
     /// A constant.
     Long(i64),
-    /// The bits of a floating point number.
+    /// The bits of a floating-point number.
     Float(u32),
-    /// The bits of a floating point number.
+    /// The bits of a floating-point number.
     Double(u64),
     /// A metadata token.
     Token(u32),
-    /// A place, whatever the length of the distance.
+    /// A branch target, for short and long branches.
     Target(Label),
-    /// The places of a `switch`.
+    /// The targets of a `switch`.
     Targets(Box<[Label]>),
 }
 
 impl Operand {
-    /// Whether instructions with operands of this kind can have this one.
+    /// Whether this operand is of the kind.
     pub(crate) const fn is_of(&self, kind: OperandKind) -> bool {
         matches!(
             (self, kind),
@@ -48,7 +48,7 @@ impl Operand {
         )
     }
 
-    /// Places that the operand names.
+    /// The branch targets in the operand.
     #[must_use]
     pub fn targets(&self) -> &[Label] {
         match self {
@@ -67,7 +67,7 @@ impl Operand {
     }
 }
 
-/// An instruction with its place.
+/// An instruction with its label.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Instruction {
     pub(crate) label: Label,
@@ -76,7 +76,7 @@ pub struct Instruction {
 }
 
 impl Instruction {
-    /// Instruction whose operand is of the right kind.
+    /// Creates an instruction. Fails if its operand is of the wrong kind.
     pub(crate) fn new(label: Label, opcode: Opcode, operand: Operand) -> Result<Self> {
         if !operand.is_of(opcode.operand()) {
             return Err(Error::WrongOperand(opcode));
@@ -84,13 +84,13 @@ impl Instruction {
         Ok(Self { label, opcode, operand })
     }
 
-    /// Place of the instruction.
+    /// Label of the instruction.
     #[must_use]
     pub const fn label(&self) -> Label {
         self.label
     }
 
-    /// Code of the instruction.
+    /// Opcode of the instruction.
     #[must_use]
     pub const fn opcode(&self) -> Opcode {
         self.opcode
@@ -102,8 +102,8 @@ impl Instruction {
         &self.operand
     }
 
-    /// The number of 4 bytes that the instruction puts on the stack, in whichever of its forms;
-    /// `None` of other instructions.
+    /// The 4-byte constant that the instruction pushes, in any of the instruction's forms; `None`
+    /// for other instructions.
     #[must_use]
     pub fn constant(&self) -> Option<i32> {
         match (self.opcode, &self.operand) {
@@ -113,14 +113,14 @@ impl Instruction {
         }
     }
 
-    /// Length in bytes, with the operand.
+    /// Length in bytes, including the operand.
     #[must_use]
     pub fn size(&self) -> usize {
         size(self.opcode, &self.operand)
     }
 }
 
-/// The number of 4 bytes that an instruction without an operand puts on the stack.
+/// The 4-byte constant that an instruction without an operand pushes.
 pub(crate) fn implied_constant(opcode: Opcode) -> Option<i32> {
     const FROM_MINUS_ONE: [Opcode; 10] = [
         Opcode::LdcI4M1,

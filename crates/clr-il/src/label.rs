@@ -1,27 +1,29 @@
-//! The places of a method.
+//! Labels: positions in a method's code.
 
 use std::fmt;
 
-/// A place in a method's code, in front of one of its instructions.
+/// A position in a method's code, in front of one of its instructions.
 ///
-/// The places of a method that was read are the offsets of its instructions there, and stay so
-/// whatever is inserted: [`Label::at`] of an offset that a table of lines names is a place, too.
+/// The labels of a method's original instructions are their offsets in the code that was read.
+/// Insertions don't change these labels. So [`Label::at`] also works with an offset from a table of
+/// source lines.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Label(pub(crate) u32);
 
 impl Label {
-    /// Behind the last instruction: where the last block of a method may end.
+    /// The position after the last instruction, where the last block of a method may end.
     pub const END: Self = Self(u32::MAX);
-    /// First of those that stand for inserted instructions.
+    /// The first label number of inserted instructions.
     pub(crate) const FIRST_NEW: u32 = 1 << 31;
 
-    /// The instruction at an offset of the code that was read, in bytes from the first one.
+    /// Returns the label of the instruction at an offset in the code that was read, in bytes from
+    /// the first instruction.
     #[must_use]
     pub const fn at(offset: u32) -> Self {
         Self(offset)
     }
 
-    /// Offset in the code that was read, `None` of an inserted instruction and of
+    /// Offset in the code that was read; `None` for an inserted instruction and for
     /// [`END`](Self::END).
     #[must_use]
     pub const fn offset(self) -> Option<u32> {

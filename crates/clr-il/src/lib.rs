@@ -1,11 +1,11 @@
-//! Bodies of .NET methods: read, change and write CIL, the code that compilers of .NET write.
+//! Reads, edits and writes the bodies of .NET methods: CIL, the bytecode that .NET compilers emit.
 //!
-//! A profiler that counts, times or covers code puts instructions of its own into methods before
-//! the runtime compiles them. This crate does what is to be done with the bytes: [`Body::read`]
-//! makes instructions with labels and exception clauses of them, [`Edits`] say what is to be
-//! inserted where, [`Body::apply`] does it, and [`Body::write`] makes bytes again, with branches,
-//! `switch` tables, clause ranges and the depth of the stack right. What no edit changes stays byte
-//! for byte.
+//! A profiler that counts calls, measures time or code coverage inserts instructions into methods
+//! before the runtime compiles them. This crate does the work on the bytes. [`Body::read`] parses a
+//! body into instructions with labels, and exception clauses. [`Edits`] list the code to insert.
+//! [`Body::apply`] inserts it. [`Body::write`] returns the new bytes, with correct branches,
+//! `switch` tables, clause ranges and stack depth. Parts without edits stay unchanged, byte for
+//! byte.
 //!
 //! ```
 //! use clr_il::{Body, Code, Edits, Opcode};
@@ -27,19 +27,19 @@
 //!
 //! | to | look at |
 //! |---|---|
-//! | look at instructions without memory of one's own | [`raw_instructions`], [`Opcode`] |
-//! | know how long a body is | [`length`], [`length_by`] |
+//! | iterate over instructions without allocating | [`raw_instructions`], [`Opcode`] |
+//! | get the length of a body | [`length`], [`length_by`] |
 //! | read, change, write | [`Body`], [`Edits`], [`Code`] |
-//! | run code at each exit, or at those by exception | [`Edits::at_exits`], [`Edits::at_failures`], with [`append_local`] and [`method_shape`] for the result |
-//! | keep a value from one place to another | [`Edits::new_local`], [`Code::store`], [`Code::load`] |
-//! | join what several authors want | [`Edits::merge`] |
+//! | run code at each exit, or only at exits by exception | [`Edits::at_exits`], [`Edits::at_failures`], with [`append_local`] and [`method_shape`] for the result |
+//! | keep a value between two positions | [`Edits::new_local`], [`Code::store`], [`Code::load`] |
+//! | merge the edits of several authors | [`Edits::merge`] |
 //!
 //! # What is checked and what is not
 //!
-//! Bytes may be anything: whatever is wrong with them is an [`Error`] with its own name, and memory
-//! stays within a small multiple of their length. The result of an edit is as right as the code
-//! that was inserted: that it keeps to the stack is checked, types and tokens are not, and the
-//! runtime does not verify them either.
+//! Bytes are not trusted: each defect is a separate [`Error`] variant, and memory use stays within
+//! a small multiple of their length. The result of an edit is as correct as the inserted code. The
+//! code's use of the stack is checked. Its types and tokens are not checked, neither here nor by
+//! the runtime.
 //!
 //! No unsafe code and no dependencies. Source of the format: ECMA-335, parts II.25.4 and III.
 
@@ -81,11 +81,11 @@ pub use write::Move;
 pub mod fuzzing {
     use crate::{Body, Code, Edits, ResultPlace, append_local, method_shape};
 
-    /// Reads bytes as a body; where they are one, they come out again as they were, and each kind
-    /// of edit gives one that can be read and means what it should.
+    /// Reads bytes as a body. If they are valid, checks that writing the body returns the same
+    /// bytes, and that each kind of edit gives a readable body with the expected meaning.
     ///
     /// # Panics
-    /// Where that does not hold.
+    /// If a check fails.
     pub fn change_body(bytes: &[u8]) {
         let Ok(body) = Body::read(bytes) else { return };
         assert_eq!(body.write().as_deref(), Ok(bytes), "a body that nobody changed");
@@ -98,7 +98,7 @@ pub mod fuzzing {
         let read_again = |body: &Body| Body::read(&body.write().expect("written")).expect("read again");
         changed.apply(&edits).expect("nothing is in the way of nops");
         assert!(read_again(&changed).means(&body), "long branches and nops change nothing");
-        // The last instruction may have nothing behind it.
+        // The last instruction may have no successor.
         let inner = body.instructions().split_last().map_or(&[][..], |(_, inner)| inner);
         for branch in inner.iter().filter(|branch| !branch.opcode().is_leave()) {
             for target in 0..branch.operand().targets().len() {
@@ -128,7 +128,7 @@ pub mod fuzzing {
     }
 }
 
-/// So that the README's example is compiled.
+/// Makes doctests compile the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,9 +1,9 @@
-//! The table of all instructions, from which everything else about them follows. Source: ECMA-335,
-//! III and VI.C.3.
+//! The table of all instructions, the only source of their properties in this crate. Source:
+//! ECMA-335, III and VI.C.3.
 
 use std::fmt;
 
-/// Kind of an instruction's operand, by which its length is known.
+/// Kind of an instruction's operand, which determines its length.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum OperandKind {
@@ -17,22 +17,22 @@ pub enum OperandKind {
     Int,
     /// A constant of eight bytes.
     Long,
-    /// A floating point number of four bytes.
+    /// A floating-point number of four bytes.
     Float,
-    /// A floating point number of eight bytes.
+    /// A floating-point number of eight bytes.
     Double,
     /// A metadata token: a method, field, type, string or signature.
     Token,
-    /// A place in the code, at a distance of one byte.
+    /// A branch target, as a one-byte distance.
     ShortTarget,
-    /// A place in the code, at a distance of four bytes.
+    /// A branch target, as a four-byte distance.
     Target,
-    /// Any number of places in the code: a `switch`.
+    /// The branch targets of a `switch`, any number.
     Targets,
 }
 
 impl OperandKind {
-    /// Length in bytes; of [`Targets`](Self::Targets) that of the count alone.
+    /// Length in bytes; for [`Targets`](Self::Targets) the length of the count only.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {
@@ -45,26 +45,26 @@ impl OperandKind {
     }
 }
 
-/// Way on from an instruction.
+/// Control flow after an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Flow {
-    /// With the next instruction.
+    /// Continues with the next instruction.
     Next,
-    /// With the next instruction, after a call.
+    /// Calls a method, then continues with the next instruction.
     Call,
-    /// Part of the instruction that follows.
+    /// Prefix of the following instruction.
     Prefix,
-    /// With the next instruction or a target.
+    /// Continues with the next instruction or at a target.
     Condition,
-    /// With the target.
+    /// Continues at the target.
     Branch,
-    /// Not in this block: a return, an exception, the end of a handler.
+    /// Leaves the block: a return, an exception, the end of a handler.
     Leave,
 }
 
 impl Flow {
-    /// Whether the next instruction can follow.
+    /// Whether execution can continue with the next instruction.
     #[must_use]
     pub const fn goes_on(self) -> bool {
         !matches!(self, Self::Branch | Self::Leave)
@@ -80,7 +80,7 @@ struct Row {
     flow: Flow,
 }
 
-/// A number of the table; `_` stands for one that a signature tells.
+/// A number in the table; `_` means that a signature determines it.
 macro_rules! amount {
     (_) => {
         None
@@ -116,7 +116,7 @@ macro_rules! opcodes {
     };
 }
 
-// Name, code, operand, values taken from the stack, values put there, flow.
+// Name, code, operand, values popped, values pushed, flow.
 opcodes! {
     Nop "nop" 0x0000 None 0 0 Next;
     Break "break" 0x0001 None 0 0 Next;
@@ -339,10 +339,10 @@ opcodes! {
     Readonly "readonly." 0xfe1e None 0 0 Prefix;
 }
 
-/// First byte of codes that have two.
+/// First byte of two-byte codes.
 const TWO_BYTES: u8 = 0xfe;
 
-/// Instructions by their last byte.
+/// Instructions by the last byte of their code.
 const fn index(is_long: bool) -> [Option<Opcode>; 256] {
     let mut found = [None; 256];
     let mut at = 0;
@@ -359,8 +359,8 @@ const fn index(is_long: bool) -> [Option<Opcode>; 256] {
 static SHORT: [Option<Opcode>; 256] = index(false);
 static LONG: [Option<Opcode>; 256] = index(true);
 
-/// Distance between the codes of a short and the long branch of one meaning: `br.s` to `blt.un.s`,
-/// `br` to `blt.un`.
+/// Difference between the codes of a branch's short and long form: `br.s` to `blt.un.s`, `br` to
+/// `blt.un`.
 const BETWEEN_FORMS: u8 = 0x0d;
 
 impl Opcode {
@@ -368,7 +368,8 @@ impl Opcode {
         &ROWS[self as usize]
     }
 
-    /// The instruction that these bytes begin with, `None` where they begin with none.
+    /// Returns the instruction at the beginning of the bytes; `None` if they don't begin with an
+    /// instruction.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         match *bytes {
@@ -402,39 +403,39 @@ impl Opcode {
         self.row().operand
     }
 
-    /// Values taken from the stack; `None` where a signature says it (calls), and of `ret`, which
-    /// takes what the method returns.
+    /// Number of values popped from the stack. `None` for calls, where it depends on a signature,
+    /// and for `ret`, which pops the method's result.
     #[must_use]
     pub const fn pops(self) -> Option<u8> {
         self.row().pops
     }
 
-    /// Values put on the stack; `None` where a signature says it.
+    /// Number of values pushed on the stack; `None` where it depends on a signature.
     #[must_use]
     pub const fn pushes(self) -> Option<u8> {
         self.row().pushes
     }
 
-    /// Way on from the instruction.
+    /// Control flow after the instruction.
     #[must_use]
     pub const fn flow(self) -> Flow {
         self.row().flow
     }
 
-    /// Whether it is part of the instruction that follows: `tail.`, `constrained.`, ...
+    /// Whether the instruction is a prefix of the following one: `tail.`, `constrained.`, ...
     #[must_use]
     pub const fn is_prefix(self) -> bool {
         matches!(self.flow(), Flow::Prefix)
     }
 
-    /// Whether it jumps out of a protected block or of a handler.
+    /// Whether the instruction jumps out of a protected block or of a handler.
     #[must_use]
     pub const fn is_leave(self) -> bool {
         matches!(self, Self::Leave | Self::LeaveS)
     }
 
-    /// The instruction of this meaning with a distance of four bytes, for a branch with one of one
-    /// byte; every other instruction is its own.
+    /// For a branch with a one-byte distance, returns its form with a four-byte distance; returns
+    /// other instructions unchanged.
     #[must_use]
     pub fn long_form(self) -> Self {
         if self == Self::LeaveS {

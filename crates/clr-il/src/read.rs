@@ -1,4 +1,4 @@
-//! Bytes in, instructions and clauses out.
+//! Parses bytes into instructions and clauses.
 
 use crate::body::{Body, Header, SectionForm};
 use crate::clause::{Clause, ClauseKind};
@@ -6,7 +6,7 @@ use crate::format::{self, ANOTHER_SECTION, CLAUSES, FAT_SECTION, SECTION_HEADER,
 use crate::instruction::implied_constant;
 use crate::{Error, Instruction, Label, Opcode, Operand, OperandKind, Result};
 
-/// An instruction as it lies in the code, without memory of its own.
+/// An instruction that borrows its operand from the code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct RawInstruction<'c> {
@@ -19,7 +19,7 @@ pub struct RawInstruction<'c> {
 }
 
 impl RawInstruction<'_> {
-    /// The number of 4 bytes that the instruction puts on the stack, as of
+    /// The 4-byte constant that the instruction pushes, like
     /// [`Instruction::constant`](crate::Instruction::constant).
     #[must_use]
     pub fn constant(&self) -> Option<i32> {
@@ -30,29 +30,30 @@ impl RawInstruction<'_> {
         }
     }
 
-    /// Offset of the next instruction: distances of branches count from there.
+    /// Offset of the next instruction. Distances of branches count from this offset.
     #[must_use]
     pub fn end(&self) -> u32 {
         self.offset + (self.opcode.code_size() + self.operand.len()) as u32
     }
 }
 
-/// The instructions of code, one after another; the first that can't be read is the last item.
+/// Iterator over the instructions of code. It ends with an error at the first instruction that
+/// can't be read.
 #[derive(Clone, Debug)]
 pub struct RawInstructions<'c> {
     code: &'c [u8],
     at: usize,
 }
 
-/// The instructions of a method's body, header and all, for a look that needs no memory.
+/// Iterates over the instructions of a method's body (with header), without allocating.
 ///
 /// # Errors
-/// What is wrong with the body.
+/// The defect in the body.
 pub fn raw_instructions(body: &[u8]) -> Result<RawInstructions<'_>> {
     Ok(RawInstructions { code: format::split(body)?.code, at: 0 })
 }
 
-/// The instructions of code that has no header, as dynamic methods have it.
+/// Iterates over the instructions of code without a header, such as the code of dynamic methods.
 #[must_use]
 pub fn raw_code(code: &[u8]) -> RawInstructions<'_> {
     RawInstructions { code, at: 0 }
@@ -100,7 +101,7 @@ fn read_one(code: &[u8], at: usize) -> Result<RawInstruction<'_>> {
     Ok(RawInstruction { offset, opcode, operand: rest.get(..size).ok_or(cut)? })
 }
 
-/// Bytes as a number; the lengths were looked at.
+/// The bytes of a number. The caller has checked the length.
 fn number<const N: usize>(bytes: &[u8]) -> [u8; N] {
     bytes.first_chunk().copied().unwrap_or([0; N])
 }
@@ -133,10 +134,11 @@ fn target(raw: &RawInstruction<'_>, distance: i32) -> Result<Label> {
 }
 
 impl Body {
-    /// Reads a method's body: header, code and sections, all bytes of it and none behind.
+    /// Reads a method's body: header, code and sections. The body must be complete and end with the
+    /// bytes.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The defect in the bytes.
     pub fn read(bytes: &[u8]) -> Result<Self> {
         let parts = format::split(bytes)?;
         if parts.code.len() >= Label::FIRST_NEW as usize {
@@ -174,7 +176,7 @@ impl Body {
         Ok(())
     }
 
-    /// `rest` is what follows the code, which is that long.
+    /// Reads the sections. `rest` is the bytes after the code, `code` the length of the code.
     fn read_sections(&mut self, code: usize, rest: &[u8]) -> Result<()> {
         let mut at = 0;
         let mut end = code;

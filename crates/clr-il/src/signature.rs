@@ -1,19 +1,20 @@
-//! Signatures, as far as a writer of bodies needs them: a method's result as the type of a local
-//! variable. Source: ECMA-335, II.23.2.
+//! Signatures, as far as editing bodies needs them: a method's return type becomes the type of a
+//! local variable. Source: ECMA-335, II.23.2.
 
 use crate::{Error, Result, element};
 
-/// First byte of the signature of local variables.
+/// First byte of a signature of local variables.
 const LOCALS: u8 = 7;
-/// Flags of a method's first byte.
+/// Flags in the first byte of a method's signature.
 const GENERIC: u8 = 0x10;
 const HAS_THIS: u8 = 0x20;
 const EXPLICIT_THIS: u8 = 0x40;
-/// The lower four bits of a field's first byte, and the first kind that is no method's.
+/// Mask of the kind in a signature's first byte. The kinds from `FIELD` up to, but not including,
+/// `UNMANAGED` are not methods.
 const KIND: u8 = 0x0f;
 const FIELD: u8 = 6;
 const UNMANAGED: u8 = 9;
-/// Types within types.
+/// Maximum nesting depth of types.
 const DEEPEST: u8 = 64;
 const MOST_LOCALS: u32 = 0xfffe;
 
@@ -44,7 +45,7 @@ impl<'s> Blob<'s> {
         }
     }
 
-    /// Goes over a type and gives its bytes.
+    /// Reads a type and returns its bytes.
     fn ty(&mut self) -> Result<&'s [u8]> {
         let before = self.0;
         self.skip_type(0)?;
@@ -98,7 +99,7 @@ impl<'s> Blob<'s> {
         Ok(())
     }
 
-    /// Parameters in the brackets, and whether there is a `this` besides.
+    /// Returns the number of declared parameters, and whether the method also has `this`.
     fn method_head(&mut self) -> Result<(u32, bool)> {
         let flags = self.byte()?;
         if (FIELD..UNMANAGED).contains(&(flags & KIND)) || flags & KIND > UNMANAGED {
@@ -115,17 +116,17 @@ impl<'s> Blob<'s> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MethodShape<'s> {
-    /// Values that a call takes, `this` among them.
+    /// Number of values that a call pops, including `this`.
     pub takes: u32,
-    /// Type of the result, as a local variable can have it: without modifiers. `None` where nothing
-    /// is returned.
+    /// Type of the result, usable for a local variable: without modifiers. `None` if the method
+    /// returns nothing.
     pub result: Option<&'s [u8]>,
 }
 
 /// Reads the signature of a method, or of a call.
 ///
 /// # Errors
-/// [`Error::Signature`] for bytes that are none.
+/// [`Error::Signature`] if the bytes are not such a signature.
 pub fn method_shape(signature: &[u8]) -> Result<MethodShape<'_>> {
     let mut blob = Blob(signature);
     let (parameters, has_this) = blob.method_head()?;
@@ -138,8 +139,8 @@ pub fn method_shape(signature: &[u8]) -> Result<MethodShape<'_>> {
     Ok(MethodShape { takes, result: (result != [element::VOID]).then_some(result) })
 }
 
-/// The signature of local variables with one more at the end, and the number of that one. An empty
-/// signature has no variables.
+/// Appends a variable to a signature of local variables. Returns the new signature and the number
+/// of the new variable. An empty signature has no variables.
 ///
 /// ```
 /// // An int; then another, of type string.
@@ -147,7 +148,7 @@ pub fn method_shape(signature: &[u8]) -> Result<MethodShape<'_>> {
 /// ```
 ///
 /// # Errors
-/// [`Error::Signature`] for bytes that are none of local variables, or no type;
+/// [`Error::Signature`] if `signature` is not a signature of local variables or `ty` is not a type;
 /// [`Error::TooManyLocals`].
 pub fn append_local(signature: &[u8], ty: &[u8]) -> Result<(Vec<u8>, u16)> {
     let mut whole = Blob(ty);
@@ -172,8 +173,8 @@ pub fn append_local(signature: &[u8], ty: &[u8]) -> Result<(Vec<u8>, u16)> {
     Ok((new, count as u16))
 }
 
-/// Appends a number to a signature, in as few bytes as it takes (ECMA-335, II.23.2). None from 2^29
-/// on has a form.
+/// Appends a number to a signature, in as few bytes as possible (ECMA-335, II.23.2). Numbers from
+/// 2^29 on have no encoding.
 pub fn append_number(signature: &mut Vec<u8>, number: u32) {
     match number {
         0..0x80 => signature.push(number as u8),

@@ -4,18 +4,19 @@ use crate::clause::ClauseKind;
 use crate::{Body, Error, Instruction, Label, Result};
 
 impl Body {
-    /// Most values on the stack at a time, by the instructions. `amounts` tells of calls how many
-    /// values they take and give (`this` and the address of a `calli` among them), and of `ret` how
-    /// many it takes; of other instructions the table says it.
+    /// Computes the maximum stack depth of the instructions. For a call, `amounts` returns the
+    /// numbers of values popped and pushed, including `this` and the address of a `calli`; for
+    /// `ret` it returns the number of values popped. The table has the numbers of other
+    /// instructions.
     ///
     /// # Errors
-    /// [`Error::Depth`] where a value is missing, a place is reached with different depths, or
-    /// `amounts` says nothing.
+    /// [`Error::Depth`] if a value is missing, an instruction is reached with different depths, or
+    /// `amounts` returns `None`.
     pub fn deepest_stack(&self, amounts: impl Fn(&Instruction) -> Option<(u16, u16)>) -> Result<u32> {
         Ok(self.walk_stack(amounts)?.0)
     }
 
-    /// Number of values on the stack before each instruction, in their order. `amounts` as for
+    /// Computes the stack depth before each instruction, in code order. `amounts` as for
     /// [`deepest_stack`](Self::deepest_stack).
     ///
     /// # Errors
@@ -24,7 +25,7 @@ impl Body {
         Ok(self.walk_stack(amounts)?.1)
     }
 
-    /// Most values at a time, and the number of them before each instruction.
+    /// Computes the maximum depth, and the depth before each instruction.
     fn walk_stack(&self, amounts: impl Fn(&Instruction) -> Option<(u16, u16)>) -> Result<(u32, Vec<u32>)> {
         let mut walk = Walk { body: self, amounts, depths: vec![None; self.instructions.len()], todo: Vec::new() };
         let index = self.index();
@@ -42,7 +43,8 @@ impl Body {
             walk.reach(number(clause.start)?, depth)?;
         }
         let mut deepest = 0;
-        // What only a branch backwards reaches is empty where the linear walk comes to it.
+        // If only a backward branch reaches an instruction, the stack is empty before it. The
+        // linear walk starts there with depth 0.
         for start in 0..self.instructions.len() as u32 {
             if walk.depths[start as usize].is_none() {
                 walk.reach(start, 0)?;
@@ -51,7 +53,7 @@ impl Body {
                 deepest = deepest.max(walk.step(at, &number)?);
             }
         }
-        // The walk has been everywhere.
+        // The walk has visited all instructions.
         Ok((deepest, walk.depths.into_iter().map(Option::unwrap_or_default).collect()))
     }
 }
@@ -77,7 +79,7 @@ impl<A: Fn(&Instruction) -> Option<(u16, u16)>> Walk<'_, A> {
         Ok(())
     }
 
-    /// Goes over an instruction, and gives the deeper of the depths before and after.
+    /// Processes an instruction. Returns the larger of the depths before and after it.
     fn step(&mut self, at: u32, number: &impl Fn(Label) -> Result<u32>) -> Result<u32> {
         let wrong = Error::Depth { index: at };
         let instruction = &self.body.instructions[at as usize];
@@ -86,7 +88,7 @@ impl<A: Fn(&Instruction) -> Option<(u16, u16)>> Walk<'_, A> {
         let told = opcode.pops().zip(opcode.pushes()).map(|(pops, pushes)| (u16::from(pops), u16::from(pushes)));
         let (takes, gives) = told.or_else(|| (self.amounts)(instruction)).ok_or(wrong)?;
         let after = before.checked_sub(takes.into()).ok_or(wrong)? + u32::from(gives);
-        // A block is left with an empty stack, whatever lies on it.
+        // Leaving a block empties the stack.
         let at_target = if opcode.is_leave() { 0 } else { after };
         for target in instruction.operand.targets() {
             self.reach(number(*target)?, at_target)?;

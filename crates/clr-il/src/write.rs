@@ -1,4 +1,4 @@
-//! Instructions and clauses in, bytes out.
+//! Writes instructions and clauses as bytes.
 
 use crate::body::{Body, Index, SectionForm};
 use crate::clause::{Clause, ClauseKind};
@@ -8,26 +8,26 @@ use crate::format::{
 };
 use crate::{Error, Instruction, Label, Opcode, Operand, OperandKind, Result};
 
-/// Rounds in which single branches become long; after them all do, so that no code takes long to
-/// write.
+/// Number of rounds in which only the necessary branches become long. After these rounds all
+/// branches become long, which bounds the time for any code.
 const ROUNDS: usize = 16;
 
-/// Offset of an instruction, before and now: see [`Body::moves`].
+/// Old and new offset of an instruction, see [`Body::moves`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Move {
-    /// Offset before.
+    /// Offset in the code that was read.
     pub old: u32,
-    /// Offset now: of the instruction, or of the new code in front of it.
+    /// Offset in the written code: of the instruction, or of the inserted code in front of it.
     pub new: u32,
-    /// Whether the new offset is that of the new code.
+    /// Whether `new` is the offset of inserted code.
     pub is_inserted: bool,
 }
 
-/// Place of each instruction.
+/// Offsets of all instructions.
 struct Layout {
     opcodes: Vec<Opcode>,
-    /// Offsets, and the end.
+    /// Offset of each instruction, and of the end.
     offsets: Vec<u32>,
     index: Index,
 }
@@ -61,8 +61,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Makes short branches long whose target is too far away, or `all`; says whether there was
-    /// one.
+    /// Makes the short branches long whose target is too far away, or all of them if `all`. Returns
+    /// whether any branch changed.
     fn lengthen(&mut self, body: &Body, all: bool) -> Result<bool> {
         let mut found = false;
         for (number, instruction) in body.instructions.iter().enumerate() {
@@ -78,7 +78,7 @@ impl Layout {
         Ok(found)
     }
 
-    /// Offset of a place.
+    /// Offset of a label.
     fn offset(&self, label: Label) -> Result<u32> {
         if label == Label::END {
             return Ok(self.code_size());
@@ -87,7 +87,7 @@ impl Layout {
         Ok(self.offsets[number as usize])
     }
 
-    /// Distance from the end of an instruction to a place.
+    /// Distance from the end of an instruction to a label.
     fn distance(&self, number: usize, target: Label) -> Result<i32> {
         Ok(self.offset(target)? as i32 - self.offsets[number + 1] as i32)
     }
@@ -98,12 +98,12 @@ impl Layout {
 }
 
 impl Body {
-    /// The body as bytes, for the runtime. Short branches that no longer reach their target become
-    /// long, small tables of clauses fat, and a tiny header fat, where they must; everything else
+    /// Returns the body's bytes for the runtime. Short branches become long if they no longer reach
+    /// their target. Small clause tables and a tiny header become fat if necessary. Everything else
     /// keeps its form.
     ///
     /// # Errors
-    /// What makes it impossible; never for a body that was read and not changed.
+    /// The reason why the body can't be written. An unchanged body can always be written.
     pub fn write(&self) -> Result<Vec<u8>> {
         let layout = Layout::new(self)?;
         let size = layout.code_size();
@@ -116,11 +116,12 @@ impl Body {
         Ok(bytes)
     }
 
-    /// Offsets before and in what [`write`](Self::write) makes now, in their order: for debuggers
-    /// and stack traces, which know the ones before. Of each instruction that was read, and of the
-    /// first one of each stretch of new code: that counts for the instruction which the stretch
-    /// stands in front of, because what the compiler notes for that one (behind a call, say) it
-    /// notes for the stretch.
+    /// Maps original offsets to offsets in the result of [`write`](Self::write), in code order: for
+    /// debuggers and stack traces, which use the original offsets. The map has an entry for each
+    /// original instruction, and one for the first instruction of each inserted sequence. The entry
+    /// of a sequence has the old offset of the instruction that follows the sequence. Reason: if
+    /// the compiler records a position for that instruction, such as the position after a call, it
+    /// now records the position for the sequence.
     ///
     /// # Errors
     /// As for [`write`](Self::write).
@@ -128,7 +129,7 @@ impl Body {
         let layout = Layout::new(self)?;
         let places = self.instructions.iter().zip(&layout.offsets);
         let mut moves = Vec::with_capacity(self.instructions.len());
-        // Place of the first instruction of a stretch of new code.
+        // Offset of the first instruction of an inserted sequence.
         let mut inserted = None;
         for (instruction, new) in places {
             let new = *new;
@@ -165,7 +166,7 @@ impl Body {
             clauses.push(Numbers::from_clause(clause, layout, index as u32)?);
         }
         let mut forms = self.sections.clone();
-        // Clauses that were added stand behind the others.
+        // Added clauses come after the original ones.
         let known: usize = forms.iter().filter_map(|form| form.clauses).sum();
         let added = self.clauses.len() - known;
         match forms.iter_mut().rev().find_map(|form| form.clauses.as_mut()) {
@@ -217,7 +218,7 @@ fn write_instruction(layout: &Layout, number: usize, instruction: &Instruction, 
     Ok(())
 }
 
-/// A clause as the table has it.
+/// A clause with the numbers of the table.
 struct Numbers {
     flags: u16,
     try_start: u32,
@@ -289,8 +290,8 @@ fn write_section(form: &SectionForm, clauses: &[Numbers], is_last: bool, bytes: 
     Ok(())
 }
 
-/// Sections begin at multiples of four of the body's bytes: the header of a body that has some is a
-/// fat one.
+/// Padding to the next section: sections begin at multiples of four from the body's start. A body
+/// with sections has a fat header.
 fn aligned(bytes: &[u8]) -> usize {
     bytes.len().next_multiple_of(4)
 }

@@ -1,4 +1,4 @@
-//! A library that is nothing but a recorder: writes what a fixture does to the file named by
+//! A profiler library that only records: it writes a fixture's events to the file named by
 //! `RECORD_OUTPUT`.
 
 use clr_profiler_fake::Recorder;

@@ -1,4 +1,4 @@
-//! Writing answers through the caller's pointers.
+//! Writes answers through the caller's pointers.
 
 use windows_core::HRESULT;
 
@@ -7,7 +7,7 @@ use clr_profiler::HResult;
 pub(super) const S_OK: HRESULT = HRESULT(0);
 pub(super) const S_FALSE: HRESULT = HRESULT(1);
 
-/// Writes through a pointer that may be null: the caller does not want it then.
+/// Writes through a pointer. A null pointer means that the caller does not want the value.
 ///
 /// # Safety
 /// `out` must be null or valid for a write.
@@ -18,7 +18,7 @@ pub(super) unsafe fn put<T>(out: *mut T, value: T) {
     }
 }
 
-/// Writes a name the runtime's way: what fits, ended by a zero, and the length it needs.
+/// Writes a name as the runtime does: the part that fits, a final zero, and the required length.
 ///
 /// # Safety
 /// `needed` must be null or valid for a write, `buffer` null or valid for `capacity` units.
@@ -35,7 +35,7 @@ pub(super) unsafe fn put_text(text: &str, capacity: u32, needed: *mut u32, buffe
     }
 }
 
-/// Writes the first elements, as many as fit, and how many there are.
+/// Writes the elements that fit, and the number of all elements.
 ///
 /// # Safety
 /// `needed` must be null or valid for a write, `buffer` null or valid for `capacity` elements.
@@ -49,7 +49,7 @@ pub(super) unsafe fn put_array<T: Copy>(values: &[T], capacity: u32, needed: *mu
     }
 }
 
-/// A text of the caller's, ended by a zero.
+/// Reads the caller's text, which ends with a zero.
 ///
 /// # Safety
 /// `text` must be null or end with a zero.
@@ -67,12 +67,12 @@ pub(super) unsafe fn read_text(text: *const u16) -> String {
     String::from_utf16_lossy(&units)
 }
 
-/// The answer to a question that can fail.
+/// Converts a result to an `HRESULT`.
 pub(super) fn answer(outcome: Result<(), HResult>) -> HRESULT {
     outcome.map_or_else(|error| HRESULT(error.0), |()| S_OK)
 }
 
-/// Methods of an interface that the fake has no answer to: counted, and `E_NOTIMPL`.
+/// Defines unimplemented methods of an interface: they count their calls and return `E_NOTIMPL`.
 macro_rules! unanswered {
     ($($method:ident($($argument:ty),*);)*) => {$(
         unsafe fn $method(&self, $(_: $argument),*) -> windows_core::HRESULT {

@@ -1,5 +1,5 @@
-//! IL of the fake runtime's methods, and what the profiler does about it: other IL, and methods
-//! compiled again.
+//! IL of the fake runtime's methods, and the profiler's changes to it: new IL and recompilation
+//! (ReJIT).
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -11,11 +11,10 @@ use windows_core::{Interface, implement};
 
 use crate::ids;
 
-/// A method that does nothing: a header of one byte, which says that one byte of IL follows; `ret`.
+/// An empty method: a one-byte header, which states a code size of one byte, and `ret`.
 const NOTHING: &[u8] = &[1 << 2 | 2, 0x2a];
 
-/// Parameters that the profiler has set for a method that is compiled again, in
-/// `get_rejit_parameters`.
+/// Parameters that the profiler has set for a recompiled method in `get_rejit_parameters`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ReJitParameters {
@@ -23,34 +22,34 @@ pub struct ReJitParameters {
     pub module: ModuleId,
     /// The method.
     pub method: Token,
-    /// Flags, where it has set some.
+    /// Code generation flags, if the profiler has set them.
     pub flags: Option<CodegenFlags>,
-    /// IL with its header, where it has set some.
+    /// IL with its header, if the profiler has set it.
     pub il: Option<Vec<u8>>,
 }
 
-/// A request of the profiler about compiling methods again. What follows from it, a test plays.
+/// The profiler's request to recompile methods. The test plays the resulting events.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ReJitRequest {
-    /// To be compiled again.
+    /// Recompile these methods.
     Compile(Vec<(ModuleId, Token)>),
-    /// To be compiled again, and callers that took them in as well.
+    /// Recompile these methods and the callers that inlined them.
     CompileWithInliners(Vec<(ModuleId, Token)>),
-    /// To get their own IL back.
+    /// Restore the original IL of these methods.
     Revert(Vec<(ModuleId, Token)>),
 }
 
 #[derive(Default)]
 pub(super) struct Code {
-    /// IL by module's index and token, where it is not [`NOTHING`].
+    /// IL by module index and token, for methods whose IL is not [`NOTHING`].
     il: HashMap<(usize, u32), &'static [u8]>,
     pub(super) requests: Vec<ReJitRequest>,
     parameters: Vec<ReJitParameters>,
 }
 
 impl Code {
-    /// The IL of a method: what it came with, or what the profiler has given it since.
+    /// The IL of a method: its original IL, or the IL that the profiler has set since.
     pub(super) fn il(&self, module: usize, method: u32) -> &'static [u8] {
         self.il.get(&(module, method)).copied().unwrap_or(NOTHING)
     }
@@ -59,12 +58,12 @@ impl Code {
         self.il.insert((module, method), Box::leak(body.into()));
     }
 
-    /// A method's parameters are about to be asked for.
+    /// Creates the entry for a method whose parameters the profiler is about to set.
     pub(super) fn begin(&mut self, module: ModuleId, method: Token) {
         self.parameters.push(ReJitParameters { module, method, flags: None, il: None });
     }
 
-    /// The parameters of a method that were asked for last.
+    /// The most recent parameters of a method.
     pub(super) fn newest(&mut self, module: ModuleId, method: Token) -> Option<&mut ReJitParameters> {
         self.parameters.iter_mut().rev().find(|one| (one.module, one.method) == (module, method))
     }
@@ -74,7 +73,7 @@ impl Code {
     }
 }
 
-/// IL with its header, whose length is what the header says.
+/// Reads IL with its header. The header states the length.
 ///
 /// # Safety
 /// `start` must be null or valid IL that stays.
@@ -89,7 +88,7 @@ pub(super) unsafe fn body<'b>(start: *const u8) -> Result<&'b [u8], HResult> {
     Ok(unsafe { std::slice::from_raw_parts(start, bytes) })
 }
 
-/// The methods of two arrays of one length.
+/// Reads methods from two arrays of the same length.
 ///
 /// # Safety
 /// The arrays must be null or that long.

@@ -1,5 +1,5 @@
-//! Every callback can be played, and reaches the profiler's method of its name, in a composition
-//! too.
+//! Tests that every callback can be played and reaches the profiler's method with its name, also in
+//! a composition.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -10,7 +10,8 @@ use clr_profiler::{Callbacks, ClassId, Error, Events, HResult, ObjectId, Result,
 use super::Event::*;
 use super::{Event, FakeRuntime, Running, on};
 
-/// The callbacks that came, by the runtime's names, and what this one answers.
+/// A profiler that keeps the names of the callbacks it received (the runtime's names), and its
+/// answer.
 #[derive(Clone, Default)]
 struct Notes {
     heard: Arc<Mutex<Vec<&'static str>>>,
@@ -65,7 +66,7 @@ impl Notes {
     }
 }
 
-/// Callbacks that are nothing but this part.
+/// Callbacks that consist of this part only.
 struct Wants<C>(C);
 
 clr_profiler::compose_callbacks! { [C: Callbacks] Wants<C> { 0 } }
@@ -76,13 +77,14 @@ fn load<C: Callbacks + 'static>(part: C) -> (Running<Wants<C>>, Vec<Event>) {
     (runtime.load_with(move |_| Ok((Wants(part), Setup::new(everything)))).unwrap(), events)
 }
 
-/// The name of an event: the word before its values.
+/// The name of an event, without its values.
 fn name(event: &Event) -> String {
     let text = format!("{event:?}");
     text.split('(').next().unwrap_or_default().to_owned()
 }
 
-/// An event's name in the table: two that later interface levels replaced have a number there.
+/// An event's name in the table. Two events that later interface levels replaced have a number
+/// appended there.
 fn in_the_table(name: &str) -> String {
     match name {
         "MovedReferences" | "SurvivingReferences" => format!("{name}2"),

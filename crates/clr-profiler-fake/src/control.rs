@@ -1,5 +1,5 @@
-//! The fake runtime's control object: keeps what the profiler sets for a method that is compiled
-//! again.
+//! The fake runtime's control object for a recompilation: it stores the parameters that the
+//! profiler sets for the method.
 
 use std::ffi::c_void;
 
@@ -20,7 +20,7 @@ struct Control {
     method: Token,
 }
 
-/// Asks for the parameters of a method by `ask`, which is lent the control object.
+/// Requests the parameters of a method: calls `ask` with a control object.
 pub(super) fn with_control(
     world: &Shared,
     module: ModuleId,

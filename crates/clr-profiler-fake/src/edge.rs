@@ -1,5 +1,5 @@
-//! The runtime's side of the first handshake: an object that knows interface levels up to a limit
-//! only, and the class factory.
+//! The runtime's side of loading a profiler: an object that supports interface levels only up to a
+//! limit, and the use of the class factory.
 
 use std::ffi::c_void;
 
@@ -30,9 +30,9 @@ const LEVELS: [(u8, GUID); 12] = [
     (15, ICorProfilerInfo15::IID),
 ];
 
-/// Argument of `Initialize`: it hands out the information interface, but no level above the
-/// runtime's. Made by hand, because the real object answers to all levels that its table has. Lives
-/// as long as the process, as the runtime's does.
+/// The argument of `Initialize`. It returns the information interface, but no level above the
+/// runtime's. Its function table is written by hand, because a generated COM object would answer to
+/// all levels of its table. The object lives as long as the process, as in the runtime.
 #[repr(C)]
 pub(super) struct Door {
     table: &'static IUnknown_Vtbl,
@@ -50,7 +50,7 @@ impl Door {
     }
 }
 
-/// Turns an answer of the profiler's into a result.
+/// Converts the profiler's answer to a result.
 pub(super) fn check(hresult: HRESULT, method: &'static str) -> Result<()> {
     if hresult.0 >= 0 { Ok(()) } else { Err(Error::new(HResult(hresult.0), method)) }
 }
@@ -72,7 +72,7 @@ unsafe extern "system" fn count(_this: *mut c_void) -> u32 {
     1
 }
 
-/// The callback object of a profiler, fetched as the runtime fetches it. It lives as long as the
+/// The callback object of a profiler, created as the runtime creates it. It lives as long as the
 /// process.
 #[derive(Clone)]
 pub(super) struct Callback(ICorProfilerCallback11);
@@ -83,7 +83,7 @@ unsafe impl Send for Callback {}
 unsafe impl Sync for Callback {}
 
 impl Callback {
-    /// Goes through the class factory, with the interfaces in the runtime's order.
+    /// Creates the object through the class factory. Queries interfaces in the runtime's order.
     pub(super) fn fetch(loader: Loader) -> Result<Self> {
         let factory: IClassFactory = clr_profiler::testing::factory(loader);
         let mut object = std::ptr::null_mut();
@@ -108,7 +108,8 @@ impl Callback {
         &self.0
     }
 
-    /// Questions of the runtime before it initializes a profiler.
+    /// Asks the profiler whether it is notification-only, as the runtime does before it initializes
+    /// a profiler.
     pub(super) fn is_notification_only(&self) -> bool {
         let mut answer = windows_core::BOOL(0);
         // SAFETY: a valid out-parameter.

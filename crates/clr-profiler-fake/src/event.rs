@@ -1,4 +1,4 @@
-//! Events of the fake runtime: each callback as a value, and what compiled code and threads do.
+//! Events of the fake runtime: each callback as a value, and actions of compiled code and threads.
 
 use std::ops::Deref;
 
@@ -21,7 +21,7 @@ use super::heap::FakeObject;
 use super::words::{Parsed, Reader, Word};
 use super::world::Shared;
 
-/// The callback object, and the program that its calls are about.
+/// The callback object, and the program that its calls refer to.
 #[derive(Clone, Copy)]
 struct Sent<'s> {
     callback: &'s ICorProfilerCallback11,
@@ -38,41 +38,41 @@ impl Deref for Sent<'_> {
 
 macro_rules! events {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) if $needs:expr, |$callback:ident, $answer:pat_param| $send:expr;)*) => {
-        /// Event of the program: a callback, by the runtime's own name for it, or one of the last
-        /// few, which are done by the program.
+        /// Event of the program: a callback with the runtime's name, or an action of the program
+        /// (the last variants).
         ///
-        /// A callback is sent where the profiler has asked for its kind of event, as the runtime
-        /// does, and not otherwise.
+        /// As in the runtime, a callback is sent only if the profiler has requested its kind of
+        /// event.
         #[derive(Clone, PartialEq, Debug)]
         #[non_exhaustive]
         pub enum Event {
             $($(#[$doc])* $name($($type),*),)*
-            /// Compiled code enters a function. If the profiler has chosen it, the enter hook is
-            /// called. The thread's stack grows by one call.
+            /// Compiled code enters a function. If the profiler has selected the function, the
+            /// enter hook is called. The thread's stack grows by one call.
             Enter(FunctionId),
-            /// Compiled code leaves a function, and with it all it had called. Without an enter
-            /// before, only the hook is called.
+            /// Compiled code leaves a function. The function and its callees are removed from the
+            /// stack. Without an enter before, only the hook is called.
             Leave(FunctionId),
-            /// A function is replaced by the one entered next.
+            /// A function ends with a tail call: the function that is entered next replaces it.
             Tailcall(FunctionId),
-            /// [`Enter`](Self::Enter) at this stack pointer, which a recording has.
+            /// [`Enter`](Self::Enter) at this stack pointer, from a recording.
             EnterAt(FunctionId, CallerSp),
             /// [`Leave`](Self::Leave) at this stack pointer.
             LeaveAt(FunctionId, CallerSp),
             /// [`Tailcall`](Self::Tailcall) at this stack pointer.
             TailcallAt(FunctionId, CallerSp),
-            /// Announcement of the runtime on this thread about the block that the next event
-            /// begins: its activation's frame pointer. Without it the topmost activation of the
-            /// block's function is meant.
+            /// The runtime's information, on this thread, about the block that the next event
+            /// begins: the frame pointer of its activation. Without this event the block belongs to
+            /// the topmost activation of its function.
             Clause(ClauseKind, usize),
-            /// The thread ends without a word; what a profiler keeps per thread is taken back. A
-            /// new one with the same number may follow.
+            /// The thread ends without a callback. The profiler's per-thread data is dropped. A new
+            /// thread with the same number may follow.
             ThreadEnds,
         }
 
         impl Event {
-            /// The callback is sent only if one of these events is enabled. `None` for what is no
-            /// callback.
+            /// The callback is sent only if one of these events is enabled. `None` for an action of
+            /// the program.
             pub(super) fn needs(&self) -> Option<Events> {
                 match self {
                     $(Self::$name(..) => Some($needs),)*
@@ -80,7 +80,7 @@ macro_rules! events {
                 }
             }
 
-            /// The event of this name with its values, as a recording has them.
+            /// Reads the event with this name and its values from a recording.
             pub(super) fn read<'t>(
                 name: &str,
                 reader: &mut Reader<'t>,
@@ -105,7 +105,7 @@ macro_rules! events {
             #[cfg(test)]
             pub(super) const CALLBACKS: &'static [&'static str] = &[$(stringify!($name)),*];
 
-            /// Calls the callback; `answer` takes what the profiler answers by an out-parameter.
+            /// Calls the callback. `answer` receives the profiler's answer in an out-parameter.
             pub(super) fn send(
                 &self,
                 callback: &ICorProfilerCallback11,
@@ -126,7 +126,7 @@ macro_rules! events {
     };
 }
 
-/// Sent whatever the profiler wants.
+/// Sent independently of the profiler's requested events.
 const ALWAYS: Events = Events::NONE;
 
 const ANY_GC: Events = Events::GC.union(Events::BASIC_GC);
@@ -145,48 +145,48 @@ fn addresses(objects: &[FakeObject]) -> Vec<usize> {
 }
 
 events! {
-    /// The runtime ends. Events may go on.
+    /// The runtime ends. More events may follow.
     Shutdown() if ALWAYS, |c, _| c.Shutdown();
-    /// An application domain is being made.
+    /// An application domain is being created.
     AppDomainCreationStarted(id: AppDomainId) if Events::APP_DOMAIN_LOADS, |c, _| c.AppDomainCreationStarted(id.as_raw());
-    /// An application domain was made, or not.
+    /// An application domain was created, or creation failed.
     AppDomainCreationFinished(id: AppDomainId, result: HResult) if Events::APP_DOMAIN_LOADS, |c, _| c.AppDomainCreationFinished(id.as_raw(), status(result));
-    /// The application domain is about to go.
+    /// The application domain is about to be unloaded.
     AppDomainShutdownStarted(id: AppDomainId) if Events::APP_DOMAIN_LOADS, |c, _| c.AppDomainShutdownStarted(id.as_raw());
-    /// The application domain is gone.
+    /// The application domain was unloaded.
     AppDomainShutdownFinished(id: AppDomainId, result: HResult) if Events::APP_DOMAIN_LOADS, |c, _| c.AppDomainShutdownFinished(id.as_raw(), status(result));
     /// An assembly is being loaded.
     AssemblyLoadStarted(id: AssemblyId) if Events::ASSEMBLY_LOADS, |c, _| c.AssemblyLoadStarted(id.as_raw());
-    /// The assembly was loaded, or not.
+    /// The assembly was loaded, or loading failed.
     AssemblyLoadFinished(id: AssemblyId, result: HResult) if Events::ASSEMBLY_LOADS, |c, _| c.AssemblyLoadFinished(id.as_raw(), status(result));
-    /// The assembly is about to go.
+    /// The assembly is about to be unloaded.
     AssemblyUnloadStarted(id: AssemblyId) if Events::ASSEMBLY_LOADS, |c, _| c.AssemblyUnloadStarted(id.as_raw());
-    /// The assembly is gone.
+    /// The assembly was unloaded.
     AssemblyUnloadFinished(id: AssemblyId, result: HResult) if Events::ASSEMBLY_LOADS, |c, _| c.AssemblyUnloadFinished(id.as_raw(), status(result));
     /// A module is being loaded.
     ModuleLoadStarted(id: ModuleId) if Events::MODULE_LOADS, |c, _| c.ModuleLoadStarted(id.as_raw());
-    /// The module was loaded, or not.
+    /// The module was loaded, or loading failed.
     ModuleLoadFinished(id: ModuleId, result: HResult) if Events::MODULE_LOADS, |c, _| c.ModuleLoadFinished(id.as_raw(), status(result));
-    /// The module is about to go.
+    /// The module is about to be unloaded.
     ModuleUnloadStarted(id: ModuleId) if Events::MODULE_LOADS, |c, _| c.ModuleUnloadStarted(id.as_raw());
-    /// The module is gone.
+    /// The module was unloaded.
     ModuleUnloadFinished(id: ModuleId, result: HResult) if Events::MODULE_LOADS, |c, _| c.ModuleUnloadFinished(id.as_raw(), status(result));
     /// The module has become part of an assembly.
     ModuleAttachedToAssembly(id: ModuleId, assembly: AssemblyId) if Events::MODULE_LOADS, |c, _| c.ModuleAttachedToAssembly(id.as_raw(), assembly.as_raw());
     /// A class is being loaded.
     ClassLoadStarted(id: ClassId) if Events::CLASS_LOADS, |c, _| c.ClassLoadStarted(id.as_raw());
-    /// The class was loaded, or not.
+    /// The class was loaded, or loading failed.
     ClassLoadFinished(id: ClassId, result: HResult) if Events::CLASS_LOADS, |c, _| c.ClassLoadFinished(id.as_raw(), status(result));
-    /// The class is about to go.
+    /// The class is about to be unloaded.
     ClassUnloadStarted(id: ClassId) if Events::CLASS_LOADS, |c, _| c.ClassUnloadStarted(id.as_raw());
-    /// The class is gone.
+    /// The class was unloaded.
     ClassUnloadFinished(id: ClassId, result: HResult) if Events::CLASS_LOADS, |c, _| c.ClassUnloadFinished(id.as_raw(), status(result));
-    /// A method is about to be compiled. After the callback the function mapper is asked, if there
+    /// A method is about to be compiled. After the callback the function mapper is called, if there
     /// is one.
     JITCompilationStarted(id: FunctionId) if Events::JIT_COMPILATION, |c, _| c.JITCompilationStarted(id.as_raw(), SAFE);
-    /// The method was compiled, or not.
+    /// The method was compiled, or compilation failed.
     JITCompilationFinished(id: FunctionId, result: HResult) if Events::JIT_COMPILATION, |c, _| c.JITCompilationFinished(id.as_raw(), status(result), SAFE);
-    /// May precompiled code be used? Answered.
+    /// Asks whether precompiled code may be used. The profiler answers.
     JITCachedFunctionSearchStarted(id: FunctionId) if Events::CACHE_SEARCHES, |c, answer| {
         let mut use_it = BOOL(1);
         let hresult = c.JITCachedFunctionSearchStarted(id.as_raw(), &mut use_it);
@@ -195,61 +195,62 @@ events! {
     };
     /// The search for precompiled code is over.
     JITCachedFunctionSearchFinished(id: FunctionId, result: JitCache) if Events::CACHE_SEARCHES, |c, _| c.JITCachedFunctionSearchFinished(id.as_raw(), COR_PRF_JIT_CACHE(result.as_raw()));
-    /// Code of a method was thrown away.
+    /// Code of a method was discarded.
     JITFunctionPitched(id: FunctionId) if Events::JIT_COMPILATION, |c, _| c.JITFunctionPitched(id.as_raw());
-    /// A function is about to go.
+    /// A function is about to be unloaded.
     FunctionUnloadStarted(id: FunctionId) if Events::CLASS_LOADS, |c, _| c.FunctionUnloadStarted(id.as_raw());
-    /// May a callee (second) be put into its caller (first)? Answered.
+    /// Asks whether the callee (second) may be inlined into the caller (first). The profiler
+    /// answers.
     JITInlining(caller: FunctionId, callee: FunctionId) if Events::JIT_COMPILATION, |c, answer| {
         let mut allowed = BOOL(1);
         let hresult = c.JITInlining(caller.as_raw(), callee.as_raw(), &mut allowed);
         *answer = Some(allowed.as_bool());
         hresult
     };
-    /// A method without metadata is about to be compiled; with its IL.
+    /// A method without metadata is about to be compiled. The event has its IL.
     DynamicMethodJITCompilationStarted(id: FunctionId, il: Vec<u8>) if Events::JIT_COMPILATION, |c, _| c.DynamicMethodJITCompilationStarted(id.as_raw(), SAFE, il.as_ptr(), il.len() as u32);
-    /// The method without metadata was compiled, or not.
+    /// The method without metadata was compiled, or compilation failed.
     DynamicMethodJITCompilationFinished(id: FunctionId, result: HResult) if Events::JIT_COMPILATION, |c, _| c.DynamicMethodJITCompilationFinished(id.as_raw(), status(result), SAFE);
-    /// The method without metadata is gone.
+    /// The method without metadata was unloaded.
     DynamicMethodUnloaded(id: FunctionId) if Events::DYNAMIC_FUNCTION_UNLOADS, |c, _| c.DynamicMethodUnloaded(id.as_raw());
-    /// A method is about to be compiled again.
+    /// A method is about to be recompiled.
     ReJITCompilationStarted(id: FunctionId, rejit: ReJitId) if Events::ENABLE_REJIT, |c, _| c.ReJITCompilationStarted(id.as_raw(), rejit.as_raw(), SAFE);
-    /// The method was compiled again, or not.
+    /// The method was recompiled, or recompilation failed.
     ReJITCompilationFinished(id: FunctionId, rejit: ReJitId, result: HResult) if Events::ENABLE_REJIT, |c, _| c.ReJITCompilationFinished(id.as_raw(), rejit.as_raw(), status(result), SAFE);
-    /// With which IL is a method (second) of a module to be compiled again? What the profiler sets
-    /// is kept, see [`Running::rejit_parameters`](super::Running::rejit_parameters), and changes
-    /// nothing.
+    /// Asks for the IL of a method (second) of a module to recompile. The parameters that the
+    /// profiler sets are stored in [`Running::rejit_parameters`](super::Running::rejit_parameters),
+    /// but have no other effect.
     GetReJITParameters(module: ModuleId, method: u32) if Events::ENABLE_REJIT, |c, _| with_control(c.world, *module, *method, |control| c.GetReJITParameters(module.as_raw(), *method, control));
-    /// A method (second) of a module could not be compiled again.
+    /// A method (second) of a module could not be recompiled.
     ReJITError(module: ModuleId, method: u32, id: FunctionId, result: HResult) if Events::ENABLE_REJIT, |c, _| c.ReJITError(module.as_raw(), *method, id.as_raw(), status(result));
-    /// A managed thread exists.
+    /// A managed thread was created.
     ThreadCreated(id: ThreadId) if Events::THREADS, |c, _| c.ThreadCreated(id.as_raw());
-    /// The thread is gone: the runtime no longer knows its identifier.
+    /// The thread was destroyed: the runtime no longer knows its identifier.
     ThreadDestroyed(id: ThreadId) if Events::THREADS, |c, _| c.ThreadDestroyed(id.as_raw());
-    /// The thread runs on this thread of the system.
+    /// The managed thread runs on this thread of the operating system.
     ThreadAssignedToOSThread(id: ThreadId, os_thread: u32) if Events::THREADS, |c, _| c.ThreadAssignedToOSThread(id.as_raw(), *os_thread);
     /// The thread got a name.
     ThreadNameChanged(id: ThreadId, name: String) if Events::THREADS, |c, _| {
         let units: Vec<u16> = name.encode_utf16().collect();
         c.ThreadNameChanged(id.as_raw(), units.len() as u32, units.as_ptr())
     };
-    /// Native code calls managed code, or is returned to.
+    /// Native code calls managed code, or managed code returns to native code.
     UnmanagedToManagedTransition(id: FunctionId, reason: TransitionReason) if Events::CODE_TRANSITIONS, |c, _| c.UnmanagedToManagedTransition(id.as_raw(), COR_PRF_TRANSITION_REASON(reason.as_raw()));
-    /// Managed code calls native code, or is returned to.
+    /// Managed code calls native code, or native code returns to managed code.
     ManagedToUnmanagedTransition(id: FunctionId, reason: TransitionReason) if Events::CODE_TRANSITIONS, |c, _| c.ManagedToUnmanagedTransition(id.as_raw(), COR_PRF_TRANSITION_REASON(reason.as_raw()));
     /// The runtime begins to suspend its threads.
     RuntimeSuspendStarted(reason: SuspendReason) if Events::SUSPENSIONS, |c, _| c.RuntimeSuspendStarted(COR_PRF_SUSPEND_REASON(reason.as_raw()));
-    /// The threads stand still.
+    /// All managed threads are suspended.
     RuntimeSuspendFinished() if Events::SUSPENSIONS, |c, _| c.RuntimeSuspendFinished();
-    /// The suspension was given up.
+    /// The suspension was aborted.
     RuntimeSuspendAborted() if Events::SUSPENSIONS, |c, _| c.RuntimeSuspendAborted();
-    /// The threads are about to go on.
+    /// The threads are about to be resumed.
     RuntimeResumeStarted() if Events::SUSPENSIONS, |c, _| c.RuntimeResumeStarted();
-    /// The threads go on.
+    /// The threads were resumed.
     RuntimeResumeFinished() if Events::SUSPENSIONS, |c, _| c.RuntimeResumeFinished();
     /// A thread waits for the end of a suspension.
     RuntimeThreadSuspended(id: ThreadId) if Events::SUSPENSIONS, |c, _| c.RuntimeThreadSuspended(id.as_raw());
-    /// The thread goes on.
+    /// The thread was resumed.
     RuntimeThreadResumed(id: ThreadId) if Events::SUSPENSIONS, |c, _| c.RuntimeThreadResumed(id.as_raw());
     /// A collection of these generations begins.
     GarbageCollectionStarted(generations: Vec<usize>, reason: GcReason) if ANY_GC, |c, _| {
@@ -264,7 +265,7 @@ events! {
         let (old, new, bytes) = (column(|r| r.old_start), column(|r| r.new_start), column(|r| r.bytes));
         c.MovedReferences2(ranges.len() as u32, old.as_ptr(), new.as_ptr(), bytes.as_ptr())
     };
-    /// Objects stayed where they are: start and length in bytes.
+    /// Ranges of objects that survived without being moved: start and length in bytes.
     SurvivingReferences(ranges: Vec<(usize, usize)>) if ANY_MOVES, |c, _| {
         let (starts, bytes): (Vec<usize>, Vec<usize>) = ranges.iter().copied().unzip();
         c.SurvivingReferences2(ranges.len() as u32, starts.as_ptr(), bytes.as_ptr())
@@ -276,18 +277,17 @@ events! {
         let (classes, counts): (Vec<usize>, Vec<u32>) = counts.iter().map(|(class, count)| (class.as_raw(), *count)).unzip();
         c.ObjectsAllocatedByClass(counts.len() as u32, classes.as_ptr(), counts.as_ptr())
     };
-    /// The references one object holds.
+    /// The references that an object holds.
     ObjectReferences(object: FakeObject, class: ClassId, references: Vec<FakeObject>) if Events::GC, |c, _| {
         let references = addresses(references);
         c.ObjectReferences(object.0, class.as_raw(), references.len() as u32, references.as_ptr())
     };
-    /// Objects held by roots.
+    /// Objects that roots refer to.
     RootReferences(roots: Vec<FakeObject>) if Events::GC, |c, _| {
         let roots = addresses(roots);
         c.RootReferences(roots.len() as u32, roots.as_ptr())
     };
-    /// Objects held by roots, each with the kind of its root, the root's flags and the root's own
-    /// identifier.
+    /// Objects that roots refer to, each with the kind, flags and identifier of its root.
     RootReferences2(roots: Vec<(FakeObject, RootKind, RootFlags, usize)>) if Events::GC, |c, _| {
         let objects: Vec<usize> = roots.iter().map(|root| root.0.0).collect();
         let kinds: Vec<_> = roots.iter().map(|root| COR_PRF_GC_ROOT_KIND(root.1.as_raw())).collect();
@@ -303,33 +303,33 @@ events! {
     };
     /// An object waits for its finalizer.
     FinalizeableObjectQueued(object: FakeObject) if Events::GC, |c, _| c.FinalizeableObjectQueued(0, object.0);
-    /// A handle was made.
+    /// A handle was created.
     HandleCreated(handle: GcHandleId, object: FakeObject) if Events::GC, |c, _| c.HandleCreated(handle.as_raw(), object.0);
     /// A handle was freed.
     HandleDestroyed(handle: GcHandleId) if Events::GC, |c, _| c.HandleDestroyed(handle.as_raw());
     /// An exception was thrown.
     ExceptionThrown(exception: FakeObject) if Events::EXCEPTIONS, |c, _| c.ExceptionThrown(exception.0);
-    /// Is there a handler in this function?
+    /// The search for a handler looks at this function.
     ExceptionSearchFunctionEnter(id: FunctionId) if Events::EXCEPTIONS, |c, _| c.ExceptionSearchFunctionEnter(id.as_raw());
     /// The search in the function is over.
     ExceptionSearchFunctionLeave() if Events::EXCEPTIONS, |c, _| c.ExceptionSearchFunctionLeave();
     /// A filter of this function is about to run.
     ExceptionSearchFilterEnter(id: FunctionId) if Events::EXCEPTIONS, |c, _| c.ExceptionSearchFilterEnter(id.as_raw());
-    /// The filter has answered.
+    /// The filter has returned.
     ExceptionSearchFilterLeave() if Events::EXCEPTIONS, |c, _| c.ExceptionSearchFilterLeave();
-    /// The function will catch.
+    /// The function will catch the exception.
     ExceptionSearchCatcherFound(id: FunctionId) if Events::EXCEPTIONS, |c, _| c.ExceptionSearchCatcherFound(id.as_raw());
     /// A frame of this function is about to be unwound.
     ExceptionUnwindFunctionEnter(id: FunctionId) if Events::EXCEPTIONS, |c, _| c.ExceptionUnwindFunctionEnter(id.as_raw());
-    /// The frame is gone.
+    /// The frame was unwound.
     ExceptionUnwindFunctionLeave() if Events::EXCEPTIONS, |c, _| c.ExceptionUnwindFunctionLeave();
-    /// A finally block of this function is about to run. What the function had called has gone from
-    /// the thread's stack.
+    /// A finally block of this function is about to run. The function's callees have been removed
+    /// from the thread's stack.
     ExceptionUnwindFinallyEnter(id: FunctionId) if Events::EXCEPTIONS, |c, _| c.ExceptionUnwindFinallyEnter(id.as_raw());
     /// The finally block is over.
     ExceptionUnwindFinallyLeave() if Events::EXCEPTIONS, |c, _| c.ExceptionUnwindFinallyLeave();
-    /// A catch block of this function is about to run. What the function had called has gone from
-    /// the thread's stack.
+    /// A catch block of this function is about to run. The function's callees have been removed
+    /// from the thread's stack.
     ExceptionCatcherEnter(id: FunctionId, exception: FakeObject) if Events::EXCEPTIONS, |c, _| c.ExceptionCatcherEnter(id.as_raw(), exception.0);
     /// The catch block is over.
     ExceptionCatcherLeave() if Events::EXCEPTIONS, |c, _| c.ExceptionCatcherLeave();
@@ -337,23 +337,24 @@ events! {
     ExceptionOSHandlerEnter() if Events::EXCEPTIONS, |c, _| c.ExceptionOSHandlerEnter(0);
     /// The system's handler of exceptions is over.
     ExceptionOSHandlerLeave() if Events::EXCEPTIONS, |c, _| c.ExceptionOSHandlerLeave(0);
-    /// The runtime itself will catch.
+    /// The runtime itself will catch the exception.
     ExceptionCLRCatcherFound() if Events::CLR_EXCEPTIONS, |c, _| c.ExceptionCLRCatcherFound();
-    /// The runtime itself catches.
+    /// The runtime itself catches the exception.
     ExceptionCLRCatcherExecute() if Events::CLR_EXCEPTIONS, |c, _| c.ExceptionCLRCatcherExecute();
-    /// Interfaces of a class were laid out for COM, in so many slots at an address.
+    /// A COM function table for an interface of a class was created, with this number of slots at
+    /// this address.
     COMClassicVTableCreated(class: ClassId, interface: u128, vtable: usize, slots: u32) if Events::COM_WRAPPERS, |c, _| c.COMClassicVTableCreated(class.as_raw(), &GUID::from_u128(*interface), std::ptr::without_provenance_mut(*vtable), *slots);
-    /// Interfaces of a class laid out for COM are gone.
+    /// A COM function table for an interface of a class was destroyed.
     COMClassicVTableDestroyed(class: ClassId, interface: u128, vtable: usize) if Events::COM_WRAPPERS, |c, _| c.COMClassicVTableDestroyed(class.as_raw(), &GUID::from_u128(*interface), std::ptr::without_provenance_mut(*vtable));
     /// A call to another process begins.
     RemotingClientInvocationStarted() if ALWAYS, |c, _| c.RemotingClientInvocationStarted();
-    /// A call to another process is sent; its identifier.
+    /// A call to another process is sent; with its identifier.
     RemotingClientSendingMessage(cookie: u128) if ALWAYS, |c, _| c.RemotingClientSendingMessage(&GUID::from_u128(*cookie), SAFE);
-    /// The answer of another process is here.
+    /// The answer of another process has arrived.
     RemotingClientReceivingReply(cookie: u128) if ALWAYS, |c, _| c.RemotingClientReceivingReply(&GUID::from_u128(*cookie), SAFE);
     /// A call to another process is over.
     RemotingClientInvocationFinished() if ALWAYS, |c, _| c.RemotingClientInvocationFinished();
-    /// A call from another process is here.
+    /// A call from another process has arrived.
     RemotingServerReceivingMessage(cookie: u128) if ALWAYS, |c, _| c.RemotingServerReceivingMessage(&GUID::from_u128(*cookie), SAFE);
     /// The method that another process calls begins.
     RemotingServerInvocationStarted() if ALWAYS, |c, _| c.RemotingServerInvocationStarted();
@@ -361,7 +362,8 @@ events! {
     RemotingServerInvocationReturned() if ALWAYS, |c, _| c.RemotingServerInvocationReturned();
     /// The answer to another process is sent.
     RemotingServerSendingReply(cookie: u128) if ALWAYS, |c, _| c.RemotingServerSendingReply(&GUID::from_u128(*cookie), SAFE);
-    /// The runtime asks which assemblies changed IL of the assembly at this path will refer to.
+    /// The runtime asks for the assembly references that changed IL of the assembly at this path
+    /// will need.
     GetAssemblyReferences(path: String) if ALWAYS, |c, _| {
         let units: Vec<u16> = path.encode_utf16().chain([0]).collect();
         c.GetAssemblyReferences(units.as_ptr(), std::ptr::null_mut())
@@ -371,7 +373,7 @@ events! {
         let nothing = (std::ptr::null(), std::ptr::null(), std::ptr::null(), std::ptr::null());
         c.EventPipeEventDelivered(provider.as_raw(), *number, 1, 0, nothing.0, data.len() as u32, data.as_ptr(), nothing.1, nothing.2, 0, 0, nothing.3)
     };
-    /// An EventPipe provider exists.
+    /// An EventPipe provider was created.
     EventPipeProviderCreated(provider: EventPipeProviderId) if Events::EVENT_PIPE, |c, _| c.EventPipeProviderCreated(provider.as_raw());
     /// Symbols of a module in memory have changed.
     ModuleInMemorySymbolsUpdated(id: ModuleId) if Events::IN_MEMORY_SYMBOLS_UPDATED, |c, _| c.ModuleInMemorySymbolsUpdated(id.as_raw());
@@ -381,12 +383,12 @@ events! {
     ProfilerDetachSucceeded() if ALWAYS, |c, _| c.ProfilerDetachSucceeded();
 }
 
-/// An event and the thread it happens on.
+/// An event and its thread.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Step {
-    /// 0 is the thread that loads the profiler, which is the test's own; others begin when they are
-    /// first named.
+    /// Number of the thread. Thread 0 loads the profiler and is the test's own thread. Another
+    /// thread starts when its number is first used.
     pub thread: usize,
     /// Event of the step.
     pub event: Event,

@@ -1,22 +1,21 @@
-//! EventPipe of the fake runtime: sessions and providers. The events of a session are played by the
-//! test.
+//! EventPipe of the fake runtime: sessions and providers. The test plays the events of a session.
 
 use clr_profiler::HResult;
 use clr_profiler_sys::structs::COR_PRF_EVENTPIPE_PROVIDER_CONFIG;
 
 use super::answer::read_text as text;
 
-/// A session of the profiler's.
+/// A session that the profiler started.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct FakeSession {
     /// Names of the providers, with keywords and level.
     pub providers: Vec<(String, u64, u32)>,
-    /// Whether the profiler has not stopped the session.
+    /// Whether the session is open: the profiler has not stopped it.
     pub is_open: bool,
 }
 
-/// Providers of the profiler's own count from here, sessions from 1.
+/// First identifier of the profiler's own providers. Sessions count from 1.
 const PROVIDERS: usize = 0x6000_0000;
 /// The provider of the runtime's own events.
 pub(super) const RUNTIMES: usize = 1;

@@ -1,4 +1,4 @@
-//! The runtime's own checks of the events that a profiler asks for.
+//! The runtime's checks of the events and actions that a profiler requests.
 
 use clr_profiler::{Events, HResult};
 
@@ -6,13 +6,13 @@ use super::code::ReJitRequest;
 use super::threads::{adopt, current};
 use super::world::{Phase, Thread, World};
 
-/// Answers of the runtime that have no constant of their own in the framework.
+/// Error codes of the runtime that have no constant in the framework.
 const IRREVERSIBLE_INSTRUMENTATION: HResult = HResult(0x8013_1370_u32 as i32);
 const IMMUTABLE_FLAGS_SET: HResult = HResult(0x8013_1372_u32 as i32);
 const CALL_ONLY_FROM_INIT: HResult = HResult(0x8013_1356_u32 as i32);
 
 impl World {
-    /// Checks in the order in which the runtime makes them.
+    /// Sets the requested events. Makes the same checks in the same order as the runtime.
     pub(super) fn set_events(&mut self, wanted: Events) -> Result<(), HResult> {
         let at_start = self.phase != Phase::Running && !self.is_attach;
         let (now, added) = (self.events, wanted - self.events);
@@ -37,7 +37,7 @@ impl World {
         Ok(())
     }
 
-    /// A request about compiling methods again.
+    /// Handles a request to recompile methods.
     pub(super) fn request(&mut self, request: ReJitRequest) -> Result<(), HResult> {
         if !self.events.contains(Events::ENABLE_REJIT) {
             return Err(HResult::REJIT_NOT_ENABLED);
@@ -46,7 +46,7 @@ impl World {
         Ok(())
     }
 
-    /// A thread of the profiler's own becomes a managed one.
+    /// Turns the profiler's own thread into a managed thread.
     pub(super) fn adopt(&mut self) -> Result<(), HResult> {
         if !self.events.contains(Events::ENABLE_REJIT) {
             return Err(HResult::REJIT_NOT_ENABLED);
@@ -59,7 +59,7 @@ impl World {
         Ok(())
     }
 
-    /// The profiler wants to go. From then on all its questions are refused.
+    /// Handles the profiler's request to detach. After it, all calls of the profiler fail.
     pub(super) fn detach(&mut self) -> Result<(), HResult> {
         if self.entries.is_some() {
             return Err(IRREVERSIBLE_INSTRUMENTATION);

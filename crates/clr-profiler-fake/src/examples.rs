@@ -10,9 +10,9 @@ use super::{Event, FakeRuntime};
 use crate::ids;
 
 impl FakeRuntime {
-    /// One event of each callback, in the order of the trait, for profilers that treat all
-    /// callbacks alike. They are about a module `Example` with a class `Example.Thing`, which the
-    /// program has from here on.
+    /// Returns one event of each callback, in the order of the trait, for profilers that treat all
+    /// callbacks alike. The events refer to a module `Example` with a class `Example.Thing`, which
+    /// this method adds to the program.
     #[must_use]
     pub fn one_of_each(self) -> (Self, Vec<Event>) {
         let mut runtime = self.module("Example").class("Example.Thing").method("Add").method("Sum");

@@ -1,15 +1,15 @@
-//! A field of a fake class, and the sizes that follow from where fields lie: references all, one
-//! behind the other.
+//! A field of a fake class, and the layout of objects: all fields are references, one after
+//! another.
 
 use std::ffi::CString;
 
 use clr_profiler::Token;
 
-/// In front of an object's first field lies the reference to its class.
+/// Bytes before an object's first field, which hold the reference to its class.
 pub(super) const HEAD: usize = 8;
 /// Bytes of the smallest object.
 pub(super) const LEAST: usize = 24;
-/// In the metadata: public, and static.
+/// Flags of a field in the metadata: public, and static.
 const PUBLIC: u32 = 0x06;
 const STATIC: u32 = 0x10;
 /// Signature of a field whose type is `object`.
@@ -18,7 +18,7 @@ pub(super) const OBJECT: [u8; 2] = [0x06, 0x1c];
 pub(super) struct Field {
     pub(super) token: Token,
     pub(super) name: CString,
-    /// The address of the value, of a static field.
+    /// The address of a static field's value.
     pub(super) place: Option<usize>,
 }
 

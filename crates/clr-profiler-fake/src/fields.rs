@@ -1,4 +1,4 @@
-//! Fields of the fake runtime's classes, and where they lie.
+//! Fields of the fake runtime's classes, and their locations.
 
 use clr_profiler::{HResult, Token};
 use clr_profiler_sys::structs::COR_FIELD_OFFSET;
@@ -14,7 +14,7 @@ impl World {
         self.classes[class].fields.push(Field { token, name: c_string(name), place });
     }
 
-    /// A field with the class that declares it.
+    /// Returns a field and the index of the class that declares it.
     pub(super) fn field_of_token(&self, module: usize, token: Token) -> Option<(usize, &Field)> {
         let mut classes = self.modules.get(module)?.classes.iter();
         classes.find_map(|class| {
@@ -28,7 +28,8 @@ impl World {
         fields.iter().find(|field| field.token.as_raw() == token).ok_or(HResult::INVALID_ARGUMENT)
     }
 
-    /// Kind of a static field, as the runtime encodes it: 0 in objects, 1 once for the program.
+    /// Static kind of a field in the runtime's encoding: 0 for an instance field, 1 for one value
+    /// per program.
     pub(super) fn static_kind(&self, class: usize, token: u32) -> Result<u32, HResult> {
         Ok(self.field_of_class(class, token)?.place.is_some().into())
     }
@@ -38,7 +39,7 @@ impl World {
         self.field_of_class(class, token)?.place.ok_or(HResult::INVALID_ARGUMENT)
     }
 
-    /// Fields of objects with their offsets, and the size of an object.
+    /// The instance fields with their offsets, and the size of an object.
     pub(super) fn layout(&self, class: usize) -> Result<(Vec<COR_FIELD_OFFSET>, usize), HResult> {
         let class = &self.classes[self.class(class)?];
         let own = class.fields.iter().filter(|field| field.place.is_none());
@@ -47,7 +48,7 @@ impl World {
             .zip(own)
             .map(|(offset, field)| COR_FIELD_OFFSET { field: field.token.as_raw(), offset })
             .collect();
-        // The header in front of the object belongs to its size.
+        // The size includes the header in front of the object.
         let size = (2 * HEAD + 8 * fields.len()).max(LEAST);
         Ok((fields, size))
     }

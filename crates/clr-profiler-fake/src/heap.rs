@@ -1,4 +1,4 @@
-//! The heap of the fake runtime: objects, the generations they are in, and what they refer to.
+//! The heap of the fake runtime: objects, their generations and references.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,13 @@ use clr_profiler::callback_args::Generation;
 use clr_profiler::{ClassId, HResult};
 
 /// The address of an object of a fake runtime, see
-/// [`FakeRuntime::object`](super::FakeRuntime::object). Zeroed memory of the object's size lies
-/// there, so what a profiler reads from it are zeros, and the references that the test has given
-/// it.
+/// [`FakeRuntime::object`](super::FakeRuntime::object). The address points to zeroed memory of the
+/// object's size, so a profiler reads zeros and the references that the test has set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FakeObject(pub(crate) usize);
 
 impl FakeObject {
-    /// The address, as the runtime will hand it out.
+    /// The address, as the runtime passes it to the profiler.
     #[must_use]
     pub const fn address(self) -> usize {
         self.0
@@ -27,7 +26,7 @@ pub(super) struct Object {
     pub(super) class: ClassId,
     pub(super) bytes: usize,
     generation: Generation,
-    /// Offsets of its references.
+    /// Offsets of the object's references.
     pub(super) references: Vec<usize>,
 }
 
@@ -71,7 +70,7 @@ impl Heap {
         self.known(object).generation = generation;
     }
 
-    /// A range for each object: they lie wherever the test's memory has room.
+    /// Returns one range per object: the objects are scattered over the test's memory.
     pub(super) fn bounds(&self) -> Vec<COR_PRF_GC_GENERATION_RANGE> {
         self.0.iter().map(|(address, object)| range(*address, object)).collect()
     }

@@ -1,7 +1,7 @@
 //! Identifiers that the fake runtime hands out.
 //!
-//! They are numbers of its own, which it looks up before it uses them: none is ever taken for an
-//! address, whatever a test or a profiler makes of it.
+//! Identifiers are numbers that the fake runtime looks up before use. It never treats one as an
+//! address, so an invalid identifier from a test or profiler is safe.
 
 use clr_profiler::{
     AppDomainId, AssemblyId, ClassId, EventPipeProviderId, FunctionId, GcHandleId, ModuleId, ReJitId, ThreadId,

@@ -1,4 +1,4 @@
-//! The information interface of the fake runtime. What it has no answer to it counts.
+//! The information interface of the fake runtime. It counts the calls of unimplemented methods.
 
 use std::ffi::c_void;
 
@@ -27,7 +27,7 @@ pub(super) struct Info {
 }
 
 impl Info {
-    /// Asks the world; the answer is written while it is locked.
+    /// Queries the world and writes the answer while the world is locked.
     pub(super) fn ask(&self, ask: impl FnOnce(&mut World) -> Result<(), HResult>) -> HRESULT {
         let mut world = self.world.lock();
         if world.phase == Phase::Detaching {
@@ -45,7 +45,7 @@ impl World {
         Ok((class_id(function.class).as_raw(), module_id(module).as_raw(), function.token.as_raw()))
     }
 
-    /// The index of the module of a method that is there.
+    /// The index of an existing method's module.
     fn method(&self, module: usize, method: u32) -> Result<usize, HResult> {
         let module = self.module(module)?;
         self.function_of_token(module, Token::new(method)).map(|_| module).ok_or(HResult::INVALID_ARGUMENT)
@@ -110,7 +110,7 @@ impl ICorProfilerInfo_Impl for Info_Impl {
         _element: *mut usize,
         _rank: *mut u32,
     ) -> HRESULT {
-        // There are no arrays here.
+        // The fake runtime has no arrays.
         self.world.lock().class(class).map_or_else(|error| HRESULT(error.0), |_| S_FALSE)
     }
 
@@ -280,7 +280,7 @@ impl ICorProfilerInfo_Impl for Info_Impl {
     unsafe fn ForceGC(&self) -> HRESULT {
         let collect = match self.world.lock().collect.clone() {
             Some(collect) if current().is_none() => collect,
-            // On the program's threads, and before there is a program.
+            // On the program's threads, and before the program starts.
             _ => return HRESULT(HResult::UNSUPPORTED_CALL_SEQUENCE.0),
         };
         collect();

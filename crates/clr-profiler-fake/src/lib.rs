@@ -1,13 +1,14 @@
-//! A runtime without .NET: a test double that plays sequences of events at a profiler, so that it
-//! can be tested in milliseconds, on any machine, and also with sequences that a real runtime shows
-//! once in a thousand runs.
+//! A fake .NET runtime: a test double that sends sequences of events to a profiler. Tests of the
+//! profiler then take milliseconds, run on any machine, and can use sequences that a real runtime
+//! produces once in a thousand runs.
 //!
-//! It goes with the framework `clr-profiler`, as one of `[dev-dependencies]`.
+//! Use it with the framework `clr-profiler`, as one of the `[dev-dependencies]`.
 //!
-//! The profiler is loaded as the runtime loads it: class factory, `QueryInterface`, `Initialize`
-//! with an information interface, all through the real COM tables; hooks are called in the
-//! convention of compiled code, and what they must keep is checked. Threads are real ones. What is
-//! faked is what the runtime knows: modules, types and methods come from the test.
+//! The profiler is loaded as a real runtime loads it: class factory, `QueryInterface`, `Initialize`
+//! with an information interface, all through the real COM tables. Hooks are called with the
+//! calling convention of compiled code, and the fake runtime checks that they preserve the required
+//! registers. Threads are real. Only the runtime's data is fake: the test defines modules, types
+//! and methods.
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU32, Ordering};
@@ -45,12 +46,12 @@
 //! # Ok::<(), clr_profiler::Error>(())
 //! ```
 //!
-//! What a real runtime does by itself, a test writes down: loads before their finish, compilations
-//! before calls. So it can also write what should not be: hooks before the compilation is said to
-//! be finished, a thread assigned twice, callbacks after `Shutdown`.
+//! A test lists all events that a real runtime would send by itself: the start of a load before its
+//! end, compilations before calls. So a test can also contain invalid sequences: hooks before the
+//! callback that ends the compilation, a thread that is assigned twice, callbacks after `Shutdown`.
 //!
-//! What a real program does is recorded once, by a [`Recorder`], and played by
-//! [`FakeRuntime::recorded`] ever after.
+//! A [`Recorder`] records the events of a real program once; [`FakeRuntime::recorded`] reads the
+//! recording for tests.
 
 #![warn(clippy::must_use_candidate, clippy::return_self_not_must_use)]
 #![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
@@ -102,10 +103,10 @@ pub use heap::FakeObject;
 pub use recorder::Recorder;
 pub use running::{Outcome, Running};
 
-/// A runtime to be: what the program consists of. [`load`](Self::load) starts it.
+/// Builder of a fake runtime and its program. [`load`](Self::load) starts the runtime.
 ///
-/// Built from outside to inside: a class belongs to the module named last, a method to the class
-/// named last.
+/// The program is built from outside to inside: a class belongs to the module added last, a method
+/// to the class added last.
 pub struct FakeRuntime {
     world: World,
     module: usize,
@@ -113,7 +114,7 @@ pub struct FakeRuntime {
     collection: Vec<Event>,
 }
 
-/// `void` without parameters, static.
+/// Signature of a static method without parameters that returns `void`.
 const NOTHING: &[u8] = &[0x00, 0x00, 0x01];
 
 impl Default for FakeRuntime {
@@ -123,30 +124,32 @@ impl Default for FakeRuntime {
 }
 
 impl FakeRuntime {
-    /// A runtime with every interface level, without a program.
+    /// Creates a runtime with all interface levels and without a program.
     #[must_use]
     pub fn new() -> Self {
         Self { world: World::new(), module: 0, class: 0, collection: Vec::new() }
     }
 
-    /// The newest interface level it has, 3 to 15: what later ones brought it does not answer.
+    /// Sets the newest interface level of the runtime, 3 to 15. The runtime does not support later
+    /// levels.
     #[must_use]
     pub fn level(mut self, level: u8) -> Self {
         self.world.level = level;
         self
     }
 
-    /// A module, in an assembly of the same name.
+    /// Adds a module, in an assembly with the same name.
     #[must_use]
     pub fn module(mut self, name: &str) -> Self {
         self.module = self.world.add_module(name);
         self
     }
 
-    /// A class of the last module, with its namespace; nested ones as `Shop.Cart+Line`.
+    /// Adds a class to the last module. The name includes the namespace; a nested class is written
+    /// `Shop.Cart+Line`.
     ///
     /// # Panics
-    /// Without a module.
+    /// If there is no module.
     #[must_use]
     pub fn class(mut self, full_name: &str) -> Self {
         assert!(!self.world.modules.is_empty(), "name a module before the class {full_name}");
@@ -154,12 +157,12 @@ impl FakeRuntime {
         self
     }
 
-    /// A field of the last class, whose type is `object`: the first of a class lies 8 bytes from
-    /// the beginning of its objects, each further one 8 bytes behind the one before.
-    /// [`reference`](Self::reference) says what objects keep there.
+    /// Adds a field of type `object` to the last class. The first field of a class has offset 8
+    /// from the beginning of its objects; each further field is 8 bytes after the previous one.
+    /// [`reference`](Self::reference) sets the field's value in an object.
     ///
     /// # Panics
-    /// Without a class.
+    /// If there is no class.
     #[must_use]
     pub fn field(mut self, name: &str) -> Self {
         assert!(!self.world.classes.is_empty(), "name a class before the field {name}");
@@ -167,12 +170,12 @@ impl FakeRuntime {
         self
     }
 
-    /// A static field of the last class, whose type is `object`. The value lies in an object, at
-    /// this offset in bytes from its beginning, as the runtime keeps values of static fields in
-    /// arrays; [`reference`](Self::reference) says what is there.
+    /// Adds a static field of type `object` to the last class. The value is stored in an object at
+    /// this offset in bytes from its beginning, because the runtime stores the values of static
+    /// fields in arrays. [`reference`](Self::reference) sets the value.
     ///
     /// # Panics
-    /// Without a class.
+    /// If there is no class.
     #[must_use]
     pub fn static_field(mut self, name: &str, holder: FakeObject, offset: usize) -> Self {
         assert!(!self.world.classes.is_empty(), "name a class before the field {name}");
@@ -180,20 +183,20 @@ impl FakeRuntime {
         self
     }
 
-    /// A static method of the last class, without parameters and result.
+    /// Adds a static method without parameters and result to the last class.
     ///
     /// # Panics
-    /// Without a class.
+    /// If there is no class.
     #[must_use]
     pub fn method(self, name: &str) -> Self {
         self.method_with_signature(name, NOTHING)
     }
 
-    /// A method of the last class with its signature as the metadata encodes it: `[0x20, 0x01,
+    /// Adds a method to the last class, with its signature in metadata encoding: `[0x20, 0x01,
     /// 0x08, 0x0e]` is an instance method that takes a string and returns an `int`.
     ///
     /// # Panics
-    /// Without a class.
+    /// If there is no class.
     #[must_use]
     pub fn method_with_signature(mut self, name: &str, signature: &[u8]) -> Self {
         assert!(!self.world.classes.is_empty(), "name a class before the method {name}");
@@ -201,38 +204,38 @@ impl FakeRuntime {
         self
     }
 
-    /// The identifier of a method, given as `Namespace.Type::Method`.
+    /// Returns the identifier of a method, given as `Namespace.Type::Method`.
     ///
     /// # Panics
-    /// Where there is no such method.
+    /// If there is no such method.
     #[must_use]
     pub fn function(&self, name: &str) -> FunctionId {
         self.world.find_function(name).unwrap_or_else(|| panic!("there is no method {name}"))
     }
 
-    /// The identifier of a class, by its full name.
+    /// Returns the identifier of a class, given by its full name.
     ///
     /// # Panics
-    /// Where there is no such class.
+    /// If there is no such class.
     #[must_use]
     pub fn class_id(&self, full_name: &str) -> ClassId {
         let found = self.world.classes.iter().position(|class| class.full_name == full_name);
         world::class_id(found.unwrap_or_else(|| panic!("there is no class {full_name}")))
     }
 
-    /// The identifier of a module.
+    /// Returns the identifier of a module.
     ///
     /// # Panics
-    /// Where there is no such module.
+    /// If there is no such module.
     #[must_use]
     pub fn module_id(&self, name: &str) -> ModuleId {
         world::module_id(self.module_index(name))
     }
 
-    /// The identifier of a module's assembly.
+    /// Returns the identifier of a module's assembly.
     ///
     /// # Panics
-    /// Where there is no such module.
+    /// If there is no such module.
     #[must_use]
     pub fn assembly_id(&self, name: &str) -> AssemblyId {
         world::assembly_id(self.module_index(name))
@@ -249,47 +252,47 @@ impl FakeRuntime {
         ids::provider(event_pipe::RUNTIMES)
     }
 
-    /// The identifier that the thread with this number (see [`on`]) has in callbacks.
+    /// Returns the identifier in callbacks of the thread with this number (see [`on`]).
     #[must_use]
     pub fn thread(&self, number: usize) -> ThreadId {
         world::thread_id(number)
     }
 
-    /// A new object of a class, of this size in bytes, at least 24. The object stays for the life
-    /// of the runtime, unless a profiler believes that it was collected or moved.
+    /// Creates an object of a class with this size in bytes, at least 24. The object exists as long
+    /// as the runtime, but events can tell the profiler that it was collected or moved.
     ///
     /// # Panics
-    /// Where there is no such class.
+    /// If there is no such class.
     pub fn object(&mut self, class: &str, bytes: usize) -> FakeObject {
         let class = self.class_id(class);
         self.world.heap.allocate(class, bytes)
     }
 
-    /// `from` refers to `to`, at this offset in bytes from the object's beginning: a multiple of 8,
-    /// from 8 on.
+    /// Adds a reference from `from` to `to`, at this offset in bytes from the beginning of `from`:
+    /// a multiple of 8, at least 8.
     ///
     /// # Panics
-    /// Where there are no such objects, or there is no room.
+    /// If an object does not exist, or the offset is outside of the object.
     #[must_use]
     pub fn reference(mut self, from: FakeObject, offset: usize, to: FakeObject) -> Self {
         self.world.heap.refer(from, offset, to);
         self
     }
 
-    /// The generation that an object is in; without a word it is the youngest.
+    /// Sets the generation of an object; the default is the youngest.
     ///
     /// # Panics
-    /// Where there is no such object.
+    /// If there is no such object.
     #[must_use]
     pub fn generation(mut self, object: FakeObject, generation: Generation) -> Self {
         self.world.heap.set_generation(object, generation);
         self
     }
 
-    /// The IL of a method, header and body; without a word a method has one that returns at once.
+    /// Sets the IL of a method, header and body. The default is a method that returns immediately.
     ///
     /// # Panics
-    /// Where there is no such method.
+    /// If there is no such method.
     #[must_use]
     pub fn il(mut self, method: &str, il: &[u8]) -> Self {
         let function = self.function(method);
@@ -298,29 +301,29 @@ impl FakeRuntime {
         self
     }
 
-    /// Events that happen, on the thread that asks, when the profiler asks for a collection;
-    /// without a word nothing does, and the collection succeeds.
+    /// Sets the events that occur when the profiler requests a collection, on the requesting
+    /// thread. By default no events occur, and the collection succeeds.
     #[must_use]
     pub fn on_force_gc(mut self, events: &[Event]) -> Self {
         self.collection = events.to_vec();
         self
     }
 
-    /// The first so many attempts of the profiler to suspend the program find another suspension
-    /// under way.
+    /// Makes the profiler's first `attempts` suspensions fail, because another suspension is in
+    /// progress.
     #[must_use]
     pub fn refuse_suspensions(mut self, attempts: u32) -> Self {
         self.world.suspension.refusals = attempts;
         self
     }
 
-    /// The program of a recording that a [`Recorder`] made, or a test wrote, and what happened in
-    /// it.
+    /// Reads a recording that a [`Recorder`] or a test wrote. Returns the program and the recorded
+    /// events.
     ///
-    /// A line is the number of a thread, the event by its name in [`Event`], and its values,
-    /// separated by tabs. Things have names of their own (a letter and a number: `m1` a module,
-    /// `a1` an assembly, `c2` a class, `f3` a function, `o4` an object, `t5` a thread), which lines
-    /// of the form `f3 = Module!Namespace.Type::Method` explain.
+    /// A line consists of the number of a thread, the name of the event in [`Event`], and the
+    /// event's values, separated by tabs. Identifiers are written as a letter and a number: `m1` is
+    /// a module, `a1` an assembly, `c2` a class, `f3` a function, `o4` an object, `t5` a thread.
+    /// Lines of the form `f3 = Module!Namespace.Type::Method` define them.
     ///
     /// ```
     /// use clr_profiler_fake::FakeRuntime;
@@ -337,18 +340,18 @@ impl FakeRuntime {
         script::read(text)
     }
 
-    /// Loads the profiler and calls its `initialize`, on this thread, which is thread 0 of the
-    /// program. The profiler is never freed, as in a real program.
+    /// Loads the profiler and calls its `initialize` on the calling thread, which is thread 0 of
+    /// the program. The profiler is never freed, as in a real program.
     ///
     /// # Errors
-    /// The profiler's refusal, or what it was refused: the code that its `Initialize` gave the
-    /// runtime.
+    /// The error code that the profiler's `Initialize` returned to the runtime: its own refusal, or
+    /// an error of the runtime.
     pub fn load<P: Profiler>(self) -> Result<Running<P>> {
         Running::start(self, None, |then| Loader::of_then(then))
     }
 
-    /// Loads callbacks that a closure of the test's makes in the place of `initialize`: with a
-    /// configuration that a library would take from its environment.
+    /// Loads callbacks that a closure of the test creates instead of `initialize`. So a test can
+    /// pass a configuration that a library would read from its environment.
     ///
     /// # Errors
     /// As for [`load`](Self::load).
@@ -360,7 +363,7 @@ impl FakeRuntime {
         Running::start(self, None, |then| Loader::with_then(initialize, |_, _| (), then))
     }
 
-    /// Loads the profiler as into a program that runs already, with what the attaching side sends.
+    /// Attaches the profiler, as to a running program, with the client data of the attaching side.
     ///
     /// # Errors
     /// As for [`load`](Self::load).
@@ -397,7 +400,7 @@ impl FakeRuntime {
         Running::start(self, Some(client_data), |then| Loader::of_then(then).notification_only())
     }
 
-    /// Loads callbacks that a closure of the test's makes in the place of `initialize_for_attach`.
+    /// Attaches callbacks that a closure of the test creates instead of `initialize_for_attach`.
     ///
     /// # Errors
     /// As for [`load`](Self::load).
@@ -411,7 +414,7 @@ impl FakeRuntime {
     }
 }
 
-/// So that the README's example is compiled.
+/// Makes doctests compile the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

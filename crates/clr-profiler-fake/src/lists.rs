@@ -12,14 +12,14 @@ use windows_core::{HRESULT, Interface, implement};
 
 use super::answer::{S_FALSE, S_OK, put};
 
-/// Identifiers, handed out one after another.
+/// Enumerator of identifiers.
 #[implement(ICorProfilerModuleEnum, ICorProfilerObjectEnum, ICorProfilerThreadEnum)]
 struct List {
     ids: Vec<usize>,
     next: AtomicUsize,
 }
 
-/// Hands out an enumerator of `ids` with the interface `I`.
+/// Returns an enumerator of `ids` with the interface `I` through `out`.
 ///
 /// # Safety
 /// `out` must be null or valid for a write.
@@ -30,7 +30,7 @@ pub(super) unsafe fn hand_out<I: Interface + From<ListObject>>(ids: Vec<usize>, 
     S_OK
 }
 
-/// Identifiers to be listed.
+/// The identifiers to enumerate.
 pub(super) struct ListObject(Vec<usize>);
 
 macro_rules! enumerators {

@@ -1,4 +1,4 @@
-//! The metadata of a fake module: as much as names need.
+//! The metadata of a fake module, as far as names need it.
 
 use std::ffi::{c_char, c_void};
 
@@ -13,7 +13,7 @@ use super::answer::{S_FALSE, S_OK, answer, put, put_text, read_text, unanswered}
 use super::field::{Field, OBJECT};
 use super::world::{Class, Function, Shared, World};
 
-/// Answer of searches without a result.
+/// Error code of searches without a result.
 const NOT_FOUND: HResult = HResult(0x8013_1130_u32 as i32);
 
 #[implement(IMetaDataImport2)]
@@ -60,7 +60,7 @@ impl Metadata {
     }
 }
 
-/// Hands out the next tokens of an enumeration, which the first call begins.
+/// Writes the next tokens of an enumeration. The first call starts the enumeration.
 ///
 /// # Safety
 /// The pointers are those of a metadata enumeration.

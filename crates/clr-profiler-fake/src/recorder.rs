@@ -1,4 +1,4 @@
-//! A profiler that writes down what a program does, for fake runtimes to play.
+//! A profiler that records a program's events, for tests with the fake runtime.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -14,11 +14,11 @@ use clr_profiler::{
 
 type Choice = Box<dyn Fn(&FunctionName) -> bool + Send + Sync>;
 
-/// A profiler that records a program: loads, threads, exceptions, and compilations and calls of
-/// chosen functions, with their stack pointers.
-/// [`FakeRuntime::recorded`](super::FakeRuntime::recorded) reads what it writes.
+/// A profiler that records a program: loads, threads, exceptions, and the compilations and calls of
+/// selected functions, with their stack pointers.
+/// [`FakeRuntime::recorded`](super::FakeRuntime::recorded) reads the recording.
 ///
-/// A library that is nothing but a recorder:
+/// A library that contains only a recorder:
 ///
 /// ```
 /// use clr_profiler_fake::Recorder;
@@ -30,18 +30,18 @@ type Choice = Box<dyn Fn(&FunctionName) -> bool + Send + Sync>;
 /// # fn main() {}
 /// ```
 ///
-/// The recorder is a tool for tests, not for production: its hooks write to a file. The end of a
-/// program that crashes is lost.
+/// The recorder is a tool for tests, not for production: its hooks write to a file. If a program
+/// crashes, the end of its recording is lost.
 pub struct Recorder {
     state: Arc<State>,
 }
 
 impl Recorder {
-    /// Records into the file at `path`; compilations and calls of those functions that `choice`
-    /// says yes to.
+    /// Records into the file at `path`. Compilations and calls are recorded for functions that
+    /// `choice` accepts.
     ///
     /// # Errors
-    /// A sentence with the file's name where it can't be created.
+    /// A sentence with the file's name if the file can't be created.
     pub fn start(
         info: &ProfilerInfo,
         path: impl AsRef<Path>,
@@ -91,7 +91,7 @@ struct Words {
     /// Modules (`m`) and assemblies (`a`).
     modules: HashMap<(char, usize), usize>,
     threads: HashMap<ThreadId, usize>,
-    /// Numbers given so far; a number is given once.
+    /// Count of assigned numbers; each number is assigned once.
     given: usize,
     threads_given: usize,
 }
@@ -107,7 +107,7 @@ impl State {
         drop(lock(&self.file).write_all(line.as_bytes()));
     }
 
-    /// The activation that the block about to begin belongs to, as far as the runtime says.
+    /// Records the activation of the block that is about to begin, if the runtime reports it.
     fn clause(&self) {
         let Ok(clause) = self.info.exception_clause() else { return };
         let kind = match clause.kind {
@@ -125,7 +125,7 @@ impl State {
         drop(lock(&self.file).write_all(line.as_bytes()));
     }
 
-    /// The number of this thread: that of its managed thread, if it is one by now.
+    /// The number of this thread: the number of its managed thread, if there is one by now.
     fn thread_number(&self) -> usize {
         self.threads.with(|number| {
             *number.get_or_init(|| match self.info.current_thread() {
@@ -145,7 +145,7 @@ impl State {
         number
     }
 
-    /// A managed thread; this one's number if it is this one.
+    /// The word for a managed thread. For the calling thread it has that thread's number.
     fn thread(&self, thread: ThreadId) -> String {
         if self.info.current_thread() == Ok(thread) {
             let own = self.thread_number();
@@ -160,7 +160,7 @@ impl State {
         }
         let name = self.names.function(&self.info, function);
         let mut words = lock(&self.words);
-        // Another thread may have been faster.
+        // Another thread may have added it meanwhile.
         if let Some(number) = words.functions.get(&function) {
             return format!("f{number}");
         }
@@ -171,7 +171,7 @@ impl State {
         format!("f{number}")
     }
 
-    /// A module (`m`) or assembly (`a`), with its name where it has one by now.
+    /// The word for a module (`m`) or assembly (`a`). Records its name if it has one by now.
     fn loaded(&self, letter: char, id: usize, name: Option<String>) -> String {
         let number = {
             let mut words = lock(&self.words);
@@ -197,7 +197,8 @@ impl State {
         self.loaded('a', id.as_raw(), self.info.assembly_info(id).ok().map(|found| found.name))
     }
 
-    /// One that goes or is gone, about which nothing can be asked.
+    /// The word for a module or assembly that is being or was unloaded: the runtime must not be
+    /// queried about it.
     fn going(&self, letter: char, id: usize) -> String {
         self.loaded(letter, id, None)
     }
@@ -263,12 +264,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// An argument as a word of the recording.
 trait Word {
-    /// The word; `asks` says whether the runtime may be asked for names. `None` for what recordings
-    /// don't have.
+    /// Returns the word. `asks` says whether the runtime may be queried for names. `None` for a
+    /// value that recordings don't contain.
     fn word(&self, state: &State, asks: bool) -> Option<String>;
 }
 
-/// Words that one expression makes.
+/// Implements `Word` for types by one expression each.
 macro_rules! words {
     ($($type:ty: |$it:ident, $state:pat_param, $asks:pat_param| $word:expr;)*) => {
         $(impl Word for $type {
@@ -289,12 +290,12 @@ words! {
     Result<()>: |it, _, _| Some(format!("{:x}", it.as_ref().map_or_else(|error| error.hresult().0, |()| 0)));
     &str: |it, _, _| Some(it.replace(['\t', '\n'], " "));
     u32: |it, _, _| Some(it.to_string());
-    // Whether a callback may block is not part of what happens.
+    // Recordings don't contain whether a callback may block.
     bool: |_it, _, _| None;
 }
 
-/// Makes `record!`, which writes a method of the trait: it records the callback under the runtime's
-/// name for it.
+/// Defines `record!`, which implements a method of the trait: the method records the callback under
+/// the runtime's name.
 macro_rules! define_record {
     ($($mode:ident $runtime_name:ident as $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty = $default:expr)?;)*) => {
         macro_rules! record {
@@ -311,7 +312,7 @@ macro_rules! define_record {
 
 clr_profiler::for_each_callback!(define_record);
 
-/// Callbacks that begin a block, before which the runtime tells whose it is.
+/// Callbacks at the beginning of a block. Before them the runtime can tell the block's activation.
 const BLOCKS: [&str; 3] = ["ExceptionSearchFilterEnter", "ExceptionUnwindFinallyEnter", "ExceptionCatcherEnter"];
 
 impl Callbacks for Recorder {
@@ -320,7 +321,7 @@ impl Callbacks for Recorder {
         drop(lock(&self.state.file).flush());
     }
 
-    // Identifiers of what was in it are used again.
+    // The identifiers of the module's contents may be reused.
     fn module_unload_finished(&self, id: ModuleId, status: Result<()>) {
         self.record("ModuleUnloadFinished", false, &[&id, &status]);
         self.state.names.module_unloaded(id);

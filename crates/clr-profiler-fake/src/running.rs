@@ -1,4 +1,4 @@
-//! A program that runs under a profiler, as far as the test plays it.
+//! A program that runs under a profiler, with the events that the test plays.
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,11 +21,12 @@ use super::world::{Activation, Phase, Shared, Thread, map};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// Whether the profiler was called: it has asked for that event, or for hooks in that function.
+    /// Whether the profiler was called, because it has requested the event or hooks in the
+    /// function.
     pub notified: bool,
     /// Return value of the profiler's callback.
     pub hresult: HResult,
-    /// Answer of the profiler to a question: inlining, precompiled code.
+    /// The profiler's answer, for callbacks with an answer: inlining, precompiled code.
     pub answer: Option<bool>,
 }
 
@@ -58,8 +59,8 @@ impl<P: Callbacks + 'static> Running<P> {
             let mut world = world.lock();
             world.is_attach = client_data.is_some();
             world.phase = Phase::Initializing;
-            // The profiler is loaded before there is a managed thread, or attached by a thread that
-            // is none.
+            // The profiler is loaded before there is a managed thread, or attached by an unmanaged
+            // thread.
             world.thread(0).is_managed = false;
         }
         let notification_only = callback.is_notification_only();
@@ -98,36 +99,36 @@ impl<P: Callbacks + 'static> Running<P> {
         self.profiler
     }
 
-    /// The events that are in force.
+    /// The currently enabled events.
     #[must_use]
     pub fn events(&self) -> Events {
         self.world.lock().events
     }
 
-    /// Queries of the profiler that the fake runtime does not implement, and how often each was
-    /// made. The answer was `E_NOTIMPL`.
+    /// The profiler's queries that the fake runtime does not implement, with their counts. Each
+    /// returned `E_NOTIMPL`.
     #[must_use]
     pub fn unanswered(&self) -> Vec<(&'static str, u64)> {
         self.world.lock().unanswered.iter().map(|(method, times)| (*method, *times)).collect()
     }
 
-    /// IL and flags that the profiler set for methods that were compiled again, in the order in
-    /// which it was asked.
+    /// IL and flags that the profiler set for recompiled methods, in the order of the runtime's
+    /// requests for them.
     #[must_use]
     pub fn rejit_parameters(&self) -> Vec<ReJitParameters> {
         self.world.lock().code.parameters().to_vec()
     }
 
-    /// Requests of the profiler to compile methods again, or to go back to the original.
+    /// Requests of the profiler to recompile methods, or to restore their original IL.
     #[must_use]
     pub fn rejit_requests(&self) -> Vec<ReJitRequest> {
         self.world.lock().code.requests.clone()
     }
 
-    /// The IL that a method has by now, header and body.
+    /// The current IL of a method, header and body.
     ///
     /// # Panics
-    /// For an identifier that no function has.
+    /// If no function has this identifier.
     #[must_use]
     pub fn il(&self, function: FunctionId) -> Vec<u8> {
         let world = self.world.lock();
@@ -142,29 +143,29 @@ impl<P: Callbacks + 'static> Running<P> {
         self.world.lock().event_pipe.sessions.clone()
     }
 
-    /// Whether the profiler has asked to be detached. The runtime's word that it was, a test plays.
+    /// Whether the profiler has requested its detach. The test plays the callback that completes
+    /// the detach.
     #[must_use]
     pub fn is_detaching(&self) -> bool {
         self.world.lock().phase == Phase::Detaching
     }
 
-    /// From now on the function's identifier stands for another method of its class: identifiers
-    /// are used again once what they named was unloaded. The function is compiled again before it
-    /// is called.
+    /// Reuses the function's identifier for another method of its class, as the runtime does after
+    /// an unload. The new method is compiled before its first call.
     ///
     /// # Panics
-    /// For an identifier that no function has.
+    /// If no function has this identifier.
     pub fn reuse(&mut self, function: FunctionId, method: &str) {
         let mut world = self.world.lock();
         assert!(world.rename(function, method), "no function has {function:?}");
         world.mapped.remove(&function);
     }
 
-    /// Runs code of the test as a thread of the program, for instance to see what the profiler
-    /// keeps for that thread.
+    /// Runs code of the test on a thread of the program, for example to inspect the profiler's
+    /// per-thread data.
     ///
     /// # Panics
-    /// When the code does.
+    /// If the code panics.
     pub fn run_on<R: Send + 'static>(
         &mut self,
         thread: usize,
@@ -174,10 +175,10 @@ impl<P: Callbacks + 'static> Running<P> {
         self.threads.run(thread, move || code(profiler))
     }
 
-    /// Plays the steps one after another, each on its thread, and gives what came of each.
+    /// Plays the steps one after another, each on its thread, and returns their outcomes.
     ///
     /// # Panics
-    /// When a hook changes a register that it must keep; the message names it.
+    /// If a hook changes a register that it must preserve; the message names the register.
     pub fn play(&mut self, steps: &[Step]) -> Vec<Outcome> {
         steps.iter().map(|step| self.step(step)).collect()
     }
@@ -222,7 +223,7 @@ impl<P: Callbacks + 'static> Running<P> {
     fn call(&mut self, thread: usize, hook: Hook, function: FunctionId, sp: Option<usize>) -> Outcome {
         let (world, hooks) = (self.world.clone(), self.hooks.clone());
         let called = self.threads.run(thread, move || {
-            // Code whose compilation was not seen was compiled all the same.
+            // The function was compiled even if the test has no event for it.
             if !world.lock().mapped.contains_key(&function) {
                 map(&world, function);
             }
@@ -261,7 +262,8 @@ impl<P> Drop for Running<P> {
 }
 
 impl Shared {
-    /// Calls the callback where the profiler has asked for its kind of event; what it returned.
+    /// Calls the callback if the profiler has requested its kind of event. Returns the callback's
+    /// result.
     fn send(&self, callback: &Callback, event: &Event, answer: &mut Option<bool>) -> Option<HResult> {
         let wanted = self.lock().events;
         let notified = event.needs().is_some_and(|needs| needs.is_empty() || wanted.intersects(needs));
@@ -269,15 +271,15 @@ impl Shared {
     }
 }
 
-/// The outermost call's stack pointer; each callee's is this much lower.
+/// The stack pointer of the outermost call, and the distance to each callee.
 const STACK: usize = 0x7fff_0000_0000;
 const FRAME: usize = 0x40;
-/// Distance below the thrower that the runtime's own frames reach, on which filters, finally and
-/// catch blocks stand.
+/// Size of the runtime's own frames below the throwing frame. Filters, finally and catch blocks run
+/// below them.
 const THROWING: usize = 0x4000;
 
 impl super::world::World {
-    /// Updates the runtime's own state by an event.
+    /// Updates the fake runtime's state for an event.
     fn know(&mut self, number: usize, event: &Event) {
         match event {
             Event::ThreadCreated(id) => self.set_managed(*id, true),
@@ -312,7 +314,7 @@ impl Thread {
         self.stack.last().map_or(STACK, |top| top.sp)
     }
 
-    /// The stack pointer of a call that begins or ends; the stack changes accordingly.
+    /// Updates the stack for a call that begins or ends. Returns the call's stack pointer.
     fn call(&mut self, hook: Hook, function: FunctionId) -> usize {
         let next = (self.top() - FRAME).min(self.thrown_at.unwrap_or(usize::MAX));
         if hook == Hook::Enter {
@@ -325,7 +327,7 @@ impl Thread {
         sp
     }
 
-    /// As [`call`](Self::call), at a known stack pointer: what lies at or below it is gone.
+    /// As [`call`](Self::call), at a known stack pointer: calls at or below it are removed.
     fn call_at(&mut self, hook: Hook, function: FunctionId, sp: usize) -> usize {
         self.stack.retain(|activation| activation.sp > sp);
         if hook == Hook::Enter {
@@ -338,8 +340,8 @@ impl Thread {
         self.stack.iter().rposition(|activation| activation.function == function)
     }
 
-    /// A block of `owner` begins: what the runtime then says about it, and, but for filters, the
-    /// end of what it had called.
+    /// Begins a block of `owner`: sets the runtime's information about the block and, except for
+    /// filters, removes the owner's callees.
     fn block(&mut self, kind: u32, owner: FunctionId) {
         let found = self.activation(owner).map(|at| self.stack[at].sp - 0x10);
         let Some(frame_pointer) = self.given.take().or(found) else {

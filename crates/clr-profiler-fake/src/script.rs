@@ -1,11 +1,10 @@
-//! Recordings: what happened, as text.
+//! Recordings of events, as text.
 
 use super::FakeRuntime;
 use super::event::{Event, Step};
 use super::words::{Parsed, Reader};
 
-/// Reads a recording from its beginning: names are explained before, or at the latest after, they
-/// are used.
+/// Reads a recording from its beginning. Names may be defined before or after their use.
 pub(super) fn read(text: &str) -> Parsed<(FakeRuntime, Vec<Step>)> {
     let mut reader = Reader::new(text);
     let mut steps = Vec::new();

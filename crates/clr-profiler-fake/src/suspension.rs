@@ -1,11 +1,11 @@
-//! Suspensions of the fake runtime by the profiler, and how often it is refused one.
+//! Suspensions of the fake runtime by the profiler, some of which fail.
 
 use clr_profiler::HResult;
 
 #[derive(Default)]
 pub(super) struct Suspension {
     pub(super) is_suspended: bool,
-    /// Attempts that will find another suspension under way.
+    /// Number of attempts that will fail because of another suspension in progress.
     pub(super) refusals: u32,
 }
 

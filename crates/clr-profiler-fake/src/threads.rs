@@ -1,5 +1,5 @@
-//! The fake runtime's threads: real ones, so that data per thread is what it is in a program,
-//! working one after another.
+//! The fake runtime's threads. They are real threads, so that per-thread data works as in a
+//! program, but they run one after another.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ pub(super) fn current() -> Option<usize> {
     CURRENT.get()
 }
 
-/// The calling thread, one of the profiler's own, is this fake thread from now on.
+/// Makes the calling thread, which the profiler started, this fake thread.
 pub(super) fn adopt(number: usize) {
     CURRENT.set(Some(number));
 }
@@ -40,8 +40,8 @@ struct Worker {
 pub(super) struct Threads(BTreeMap<usize, Worker>);
 
 impl Threads {
-    /// Runs `job` as thread `number`, which begins now if it has not, and waits for it. Thread 0 is
-    /// the caller itself.
+    /// Runs `job` on thread `number` and waits for it. Starts the thread if necessary. Thread 0 is
+    /// the calling thread.
     pub(super) fn run<R: Send + 'static>(&mut self, number: usize, job: impl FnOnce() -> R + Send + 'static) -> R {
         if number == 0 {
             return as_thread(0, job);
@@ -53,7 +53,7 @@ impl Threads {
         result.recv().unwrap_or_else(|_| panic!("fake thread {number} panicked"))
     }
 
-    /// Ends a thread and waits until it is gone, with all that was kept for it.
+    /// Ends a thread and waits until the thread and its per-thread data are gone.
     pub(super) fn end(&mut self, number: usize) {
         if let Some(worker) = self.0.remove(&number) {
             drop(worker.jobs);

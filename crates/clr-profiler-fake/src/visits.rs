@@ -1,4 +1,5 @@
-//! Visits by callbacks of the profiler's: frames of a stack, references of an object, objects.
+//! Enumerations through the profiler's callbacks: frames of a stack, references of an object,
+//! objects.
 
 use std::ffi::c_void;
 
@@ -14,8 +15,8 @@ const STACK_ABORTED: HResult = HResult(0x8013_1361_u32 as i32);
 const INVALID: HRESULT = HRESULT(HResult::INVALID_ARGUMENT.0);
 
 impl World {
-    /// Function and stack pointer of the calls on a thread's stack, the innermost first; 0 is the
-    /// calling thread.
+    /// Function and stack pointer of each call on a thread's stack, innermost first. Thread 0 means
+    /// the calling thread.
     fn stack(&self, thread: usize) -> Result<Vec<(usize, usize)>, HResult> {
         if !self.events.contains(Events::ENABLE_STACK_SNAPSHOT) {
             return Err(HResult::INCONSISTENT_WITH_FLAGS);
@@ -37,8 +38,8 @@ impl World {
     }
 }
 
-/// Visits the frames of a stack. Each frame's address is its call's stack pointer: there is no code
-/// to return to.
+/// Visits the frames of a stack. The address of a frame is its call's stack pointer, because there
+/// is no compiled code.
 pub(super) fn frames(
     world: &Shared,
     thread: usize,

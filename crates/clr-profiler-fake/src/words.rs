@@ -1,4 +1,4 @@
-//! Values of events, read from the words of a recording.
+//! Reads values of events from the words of a recording.
 
 use std::collections::HashMap;
 
@@ -17,23 +17,23 @@ use crate::ids;
 
 pub(super) type Parsed<T> = Result<T, String>;
 
-/// State of a recording read so far.
+/// State of reading a recording.
 pub(super) struct Reader<'t> {
     runtime: FakeRuntime,
     /// Meaning of each word.
     meanings: HashMap<&'t str, &'t str>,
-    /// The identifier a word was given here.
+    /// The identifier assigned to each word.
     known: HashMap<&'t str, usize>,
 }
 
 impl<'t> Reader<'t> {
-    /// A reader of a recording that explains its words with ` = `.
+    /// Creates a reader. Finds the definitions of words, which contain ` = `.
     pub(super) fn new(text: &'t str) -> Self {
         let meanings = text.lines().filter_map(|line| line.split_once(" = ")).collect();
         Self { runtime: FakeRuntime::new(), meanings, known: HashMap::new() }
     }
 
-    /// Makes what was explained and never named in an event: it belongs to the program too.
+    /// Creates the definitions that no event uses: they also belong to the program.
     pub(super) fn finish(mut self) -> Parsed<FakeRuntime> {
         let mut unused: Vec<&str> = self.meanings.keys().copied().filter(|word| word.starts_with('f')).collect();
         unused.sort_unstable();
@@ -43,13 +43,13 @@ impl<'t> Reader<'t> {
         Ok(self.runtime)
     }
 
-    /// The identifier of a word, made at its first use from what it stands for.
+    /// Returns the identifier of a word. The first use creates it from the word's definition.
     fn identify(&mut self, word: &'t str, make: impl FnOnce(&mut Self, &str) -> Parsed<usize>) -> Parsed<usize> {
         if let Some(id) = self.known.get(word) {
             return Ok(*id);
         }
-        // A word without an explanation stands for itself: what it refers to was gone before it was
-        // named.
+        // A word without a definition stands for itself: the recorder could not query its name
+        // before its end.
         let meaning = self.meanings.get(word).copied().unwrap_or(word);
         let id = make(self, meaning)?;
         self.known.insert(word, id);
@@ -67,7 +67,7 @@ impl<'t> Reader<'t> {
         self.module_index(word).map(module_id)
     }
 
-    /// Assemblies have one module, of the same name.
+    /// Returns an assembly. Each assembly has one module, with the same name.
     fn assembly(&mut self, word: &'t str) -> Parsed<AssemblyId> {
         self.module_index(word).map(assembly_id)
     }
@@ -117,7 +117,7 @@ pub(super) trait Word: Sized {
     fn read<'t>(reader: &mut Reader<'t>, word: &'t str) -> Parsed<Self>;
 }
 
-/// Values that one expression reads.
+/// Implements `Word` for types by one expression each.
 macro_rules! words {
     ($($type:ty: |$reader:pat_param, $word:ident| $read:expr;)*) => {
         $(impl Word for $type {
@@ -172,7 +172,7 @@ words! {
     Vec<(FakeObject, FakeObject, GcHandleId)>: |_, word| no_word("elements", word);
 }
 
-/// Values that only hand-written tests give.
+/// Error for values that recordings don't contain: only hand-written tests use them.
 fn no_word<T>(what: &str, word: &str) -> Parsed<T> {
     Err(format!("{word}: recordings have no {what}"))
 }

@@ -1,5 +1,5 @@
-//! State of a fake runtime: modules, types, methods, objects and threads, and what the profiler
-//! asked for.
+//! State of a fake runtime: modules, types, methods, objects and threads, and the profiler's
+//! requests.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CString, c_void};
@@ -16,7 +16,7 @@ use super::heap::Heap;
 use super::suspension::Suspension;
 use crate::ids;
 
-/// The one application domain.
+/// The only application domain.
 pub(super) const APP_DOMAIN: AppDomainId = ids::app_domain(0x5000_0000);
 
 const MODULES: usize = 0x1000_0000;
@@ -30,17 +30,17 @@ const STEP: usize = 0x40;
 
 pub(super) struct Module {
     pub(super) name: String,
-    /// Indices of its classes and functions; tokens count from here.
+    /// Indices of the module's classes and functions. A token is based on the position here.
     pub(super) classes: Vec<usize>,
     pub(super) functions: Vec<usize>,
-    /// Number of fields that its classes have: tokens of fields count so.
+    /// Number of fields of the module's classes, which determines the next field's token.
     pub(super) fields: u32,
 }
 
 pub(super) struct Class {
     pub(super) module: usize,
     pub(super) token: Token,
-    /// With namespace; of a nested class its own name.
+    /// Name with namespace; for a nested class only its own name.
     pub(super) name: CString,
     pub(super) enclosing: Option<Token>,
     /// Full name, nested types joined by `+`.
@@ -63,16 +63,16 @@ pub(super) struct Activation {
 }
 
 pub(super) struct Thread {
-    /// The runtime knows it.
+    /// Whether the runtime knows the thread.
     pub(super) is_managed: bool,
-    /// 0 before it was assigned to one.
+    /// Id of the operating system's thread; 0 before the assignment.
     pub(super) os_thread: u32,
     pub(super) stack: Vec<Activation>,
-    /// Stack pointer below which code called by an exception is entered: the frames that threw are
-    /// still there.
+    /// Stack pointer below which filters and handlers are entered: the throwing frames are still on
+    /// the stack.
     pub(super) thrown_at: Option<usize>,
     pub(super) clause: COR_PRF_EX_CLAUSE_INFO,
-    /// The test has given the frame pointer of the block that begins next.
+    /// Frame pointer of the next block, if the test has given it.
     pub(super) given: Option<usize>,
 }
 
@@ -83,7 +83,7 @@ impl Default for Thread {
     }
 }
 
-/// Entry points as the profiler registered them; 0 is none.
+/// Entry points of the hooks that the profiler registered; 0 means none.
 #[derive(Clone, Copy)]
 pub(super) struct Entries {
     pub(super) enter: usize,
@@ -91,18 +91,18 @@ pub(super) struct Entries {
     pub(super) tailcall: usize,
 }
 
-/// Moment at which the profiler calls, and what it may therefore do.
+/// Phase of the profiler's life, which determines the allowed calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Phase {
     #[default]
     BeforeInitialize,
     Initializing,
     Running,
-    /// The profiler has asked to be detached.
+    /// The profiler has requested its detach.
     Detaching,
 }
 
-/// Plays a collection, on the calling thread.
+/// Function that plays a collection on the calling thread.
 pub(super) type Collect = Arc<dyn Fn() + Send + Sync>;
 
 pub(super) struct World {
@@ -114,7 +114,7 @@ pub(super) struct World {
     pub(super) code: Code,
     pub(super) suspension: Suspension,
     pub(super) event_pipe: EventPipe,
-    /// Answer to the profiler's request for a collection.
+    /// Called when the profiler requests a collection.
     pub(super) collect: Option<Collect>,
     pub(super) threads: BTreeMap<usize, Thread>,
     pub(super) phase: Phase,
@@ -122,10 +122,10 @@ pub(super) struct World {
     pub(super) is_notification_only: bool,
     pub(super) events: Events,
     pub(super) entries: Option<Entries>,
-    /// The entry points are those of hooks with information.
+    /// Whether the entry points are of hooks with information.
     pub(super) with_info: bool,
     pub(super) mapper: Option<(FunctionIDMapper2, usize)>,
-    /// Last answer of the mapper for each function; `None`: no hooks.
+    /// The mapper's last answer for each function; `None` means no hooks.
     pub(super) mapped: HashMap<FunctionId, Option<usize>>,
     pub(super) unanswered: BTreeMap<&'static str, u64>,
 }
@@ -160,7 +160,7 @@ impl World {
         self.modules.len() - 1
     }
 
-    /// A class of a module, with the classes around it, unless it is there already.
+    /// Adds a class to a module, with its enclosing classes, if it does not exist yet.
     pub(super) fn add_class(&mut self, module: usize, full_name: &str) -> usize {
         if let Some(known) =
             self.modules[module].classes.iter().find(|class| self.classes[**class].full_name == full_name)
@@ -211,7 +211,7 @@ impl World {
         Some(ids::function(FUNCTIONS + found * STEP))
     }
 
-    /// Index of the module and token of a function that is known.
+    /// Module index and token of a known function.
     pub(super) fn token_of(&self, function: FunctionId) -> (usize, Token) {
         let known = &self.functions[self.function(function.as_raw()).unwrap_or_default()];
         (self.classes[known.class].module, known.token)
@@ -275,20 +275,20 @@ pub(super) const fn thread_id(number: usize) -> ThreadId {
     ids::thread(THREADS + number * STEP)
 }
 
-/// An identifier that nothing has: what the runtime answers for those of things that are not, or
-/// not yet, there.
+/// Returns the index for an identifier. For an unknown identifier returns the runtime's error for
+/// objects that don't exist or don't exist yet.
 fn index(id: usize, base: usize, len: usize) -> Result<usize, HResult> {
     let offset = id.checked_sub(base).filter(|offset| offset.is_multiple_of(STEP));
     offset.map(|offset| offset / STEP).filter(|index| *index < len).ok_or(HResult::INVALID_ARGUMENT)
 }
 
-/// Names in metadata end at their first zero.
+/// Converts a name to a C string. Names in metadata end at their first zero.
 pub(super) fn c_string(text: &str) -> CString {
     let bytes: Vec<u8> = text.bytes().take_while(|byte| *byte != 0).collect();
     CString::new(bytes).unwrap_or_default()
 }
 
-/// The world as the runtime's objects share it.
+/// The world, shared by the runtime's objects.
 #[derive(Clone)]
 pub(super) struct Shared(Arc<Mutex<World>>);
 
@@ -297,19 +297,20 @@ impl Shared {
         Self(Arc::new(Mutex::new(world)))
     }
 
-    /// Never held while the profiler is called: it asks back.
+    /// Locks the world. The lock must not be held during a call of the profiler, because the
+    /// profiler calls the runtime.
     pub(super) fn lock(&self) -> MutexGuard<'_, World> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A question that has no answer here.
+    /// Counts a call of an unimplemented method, and returns its error.
     pub(super) fn unanswered(&self, method: &'static str) -> HResult {
         *self.lock().unanswered.entry(method).or_default() += 1;
         HResult::NOT_IMPLEMENTED
     }
 }
 
-/// Asks the mapper about a function, as the runtime does at each compilation.
+/// Calls the mapper for a function, as the runtime does at each compilation.
 pub(super) fn map(world: &Shared, function: FunctionId) {
     let (mapper, client) = {
         let known = world.lock();

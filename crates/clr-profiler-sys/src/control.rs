@@ -1,4 +1,4 @@
-//! Objects the runtime hands to a profiler while code is replaced.
+//! Objects that the runtime passes to a profiler while code is replaced.
 #![expect(missing_docs, reason = "the macro puts the documentation of methods on the `_Impl` traits only")]
 
 use core::ffi::c_void;
@@ -7,19 +7,20 @@ use windows_core::{HRESULT, IUnknown, IUnknown_Vtbl, interface};
 
 use crate::structs::{COR_IL_MAP, COR_PRF_ASSEMBLY_REFERENCE_INFO};
 
-/// Allocates memory for new IL bodies of one module; never freed. Source: corprof.idl.
+/// Allocates memory for new IL bodies of one module. The memory is never freed. Source:
+/// corprof.idl.
 #[interface("A0EFB28B-6EE2-4D7B-B983-A75EF7BEEDB8")]
 pub unsafe trait IMethodMalloc: IUnknown {
-    /// `cb` bytes, or null.
+    /// Allocates `cb` bytes. Returns null on failure.
     pub fn Alloc(&self, cb: u32) -> *mut c_void;
 }
 
 /// Control object of `GetReJITParameters`: IL and flags of a ReJIT. Source: corprof.idl.
 #[interface("F0963021-E1EA-4732-8581-E01B0BD3C0C6")]
 pub unsafe trait ICorProfilerFunctionControl: IUnknown {
-    /// `COR_PRF_CODEGEN_FLAGS` for the new code.
+    /// Sets `COR_PRF_CODEGEN_FLAGS` for the new code.
     pub fn SetCodegenFlags(&self, flags: u32) -> HRESULT;
-    /// The new IL; copied by the runtime.
+    /// Sets the new IL. The runtime copies it.
     pub fn SetILFunctionBody(&self, cb_new_il_method_header: u32, new_il_method_header: *const u8) -> HRESULT;
     /// Maps old IL offsets to new ones.
     pub fn SetILInstrumentedCodeMap(&self, c_il_map_entries: u32, il_map_entries: *const COR_IL_MAP) -> HRESULT;
@@ -28,6 +29,6 @@ pub unsafe trait ICorProfilerFunctionControl: IUnknown {
 /// Receiver of the references that `GetAssemblyReferences` adds. Source: corprof.idl.
 #[interface("66A78C24-2EEF-4F65-B45F-DD1D8038BF3C")]
 pub unsafe trait ICorProfilerAssemblyReferenceProvider: IUnknown {
-    /// Names an assembly the changed one will refer to.
+    /// Adds a reference that the changed assembly will need.
     pub fn AddAssemblyReference(&self, assembly_ref_info: *const COR_PRF_ASSEMBLY_REFERENCE_INFO) -> HRESULT;
 }

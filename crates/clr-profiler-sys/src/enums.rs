@@ -5,7 +5,7 @@ named_enum! {
     COR_PRF_JIT_CACHE {
         /// Precompiled code was found and will be used.
         COR_PRF_CACHED_FUNCTION_FOUND = 0;
-        /// None was found, or it was refused.
+        /// No precompiled code was found, or it was refused.
         COR_PRF_CACHED_FUNCTION_NOT_FOUND = 1;
     }
 }
@@ -13,9 +13,9 @@ named_enum! {
 named_enum! {
     /// Direction of a transition callback.
     COR_PRF_TRANSITION_REASON {
-        /// A call goes over the border.
+        /// A call crosses between managed and native code.
         COR_PRF_TRANSITION_CALL = 0;
-        /// A return comes back over it.
+        /// A call returns.
         COR_PRF_TRANSITION_RETURN = 1;
     }
 }
@@ -23,7 +23,7 @@ named_enum! {
 named_enum! {
     /// Reason why the runtime suspends all managed threads.
     COR_PRF_SUSPEND_REASON {
-        /// A reason without a value of its own.
+        /// Another reason.
         COR_PRF_SUSPEND_OTHER = 0;
         /// A garbage collection.
         COR_PRF_SUSPEND_FOR_GC = 1;
@@ -49,7 +49,7 @@ named_enum! {
     COR_PRF_GC_REASON {
         /// Any other reason.
         COR_PRF_GC_OTHER = 0;
-        /// Asked for by the program or a profiler.
+        /// Requested by the program or a profiler.
         COR_PRF_GC_INDUCED = 1;
     }
 }
@@ -109,7 +109,7 @@ named_enum! {
 named_enum! {
     /// Kind of an exception clause.
     COR_PRF_CLAUSE_TYPE {
-        /// None runs.
+        /// No clause.
         COR_PRF_CLAUSE_NONE = 0;
         /// A filter.
         COR_PRF_CLAUSE_FILTER = 1;
@@ -127,7 +127,7 @@ named_enum! {
         COR_PRF_MODULE_DISK = 0x01;
         /// Has precompiled code.
         COR_PRF_MODULE_NGEN = 0x02;
-        /// Made at run time by reflection emit.
+        /// Created at run time by reflection emit.
         COR_PRF_MODULE_DYNAMIC = 0x04;
         /// Can be unloaded by the GC.
         COR_PRF_MODULE_COLLECTIBLE = 0x08;
@@ -189,7 +189,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// Ways in which recompiled code is made, combined.
+    /// Options for recompiled code, combined.
     COR_PRF_CODEGEN_FLAGS {
         /// Nothing is inlined into it.
         COR_PRF_CODEGEN_DISABLE_INLINING = 0x1;
@@ -249,7 +249,7 @@ named_enum! {
         COR_PRF_EVENTPIPE_GUID = 17;
         /// A terminated UTF-16 string.
         COR_PRF_EVENTPIPE_STRING = 18;
-        /// An array; the element type stands next to it.
+        /// An array; another field gives the element type.
         COR_PRF_EVENTPIPE_ARRAY = 19;
     }
 }
@@ -284,11 +284,11 @@ named_enum! {
     }
 }
 
-/// Parent class not known, in `ModuleLoadFinished` and the like (`COR_PRF_MISC`).
+/// Unknown parent, in `ModuleLoadFinished` and similar callbacks (`COR_PRF_MISC`).
 pub const PROFILER_PARENT_UNKNOWN: usize = 0xFFFF_FFFD;
-/// Stands for global functions' class (`COR_PRF_MISC`).
+/// The class of global functions (`COR_PRF_MISC`).
 pub const PROFILER_GLOBAL_CLASS: usize = 0xFFFF_FFFE;
-/// Stands for global functions' module (`COR_PRF_MISC`).
+/// The module of global functions (`COR_PRF_MISC`).
 pub const PROFILER_GLOBAL_MODULE: usize = 0xFFFF_FFFF;
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
-//! The event mask: which events a profiler receives and what the runtime must do differently
+//! The event mask: the events that a profiler receives, and changes of the runtime's behaviour
 //! (corprof.idl).
 //!
-//! Two words go to `ICorProfilerInfo5::SetEventMask2`. A flag of an *immutable* set can only be
-//! chosen in `Initialize`; one outside the *allowable after attach* set is refused to a profiler
-//! that attached (`CORPROF_E_UNSUPPORTED_FOR_ATTACHING_PROFILER`), one outside the *notification*
-//! set to a notification-only one.
+//! `ICorProfilerInfo5::SetEventMask2` takes two words. A flag in an *immutable* set can only be set
+//! in `Initialize`. An attached profiler can set only flags in the *allowable after attach* set
+//! (otherwise `CORPROF_E_UNSUPPORTED_FOR_ATTACHING_PROFILER`). A notification-only profiler can set
+//! only flags in the *notification* set.
 
 /// No events (low word).
 pub const COR_PRF_MONITOR_NONE: u32 = 0;
 
 named_flags! {
-    /// Every single flag of the low word with its name, by value. The two remoting flags below hold
-    /// the bit of `COR_PRF_MONITOR_REMOTING` too.
+    /// Every single flag of the low word with its name, by value. The two remoting flags below also
+    /// include the bit of `COR_PRF_MONITOR_REMOTING`.
     MONITOR_NAMES {
         /// Unloads of functions; never raised by CoreCLR.
         COR_PRF_MONITOR_FUNCTION_UNLOADS = 0x0000_0001;
@@ -27,14 +27,13 @@ named_flags! {
         COR_PRF_MONITOR_JIT_COMPILATION = 0x0000_0020;
         /// Exceptions: throw, search, unwind, catch.
         COR_PRF_MONITOR_EXCEPTIONS = 0x0000_0040;
-        /// Garbage collections with moves, survivors, references and roots. Switches background GC
-        /// off.
+        /// Garbage collections with moves, survivors, references and roots. Disables background GC.
         COR_PRF_MONITOR_GC = 0x0000_0080;
         /// Each allocation. Needs `COR_PRF_ENABLE_OBJECT_ALLOCATED`.
         COR_PRF_MONITOR_OBJECT_ALLOCATED = 0x0000_0100;
         /// Threads: creation, end, operating-system thread, name.
         COR_PRF_MONITOR_THREADS = 0x0000_0200;
-        /// Remoting; dead on CoreCLR.
+        /// Remoting; no effect on CoreCLR.
         COR_PRF_MONITOR_REMOTING = 0x0000_0400;
         /// Calls and returns between managed and native code. Makes cheap P/Invokes tens of times
         /// slower.
@@ -44,9 +43,9 @@ named_flags! {
         COR_PRF_MONITOR_ENTERLEAVE = 0x0000_1000;
         /// COM-callable wrappers; Windows.
         COR_PRF_MONITOR_CCW = 0x0000_2000;
-        /// Remoting with cookies; dead on CoreCLR.
+        /// Remoting with cookies; no effect on CoreCLR.
         COR_PRF_MONITOR_REMOTING_COOKIE = 0x0000_4400;
-        /// Asynchronous remoting; dead on CoreCLR.
+        /// Asynchronous remoting; no effect on CoreCLR.
         COR_PRF_MONITOR_REMOTING_ASYNC = 0x0000_8400;
         /// Suspension and resumption of the runtime and of threads.
         COR_PRF_MONITOR_SUSPENDS = 0x0001_0000;
@@ -54,7 +53,7 @@ named_flags! {
         COR_PRF_MONITOR_CACHE_SEARCHES = 0x0002_0000;
         /// Recompilation.
         COR_PRF_ENABLE_REJIT = 0x0004_0000;
-        /// In-process debugging; dead on CoreCLR.
+        /// In-process debugging; no effect on CoreCLR.
         COR_PRF_ENABLE_INPROC_DEBUGGING = 0x0008_0000;
         /// IL to native maps; always on.
         COR_PRF_ENABLE_JIT_MAPS = 0x0010_0000;
@@ -62,7 +61,7 @@ named_flags! {
         COR_PRF_DISABLE_INLINING = 0x0020_0000;
         /// Nothing is optimised.
         COR_PRF_DISABLE_OPTIMIZATIONS = 0x0040_0000;
-        /// Makes allocation events possible. Slows every allocation for the process's life.
+        /// Enables allocation events. Slows down every allocation for the life of the process.
         COR_PRF_ENABLE_OBJECT_ALLOCATED = 0x0080_0000;
         /// Exceptions of the runtime itself.
         COR_PRF_MONITOR_CLR_EXCEPTIONS = 0x0100_0000;
@@ -76,16 +75,16 @@ named_flags! {
         COR_PRF_ENABLE_STACK_SNAPSHOT = 0x1000_0000;
         /// Only precompiled images made for profiling are used.
         COR_PRF_USE_PROFILE_IMAGES = 0x2000_0000;
-        /// No transparency checks; dead on CoreCLR.
+        /// No transparency checks; no effect on CoreCLR.
         COR_PRF_DISABLE_TRANSPARENCY_CHECKS_UNDER_FULL_TRUST = 0x4000_0000;
         /// No precompiled code at all.
         COR_PRF_DISABLE_ALL_NGEN_IMAGES = 0x8000_0000;
     }
 }
 
-/// All events (low word), as defined: it does not hold every flag.
+/// All events (low word), as defined in corprof.idl: it does not contain every flag.
 pub const COR_PRF_MONITOR_ALL: u32 = 0x0107_FFFF;
-/// All events and services (low word), as defined: it does not hold every flag.
+/// All events and services (low word), as defined in corprof.idl: it does not contain every flag.
 pub const COR_PRF_ALL: u32 = 0x8FFF_FFFF;
 /// Flags under which ordinary precompiled code is not used.
 pub const COR_PRF_REQUIRE_PROFILE_IMAGE: u32 =
@@ -155,7 +154,7 @@ named_flags! {
         COR_PRF_HIGH_IN_MEMORY_SYMBOLS_UPDATED = 0x002;
         /// Collections of dynamic methods.
         COR_PRF_HIGH_MONITOR_DYNAMIC_FUNCTION_UNLOADS = 0x004;
-        /// No tiers: methods are optimised at once.
+        /// No tiers: methods are optimised immediately.
         COR_PRF_HIGH_DISABLE_TIERED_COMPILATION = 0x008;
         /// Start and end of garbage collections only; background GC stays on.
         COR_PRF_HIGH_BASIC_GC = 0x010;
@@ -192,8 +191,8 @@ pub const COR_PRF_HIGH_MONITOR_IMMUTABLE: u32 = COR_PRF_HIGH_DISABLE_TIERED_COMP
 mod tests {
     use super::*;
 
-    /// The sums of the sets, worked out from the tables of the reference rather than from the
-    /// constants above.
+    /// The values of the sets, computed from the tables of the reference, not from the constants
+    /// above.
     #[test]
     fn sets_have_the_bits_of_the_reference() {
         assert_eq!(COR_PRF_ALLOWABLE_AFTER_ATTACH, 0x1005_02FE);

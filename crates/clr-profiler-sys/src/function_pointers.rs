@@ -39,7 +39,7 @@ pub type FunctionLeave2 = unsafe extern "system" fn(
 pub type FunctionTailcall2 =
     unsafe extern "system" fn(func_id: FunctionID, client_data: usize, frame: COR_PRF_FRAME_INFO);
 
-/// Enter hook, third form. Compiled code calls it with a register convention of its own: it must be
+/// Enter hook, third form. Compiled code calls it with a special register convention, so it must be
 /// an assembly stub.
 pub type FunctionEnter3 = unsafe extern "system" fn(id: FunctionIDOrClientID);
 /// Leave hook, third form. An assembly stub, as for [`FunctionEnter3`].
@@ -54,8 +54,8 @@ pub type FunctionLeave3WithInfo = unsafe extern "system" fn(id: FunctionIDOrClie
 /// Tail-call hook with info; an ordinary function.
 pub type FunctionTailcall3WithInfo = unsafe extern "system" fn(id: FunctionIDOrClientID, elt_info: COR_PRF_ELT_INFO);
 
-/// Called for each frame of `DoStackSnapshot`; `func_id` 0 stands for a run of native frames. A
-/// failure stops the walk.
+/// Called for each frame of `DoStackSnapshot`. `func_id` 0 means a sequence of native frames.
+/// Returning a failure stops the walk.
 pub type StackSnapshotCallback = unsafe extern "system" fn(
     func_id: FunctionID,
     ip: usize,
@@ -65,15 +65,15 @@ pub type StackSnapshotCallback = unsafe extern "system" fn(
     client_data: *mut c_void,
 ) -> HRESULT;
 
-/// Called for each reference of an object by `EnumerateObjectReferences`; false stops.
+/// Called for each reference of an object by `EnumerateObjectReferences`; returning false stops.
 pub type ObjectReferenceCallback =
     unsafe extern "system" fn(root: ObjectID, reference: *mut ObjectID, client_data: *mut c_void) -> BOOL;
 
-/// Called for each object by `EnumerateGCHeapObjects`; false stops.
+/// Called for each object by `EnumerateGCHeapObjects`; returning false stops.
 pub type ObjectCallback = unsafe extern "system" fn(object: ObjectID, callback_state: *mut c_void) -> BOOL;
 
-/// Called when a provider of the profiler's own is enabled or disabled. `source_id` points to a
-/// GUID's 16 bytes.
+/// Called when the profiler's own provider is enabled or disabled. `source_id` points to a GUID's
+/// 16 bytes.
 pub type EventPipeProviderCallback = unsafe extern "system" fn(
     source_id: *const u8,
     is_enabled: u32,

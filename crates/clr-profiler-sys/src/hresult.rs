@@ -3,7 +3,7 @@
 use windows_core::HRESULT;
 
 named_hresults! {
-    /// Name of a result code, `None` for one this crate has not heard of.
+    /// Name of a result code, `None` for an unknown code.
     fn name;
     /// Success.
     S_OK = 0x0000_0000;
@@ -51,7 +51,7 @@ named_hresults! {
     COR_E_DIVIDEBYZERO = 0x8002_0012;
     /// The function has no compiled code (yet).
     CORPROF_E_FUNCTION_NOT_COMPILED = 0x8013_1350;
-    /// The answer is not known at this moment; ask later or elsewhere.
+    /// The answer is not known at this moment; retry later or from another callback.
     CORPROF_E_DATAINCOMPLETE = 0x8013_1351;
     /// The function has no IL.
     CORPROF_E_FUNCTION_NOT_IL = 0x8013_1354;
@@ -91,7 +91,7 @@ named_hresults! {
     CORPROF_E_UNRECOGNIZED_PIPE_MSG_FORMAT = 0x8013_1369;
     /// Another main profiler is loaded.
     CORPROF_E_PROFILER_ALREADY_ACTIVE = 0x8013_136A;
-    /// The runtime does not fit the attacher.
+    /// The runtime is not compatible with the attacher.
     CORPROF_E_PROFILEE_INCOMPATIBLE_WITH_TRIGGER = 0x8013_136B;
     /// The attach channel failed.
     CORPROF_E_IPC_FAILED = 0x8013_136C;
@@ -101,17 +101,17 @@ named_hresults! {
     CORPROF_E_CALLBACK3_REQUIRED = 0x8013_136E;
     /// Not allowed for an attached profiler.
     CORPROF_E_UNSUPPORTED_FOR_ATTACHING_PROFILER = 0x8013_136F;
-    /// Code was changed for good; no detach.
+    /// Detach is not possible: code was changed irreversibly.
     CORPROF_E_IRREVERSIBLE_INSTRUMENTATION_PRESENT = 0x8013_1370;
     /// The runtime is not initialised yet.
     CORPROF_E_RUNTIME_UNINITIALIZED = 0x8013_1371;
-    /// Immutable flags are set; no detach.
+    /// Detach is not possible: immutable flags are set.
     CORPROF_E_IMMUTABLE_FLAGS_SET = 0x8013_1372;
     /// The profiler is not initialised yet.
     CORPROF_E_PROFILER_NOT_YET_INITIALIZED = 0x8013_1373;
-    /// Does not fit the event mask in force.
+    /// Not compatible with the current event mask.
     CORPROF_E_INCONSISTENT_WITH_FLAGS = 0x8013_1374;
-    /// The profiler refuses to be loaded, politely.
+    /// The profiler cancels its own activation; the runtime does not report a failure.
     CORPROF_E_PROFILER_CANCEL_ACTIVATION = 0x8013_1375;
     /// Background GC is on and cannot be switched off now.
     CORPROF_E_CONCURRENT_GC_NOT_PROFILABLE = 0x8013_1376;
@@ -147,7 +147,7 @@ named_hresults! {
     CORDIAGIPC_E_UNKNOWN_MAGIC = 0x8013_1386;
     /// Diagnostics IPC: unknown error.
     CORDIAGIPC_E_UNKNOWN_ERROR = 0x8013_1387;
-    /// The name was cut to the buffer.
+    /// The name was truncated to the buffer.
     CLDB_S_TRUNCATION = 0x0013_1106;
     /// The definition existed already.
     META_S_DUPLICATE = 0x0013_1197;
@@ -157,13 +157,13 @@ named_hresults! {
     CLDB_E_FILE_OLDVER = 0x8013_1107;
     /// There is no data.
     CLDB_E_NO_DATA = 0x8013_110B;
-    /// The metadata does not fit.
+    /// The metadata is incompatible.
     CLDB_E_INCOMPATIBLE = 0x8013_110D;
     /// The metadata is damaged.
     CLDB_E_FILE_CORRUPT = 0x8013_110E;
     /// There is no such row.
     CLDB_E_INDEX_NOTFOUND = 0x8013_1124;
-    /// Nothing fits; the usual "not found" of look-ups.
+    /// No match: the usual "not found" code of look-ups.
     CLDB_E_RECORD_NOTFOUND = 0x8013_1130;
     /// A heap or table is too big.
     CLDB_E_TOO_BIG = 0x8013_1154;
@@ -185,9 +185,9 @@ named_hresults! {
     COR_E_APPDOMAINUNLOADED = 0x8013_1014;
     /// `CannotUnloadAppDomainException`.
     COR_E_CANNOTUNLOADAPPDOMAIN = 0x8013_1015;
-    /// `BadImageFormatException`, an assembly was expected.
+    /// `BadImageFormatException`: an assembly was expected.
     COR_E_ASSEMBLYEXPECTED = 0x8013_1018;
-    /// `BadImageFormatException`, built for a newer runtime.
+    /// `BadImageFormatException`: built for a newer runtime.
     COR_E_NEWER_RUNTIME = 0x8013_101B;
     /// `AmbiguousImplementationException`.
     COR_E_AMBIGUOUSIMPLEMENTATION = 0x8013_106A;
@@ -241,7 +241,7 @@ named_hresults! {
     COR_E_MEMBERACCESS = 0x8013_151A;
     /// `ThreadStateException`.
     COR_E_THREADSTATE = 0x8013_1520;
-    /// A thread that was stopped.
+    /// A thread was stopped.
     COR_E_THREADSTOP = 0x8013_1521;
     /// `TypeLoadException`.
     COR_E_TYPELOAD = 0x8013_1522;
@@ -317,11 +317,11 @@ named_hresults! {
     COR_E_FILELOAD = 0x8013_1621;
     /// `ObjectDisposedException`.
     COR_E_OBJECTDISPOSED = 0x8013_1622;
-    /// A process ended by FailFast.
+    /// `Environment.FailFast` ended the process.
     COR_E_FAILFAST = 0x8013_1623;
     /// `HostProtectionException`.
     COR_E_HOSTPROTECTION = 0x8013_1640;
-    /// A call that came back where it must not.
+    /// Illegal reentrancy.
     COR_E_ILLEGAL_REENTRANCY = 0x8013_1641;
 }
 

@@ -1,4 +1,4 @@
-//! Interface ids under their usual names (`IID_...`), and a table to name an id.
+//! Interface ids with their usual names (`IID_...`), and a table of the names.
 
 use windows_core::{GUID, IUnknown, Interface};
 
@@ -69,7 +69,7 @@ interface_ids! {
 /// Class id of the metadata dispenser (cor.h).
 pub const CLSID_CorMetaDataDispenser: GUID = GUID::from_u128(0xE5CB7A31_7512_11D2_89CE_0080C792E5D8);
 
-/// Name of an interface without its `IID_` prefix, `None` for an id this crate has not heard of.
+/// Name of an interface without its `IID_` prefix, `None` for an unknown id.
 #[must_use]
 pub fn interface_name(iid: &GUID) -> Option<&'static str> {
     let (_, name) = INTERFACES.iter().find(|(known, _)| known == iid)?;

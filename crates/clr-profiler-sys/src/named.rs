@@ -1,4 +1,4 @@
-//! Constants that know their names.
+//! Macros for constants with names.
 
 /// Declares a 32-bit enumeration of the interface definitions: a transparent struct, its constants
 /// and their names.
@@ -11,7 +11,7 @@ macro_rules! named_enum {
         #[repr(transparent)]
         #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(
-            /// The value as the runtime passes it; not limited to the named ones.
+            /// The value as the runtime passes it; not limited to the named values.
             pub u32,
         );
 

@@ -1,6 +1,6 @@
 //! Structures passed by pointer (corprof.idl, cor.h, corhdr.h).
 //!
-//! Field names are those of the definitions in snake case, without their type prefixes.
+//! Field names are the names of the definitions in snake case, without type prefixes.
 
 use core::ffi::c_void;
 
@@ -18,7 +18,7 @@ pub struct COR_PRF_FUNCTION_ARGUMENT_RANGE {
     pub length: u32,
 }
 
-/// Places of the arguments of a call: a header and `num_ranges` ranges; the declaration shows the
+/// Locations of a call's arguments: a header and `num_ranges` ranges. The declaration contains the
 /// first range.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -101,7 +101,7 @@ pub struct COR_PRF_EX_CLAUSE_INFO {
     pub shadow_stack_pointer: usize,
 }
 
-/// A stretch of native code and the IL it came from.
+/// A range of native code and its IL offset.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct COR_DEBUG_IL_TO_NATIVE_MAP {
@@ -136,7 +136,7 @@ pub struct COR_FIELD_OFFSET {
     pub offset: u32,
 }
 
-/// An operating system an assembly was built for; unused today.
+/// An operating system that an assembly was built for; unused today.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OSINFO {
@@ -162,15 +162,15 @@ pub struct ASSEMBLYMETADATA {
     pub revision_number: u16,
     /// Culture name, UTF-16.
     pub locale: *mut u16,
-    /// In: room at `locale` in UTF-16 units; out: units needed.
+    /// In: capacity of `locale` in UTF-16 units; out: required units.
     pub cch_locale: u32,
     /// Processor ids.
     pub processors: *mut u32,
-    /// Room or count at `processors`.
+    /// Capacity or count of `processors`.
     pub processor_count: u32,
     /// Operating systems.
     pub systems: *mut OSINFO,
-    /// Room or count at `systems`.
+    /// Capacity or count of `systems`.
     pub system_count: u32,
 }
 
@@ -208,7 +208,7 @@ pub struct COR_PRF_EVENTPIPE_PROVIDER_CONFIG {
     pub filter_data: *const u16,
 }
 
-/// A field of an event of the profiler's own.
+/// A field of the profiler's own event.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct COR_PRF_EVENTPIPE_PARAM_DESC {
@@ -232,7 +232,7 @@ pub struct COR_PRF_EVENT_DATA {
     pub reserved: u32,
 }
 
-/// A filter that came with the enabling of a provider.
+/// A filter that was passed when a provider was enabled.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct COR_PRF_FILTER_DATA {
@@ -262,7 +262,7 @@ mod tests {
 
     use super::*;
 
-    /// Sizes and the offsets behind padding, worked out by hand from the definitions for 64-bit
+    /// Sizes and the offsets after padding, computed by hand from the definitions for 64-bit
     /// targets.
     #[test]
     fn layout_is_that_of_the_definitions() {

@@ -8,23 +8,24 @@ pub type ProcessID = usize;
 pub type AssemblyID = usize;
 /// An application domain; CoreCLR has one for users.
 pub type AppDomainID = usize;
-/// A loaded module; reused after its unload.
+/// A loaded module. The id may be reused after the module's unload.
 pub type ModuleID = usize;
-/// A loaded class, instantiated if generic; reused after its module's unload.
+/// A loaded class, instantiated if generic. The id may be reused after the module's unload.
 pub type ClassID = usize;
-/// A managed thread; reused after its end.
+/// A managed thread. The id may be reused after the thread's end.
 pub type ThreadID = usize;
-/// A remoting context; dead on CoreCLR.
+/// A remoting context; not supported by CoreCLR.
 pub type ContextID = usize;
-/// A function, instantiated if generic; reused after its module's unload or its collection.
+/// A function, instantiated if generic. The id may be reused after the module's unload or the
+/// function's collection.
 pub type FunctionID = usize;
-/// The address of an object; good until the next GC may run.
+/// The address of an object; valid until the next GC may run.
 pub type ObjectID = usize;
-/// A GC handle as callbacks name it.
+/// A GC handle in callbacks.
 pub type GCHandleID = usize;
-/// Handle of a hook with info to its call, valid only inside the hook.
+/// Handle that a hook with info gets for its call; valid only inside the hook.
 pub type COR_PRF_ELT_INFO = usize;
-/// A stack frame, good only inside the hook or snapshot that gave it; 0 means none.
+/// A stack frame; valid only inside the hook or snapshot that passed it. 0 means none.
 pub type COR_PRF_FRAME_INFO = usize;
 /// A version of a function's IL; 0 is the original.
 pub type ReJITID = usize;

@@ -1,8 +1,9 @@
-//! A profiler that counts calls by caller and callee, right through exceptions and tail calls.
+//! A profiler that counts calls by caller and callee, correctly also with exceptions and tail
+//! calls.
 //!
 //! It writes lines `calls NAME N`, `edge CALLER -> CALLEE N`, `depth NAME N` (deepest recursion)
 //! and `signature [ASSEMBLY]SIGNATURE 1` to the file named by `CALL_EDGES_OUTPUT` when the program
-//! ends. The framework's own tests run it on programs that know their answer.
+//! ends. The framework's tests run it on programs with known results.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -22,17 +23,17 @@ struct CallEdges {
     mapper: Arc<Mapper>,
 }
 
-/// Names by `ClientId`, and what each thread saw.
+/// Names by `ClientId`, and the counts of each thread.
 struct Calls {
     names: ClientTable<String>,
-    /// Assembly and signature of each function that was compiled.
+    /// Assembly and signature of each compiled function.
     signatures: Mutex<BTreeSet<String>>,
     threads: PerThread<Mutex<Thread>>,
     /// Counts of threads that have ended.
     ended: Arc<Mutex<CallCounts>>,
 }
 
-/// Calls by caller (0: none) and callee; deepest recursion by function.
+/// Number of calls by caller (0: none) and callee; deepest recursion by function.
 #[derive(Default)]
 struct CallCounts {
     edges: HashMap<(usize, usize), u64>,
@@ -42,18 +43,19 @@ struct CallCounts {
 #[derive(Default)]
 struct Thread {
     stack: ShadowStack,
-    /// Activations of each function that are on the stack.
+    /// Number of each function's activations on the stack.
     live: HashMap<usize, usize>,
     seen: CallCounts,
 }
 
 impl Thread {
-    /// Drops the calls that an enter or leave with this stack pointer ends.
+    /// Removes the calls that ended before an enter or leave with this stack pointer.
     fn end(&mut self, sp: usize) {
         forget(&mut self.live, self.stack.dead(sp));
     }
 
-    /// An exception changes the stack: rare, so a copy of it tells what went.
+    /// Changes the stack for an exception. Exceptions are rare, so a comparison with a copy finds
+    /// the removed calls.
     fn unwind<R>(&mut self, change: impl FnOnce(&mut ShadowStack) -> R) {
         let before = self.stack.snapshot();
         change(&mut self.stack);
@@ -221,7 +223,8 @@ impl FunctionMapper for Mapper {
         let found = self.names.function(&self.info, function);
         lock(&self.calls.signatures).insert(format!("[{}]{}", found.module, found.signature));
         let name = found.name.clone();
-        // The runtime's own exception handling, managed since .NET 9, enters and never leaves.
+        // The runtime's own exception handling, managed since .NET 9, has enter events without
+        // leave events.
         if name.starts_with("System.Runtime.EH::") {
             return Mapped::Skip;
         }

@@ -1,7 +1,6 @@
-//! A thread of the profiler's own: what the runtime answers it from its first moment, what it sees
-//! of other threads, and when it ends. A line per check goes to the file named by
-//! `OWN_THREAD_OUTPUT`: the first ones when the thread has begun, then the last at the program's
-//! end.
+//! Tests the profiler's own thread: the runtime's answers from the thread's start on, its view of
+//! other threads, and its end. The profiler writes a line per check to the file named by
+//! `OWN_THREAD_OUTPUT`: the first lines after the thread's start, the last at the program's end.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -57,7 +56,7 @@ impl State {
         let _ = writeln!(self.lines.lock().unwrap_or_else(PoisonError::into_inner), "{line}");
     }
 
-    /// A file that others find when it is whole.
+    /// Writes the file. It appears under its name only when it is complete.
     fn write(&self) {
         let path = std::env::var("OWN_THREAD_OUTPUT").unwrap_or_default();
         let text = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,7 +89,7 @@ impl State {
         self.line(format_args!("session: {stopped:?}"));
     }
 
-    /// Answers to what may load types: before the runtime has adopted the thread, and after.
+    /// Checks queries that may load types, before and after the runtime has adopted the thread.
     fn types(&self) {
         let asked = self.ask_for_types();
         self.line(format_args!("types on a thread of one's own: {asked:?}"));
@@ -99,8 +98,8 @@ impl State {
         self.line(format_args!("types on an adopted thread: {:?}", self.ask_for_types()));
     }
 
-    /// Answers about a type of the core library that has not been loaded so far, and about a queue
-    /// of such objects.
+    /// Queries a type of the core library that has not been loaded so far, and a queue of such
+    /// objects.
     fn ask_for_types(&self) -> Result<[&'static str; 2]> {
         let path = |module| self.info.module_info(module).map(|module| module.path).unwrap_or_default();
         let is_core = |module: &ModuleId| path(*module).ends_with("/System.Private.CoreLib.dll");
@@ -114,12 +113,12 @@ impl State {
         Ok([class.err(), queue.err()].map(|error| error.map_or("OK", |error| error.name().unwrap_or("?"))))
     }
 
-    /// Flags of events that can be added to those that are in force.
+    /// Checks which event flags can be added to the current ones.
     fn flags(&self) {
         let Ok(now) = self.info.events() else { return };
         for (name, flag) in Events::ALL {
             let (name, flag) = (*name, *flag);
-            // Code that is compiled meanwhile would call hooks, and there are none.
+            // Code that is compiled meanwhile would call hooks, but none are registered.
             if flag == Events::ENTER_LEAVE {
                 continue;
             }
@@ -129,7 +128,7 @@ impl State {
         }
     }
 
-    /// The ways in which the walks of all threads ended.
+    /// Walks all threads and returns the outcomes.
     fn stacks(&self) -> Result<BTreeSet<String>> {
         let suspended = self.info.suspend_within(Duration::from_secs(10))?;
         let walk = |thread| suspended.stack_of(thread, |_| ControlFlow::Continue(()));

@@ -1,8 +1,8 @@
-//! Gives a method of a running program other IL and takes it back. Each file that appears in the
-//! folder named by `REJIT_FOLDER` is an order: `change` makes `Counter.Program::Step` do nothing,
-//! `revert` brings its own code back, `detach` asks the runtime to let the profiler go, `count`
-//! lets `Step` count its calls and their ends by itself; a file `change done` and the like says
-//! that the runtime was asked. At the end `log` tells what the runtime told.
+//! Replaces the IL of a method in a running program and restores it. Each file that appears in the
+//! folder named by `REJIT_FOLDER` is a command: `change` makes `Counter.Program::Step` do nothing,
+//! `revert` restores its own code, `detach` requests the profiler's detach, `count` inserts code
+//! into `Step` that counts its calls and their ends. A file such as `change done` means that the
+//! request was sent to the runtime. At the end the file `log` contains the runtime's callbacks.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -19,13 +19,13 @@ use clr_profiler::{
 
 clr_profiler::export_profiler!(ReJit, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C0D}");
 
-/// A header of one byte, which says that one byte of IL follows; `ret`.
+/// An empty method: a one-byte header, which states a code size of one byte, and `ret`.
 const NOTHING: [u8; 2] = [1 << 2 | 2, 0x2a];
 
-/// Calls of `Step` that have begun, and that have ended.
+/// Numbers of calls of `Step` that have begun and ended.
 static COUNTS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
-/// Author of additions.
+/// Author of the inserted counters.
 struct Counts;
 
 impl BodyWriter for Counts {
@@ -56,7 +56,7 @@ impl State {
         let _ = writeln!(self.log.lock().unwrap_or_else(PoisonError::into_inner), "{line}");
     }
 
-    /// Waits for the file, does what it orders, and says so.
+    /// Waits for the file, executes its command, and writes the confirmation.
     fn obey(
         &self,
         thread: &OwnThread,
@@ -136,13 +136,13 @@ impl Callbacks for ReJit {
         let state = self.0;
         let is_step = state.step.get().is_some_and(|&(m, token, _)| (m, token) == (module, method));
         if state.is_counting.load(Ordering::Relaxed) {
-            // SAFETY: additions to memory that stays are right for every method.
+            // SAFETY: additions to static memory are valid in every method.
             let written = unsafe { state.writers.write_again(module, method, control) };
             state.line(format_args!("counting in Step: {is_step}, {written:?}"));
             return Ok(());
         }
-        // A flag that asks for nothing else than before: nothing would be inlined anyway.
-        // SAFETY: `Step` returns nothing, so returning at once is right for it.
+        // This flag changes nothing: nothing would be inlined anyway. SAFETY: `Step` returns
+        // nothing, so a body that returns immediately is valid.
         let changed = unsafe { control.set_il_function_body(&NOTHING) };
         let answers = (control.set_codegen_flags(CodegenFlags::DISABLE_INLINING), changed);
         state.line(format_args!("parameters of Step: {is_step}, {answers:?}"));

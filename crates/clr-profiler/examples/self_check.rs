@@ -1,6 +1,6 @@
-//! A profiler that asks the runtime about one method in every way the framework has, and checks the
-//! answers against each other and against what it knows of the fixture `Names`. It writes a line
-//! per check to the file named by `SELF_CHECK_OUTPUT`.
+//! A profiler that queries one method in every way that the framework offers. It checks the answers
+//! against each other and against the known contents of the fixture `Names`, and writes a line per
+//! check to the file named by `SELF_CHECK_OUTPUT`.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::{Mutex, PoisonError};
@@ -184,7 +184,7 @@ impl SelfCheck {
         self.references(&metadata)
     }
 
-    /// The first row of each table of references is enough.
+    /// Checks the first row of each table of references.
     fn references(&self, metadata: &clr_profiler::metadata::MetadataImport) -> Result<()> {
         let first = |table: u8| Token::new(u32::from(table) << 24 | 1);
         self.check("type reference", metadata.type_ref(first(Token::TYPE_REF))?.name.is_empty(), false);

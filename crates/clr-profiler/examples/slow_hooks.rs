@@ -1,6 +1,6 @@
-//! Arguments, results and exact type arguments of the methods of an assembly, named by
-//! `SLOW_HOOKS_ASSEMBLY`, by hooks with information: a line per event, and one per instantiation,
-//! in the file named by `SLOW_HOOKS_OUTPUT`.
+//! Records the arguments, results and exact type arguments of an assembly's methods through hooks
+//! with information. `SLOW_HOOKS_ASSEMBLY` names the assembly. The file named by
+//! `SLOW_HOOKS_OUTPUT` gets a line per event and a line per instantiation.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -21,14 +21,14 @@ struct Lines {
     info: ProfilerInfo,
     functions: Arc<NamedFunctions>,
     text: Mutex<String>,
-    /// Named at the end, since a hook may not ask.
+    /// The instantiations. They are named at the end, because a hook must not query the runtime.
     exact: Mutex<BTreeSet<Instantiation>>,
 }
 
 impl Lines {
     fn line(&self, id: ClientId, what: &str, values: Result<Vec<&[u8]>>) {
         let name = self.functions.get(id).map_or("?", |name| &name.name);
-        // Plain 32-bit numbers, the whole word of anything else that is as long.
+        // A 32-bit number, or the whole word of any other value of that length.
         let number = |bytes: &[u8]| match bytes {
             [a, b, c, d, ..] => i32::from_le_bytes([*a, *b, *c, *d]).to_string(),
             other => format!("{other:?}"),

@@ -1,8 +1,8 @@
-//! Lengths of methods' bodies that are handed to the runtime.
+//! Length of method bodies for the runtime.
 
 use crate::{Error, HResult, Result};
 
-/// Length of a method's body, which must be whole.
+/// Returns the length of a method's body. The body must be complete.
 pub(crate) fn body_size(method: &'static str, body: &[u8]) -> Result<u32> {
     let invalid = |reason: String| Error::refused(method, reason).with_hresult(HResult::INVALID_ARGUMENT);
     clr_il::check(body).map_err(|error| invalid(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! Changed IL of several authors: one body per method.
+//! Merges the IL changes of several authors into one body per method.
 
 use std::sync::Arc;
 
@@ -18,39 +18,40 @@ pub struct MethodToWrite<'m> {
     pub token: Token,
     /// Metadata of the module.
     pub metadata: &'m MetadataImport,
-    /// Code as the compiler wrote it. Offsets of lines and columns in symbols are places of it.
+    /// The original code from the compiler. Its labels are the offsets that symbols use for lines
+    /// and columns.
     pub body: &'m Body,
 }
 
-/// Author of changes in methods.
+/// Author of changes to methods.
 pub trait BodyWriter: Send + Sync {
-    /// Code that is to be inserted into a method; [`Edits::new`] for a method that is to stay as it
-    /// is. Asked on the thread that loads the module or compiles the method, once for each time
-    /// that a body is written.
+    /// Returns the code to insert into a method; [`Edits::new`] for no change. Called on the thread
+    /// that loads the module or compiles the method, once for each written body.
     ///
     /// # Errors
-    /// A reason why the method must stay as it is, for all authors.
+    /// The reason why the method must stay unchanged, for all authors.
     fn edits(&self, method: &MethodToWrite<'_>) -> Result<Edits>;
 }
 
-/// Arbiter of changed IL: asks each author what is wanted of a method, and gives the runtime one
-/// body with all of it.
+/// Merges changed IL: asks each author for its edits of a method, and gives the runtime one body
+/// with all edits.
 ///
-/// Where several want something at one place, the first author's code runs first before and last
-/// after. New local variables ([`Edits::new_local`]) get their numbers here, and code at exits
-/// ([`Edits::at_exits`]) gets one for the result.
+/// If several authors insert code at the same position, the first author's code runs first before
+/// an instruction and last after it. This type assigns the numbers of new local variables
+/// ([`Edits::new_local`]), and adds a variable for the result if there is code at exits
+/// ([`Edits::at_exits`]).
 pub struct BodyWriters {
     info: ProfilerInfo,
     writers: Vec<Arc<dyn BodyWriter>>,
 }
 
-/// Body that the authors want for a method.
+/// A method's body with the edits of all authors.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct WrittenBody {
     /// Header and code, for [`FunctionControl::set_il_function_body`].
     pub bytes: Vec<u8>,
-    /// Places of the original instructions in it, for [`FunctionControl::set_il_map`].
+    /// New offsets of the original instructions, for [`FunctionControl::set_il_map`].
     pub moves: Vec<IlMove>,
 }
 
@@ -58,31 +59,31 @@ pub struct WrittenBody {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct WrittenModule {
-    /// Methods with a body that no author wanted to change.
+    /// Number of methods with a body and without edits.
     pub unchanged: usize,
-    /// Methods that have got another body.
+    /// Number of methods with a new body.
     pub changed: usize,
-    /// Methods that stay as they are, and why.
+    /// Methods that stay unchanged because of an error.
     pub refused: Vec<(Token, Error)>,
 }
 
 impl BodyWriters {
-    /// Without an author.
+    /// Creates an instance without authors.
     #[must_use]
     pub fn new(info: &ProfilerInfo) -> Self {
         Self { info: info.clone(), writers: Vec::new() }
     }
 
-    /// Another author, nested within those before.
+    /// Adds an author, nested inside the authors before.
     #[must_use]
     pub fn with(mut self, writer: Arc<dyn BodyWriter>) -> Self {
         self.writers.push(writer);
         self
     }
 
-    /// Gives all methods of a module their bodies, before any of them is compiled or inlined: in
-    /// [`module_load_finished`](crate::Callbacks::module_load_finished). Precompiled code goes
-    /// unchanged all the same, unless
+    /// Writes the bodies of all methods of a module. Call it in
+    /// [`module_load_finished`](crate::Callbacks::module_load_finished), before any method is
+    /// compiled or inlined. Precompiled code still runs unchanged, unless
     /// [`jit_cached_function_search_started`](crate::Callbacks::jit_cached_function_search_started)
     /// refuses it.
     ///
@@ -90,18 +91,18 @@ impl BodyWriters {
     /// The runtime's error for the module as a whole.
     ///
     /// # Safety
-    /// As for [`ProfilerInfo::set_il_function_body`]: what the authors insert must be right for
-    /// each method.
+    /// As for [`ProfilerInfo::set_il_function_body`]: the authors' code must be valid in each
+    /// method.
     pub unsafe fn write_module(&self, module: ModuleId) -> Result<WrittenModule> {
         let metadata = self.info.module_metadata(module)?;
-        // Methods outside of types belong to the type `<Module>`, which no list has.
+        // Methods outside of types belong to the type `<Module>`, which enumerations omit.
         let types = std::iter::once(Token(GLOBAL_TYPE)).chain(metadata.type_defs()?);
         let methods = types.filter_map(|ty| metadata.methods(ty).ok()).flatten();
         // SAFETY: the caller's promise.
         Ok(unsafe { self.write_all(module, &metadata, methods.filter(|method| metadata.has_il(*method))) })
     }
 
-    /// [`write_module`](Self::write_module) for some of the module's methods.
+    /// Like [`write_module`](Self::write_module), for some of the module's methods.
     ///
     /// # Errors
     /// As for [`write_module`](Self::write_module).
@@ -134,20 +135,22 @@ impl BodyWriters {
         written
     }
 
-    /// Gives a method the body that its authors want now, made of the module's own: in
-    /// [`jit_compilation_started`](crate::Callbacks::jit_compilation_started), for the compilation
-    /// that begins and later ones. Says whether an author wanted a change.
+    /// Writes a method's body again, with the authors' current edits of the original body. Call it
+    /// in [`jit_compilation_started`](crate::Callbacks::jit_compilation_started); it applies to the
+    /// compilation that begins and to later ones. Returns whether there were edits.
     ///
-    /// A method whose code runs may be compiled in the middle of a loop by the runtime (on-stack
-    /// replacement), at an offset of the body that the running code is of. So every body that a
-    /// method is given must have the instructions at the same offsets, the same local variables and
-    /// the same blocks: what is wanted no more has to become as many `nop`s.
+    /// The runtime may compile a running method in the middle of a loop (on-stack replacement). It
+    /// then uses an offset in the body that the running code was compiled from. So all bodies of a
+    /// method must have the instructions at the same offsets, the same local variables and the same
+    /// blocks. Inserted code that is no longer needed must be replaced by the same number of `nop`
+    /// bytes.
     ///
     /// # Errors
-    /// The runtime's error; a sentence where the method can't be changed as wanted.
+    /// The runtime's error; an error with a sentence if the edits can't be applied to the method.
     ///
     /// # Safety
-    /// As for [`write_module`](Self::write_module), and the bodies agree as said above.
+    /// As for [`write_module`](Self::write_module). In addition, all bodies must agree as described
+    /// above.
     pub unsafe fn write_anew(&self, module: ModuleId, method: Token) -> Result<bool> {
         let Some(body) = self.made_of_original(module, method)? else { return Ok(false) };
         // SAFETY: the caller's promise, and the body keeps to the format.
@@ -155,9 +158,9 @@ impl BodyWriters {
         Ok(true)
     }
 
-    /// Offsets of a method's instructions before and in the body that its authors want: for
-    /// [`ProfilerInfo::set_il_map`], by which debuggers and stack traces find lines again. None
-    /// where no author wants a change.
+    /// Returns the original and new offsets of a method's instructions with the authors' current
+    /// edits, for [`ProfilerInfo::set_il_map`]. Debuggers and stack traces use that map to find
+    /// source lines. Empty if there are no edits.
     ///
     /// # Errors
     /// As for [`write_anew`](Self::write_anew).
@@ -166,14 +169,13 @@ impl BodyWriters {
         moves(&body)
     }
 
-    /// Bodies that the authors want for some of a module's methods, made of the module's own code,
-    /// for [`get_rejit_parameters`](crate::Callbacks::get_rejit_parameters): what can't be changed
-    /// as wanted is known before the runtime is asked to compile anything again. `None` for a
-    /// method that no author wants to change. Where the runtime may be asked, from
-    /// `ModuleAttachedToAssembly` on.
+    /// Returns bodies for some of a module's methods, made from the module's original code, for use
+    /// in [`get_rejit_parameters`](crate::Callbacks::get_rejit_parameters). So errors of edits are
+    /// known before a recompilation is requested. `None` for a method without edits. May be called
+    /// where queries are allowed, from `ModuleAttachedToAssembly` on.
     ///
     /// # Errors
-    /// The runtime's error for the module as a whole; for a method as of
+    /// The runtime's error for the module as a whole; for a single method as for
     /// [`write_anew`](Self::write_anew).
     pub fn written_bodies(&self, module: ModuleId, methods: &[Token]) -> Result<Vec<Result<Option<WrittenBody>>>> {
         let metadata = self.info.module_metadata(module)?;
@@ -201,12 +203,12 @@ impl BodyWriters {
         Ok(true)
     }
 
-    /// Gives a method that is compiled again its body: in
-    /// [`get_rejit_parameters`](crate::Callbacks::get_rejit_parameters). Says whether an author
-    /// wanted a change.
+    /// Sets the body of a method that is being recompiled. Call it in
+    /// [`get_rejit_parameters`](crate::Callbacks::get_rejit_parameters). Returns whether there were
+    /// edits.
     ///
     /// # Errors
-    /// The runtime's error; a sentence where the method can't be changed as wanted.
+    /// The runtime's error; an error with a sentence if the edits can't be applied to the method.
     ///
     /// # Safety
     /// As for [`write_module`](Self::write_module).
@@ -217,7 +219,7 @@ impl BodyWriters {
         Ok(true)
     }
 
-    /// The body with what all authors want, `None` where no author wants anything.
+    /// Returns the body with the edits of all authors, `None` if there are no edits.
     fn changed(
         &self,
         module: ModuleId,
@@ -238,8 +240,8 @@ impl BodyWriters {
         Ok(Some(body))
     }
 
-    /// Adds the local variables that the edits need: their own, and one for the method's result
-    /// where code runs at its exits.
+    /// Adds the local variables of the edits, and one for the method's result if code runs at its
+    /// exits.
     fn give_locals(
         &self,
         module: ModuleId,
@@ -276,7 +278,7 @@ impl BodyWriters {
     }
 }
 
-/// Places of a method's instructions before and in its changed body.
+/// Original and new offsets of a method's instructions.
 fn moves(body: &Body) -> Result<Vec<IlMove>> {
     let moves = body.moves().map_err(refused)?;
     Ok(moves.into_iter().map(|one| IlMove { old: one.old, new: one.new, is_exact: !one.is_inserted }).collect())

@@ -1,9 +1,10 @@
 //! The panic boundary between the runtime and a profiler's code.
 //!
 //! A panic that leaves an `extern "C"` function ends the process. So each callback and each hook
-//! runs inside [`guard`], which catches it, counts it and lets the program run on. The standard
-//! panic hook would print to the program's stderr; the framework replaces it, in this library's own
-//! copy of the standard library, by one that keeps the first messages.
+//! runs inside [`guard`], which catches the panic, counts it and lets the program continue. The
+//! standard panic hook would print to the program's stderr. The framework replaces it by a hook
+//! that keeps the first message; this affects only the profiler library's own copy of the standard
+//! library.
 
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,34 +17,34 @@ static SILENCE: Once = Once::new();
 /// Longest message kept, in bytes.
 const MESSAGE_LIMIT: usize = 512;
 
-/// Number of panics that the framework has caught at the edge to the runtime since the library was
+/// Number of panics that the framework has caught in callbacks and hooks since the library was
 /// loaded.
 #[must_use]
 pub fn panics_caught() -> u64 {
     CAUGHT.load(Ordering::Relaxed)
 }
 
-/// Message and place of the first panic that was seen, cut to 512 bytes.
+/// Message and location of the first panic, truncated to 512 bytes.
 #[must_use]
 pub fn first_panic() -> Option<String> {
     FIRST.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Runs `body`; a panic in it is counted and gives `fallback`.
+/// Runs `body`. If it panics, counts the panic and returns `fallback`.
 pub(crate) fn guard<R>(fallback: R, body: impl FnOnce() -> R) -> R {
     match panic::catch_unwind(AssertUnwindSafe(body)) {
         Ok(result) => result,
         Err(payload) => {
             CAUGHT.fetch_add(1, Ordering::Relaxed);
-            // Dropping the payload runs foreign code, which may panic itself.
+            // Dropping the payload runs foreign code, which may panic again.
             std::mem::forget(payload);
             fallback
         }
     }
 }
 
-/// Makes panics silent: the program's stderr is not ours. Called once, when the runtime asks for
-/// the class factory.
+/// Prevents panics from printing to stderr, which belongs to the program. Called once, when the
+/// runtime requests the class factory.
 pub(crate) fn silence_panics() {
     SILENCE.call_once(|| panic::set_hook(Box::new(keep_first)));
 }

@@ -1,24 +1,24 @@
-//! Context of a call between runtime and profiler: in which kind of callback the thread is, so that
-//! queries which are not allowed there are refused with a sentence instead of hanging or crashing
-//! the program.
+//! Context of a call from the runtime to the profiler: the kind of callback that the thread is in.
+//! The framework refuses queries that are not allowed there, with a sentence. Otherwise these
+//! queries could hang or crash the program.
 //!
-//! Callbacks that lend objects are known in release builds too: a query that lets a collection run
-//! would leave the profiler with addresses of what has moved. Hooks are known in debug builds only,
-//! since release hooks pay nothing.
+//! Release builds also track callbacks that lend objects: if a query let a collection run, the
+//! profiler would keep addresses of moved objects. Only debug builds track hooks, because release
+//! hooks must have no cost.
 
 use std::cell::Cell;
 
 use crate::{Error, HResult, Result};
 
-/// Kind of code of the profiler that the thread is in.
+/// Kind of profiler code that the thread runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum CallContext {
-    /// In a callback that lends no objects, or in code of the profiler's own.
+    /// In a callback that lends no objects, or in the profiler's own code.
     #[default]
     Elsewhere,
     /// In an enter, leave or tail-call hook.
     Hook,
-    /// In a callback that lends objects, which stay where they are until it returns unless a query
+    /// In a callback that lends objects. They don't move until the callback returns, unless a query
     /// lets a collection run.
     Objects,
     /// In a callback about objects while a collection runs.
@@ -29,7 +29,7 @@ thread_local! {
     static CURRENT: Cell<CallContext> = const { Cell::new(CallContext::Elsewhere) };
 }
 
-/// Runs `body` in `context` and restores the context before, also after a panic.
+/// Runs `body` in `context`, then restores the previous context, also after a panic.
 #[inline]
 pub(crate) fn during<R>(context: CallContext, body: impl FnOnce() -> R) -> R {
     struct Back(CallContext);
@@ -42,13 +42,13 @@ pub(crate) fn during<R>(context: CallContext, body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// Runs the body of a hook: as [`during`] with [`CallContext::Hook`], in debug builds.
+/// Runs the body of a hook. In debug builds like [`during`] with [`CallContext::Hook`].
 #[inline]
 pub(crate) fn during_hook<R>(body: impl FnOnce() -> R) -> R {
     if cfg!(debug_assertions) { during(CallContext::Hook, body) } else { body() }
 }
 
-/// Guard of queries that may wait, load types or take locks: allowed everywhere but in hooks.
+/// Guard of queries that may wait, load types or take locks: allowed everywhere except in hooks.
 pub(crate) fn outside_hooks(method: &'static str) -> Result<()> {
     match CURRENT.get() {
         CallContext::Hook => {
@@ -67,7 +67,7 @@ pub(crate) fn outside_collections(method: &'static str) -> Result<()> {
     }
 }
 
-/// Guard of queries that may let a collection run: allowed only where no objects are lent.
+/// Guard of queries that may let a collection run: not allowed while objects are lent.
 pub(crate) fn where_objects_may_move(method: &'static str) -> Result<()> {
     match CURRENT.get() {
         CallContext::Objects => {
@@ -77,7 +77,7 @@ pub(crate) fn where_objects_may_move(method: &'static str) -> Result<()> {
     }
 }
 
-/// Guard of what makes objects known: allowed where they stay where they are, in a callback that
+/// Guard of queries that return objects: allowed only where objects don't move, in a callback that
 /// lends objects.
 pub(crate) fn where_objects_stay(method: &'static str) -> Result<()> {
     match CURRENT.get() {

@@ -1,10 +1,10 @@
-//! A shadow stack per thread that the framework keeps right by itself.
+//! A shadow stack per thread, maintained by the framework.
 //!
-//! [`CallStacks`] is [`CallHooks`] and [`shadow_stack`](crate::shadow_stack) put together: hooks
-//! push and pop, the caller's stack pointer finds frames that exceptions left behind, and the
-//! exception callbacks, which the framework passes on by itself, put what filters, finally and
-//! catch blocks call under their own function. A profiler says what to do with each call
-//! ([`CallObserver`]) and may look at a thread's stack at any time ([`CallStacks::snapshot`]).
+//! [`CallStacks`] combines [`CallHooks`] and [`shadow_stack`](crate::shadow_stack). Hooks push and
+//! pop frames. The caller's stack pointer identifies frames that exceptions have unwound. Through
+//! the exception callbacks, which the framework forwards, calls in filters, finally and catch
+//! blocks are placed under the function of the block. A profiler handles each call in a
+//! [`CallObserver`] and may read the calling thread's stack at any time ([`CallStacks::snapshot`]).
 
 use std::cell::{Cell, RefCell};
 use std::ptr;
@@ -19,9 +19,9 @@ use crate::{CallHooks, CallerSp, ClientId, Error, PerThread, ProfilerInfo, Resul
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Call {
-    /// The function, as the mapper numbered it.
+    /// The function, by the mapper's number.
     pub function: ClientId,
-    /// Number of calls that stand below it: 0 for the outermost.
+    /// Number of calls below this one on the stack: 0 for the outermost.
     pub depth: usize,
 }
 
@@ -29,7 +29,8 @@ pub struct Call {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[expect(clippy::exhaustive_enums, reason = "the kinds of blocks that IL has")]
 pub enum Block {
-    /// A filter, asked while the calls that threw are still alive: what it calls stands above them.
+    /// A filter. It runs while the calls that threw are still on the stack; its callees are above
+    /// them.
     Filter,
     /// A finally or fault block.
     Finally,
@@ -39,44 +40,43 @@ pub enum Block {
 
 /// Observer of the calls that [`CallStacks`] follows.
 ///
-/// All methods run on the thread that makes the call, in its hook: they must be short, must not ask
-/// the runtime and should not allocate much. What they keep goes into the thread's own `Data`.
-/// Calls of one thread come in order; each that was entered ends exactly once, by
+/// All methods run on the thread that makes the call, in its hook. They must be short, must not
+/// query the runtime and should not allocate much. They keep their state in the thread's own
+/// `Data`. The calls of one thread are reported in order. Each entered call ends exactly once, by
 /// [`on_leave`](Self::on_leave), [`on_tailcall`](Self::on_tailcall) or
-/// [`on_unwind`](Self::on_unwind), or is still on the stack when the thread ends.
+/// [`on_unwind`](Self::on_unwind), or it is still on the stack when the thread ends.
 #[expect(unused_variables, reason = "the defaults ignore their arguments; the names are documentation")]
 pub trait CallObserver: Send + Sync + 'static {
-    /// Data of the observer per thread; made when a thread is first seen.
+    /// Per-thread data of the observer, created at a thread's first event.
     type Data: Default + Send + 'static;
 
     /// A function was entered.
     fn on_enter(&self, data: &mut Self::Data, call: Call);
     /// A function is about to return.
     fn on_leave(&self, data: &mut Self::Data, call: Call) {}
-    /// A function ends because the one it calls last takes its place; that one comes next, at the
-    /// same depth.
+    /// A function ends with a tail call. The callee is entered next, at the same depth.
     fn on_tailcall(&self, data: &mut Self::Data, call: Call) {}
-    /// An exception has ended a call. Said when it is noticed: at the next block, enter or leave,
-    /// innermost call first.
+    /// An exception has ended a call. The framework notices and reports this at the next block,
+    /// enter or leave, innermost call first.
     fn on_unwind(&self, data: &mut Self::Data, call: Call) {}
-    /// A block of `owner` is about to run. `owner` is a call on the stack; for a filter it stands
-    /// there a second time, on top, until the filter has answered.
+    /// A block of `owner` is about to run. `owner` is a call on the stack. For a filter there is a
+    /// second entry of it on top of the stack, until the filter has returned.
     fn on_block(&self, data: &mut Self::Data, block: Block, owner: Call) {}
-    /// A thread is ending. `number` counts threads from 1 in the order they were first seen. May
-    /// run late in the thread's life, and does not run for threads that are alive when the program
-    /// ends ([`CallStacks::for_each_thread`] visits those).
+    /// A thread is ending. `number` counts threads from 1 in the order of their first events. May
+    /// run late in the thread's life. Does not run for threads that are alive when the program
+    /// ends; [`CallStacks::for_each_thread`] visits them.
     fn on_thread_end(&self, number: usize, data: &Self::Data) {}
 }
 
-/// For those who want the stacks alone: `CallStacks::new(info, ())`.
+/// No observer, for profilers that need only the stacks: `CallStacks::new(info, ())`.
 impl CallObserver for () {
     type Data = ();
 
     fn on_enter(&self, (): &mut (), _call: Call) {}
 }
 
-/// The stacks of all threads, with an observer of their calls. Give it to the runtime by
-/// [`Setup::with_call_stacks`](crate::Setup::with_call_stacks).
+/// The stacks of all threads, with an observer of their calls.
+/// [`Setup::with_call_stacks`](crate::Setup::with_call_stacks) installs it.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -107,9 +107,10 @@ impl CallObserver for () {
 /// impl Callbacks for Depths {}
 /// ```
 ///
-/// Each event takes one uncontended lock on top of what [`Hooks::safe`](crate::Hooks::safe) costs:
-/// 15 ns a call with its enter and leave (see the table of [`Hooks`](crate::Hooks#cost)). Who needs
-/// less writes [`RawHooks`](crate::RawHooks) over [`shadow_stack`](crate::shadow_stack).
+/// Each event takes one uncontended lock in addition to the cost of
+/// [`Hooks::safe`](crate::Hooks::safe): 15 ns per call for enter and leave (see the table of
+/// [`Hooks`](crate::Hooks#cost)). For less overhead, implement [`RawHooks`](crate::RawHooks) with
+/// [`shadow_stack`](crate::shadow_stack).
 pub struct CallStacks<O: CallObserver> {
     info: ProfilerInfo,
     observer: Arc<O>,
@@ -118,20 +119,20 @@ pub struct CallStacks<O: CallObserver> {
 
 struct Thread<D> {
     number: usize,
-    /// Lock of the fields that follow.
+    /// Lock of the following fields.
     lock: OwnerLock,
     stack: RefCell<ShadowStack>,
     data: RefCell<D>,
-    /// The observer is at work on this thread: a hook that comes meanwhile keeps the stack right
-    /// without notifying.
+    /// Whether the observer is running on this thread. A hook that occurs meanwhile updates the
+    /// stack without notifying the observer.
     observing: Cell<bool>,
 }
 
-// SAFETY: the cells are used while the lock is held, which one thread can at a time; the owner may
-// hold it twice, and is then stopped by the cells themselves when it would use something twice.
+// SAFETY: the cells are used only while the lock is held, and one thread can hold it at a time. The
+// owner may hold the lock twice; then the cells themselves prevent a second use of the same data.
 unsafe impl<D: Send> Sync for Thread<D> {}
 
-/// No call stands at this stack pointer.
+/// Not the stack pointer of any call.
 const NONE: usize = 0;
 
 /// Change of a call, for the observer. Delivered while the stack is not borrowed, so that an
@@ -145,14 +146,14 @@ enum CallChange {
     Block(Block),
 }
 
-/// The observer's turn on a thread; over at the latest when it panics.
+/// A run of the observer on a thread. It ends when dropped, also after a panic.
 struct Turn<'a, O: CallObserver> {
     observer: &'a O,
     thread: &'a Thread<O::Data>,
 }
 
 impl<'a, O: CallObserver> Turn<'a, O> {
-    /// `None` while the observer is at work on this thread already.
+    /// Begins a run; `None` if the observer is already running on this thread.
     fn begin(observer: &'a O, thread: &'a Thread<O::Data>) -> Option<Self> {
         (!thread.observing.replace(true)).then_some(Self { observer, thread })
     }
@@ -176,10 +177,11 @@ impl<O: CallObserver> Drop for Turn<'_, O> {
 }
 
 impl<O: CallObserver> CallStacks<O> {
-    /// Stacks without threads yet; for [`Profiler::initialize`](crate::Profiler::initialize).
+    /// Creates the stacks, without threads yet. Call it in
+    /// [`Profiler::initialize`](crate::Profiler::initialize).
     ///
     /// # Errors
-    /// When the process has no thread key left.
+    /// The process has no thread key left.
     pub fn new(info: &ProfilerInfo, observer: O) -> Result<Arc<Self>> {
         let observer = Arc::new(observer);
         let (count, retiring) = (AtomicUsize::new(0), Arc::clone(&observer));
@@ -205,14 +207,14 @@ impl<O: CallObserver> CallStacks<O> {
         &self.observer
     }
 
-    /// The calls the calling thread is in, outermost first: a copy. Empty for a thread without
-    /// calls. In any callback, and in an observer's own methods.
+    /// Returns a copy of the calling thread's stack, outermost call first. Empty for a thread
+    /// without calls. May be called in any callback and in an observer's methods.
     #[must_use]
     pub fn snapshot(&self) -> Vec<Call> {
         self.look(|stack| calls(stack.frames())).unwrap_or_default()
     }
 
-    /// Number of calls that the calling thread is in.
+    /// Number of calls on the calling thread's stack.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.look(ShadowStack::depth).unwrap_or(0)
@@ -225,13 +227,13 @@ impl<O: CallObserver> CallStacks<O> {
         })
     }
 
-    /// Visits all threads that have not ended, with number, data and a copy of the calls each is
-    /// in, outermost first. Their hooks wait meanwhile: be short, and don't ask the runtime. Not
-    /// for an observer's own methods: it would wait for its own thread to be done with them.
+    /// Visits all threads that have not ended, with number, data and a copy of the stack, outermost
+    /// call first. The threads' hooks wait meanwhile: be short, and don't query the runtime. Must
+    /// not be called in an observer's methods: the call would wait for its own thread.
     pub fn for_each_thread(&self, mut visit: impl FnMut(usize, &O::Data, Vec<Call>)) {
         let own = self.threads.get(ptr::from_ref);
         self.threads.for_each(|thread| {
-            // The calling thread may take a snapshot in `visit`, so it is told apart.
+            // The calling thread may take a snapshot in `visit`, so it is treated separately.
             let is_own = own.is_some_and(|own| ptr::eq(own, thread));
             let _held = if is_own { thread.lock.own() } else { thread.lock.visit() };
             let stack = calls(thread.stack.borrow().frames());
@@ -239,8 +241,9 @@ impl<O: CallObserver> CallStacks<O> {
         });
     }
 
-    /// Ends the calls whose stack pointer is at most `bound`, then changes the stack by `change`
-    /// and returns what that gives. A call at `replaced` has lost its place to another one.
+    /// Ends the calls whose stack pointer is at most `bound`, then applies `change` to the stack,
+    /// and notifies the observer of both. A call at `replaced` ended because another call replaced
+    /// it.
     #[inline]
     fn event(
         &self,
@@ -260,8 +263,8 @@ impl<O: CallObserver> CallStacks<O> {
         });
     }
 
-    /// The activation that the running block belongs to, by its frame pointer. No activation has
-    /// frame pointer 0.
+    /// Frame pointer of the activation that the running block belongs to; 0 if unknown, which is
+    /// not a frame pointer of any activation.
     fn owner(&self) -> usize {
         self.info.exception_clause().map_or(0, |clause| clause.frame_pointer)
     }
@@ -269,8 +272,8 @@ impl<O: CallObserver> CallStacks<O> {
 
 impl<O: CallObserver> CallHooks for CallStacks<O> {
     fn enter(&self, id: ClientId, sp: CallerSp) {
-        // A frame with the very same stack pointer was replaced by this one, even if no tail call
-        // was announced.
+        // This call has replaced a frame with the same stack pointer, even if no tail call was
+        // reported.
         self.event(sp.0, sp.0, |stack| {
             stack.enter(sp.0, id.get());
             top(stack).map(|call| (CallChange::Enter, call))
@@ -292,7 +295,7 @@ impl<O: CallObserver> CallHooks for CallStacks<O> {
     }
 }
 
-/// Calls that the framework makes by itself on exception callbacks.
+/// Calls that the framework makes in exception callbacks.
 pub(crate) trait FollowExceptions: Send + Sync {
     fn filter_enter(&self);
     fn filter_leave(&self);
@@ -317,7 +320,7 @@ impl<O: CallObserver> FollowExceptions for CallStacks<O> {
                 stack.filter_leave();
                 (before, stack.depth())
             };
-            // What a filter that threw had called.
+            // Calls made by a filter that threw.
             let turn = Turn::begin(&*self.observer, thread);
             for (depth, frame) in ended_calls.iter().enumerate().skip(live).rev() {
                 notify(&turn, ended(CallChange::Unwind, *frame, depth));
@@ -341,8 +344,7 @@ fn notify<O: CallObserver>(turn: &Option<Turn<'_, O>>, change: Option<(CallChang
     }
 }
 
-/// Takes off the topmost frame if its stack pointer is at most `bound`, and gives it with its
-/// depth.
+/// Pops the topmost frame if its stack pointer is at most `bound`, and returns it with its depth.
 #[inline]
 fn pop_dead(stack: &mut ShadowStack, bound: usize) -> Option<(Frame, usize)> {
     let frame = *stack.dead(bound).last()?;
@@ -350,7 +352,7 @@ fn pop_dead(stack: &mut ShadowStack, bound: usize) -> Option<(Frame, usize)> {
     Some((frame, stack.depth()))
 }
 
-/// The end of a call; a frame that stands for a filter's owner is no call of its own.
+/// The end of a call. `None` for the extra frame of a filter's owner, which is not a call.
 #[inline]
 fn ended(change: CallChange, frame: Frame, depth: usize) -> Option<(CallChange, Call)> {
     let call = call(frame, depth).filter(|_| frame.is_function())?;

@@ -1,7 +1,7 @@
-//! Arguments of callbacks: reasons, and the arrays the runtime hands over, as slices that live for
-//! the callback.
+//! Arguments of callbacks: reasons, and the runtime's arrays as slices that are valid during the
+//! callback.
 //!
-//! Reasons are enums with a case for numbers this crate does not know, and read like words:
+//! Reasons are enums with a variant for unknown numbers. They are displayed in words:
 //!
 //! ```
 //! use clr_profiler::callback_args::SuspendReason;
@@ -18,7 +18,7 @@ use crate::error::check;
 use crate::il_map::{IlMove, il_map_for_runtime};
 use crate::{ClassId, EventPipeProviderId, FunctionId, GcHandleId, Guid, ObjectId, Result, ThreadId};
 
-/// Answer to whether the compiler may inline a call.
+/// The profiler's decision whether the compiler may inline a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[expect(clippy::exhaustive_enums, reason = "an answer of yes or no")]
 pub enum Inlining {
@@ -41,7 +41,7 @@ macro_rules! reasons {
         }
 
         impl $name {
-            /// The value that the runtime uses this number for.
+            /// The value for the runtime's number.
             #[must_use]
             pub const fn from_raw(value: u32) -> Self {
                 match value {
@@ -74,23 +74,23 @@ macro_rules! reasons {
 reasons! {
     /// Reason why the runtime suspends its threads.
     SuspendReason {
-        /// None of the others.
+        /// None of the other values.
         Other = 0 => "other",
         /// A collection.
         Gc = 1 => "GC",
-        /// An application domain goes.
+        /// An application domain is unloaded.
         AppDomainShutdown = 2 => "application domain shutdown",
-        /// Code is thrown away.
+        /// Compiled code is discarded.
         CodePitching = 3 => "code pitching",
         /// The runtime ends.
         Shutdown = 4 => "shutdown",
-        /// A debugger in the process.
+        /// An in-process debugger.
         InprocDebugger = 6 => "in-process debugger",
-        /// Before a collection.
+        /// Preparation of a collection.
         GcPreparation = 7 => "GC preparation",
-        /// A method is replaced.
+        /// A method is recompiled.
         ReJit = 8 => "ReJIT",
-        /// The profiler asked.
+        /// The profiler requested it.
         Profiler = 9 => "profiler",
     }
 }
@@ -108,9 +108,9 @@ reasons! {
 reasons! {
     /// Reason why a collection began.
     GcReason {
-        /// The runtime thought it time.
+        /// The runtime decided to collect.
         Other = 0 => "other",
-        /// The program asked.
+        /// The program or a profiler requested it.
         Induced = 1 => "induced",
     }
 }
@@ -118,9 +118,9 @@ reasons! {
 reasons! {
     /// Outcome of a search for precompiled code.
     JitCache {
-        /// Found, and will be used.
+        /// Code was found and will be used.
         Found = 0 => "found",
-        /// Not found or not allowed: the method will be compiled.
+        /// Code was not found or not allowed: the method will be compiled.
         NotFound = 1 => "not found",
     }
 }
@@ -128,7 +128,7 @@ reasons! {
 reasons! {
     /// Kind of root that holds an object.
     RootKind {
-        /// None of the others.
+        /// None of the other values.
         Other = 0 => "other",
         /// A variable on a stack.
         Stack = 1 => "stack",
@@ -140,7 +140,7 @@ reasons! {
 }
 
 reasons! {
-    /// Place where an object lives.
+    /// The part of the heap that holds an object.
     Generation {
         /// The youngest.
         Gen0 = 0 => "generation 0",
@@ -157,7 +157,7 @@ reasons! {
     }
 }
 
-/// Manner in which a root holds its object.
+/// Flags of the reference from a root to its object.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RootFlags(pub(crate) u32);
 
@@ -168,13 +168,13 @@ impl RootFlags {
         self.0
     }
 
-    /// The flags of these bits, to play roots to a profiler.
+    /// The flags of these bits, for tests that send roots to a profiler.
     #[must_use]
     pub const fn from_raw(bits: u32) -> Self {
         Self(bits)
     }
 
-    /// The object may not be moved.
+    /// The object must not be moved (pinned).
     #[must_use]
     pub const fn is_pinning(self) -> bool {
         self.0 & 1 != 0
@@ -189,7 +189,7 @@ impl RootFlags {
     pub const fn is_interior(self) -> bool {
         self.0 & 4 != 0
     }
-    /// The root holds the object depending on a count.
+    /// The root keeps the object alive while a reference count is not 0.
     #[must_use]
     pub const fn is_ref_counted(self) -> bool {
         self.0 & 8 != 0
@@ -201,25 +201,25 @@ impl RootFlags {
 pub struct Generations<'cb>(pub(crate) &'cb [windows_core::BOOL]);
 
 impl Generations<'_> {
-    /// Whether this generation is.
+    /// Whether this generation is collected.
     #[must_use]
     pub fn contains(&self, generation: usize) -> bool {
         self.0.get(generation).is_some_and(|collected| collected.as_bool())
     }
 
-    /// The oldest of generations 0 to 2 that is.
+    /// The oldest collected generation of 0 to 2.
     #[must_use]
     pub fn oldest(&self) -> Option<usize> {
         (0..3).rev().find(|generation| self.contains(*generation))
     }
 
-    /// The numbers of all that are.
+    /// The numbers of all collected generations.
     pub fn iter(&self) -> impl Iterator<Item = usize> {
         (0..self.0.len()).filter(|generation| self.contains(*generation))
     }
 }
 
-/// Objects that were moved, in ranges that keep their inner order.
+/// Objects that were moved, as ranges. Each range moved as a block.
 #[derive(Clone, Copy)]
 pub struct MovedRanges<'cb> {
     pub(crate) old: &'cb [usize],
@@ -227,21 +227,21 @@ pub struct MovedRanges<'cb> {
     pub(crate) bytes: &'cb [usize],
 }
 
-/// One range of objects that moved as a block. Addresses are numbers here: nothing may be read from
-/// them.
+/// A range of objects that moved as a block. The addresses are only numbers: memory must not be
+/// read through them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MovedRange {
-    /// Beginning of the range before the collection.
+    /// Start of the range before the collection.
     pub old_start: usize,
-    /// Beginning of the range now.
+    /// Start of the range after the collection.
     pub new_start: usize,
     /// Length in bytes.
     pub bytes: usize,
 }
 
 impl MovedRange {
-    /// A range, to play a collection to a profiler.
+    /// Creates a range, for tests that send a collection to a profiler.
     #[must_use]
     pub const fn new(old_start: usize, new_start: usize, bytes: usize) -> Self {
         Self { old_start, new_start, bytes }
@@ -256,7 +256,7 @@ impl MovedRanges<'_> {
     }
 }
 
-/// Objects that stayed where they are.
+/// Objects that survived without being moved.
 #[derive(Clone, Copy)]
 pub struct SurvivingRanges<'cb> {
     pub(crate) starts: &'cb [usize],
@@ -301,16 +301,16 @@ pub struct Root<'cb> {
     pub object: ObjectId<'cb>,
     /// Kind of root.
     pub kind: RootKind,
-    /// Manner in which the root holds the object.
+    /// Flags of the root's reference.
     pub flags: RootFlags,
-    /// The function for a stack root (0 where the runtime's own), the handle for a handle, else
-    /// something opaque.
+    /// For a stack root the function (0 for the runtime's own frames), for a handle the handle,
+    /// otherwise an opaque value.
     pub id: usize,
 }
 
 impl Root<'_> {
-    /// The function whose stack holds the object, for a root of kind [`RootKind::Stack`] that is
-    /// not the runtime's own.
+    /// The function whose stack frame holds the object. Only for a root of kind [`RootKind::Stack`]
+    /// that is not in the runtime's own frames.
     #[must_use]
     pub fn function(&self) -> Option<FunctionId> {
         FunctionId(self.id).non_null().filter(|_| self.kind == RootKind::Stack)
@@ -351,14 +351,14 @@ impl<'cb> WeakTableElements<'cb> {
 pub struct DynamicIl<'cb>(pub(crate) &'cb [u8]);
 
 impl<'cb> DynamicIl<'cb> {
-    /// The bytes; empty where the runtime has none.
+    /// The bytes; empty if the runtime has none.
     #[must_use]
     pub fn bytes(&self) -> &'cb [u8] {
         self.0
     }
 }
 
-/// Ways in which a method is compiled again: any of these together.
+/// Options for the recompilation of a method, which can be combined.
 ///
 /// ```
 /// use clr_profiler::callback_args::CodegenFlags;
@@ -369,11 +369,11 @@ impl<'cb> DynamicIl<'cb> {
 pub struct CodegenFlags(u32);
 
 impl CodegenFlags {
-    /// As ever.
+    /// No options.
     pub const NONE: Self = Self(0);
     /// Nothing is inlined into the method.
     pub const DISABLE_INLINING: Self = Self(1);
-    /// Code as for debugging.
+    /// Code is not optimised, as for debugging.
     pub const DISABLE_OPTIMIZATIONS: Self = Self(2);
 
     /// The bits, as the runtime encodes them.
@@ -396,14 +396,14 @@ impl std::ops::BitOr for CodegenFlags {
     }
 }
 
-/// With which IL and flags a method is compiled again.
+/// Sets the IL and flags for the recompilation of a method.
 pub struct FunctionControl<'cb> {
     pub(crate) control: &'cb clr_profiler_sys::control::ICorProfilerFunctionControl,
     pub(crate) callback: PhantomData<&'cb ()>,
 }
 
 impl FunctionControl<'_> {
-    /// Sets how the method is to be compiled.
+    /// Sets the options for the compilation of the method.
     ///
     /// # Errors
     /// The runtime's error.
@@ -412,10 +412,10 @@ impl FunctionControl<'_> {
         check(unsafe { self.control.SetCodegenFlags(flags.0) }, "SetCodegenFlags")
     }
 
-    /// New IL, header and body; the runtime copies it.
+    /// Sets new IL, header and body. The runtime copies it.
     ///
     /// # Errors
-    /// `E_INVALIDARG` with a sentence for bytes that are no whole body; the runtime's error.
+    /// `E_INVALIDARG` with a sentence if the bytes are not a complete body; the runtime's error.
     ///
     /// # Safety
     /// As for [`ProfilerInfo::set_il_function_body`](crate::ProfilerInfo::set_il_function_body):
@@ -424,12 +424,12 @@ impl FunctionControl<'_> {
         let method = "SetILFunctionBody";
         let size = body_size(method, body)?;
         // SAFETY: the interface is alive during the callback, `body` during the call; the caller
-        // vouches for what it says.
+        // guarantees that the code is valid.
         check(unsafe { self.control.SetILFunctionBody(size, body.as_ptr()) }, method)
     }
 
-    /// Tells debuggers and stack traces where the original instructions went in the body that was
-    /// [given](Self::set_il_function_body).
+    /// Sets the new offsets of the original instructions in the [new
+    /// body](Self::set_il_function_body), for debuggers and stack traces.
     ///
     /// # Errors
     /// The runtime's error; `E_OUTOFMEMORY` when there is no memory for the map.
@@ -437,38 +437,36 @@ impl FunctionControl<'_> {
         let method = "SetILInstrumentedCodeMap";
         let (count, entries) = il_map_for_runtime(method, map)?;
         // SAFETY: the interface is alive during the callback; as many entries as said, in memory
-        // that is never freed here, no matter which side the runtime thinks owns it.
+        // that the profiler never frees, whichever side owns it in the runtime's view.
         check(unsafe { self.control.SetILInstrumentedCodeMap(count, entries) }, method)
     }
 }
 
-/// An event of an EventPipe session, as the runtime hands it over.
+/// An event of an EventPipe session, as passed by the runtime.
 #[non_exhaustive]
 pub struct EventPipeEvent<'cb> {
     /// Provider that raised the event.
     pub provider: EventPipeProviderId,
-    /// Number within the provider.
+    /// Number of the event at its provider.
     pub event_id: u32,
-    /// Version.
+    /// Version of the event.
     pub event_version: u32,
-    /// Description of its fields.
+    /// Description of the event's fields.
     pub metadata: &'cb [u8],
-    /// Fields, packed.
+    /// Values of the fields, packed.
     pub data: &'cb [u8],
-    /// The activity it belongs to.
+    /// The activity that the event belongs to.
     pub activity: Option<&'cb Guid>,
-    /// The activity that one came from.
+    /// The activity that caused the event's activity.
     pub related_activity: Option<&'cb Guid>,
-    /// The managed thread that the event is about, where that is another than the one that runs
-    /// this callback: in events of `Microsoft-DotNETCore-SampleProfiler`. All other events are
-    /// delivered on the thread that raised them, see
-    /// [`current_thread`](crate::ProfilerInfo::current_thread).
+    /// The managed thread that the event is about, if it is not the thread of this callback. This
+    /// occurs for events of `Microsoft-DotNETCore-SampleProfiler`. All other events are delivered
+    /// on the thread that raised them, see [`current_thread`](crate::ProfilerInfo::current_thread).
     pub thread: Option<ThreadId>,
-    /// Instruction pointers of that thread's stack, innermost first. Empty where
-    /// [`thread`](Self::thread) is `None`: [`stack_here`](crate::ProfilerInfo::stack_here) walks
-    /// the stack then.
+    /// Instruction pointers of that thread's stack, innermost first. Empty if
+    /// [`thread`](Self::thread) is `None`; then [`stack_here`](crate::ProfilerInfo::stack_here)
+    /// walks the stack.
     pub stack: &'cb [usize],
-    /// Frame of the runtime's that delivers the event, for profilers that walk the stack
-    /// themselves.
+    /// The runtime's frame that delivers the event, for profilers that walk the stack themselves.
     pub frame: NativeFrame,
 }

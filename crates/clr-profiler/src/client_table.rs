@@ -9,7 +9,8 @@ use crate::ClientId;
 const FIRST_BLOCK: usize = 64;
 const BLOCKS: usize = 26;
 
-/// Records of functions, found by the [`ClientId`] the table gave out.
+/// Records of functions. The table assigns a [`ClientId`] to each record and finds the record by
+/// it.
 ///
 /// ```
 /// use clr_profiler::ClientTable;
@@ -18,10 +19,10 @@ const BLOCKS: usize = 26;
 /// assert_eq!(table.get(id), Some(&"Shop.Checkout::Pay"));
 /// ```
 ///
-/// [`push`](Self::push) is for the mapper, [`get`](Self::get) for the hooks: two loads, no lock, no
-/// allocation. Entries are never moved or removed, so a hook that runs after `Shutdown` finds its
-/// record too. It holds up to about four thousand million entries; what does not fit gets no
-/// identifier.
+/// [`push`](Self::push) is for the mapper. [`get`](Self::get) is for the hooks: it makes two loads,
+/// takes no lock and allocates nothing. Entries are never moved or removed, so a hook that runs
+/// after `Shutdown` finds its record too. The table holds up to about four thousand million
+/// entries; further records get no identifier.
 pub struct ClientTable<T> {
     blocks: [OnceLock<Box<[OnceLock<T>]>>; BLOCKS],
     len: AtomicUsize,
@@ -35,8 +36,7 @@ impl<T> ClientTable<T> {
         Self { blocks: [const { OnceLock::new() }; BLOCKS], len: AtomicUsize::new(0), grow: Mutex::new(()) }
     }
 
-    /// Adds a record and gives the identifier under which hooks will find it; `None` when the table
-    /// is full.
+    /// Adds a record and returns its identifier for the hooks; `None` when the table is full.
     pub fn push(&self, record: T) -> Option<ClientId> {
         let _one_at_a_time = self.grow.lock().unwrap_or_else(PoisonError::into_inner);
         let index = self.len.load(Ordering::Relaxed);
@@ -47,7 +47,7 @@ impl<T> ClientTable<T> {
         ClientId::new(index + 1)
     }
 
-    /// The record of `id`; `None` for a number this table did not give out.
+    /// The record of `id`; `None` for an identifier that this table did not assign.
     #[must_use]
     pub fn get(&self, id: ClientId) -> Option<&T> {
         let (block, offset) = block_and_offset(id.get() - 1);
@@ -60,13 +60,13 @@ impl<T> ClientTable<T> {
         self.len.load(Ordering::Acquire)
     }
 
-    /// Whether there is none.
+    /// Whether the table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All records in the order they were added, as many as there are now.
+    /// All records that exist now, in the order in which they were added.
     pub fn iter(&self) -> impl Iterator<Item = (ClientId, &T)> {
         (1..=self.len()).filter_map(|n| ClientId::new(n).and_then(|id| self.get(id).map(|record| (id, record))))
     }
@@ -82,8 +82,8 @@ const fn block_len(block: usize) -> usize {
     if block == 0 { FIRST_BLOCK } else { FIRST_BLOCK << (block - 1) }
 }
 
-/// Returns the block and the offset of an entry: block n holds as many entries as all before it
-/// together.
+/// Returns the block and the offset of an entry. A block holds as many entries as all blocks before
+/// it together.
 const fn block_and_offset(index: usize) -> (usize, usize) {
     let block = (usize::BITS - (index / FIRST_BLOCK).leading_zeros()) as usize;
     (block, if block == 0 { index } else { index - block_len(block) })

@@ -1,10 +1,11 @@
-//! Classes, functions and assemblies of modules that can be unloaded, as far as the runtime was
-//! asked about them: queries are refused once their module is gone.
+//! Identifiers of classes, functions and assemblies whose module can be unloaded, as far as the
+//! profiler queried them. Once the module is gone, queries about them are refused.
 //!
-//! An identifier is an address of the runtime's own structures, which may be another class's or
-//! function's later. So an identifier that the runtime hands out is alive, whatever was known of it
-//! ([`ClassId::received`] and its like). One table serves the process, as identifiers are addresses
-//! in it; it stays empty where nothing can be unloaded, and then no lookup happens.
+//! An identifier is the address of a structure of the runtime. The runtime may reuse the address
+//! for another class or function. So an identifier that the runtime hands out is alive, whatever
+//! the table says about it ([`ClassId::received`] and the same methods of the other types). One
+//! table serves the process, as identifiers are addresses in the process. The table stays empty if
+//! no module can be unloaded, and then no lookup happens.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,15 +14,15 @@ use std::sync::{PoisonError, RwLock};
 use crate::unloads::{InModule, ModuleLife};
 use crate::{AssemblyId, ClassId, FunctionId, Result};
 
-/// Most identifiers that are kept: at this number those that are gone make room.
+/// Maximum number of identifiers. At this number the table drops identifiers whose module is gone.
 const MOST: usize = 1 << 16;
 
 static MEMBERS: Members = Members::new();
 
 struct Members {
     any: AtomicBool,
-    /// A bit for each identifier there has been, and for others: where it is not set there is
-    /// nothing to look up.
+    /// A bit per identifier, by hash; several identifiers may share a bit. If the bit is not set,
+    /// the identifier is not in the table.
     filter: [AtomicU64; 64],
     lives: RwLock<Option<HashMap<usize, ModuleLife>>>,
 }
@@ -60,7 +61,8 @@ impl Members {
         self.lives.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&id).cloned()
     }
 
-    /// The runtime has just handed the identifier out, so it is not that of what is gone.
+    /// The runtime has just handed out the identifier, so it names something alive. Drops an old
+    /// entry.
     #[inline]
     fn received(&self, id: usize) {
         if self.any.load(Ordering::Relaxed) {
@@ -80,27 +82,28 @@ impl Members {
 macro_rules! members {
     ($($id:ident),*) => {$(
         impl $id {
-            /// An identifier that the runtime hands out.
+            /// Makes an identifier that the runtime has just handed out.
             #[inline]
             pub(crate) fn received(raw: usize) -> Self {
                 MEMBERS.received(raw);
                 Self(raw)
             }
 
-            /// Goes with the module of this life.
+            /// Notes that this is unloaded together with the module of `life`.
             pub(crate) fn goes_with(self, life: &ModuleLife) {
                 MEMBERS.note(self.0, life);
             }
 
-            /// The life of the module with which this goes, where that is known.
+            /// The life of the module with which this is unloaded, if known.
             pub(crate) fn life(self) -> Option<ModuleLife> {
                 MEMBERS.life(self.0)
             }
 
-            /// A call about this begins; the module, if it can be unloaded, stays meanwhile.
+            /// Begins a query about this identifier. A module that can be unloaded stays loaded
+            /// until the query ends.
             ///
             /// # Errors
-            /// A sentence where the module is gone.
+            /// A refusal with a reason if the module is gone.
             pub(crate) fn enter(self, method: &'static str) -> Result<Option<InModule>> {
                 self.life().map(|life| life.enter_owned(method)).transpose()
             }
@@ -111,10 +114,10 @@ macro_rules! members {
 members!(ClassId, FunctionId, AssemblyId);
 
 impl ClassId {
-    /// Whether the class went with a module that the runtime has begun to unload, as far as the
-    /// framework was told: for tables by classes, which shall forget what is gone. The runtime does
-    /// not report of each instantiation of a generic class, nor of arrays, that they are unloaded.
-    /// Asks the runtime nothing, so it is safe everywhere.
+    /// Whether the runtime has begun to unload the module of this class, as far as it notified the
+    /// framework. Tables with classes as keys use this to drop unloaded classes, because the
+    /// runtime does not report the unload of array classes and of each instantiation of a generic
+    /// class. Makes no query to the runtime, so it is safe everywhere.
     #[must_use]
     pub fn is_gone(self) -> bool {
         self.life().is_some_and(|life| life.is_over())

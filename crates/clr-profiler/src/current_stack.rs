@@ -1,9 +1,9 @@
 //! The calling thread's own stack, word by word.
 //!
 //! For profilers that walk stacks by themselves because
-//! [`ProfilerInfo::stack_here`](crate::ProfilerInfo::stack_here) costs too much: [`CurrentStack`]
-//! reads words of the stack and nothing else, [`NativeFrame`] says where the runtime's frames
-//! begin, and [`FrameChain`] follows frame pointers.
+//! [`ProfilerInfo::stack_here`](crate::ProfilerInfo::stack_here) costs too much. [`CurrentStack`]
+//! reads words of the stack and no other memory, [`NativeFrame`] is the frame pointer at which the
+//! walk begins, and [`FrameChain`] follows frame pointers.
 
 mod frame_chain;
 
@@ -16,27 +16,29 @@ pub use frame_chain::{FrameChain, HiddenReturn, ReturnAddress, hidden_returns};
 
 use crate::{PerThread, os};
 
-/// The frame pointer that the runtime's code had when it called back. As a rule `[frame]` is its
-/// caller's frame pointer and `[frame + 8]` the return address, and so on for the callers of the
-/// runtime's own code; nothing guarantees that layout, so a walker checks each step.
+/// The frame pointer of the runtime's code that called the callback. As a rule the word at
+/// `[frame]` is the frame pointer of the caller of that code, and the word at `[frame + 8]` is the
+/// return address; each further frame has the same layout. Nothing guarantees this layout, so a
+/// stack walker checks each step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NativeFrame(usize);
 
 impl NativeFrame {
-    /// The frame whose pointer has this value.
+    /// The frame with this frame pointer.
     #[must_use]
     pub const fn new(address: usize) -> Self {
         Self(address)
     }
 
-    /// The frame pointer's value: a number that a walker looks up by [`CurrentStack::word`].
+    /// The value of the frame pointer, for [`CurrentStack::word`].
     #[must_use]
     pub const fn address(self) -> usize {
         self.0
     }
 }
 
-/// Words on the calling thread's stack from the call on upwards. Belongs to its thread.
+/// The part of the calling thread's stack above the call of [`here`](Self::here). Usable on that
+/// thread only.
 #[derive(Clone, Copy, Debug)]
 pub struct CurrentStack {
     low: usize,
@@ -45,9 +47,9 @@ pub struct CurrentStack {
 }
 
 impl CurrentStack {
-    /// The stack of this thread from this call on. The first call on a thread asks the C library
-    /// for its bounds, which may allocate; `None` where it does not know them, or where this code
-    /// runs on another stack.
+    /// The stack of this thread, from this call upwards. The first call on a thread queries the
+    /// bounds of the stack from the C library, which may allocate. `None` if the C library does not
+    /// know the bounds, or if this code runs on another stack.
     #[inline]
     pub fn here() -> Option<Self> {
         static ENDS: OnceLock<Option<PerThread<(usize, usize)>>> = OnceLock::new();
@@ -57,16 +59,17 @@ impl CurrentStack {
         (start <= low && low < end).then_some(Self { low, end, thread: PhantomData })
     }
 
-    /// The addresses of the calling thread's stack: all that it may grow to for a program's first
-    /// thread. `None` where the C library does not know, which may allocate.
+    /// The address range of the calling thread's stack. For the first thread of the program this
+    /// includes the range into which the stack may still grow. `None` if the C library does not
+    /// know the range. The C library may allocate.
     #[must_use]
     pub fn bounds() -> Option<Range<usize>> {
         let all = os::stack_bounds()?;
         Some(all.start..all.end & !7)
     }
 
-    /// The word at `address`, where that is an aligned address of this stack above the function
-    /// that called [`here`](Self::here).
+    /// The word at `address`. `None` unless `address` is aligned and lies on this stack above the
+    /// function that called [`here`](Self::here).
     #[inline]
     #[must_use]
     pub fn word(&self, address: usize) -> Option<usize> {
@@ -77,12 +80,12 @@ impl CurrentStack {
     }
 }
 
-/// Words of a stack as they were once. What was found out by reading them and nothing else is found
-/// again where they are the same.
+/// Words of a stack, recorded while a stack walk read them. If the stack still has the same words,
+/// a walk that reads only these words gives the same result.
 #[derive(Debug)]
 pub struct StackWords {
     words: Vec<(usize, usize)>,
-    /// The lowest and the highest address.
+    /// The lowest address read; the next field is the highest.
     low: usize,
     high: usize,
 }
@@ -94,7 +97,7 @@ impl Default for StackWords {
 }
 
 impl StackWords {
-    /// Forgets them, but keeps the memory.
+    /// Removes all words, but keeps the memory.
     pub fn clear(&mut self) {
         self.words.clear();
         (self.low, self.high) = (usize::MAX, 0);
@@ -106,13 +109,13 @@ impl StackWords {
         self.words.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no words.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// Reads as [`CurrentStack::word`] does, and keeps the word.
+    /// Reads a word like [`CurrentStack::word`], and records it.
     #[inline]
     pub fn read(&mut self, stack: CurrentStack, address: usize) -> Option<usize> {
         let word = stack.word(address)?;
@@ -121,7 +124,7 @@ impl StackWords {
         Some(word)
     }
 
-    /// Whether there are words, and each is what it was, at the same address of `stack`.
+    /// Whether there are recorded words and `stack` still has each of them at its address.
     #[inline]
     #[must_use]
     pub fn are_in(&self, stack: CurrentStack) -> bool {
@@ -133,13 +136,13 @@ impl StackWords {
     }
 }
 
-/// The calling thread's stack; empty where the C library does not know.
+/// The bounds of the calling thread's stack; an empty range if the C library does not know them.
 fn bounds() -> (usize, usize) {
     CurrentStack::bounds().map_or((0, 0), |bounds| (bounds.start, bounds.end))
 }
 
-/// Beginning of the library that `address` lies in; `None` for compiled methods, data and anything
-/// else. Asks the dynamic loader.
+/// Start address of the library that contains `address`; `None` for compiled methods, data and all
+/// other addresses. Queries the dynamic loader.
 #[must_use]
 pub fn library_of(address: usize) -> Option<usize> {
     // SAFETY: zeroes are a valid value of this plain structure.

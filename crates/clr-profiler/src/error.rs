@@ -14,58 +14,58 @@ impl HResult {
     pub const OK: Self = Self(0);
     /// The general failure.
     pub const FAIL: Self = Self(0x8000_4005_u32 as i32);
-    /// A pointer that must not be null was.
+    /// A pointer argument is null, but must not be.
     pub const POINTER: Self = Self(0x8000_4003_u32 as i32);
-    /// An interface the object does not have.
+    /// The object does not have the interface.
     pub const NO_INTERFACE: Self = Self(0x8000_4002_u32 as i32);
-    /// An argument that makes no sense.
+    /// An argument is invalid.
     pub const INVALID_ARGUMENT: Self = Self(0x8007_0057_u32 as i32);
     /// No memory is left.
     pub const OUT_OF_MEMORY: Self = Self(0x8007_000e_u32 as i32);
     /// The answer did not fit into the buffer.
     pub const INSUFFICIENT_BUFFER: Self = Self(0x8007_007a_u32 as i32);
-    /// A method this runtime does not have.
+    /// This runtime does not have the method.
     pub const NOT_IMPLEMENTED: Self = Self(0x8000_4001_u32 as i32);
-    /// Class factories don't aggregate here.
+    /// The class factory does not support aggregation.
     pub const NO_AGGREGATION: Self = Self(0x8004_0110_u32 as i32);
-    /// The class asked for is not the one this library has.
+    /// This library does not have the requested class.
     pub const CLASS_NOT_AVAILABLE: Self = Self(0x8004_0111_u32 as i32);
-    /// The polite way for a profiler to step aside: the program runs on without it.
+    /// The profiler cancels its own activation: the program continues without it.
     pub const CANCEL_ACTIVATION: Self = Self(0x8013_1375_u32 as i32);
-    /// The subject of the query has not been loaded far enough.
+    /// The subject of the query is not completely loaded yet.
     pub const DATA_INCOMPLETE: Self = Self(0x8013_1351_u32 as i32);
-    /// A call that is not allowed in this place.
+    /// The call is not allowed here.
     pub const UNSUPPORTED_CALL_SEQUENCE: Self = Self(0x8013_1363_u32 as i32);
-    /// A thread that the runtime does not know as one of its own.
+    /// The thread is not a managed thread.
     pub const NOT_MANAGED_THREAD: Self = Self(0x8013_1355_u32 as i32);
-    /// Collections run concurrently with the program, so it is too late to follow them object by
-    /// object.
+    /// Concurrent collection is enabled, so it is too late to enable object-by-object GC events.
     pub const CONCURRENT_GC_NOT_PROFILABLE: Self = Self(0x8013_1376_u32 as i32);
-    /// Methods can't be compiled again: that must be asked for at the start.
+    /// ReJIT is not enabled; a profiler can enable it during initialization only.
     pub const REJIT_NOT_ENABLED: Self = Self(0x8013_137c_u32 as i32);
-    /// The module may be edited while the program runs, and methods of such ones can't be compiled
-    /// again.
+    /// The module supports Edit and Continue, and methods of such modules can't be compiled again.
     pub const MODULE_IS_ENC: Self = Self(0x8013_138a_u32 as i32);
-    /// The profiler is being detached, or was.
+    /// The profiler is being detached, or has been detached.
     pub const PROFILER_DETACHING: Self = Self(0x8013_1367_u32 as i32);
-    /// The runtime does not let the profiler go, which has or had hooks, changed IL, or asked to
-    /// compile methods again.
+    /// The runtime refuses to detach the profiler, because the profiler has or had hooks, changed
+    /// IL or requested ReJIT.
     pub const IRREVERSIBLE_INSTRUMENTATION: Self = Self(0x8013_1370_u32 as i32);
-    /// A token of a method that is generic, or of a generic type, names no function by itself.
+    /// The token of a generic method, or of a method of a generic type, does not identify a
+    /// function by itself.
     pub const FUNCTION_IS_PARAMETERIZED: Self = Self(0x8013_135d_u32 as i32);
     /// The method has no IL.
     pub const FUNCTION_NOT_IL: Self = Self(0x8013_1354_u32 as i32);
-    /// Profiling of a kind that an attached profiler may not do.
+    /// An attached profiler may not do this.
     pub const UNSUPPORTED_FOR_ATTACH: Self = Self(0x8013_136f_u32 as i32);
 
-    /// Another suspension of the program is under way.
+    /// Another suspension of the program is in progress.
     pub const SUSPENSION_IN_PROGRESS: Self = Self(0x8013_1388_u32 as i32);
-    /// The stack can't be walked where its thread stands, or while the runtime starts.
+    /// The stack can't be walked at the place where its thread is stopped, or while the runtime
+    /// starts.
     pub const STACK_UNSAFE: Self = Self(0x8013_1360_u32 as i32);
-    /// The thread is in native code, or in the midst of an exception, where its managed stack has
-    /// no beginning.
+    /// The thread is in native code or is handling an exception, so the walk finds no managed frame
+    /// to start from.
     pub const STACK_UNMANAGED: Self = Self(0x8013_135f_u32 as i32);
-    /// The question needs an event that is not set.
+    /// The query needs an event that is not set.
     pub const INCONSISTENT_WITH_FLAGS: Self = Self(0x8013_1374_u32 as i32);
 
     /// Whether this is a success (not negative).
@@ -74,7 +74,7 @@ impl HResult {
         self.0 >= 0
     }
 
-    /// The name Microsoft's headers give this code, for instance `CORPROF_E_DATAINCOMPLETE`.
+    /// The name of this code in Microsoft's headers, for instance `CORPROF_E_DATAINCOMPLETE`.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
         clr_profiler_sys::hresult::name(windows_core::HRESULT(self.0))
@@ -96,8 +96,8 @@ impl fmt::Debug for HResult {
     }
 }
 
-/// Error of a query or a setup: the call, the runtime's result code, and, where the framework
-/// refused, the reason.
+/// Error of a query or a setup: the method, the result code of the runtime, and the reason if the
+/// framework refused the call.
 ///
 /// ```
 /// use clr_profiler::{Error, HResult};
@@ -112,22 +112,22 @@ pub struct Error {
     reason: Option<Cow<'static, str>>,
 }
 
-/// Result of asking the runtime.
+/// Result of a query to the runtime.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// The runtime's answer `hresult` to a call of `method`.
+    /// Creates the error for the result code `hresult` of a call of `method`.
     #[must_use]
     pub const fn new(hresult: HResult, method: &'static str) -> Self {
         Self { hresult, method, reason: None }
     }
 
-    /// A refusal of the framework or of a profiler, in a sentence.
+    /// Creates the error for a refusal by the framework or by a profiler; `reason` is a sentence.
     pub fn refused(method: &'static str, reason: impl Into<Cow<'static, str>>) -> Self {
         Self { hresult: HResult::FAIL, method, reason: Some(reason.into()) }
     }
 
-    /// Error like this one, with another result code.
+    /// Replaces the result code of this error.
     #[must_use]
     pub fn with_hresult(mut self, hresult: HResult) -> Self {
         self.hresult = hresult;
@@ -140,7 +140,7 @@ impl Error {
         self.hresult
     }
 
-    /// The name of the result code, where it has one.
+    /// The name of the result code, if it has one.
     #[must_use]
     pub fn name(&self) -> Option<&'static str> {
         self.hresult.name()
@@ -152,7 +152,7 @@ impl Error {
         self.method
     }
 
-    /// The sentence of a refusal.
+    /// The reason of a refusal, as a sentence.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
@@ -170,7 +170,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Turns the runtime's answer into a result.
+/// Converts a result code of the runtime into a result.
 pub(crate) fn check(hresult: windows_core::HRESULT, method: &'static str) -> Result<()> {
     if hresult.0 >= 0 { Ok(()) } else { Err(Error::new(HResult(hresult.0), method)) }
 }

@@ -1,4 +1,4 @@
-//! Events that a profiler asks the runtime for, as typed flags over the two words of the event
+//! Events that a profiler requests from the runtime: typed flags over the two words of the event
 //! mask.
 
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::{Error, Result};
 /// assert!(!events.intersects(Events::IMMUTABLE));
 /// ```
 ///
-/// Combine with `|`, take away with `-`. The words' layout is the runtime's, so
+/// `|` combines sets, `-` removes flags. The two words have the layout of the runtime, so
 /// [`bits`](Self::bits) can be compared with Microsoft's documentation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Events {
@@ -47,22 +47,22 @@ flags! {
     APP_DOMAIN_LOADS = 0x10, 0;
     /// Compilation of methods and dynamic methods, inlining decisions.
     JIT_COMPILATION = 0x20, 0;
-    /// Exceptions: throw, search, filters, unwind, finally, catch. On .NET 9 and 10 a collection
-    /// that moves an exception while the runtime tells of its filter ends the program by a fault
-    /// (dotnet/runtime#132462), unless the profiler holds the exception by a pinned handle, from
-    /// `exception_thrown` on, until it is handled.
+    /// Exceptions: throw, search, filters, unwind, finally, catch. On .NET 9 and 10 the program
+    /// crashes if a collection moves an exception while the runtime reports its filter
+    /// (dotnet/runtime#132462). To prevent this, a profiler can hold the exception by a pinned
+    /// handle from `exception_thrown` until the exception is handled.
     EXCEPTIONS = 0x40, 0;
-    /// Everything about collections. Switches concurrent collection off for as long as it is set.
+    /// All events about collections. Disables concurrent collection while it is set.
     GC = 0x80, 0;
     /// Each allocated object; needs [`ENABLE_OBJECT_ALLOCATED`](Self::ENABLE_OBJECT_ALLOCATED).
     OBJECT_ALLOCATED = 0x100, 0;
-    /// Managed threads: created, destroyed, assigned to a thread of the system, named.
+    /// Managed threads: created, destroyed, assigned to an operating-system thread, named.
     THREADS = 0x200, 0;
     /// Transitions between managed and native code. Makes a cheap P/Invoke 40 to 70 times slower.
     CODE_TRANSITIONS = 0x800, 0;
     /// Enter and leave hooks. Set by the framework when a [`Setup`](crate::Setup) has hooks.
     ENTER_LEAVE = 0x1000, 0;
-    /// Interfaces of .NET classes laid out for COM. On Windows only.
+    /// COM interfaces that the runtime creates for .NET classes. On Windows only.
     COM_WRAPPERS = 0x2000, 0;
     /// Suspensions of the runtime and of each thread.
     SUSPENSIONS = 0x1_0000, 0;
@@ -74,8 +74,8 @@ flags! {
     DISABLE_INLINING = 0x20_0000, 0;
     /// Code is compiled as for debugging.
     DISABLE_OPTIMIZATIONS = 0x40_0000, 0;
-    /// Keeps the allocation helpers slow for the life of the process, so that allocations can be
-    /// reported.
+    /// Makes the runtime use slow allocation helpers for the life of the process, so that it can
+    /// report allocations.
     ENABLE_OBJECT_ALLOCATED = 0x80_0000, 0;
     /// Exceptions that the runtime itself catches.
     CLR_EXCEPTIONS = 0x100_0000, 0;
@@ -87,7 +87,7 @@ flags! {
     ENABLE_FRAME_INFO = 0x800_0000, 0;
     /// Allows stack walks by the runtime.
     ENABLE_STACK_SNAPSHOT = 0x1000_0000, 0;
-    /// Loads precompiled code only where it was made for profiling, which nothing is any more.
+    /// Loads only precompiled code that was built for profiling. No such code exists any more.
     USE_PROFILE_IMAGES = 0x2000_0000, 0;
     /// Refuses all precompiled code.
     DISABLE_ALL_NGEN_IMAGES = 0x8000_0000, 0;
@@ -97,7 +97,7 @@ flags! {
     DYNAMIC_FUNCTION_UNLOADS = 0, 0x4;
     /// No tiers: each method is compiled once, optimised.
     DISABLE_TIERED_COMPILATION = 0, 0x8;
-    /// Begin and end of collections only; concurrent collection stays on.
+    /// Begin and end of collections only. Does not disable concurrent collection.
     BASIC_GC = 0, 0x10;
     /// Objects moved by compacting collections.
     GC_MOVED_OBJECTS = 0, 0x20;
@@ -113,12 +113,12 @@ impl Events {
     /// Nothing.
     pub const NONE: Self = Self { low: 0, high: 0 };
 
-    /// All events with callbacks: with them every callback comes that the program gives reason for.
-    /// Meant for logs and tests: a program under all of them runs many times slower, without
-    /// concurrent collections, and has each object reported at each collection. Recompilation and
-    /// EventPipe are reported without them, to profilers that ask for them, and
-    /// [`CACHE_SEARCHES`](Self::CACHE_SEARCHES) reports nothing together with them: with
-    /// transitions reported no precompiled code is used.
+    /// All events that have callbacks. Meant for logs and tests: the program runs many times
+    /// slower, without concurrent collections, and the runtime reports each object at each
+    /// collection. ReJIT and EventPipe callbacks do not depend on these events; profilers get them
+    /// when they request ReJIT or start a session. [`CACHE_SEARCHES`](Self::CACHE_SEARCHES) reports
+    /// nothing in this set, because reporting transitions makes the runtime refuse precompiled
+    /// code.
     pub const NOTIFICATIONS: Self = Self::CLASS_LOADS
         .union(Self::MODULE_LOADS)
         .union(Self::ASSEMBLY_LOADS)
@@ -137,18 +137,17 @@ impl Events {
         .union(Self::IN_MEMORY_SYMBOLS_UPDATED)
         .union(Self::DYNAMIC_FUNCTION_UNLOADS);
 
-    /// Flags that can only be set while the profiler initializes. .NET 10 lets
-    /// [`DISABLE_INLINING`](Self::DISABLE_INLINING) and
-    /// [`DISABLE_OPTIMIZATIONS`](Self::DISABLE_OPTIMIZATIONS) be changed later all the same (seen
-    /// on 10.0.12).
+    /// Flags that can only be set while the profiler initializes. .NET 10 nevertheless allows later
+    /// changes of [`DISABLE_INLINING`](Self::DISABLE_INLINING) and
+    /// [`DISABLE_OPTIMIZATIONS`](Self::DISABLE_OPTIMIZATIONS) (seen on 10.0.12).
     pub const IMMUTABLE: Self = Self { low: 0xeef8_cc00, high: 0x8 };
 
-    /// Flags that can be added while the profiler initializes, and not later:
-    /// [`IMMUTABLE`](Self::IMMUTABLE), which can't be taken back either, and [`GC`](Self::GC),
-    /// since collections run concurrently with the program by then.
+    /// Flags that can be added only while the profiler initializes. These are
+    /// [`IMMUTABLE`](Self::IMMUTABLE), which can't be removed later either, and [`GC`](Self::GC),
+    /// because concurrent collection is enabled after initialization.
     pub const ONLY_AT_START: Self = Self::IMMUTABLE.union(Self::GC);
 
-    /// Flags that a profiler may have that attaches to a running program.
+    /// Flags that an attached profiler may have.
     pub const ALLOWED_AFTER_ATTACH: Self = Self { low: 0x1005_02fe, high: 0xf6 };
 
     /// Flags that a notification-only profiler may have
@@ -158,34 +157,34 @@ impl Events {
     /// Flags that make the runtime refuse precompiled code.
     pub const REFUSE_PRECOMPILED_CODE: Self = Self { low: 0xa000_1800, high: 0 };
 
-    /// Flags that only the slow hooks, those with information, can use.
+    /// Flags that only the slow hooks can use, [`Hooks::with_info`](crate::Hooks::with_info).
     pub const SLOW_HOOKS: Self = Self { low: 0x0e00_0000, high: 0 };
 
-    /// Both words as the runtime sees them.
+    /// Both words of the runtime's event mask.
     #[must_use]
     pub const fn bits(self) -> (u32, u32) {
         (self.low, self.high)
     }
 
-    /// The set with these words.
+    /// The set with these two words.
     #[must_use]
     pub const fn from_bits(low: u32, high: u32) -> Self {
         Self { low, high }
     }
 
-    /// Whether all of `other` is in this set.
+    /// Whether this set contains all flags of `other`.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.low & other.low == other.low && self.high & other.high == other.high
     }
 
-    /// Whether anything of `other` is in this set.
+    /// Whether this set contains any flag of `other`.
     #[must_use]
     pub const fn intersects(self, other: Self) -> bool {
         self.low & other.low != 0 || self.high & other.high != 0
     }
 
-    /// Whether nothing is.
+    /// Whether this set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.low == 0 && self.high == 0
@@ -209,12 +208,12 @@ impl Events {
         Self { low: self.low & !other.low, high: self.high & !other.high }
     }
 
-    /// Union for several parts of one profiler: all that each wants, without what another part's
-    /// wish brings along.
+    /// Union of the events of several parts of one profiler, without flags that the runtime does
+    /// not accept together.
     ///
     /// [`GC`](Self::GC) reports begin and end of collections as [`BASIC_GC`](Self::BASIC_GC) does,
-    /// and the runtime takes only one of the two: where any part wants `GC`, the others have what
-    /// they want by it.
+    /// and the runtime accepts only one of the two. If any part wants `GC`, the union leaves out
+    /// `BASIC_GC`.
     ///
     /// ```
     /// use clr_profiler::Events;
@@ -227,10 +226,11 @@ impl Events {
         if all.contains(Self::GC) { all - Self::BASIC_GC } else { all }
     }
 
-    /// Whether each event has callbacks with the others that are there.
+    /// Checks that the events in this set can be combined, and that each one has the further events
+    /// that it needs.
     ///
     /// # Errors
-    /// A sentence that names those that can't, as the refusal of `method`.
+    /// A refusal of `method` with a sentence that names the conflict or the missing event.
     pub(crate) fn check_alone(self, method: &'static str) -> Result<()> {
         let refuse = |reason: String| Err(Error::refused(method, reason));
         if self.contains(Self::OBJECT_ALLOCATED) && !self.contains(Self::ENABLE_OBJECT_ALLOCATED) {

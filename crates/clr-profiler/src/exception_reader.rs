@@ -1,4 +1,4 @@
-//! Contents of exception objects, read in the callback that names them.
+//! Contents of exception objects, read in the callback that received the object.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::{ClassId, NameCache, ObjectId, ProfilerInfo, StringLayout, Utf16Text};
 
-/// Types above an exception at most.
+/// Maximum number of base types of an exception class.
 const DEPTH: usize = 64;
 
 /// Contents of an exception object.
@@ -15,18 +15,20 @@ const DEPTH: usize = 64;
 pub struct ExceptionContent<'cb> {
     /// Class.
     pub class: ClassId,
-    /// The message it was made with, cut at the limit; `None` for the type's default message.
+    /// The message given to its constructor, cut at the limit; `None` for the default message of
+    /// the type.
     pub message: Option<Utf16Text<'cb>>,
-    /// The exception it wraps.
+    /// The inner exception.
     pub inner: Option<ObjectId<'cb>>,
     /// `HResult` of the exception.
     pub code: i32,
-    /// Whether the object carries the stack trace of an earlier throw. The runtime takes that away
-    /// at `throw e;` before it tells of the throw: an object without one may have been thrown, too.
+    /// Whether the object carries the stack trace of an earlier throw. At `throw e;` the runtime
+    /// removes this stack trace before it reports the throw. So an object without a stack trace may
+    /// have been thrown before, too.
     pub is_traced: bool,
 }
 
-/// Reads exception objects: their layout is asked once.
+/// Reads exception objects. Queries their layout once.
 ///
 /// ```
 /// use clr_profiler::{ExceptionReader, NameCache, ObjectId, ProfilerInfo};
@@ -46,11 +48,12 @@ pub struct ExceptionReader {
     layout: OnceLock<Option<Layout>>,
     /// Whether a class derives from `System.Exception`.
     classes: Mutex<HashMap<ClassId, bool>>,
-    /// Classes that do and were seen last, each at its place.
+    /// Classes that derive from `System.Exception` and were seen last, each in the slot of its
+    /// address.
     recent: Recent,
 }
 
-/// Seen last, without a lock.
+/// The classes seen last, in a table without a lock.
 #[derive(Default)]
 struct Recent([AtomicUsize; 32]);
 
@@ -75,14 +78,15 @@ struct Layout {
 }
 
 impl ExceptionReader {
-    /// A reader that has not asked yet.
+    /// A reader that has not queried the layout yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Contents of `exception`, the message cut to `most` UTF-16 units. In exception callbacks,
-    /// with their object; `None` for what is no exception or can't be read.
+    /// Contents of `exception`, with the message cut to `most` UTF-16 units. Call it in an
+    /// exception callback, with the object that the callback received. `None` if the object is not
+    /// an exception or can't be read.
     pub fn read<'cb>(
         &self,
         info: &ProfilerInfo,
@@ -106,13 +110,14 @@ impl ExceptionReader {
         }
     }
 
-    /// Forgets classes: their identifiers may be used again once a module has gone.
+    /// Forgets all classes, because the runtime may reuse their identifiers after the unload of a
+    /// module.
     pub fn module_unloaded(&self) {
         self.classes.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.recent.forget();
     }
 
-    /// The class of an object if that is an exception.
+    /// The class of an object if the object is an exception.
     fn exception_class(&self, info: &ProfilerInfo, names: &NameCache, object: ObjectId<'_>) -> Option<ClassId> {
         if let Some(class) = self.seen_before(object) {
             return Some(class);
@@ -121,22 +126,22 @@ impl ExceptionReader {
         if !self.looked_up(info, names, class) {
             return None;
         }
-        // An object of the class is alive here, so the class can't be unloaded before this is
-        // stored.
+        // An object of the class is alive here, so the class can't be unloaded before its
+        // identifier is stored.
         if self.first_word(object) == Some(class.0) {
             self.recent.slot_of_class(class).store(class.0, Ordering::Relaxed);
         }
         Some(class)
     }
 
-    /// An object's first word is its method table, and so is the runtime's identifier of most
-    /// classes; only classes known to have such an identifier are remembered.
+    /// The first word of an object is the address of its method table. Most class identifiers are
+    /// the same address. Only classes whose identifier is known to equal this address are kept.
     fn seen_before(&self, object: ObjectId<'_>) -> Option<ClassId> {
         let class = ClassId::received(self.first_word(object)?);
         (self.recent.slot_of_class(class).load(Ordering::Relaxed) == class.0).then_some(class)
     }
 
-    /// `None` before the first exception was read.
+    /// The first word of an object; `None` before the first exception was read.
     fn first_word(&self, object: ObjectId<'_>) -> Option<usize> {
         let known = self.layout.get().is_some() && !object.is_null();
         // SAFETY: the object is alive during the callback, and every object begins with a word.
@@ -156,7 +161,7 @@ impl ExceptionReader {
     }
 }
 
-/// `System.Exception` among the types above `class`.
+/// Searches the base types of `class` for `System.Exception`.
 fn base_of(info: &ProfilerInfo, names: &NameCache, class: ClassId) -> Option<ClassId> {
     let mut at = class;
     for _ in 0..DEPTH {
@@ -195,8 +200,8 @@ unsafe fn field<T: Copy>(object: ObjectId<'_>, offset: usize) -> T {
 /// # Safety
 /// The object is alive and has a reference at `offset`.
 unsafe fn reference<'cb>(object: ObjectId<'cb>, offset: usize) -> Option<ObjectId<'cb>> {
-    // SAFETY: the caller's promise; what a live object refers to lives as long, and nothing moves
-    // during the callback.
+    // SAFETY: the caller's promise; an object that a live object refers to is alive, and no object
+    // moves during the callback.
     let found = ObjectId::new(unsafe { field::<usize>(object, offset) });
     (!found.is_null()).then_some(found)
 }
@@ -204,8 +209,8 @@ unsafe fn reference<'cb>(object: ObjectId<'cb>, offset: usize) -> Option<ObjectI
 /// # Safety
 /// The object is a live string.
 unsafe fn text<'cb>(object: ObjectId<'cb>, layout: StringLayout, most: usize) -> Utf16Text<'cb> {
-    // SAFETY: the caller's promise: length and that many units are there, and nothing moves during
-    // the callback.
+    // SAFETY: the caller's promise: the object has a length and that many units, and no object
+    // moves during the callback.
     unsafe {
         let length = field::<u32>(object, layout.length) as usize;
         let start = (object.address() as *const u8).add(layout.buffer).cast::<u16>();

@@ -1,13 +1,13 @@
-//! A gate that calls pass: many at once while it is open, and once it is closed none, with a wait
-//! for those inside.
+//! A gate that calls enter and leave. While it is open, many calls can be inside at once. After it
+//! is closed, no call can enter, and a thread can wait until the calls inside have left.
 //!
-//! What calls use may go away behind it: the runtime after a detach, the metadata of a module that
-//! is unloaded.
+//! A gate protects things that calls use and that may go away: the runtime's interface after a
+//! detach, the metadata of a module that is unloaded.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Yields of a closing thread before it sleeps between its looks.
+/// Number of times that a waiting thread yields before it sleeps between its checks.
 const PATIENCE: u32 = 100;
 const NAP: Duration = Duration::from_micros(50);
 
@@ -31,23 +31,23 @@ impl<const COUNTERS: usize> Default for Gate<COUNTERS> {
 }
 
 impl<const COUNTERS: usize> Gate<COUNTERS> {
-    /// Goes in; `None` once the gate is closed.
+    /// Enters the gate; `None` once the gate is closed.
     #[inline]
     pub(crate) fn enter(&self) -> Option<Inside<'_>> {
         let counter = self.counter();
-        // In one order with `close`: either it sees this call and waits for it, or this call sees
-        // that the gate is closed.
+        // `SeqCst` orders this with `close`: either the closing thread sees this call and waits for
+        // it, or this call sees that the gate is closed.
         counter.fetch_add(1, Ordering::SeqCst);
         let inside = Inside(counter);
         (!self.is_closed.load(Ordering::SeqCst)).then_some(inside)
     }
 
-    /// Number of those inside, as it is a moment later or was a moment before.
+    /// Number of calls inside. The number may be out of date by the time it is read.
     pub(crate) fn inside(&self) -> usize {
         self.inside.iter().map(|counter| counter.0.load(Ordering::SeqCst)).sum()
     }
 
-    /// Lets no caller in any more. Those inside may still be there.
+    /// Closes the gate: no call can enter any more. Calls that are inside stay inside.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
     }
@@ -57,19 +57,21 @@ impl<const COUNTERS: usize> Gate<COUNTERS> {
         self.is_closed.load(Ordering::SeqCst)
     }
 
-    /// Waits until all callers that entered before the gate was closed have left. Not from inside.
+    /// Waits until all calls that entered before the gate was closed have left. Must not be called
+    /// from inside the gate.
     pub(crate) fn wait_until_empty(&self) {
         self.wait_for_those_inside(Duration::MAX);
     }
 
-    /// Waits until all are out again who are inside now, `most` at the longest; whether they are.
-    /// Others may come in meanwhile. Not from inside.
+    /// Waits until all calls that are inside now have left, for at most `most`. Returns whether
+    /// they have left. Other calls may enter in the meantime. Must not be called from inside the
+    /// gate.
     pub(crate) fn wait_for_those_inside(&self, most: Duration) -> bool {
         let began = Instant::now();
         for counter in &self.inside {
             let mut looks = 0;
-            // A look that finds 0 means that no earlier one is left at this counter; where the gate
-            // is closed, who came too late is out again at once.
+            // A count of 0 means that no earlier call is inside at this counter. If the gate is
+            // closed, a call that enters late leaves at once.
             while counter.0.load(Ordering::SeqCst) != 0 {
                 if looks < PATIENCE {
                     looks += 1;
@@ -85,7 +87,7 @@ impl<const COUNTERS: usize> Gate<COUNTERS> {
         true
     }
 
-    /// A counter that other threads rarely use: their stacks lie elsewhere.
+    /// A counter that other threads rarely use: it is chosen by the address of the thread's stack.
     #[inline]
     fn counter(&self) -> &AtomicUsize {
         let here = 0_u8;
@@ -95,12 +97,13 @@ impl<const COUNTERS: usize> Gate<COUNTERS> {
 }
 
 impl Gate<1> {
-    /// Goes in without a borrow; whether that was possible. [`leave`](Self::leave) must follow.
+    /// Enters the gate without a borrow, and returns whether that was possible. If so, the caller
+    /// must call [`leave`](Self::leave).
     pub(crate) fn enter_owned(&self) -> bool {
         self.enter().map(std::mem::forget).is_some()
     }
 
-    /// Goes out after [`enter_owned`](Self::enter_owned).
+    /// Leaves the gate after [`enter_owned`](Self::enter_owned).
     pub(crate) fn leave(&self) {
         let [counter] = &self.inside;
         drop(Inside(&counter.0));

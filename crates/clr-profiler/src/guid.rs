@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A number of 128 bits that names something once and for all, as COM lays it out.
+/// A globally unique identifier of 128 bits, with the memory layout of COM.
 ///
 /// ```
 /// use clr_profiler::Guid;
@@ -19,7 +19,7 @@ pub struct Guid {
 }
 
 impl Guid {
-    /// From the number that the digits make, read from left to right.
+    /// Creates a GUID from its hexadecimal digits, read as one number from left to right.
     #[must_use]
     pub const fn from_u128(digits: u128) -> Self {
         Self {
@@ -30,7 +30,7 @@ impl Guid {
         }
     }
 
-    /// The number that the digits make.
+    /// The hexadecimal digits, read as one number from left to right.
     #[must_use]
     pub const fn to_u128(self) -> u128 {
         (self.first as u128) << 96
@@ -42,7 +42,7 @@ impl Guid {
     /// Reads `{xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx}`, with or without braces, at compile time.
     ///
     /// # Panics
-    /// When `text` is anything else; in a constant that is a compile error.
+    /// When `text` has another form; in a constant this is a compile error.
     #[must_use]
     pub const fn parse(text: &str) -> Self {
         let bytes = text.as_bytes();
@@ -68,7 +68,7 @@ impl Guid {
         Self::from_u128(value)
     }
 
-    /// The GUID behind a pointer of the runtime's.
+    /// Reads the GUID at a pointer from the runtime.
     ///
     /// # Safety
     /// `raw` must be null or valid for reads for as long as the answer is used.

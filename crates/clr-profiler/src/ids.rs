@@ -1,11 +1,11 @@
-//! Typed identifiers: what the runtime hands out as bare machine words.
+//! Typed identifiers for the machine words by which the runtime identifies things.
 //!
-//! The runtime reuses an identifier as soon as what it named is gone (a collectible module, a
-//! dynamic method, a thread), so never keep one as a key beyond that point. Safe code can't make an
-//! identifier: each comes from the runtime, and `from_raw`, the way from a number, is unsafe. Safe
-//! code can keep one for too long, which the runtime does not notice either; the crate's first page
-//! says where that matters. [`ObjectId`] carries a lifetime because objects move: it is good inside
-//! the callback that received it and nowhere else.
+//! The runtime reuses an identifier as soon as the named thing is gone (a collectible module, a
+//! dynamic method, a thread), so never keep an identifier as a key beyond that point. Safe code
+//! can't make an identifier: each one comes from the runtime, and the conversion from a number,
+//! `from_raw`, is unsafe. Safe code can keep an identifier for too long, and the runtime does not
+//! detect this; the front page of this crate says where it matters. [`ObjectId`] has a lifetime
+//! because objects move: it is valid only inside the callback that received it.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -19,32 +19,32 @@ macro_rules! ids {
         pub struct $name(pub(crate) usize);
 
         impl $name {
-            /// The null identifier: none, or not known here.
+            /// The null identifier: nothing, or unknown.
             pub const NULL: Self = Self(0);
 
-            /// An identifier from its number, which [`as_raw`](Self::as_raw) gave: one that was
-            /// written into a record, for example.
+            /// Makes an identifier from a number that [`as_raw`](Self::as_raw) returned, for
+            /// example from a stored record.
             ///
             /// # Safety
-            /// The runtime must have handed this number out as an identifier of this kind, and what
-            /// it names must still be there; or it is 0. The runtime takes identifiers for
-            /// addresses of its own structures: a wrong one ends the program or reads foreign
-            /// memory as soon as the runtime is asked about it.
+            /// The number must be 0, or the runtime must have handed it out as an identifier of
+            /// this kind, and the named thing must still exist. The runtime uses identifiers as
+            /// addresses of its own structures: a query with a wrong identifier crashes the program
+            /// or reads unrelated memory.
             #[inline]
             #[must_use]
             pub const unsafe fn from_raw(raw: usize) -> Self {
                 Self(raw)
             }
 
-            /// The number, for a record or a key; [`from_raw`](Self::from_raw) has the way back.
+            /// The number, for a record or a key; [`from_raw`](Self::from_raw) converts it back.
             #[inline]
             #[must_use]
             pub const fn as_raw(self) -> usize {
                 self.0
             }
 
-            /// Whether this is the null identifier, which the runtime hands out for "none" or "not
-            /// known here".
+            /// Whether this is the null identifier, which the runtime uses for "nothing" or
+            /// "unknown".
             #[inline]
             #[must_use]
             pub const fn is_null(self) -> bool {
@@ -68,8 +68,8 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A method body as the runtime knows it: one per method and instantiation that has code of its
-    /// own. Instantiations over reference types share one.
+    /// A method body in the runtime: one for each method, or for each instantiation of a method
+    /// that has its own code. Instantiations over reference types share one body.
     ///
     /// Like all identifiers it comes from the runtime; safe code can't make one:
     ///
@@ -83,7 +83,7 @@ ids! {
     ModuleId;
     /// A loaded assembly.
     AssemblyId;
-    /// An application domain. .NET has one for programs and, in older versions, one that is shared.
+    /// An application domain. .NET has one for the program and, in older versions, a shared one.
     AppDomainId;
     /// A managed thread: the address of the runtime's own thread object, reused after the thread is
     /// gone.
@@ -92,11 +92,11 @@ ids! {
     GcHandleId;
     /// One version of a method that was compiled again with changed IL; 0 is the original.
     ReJitId;
-    /// The process, where the runtime names it.
+    /// The process, as the runtime identifies it.
     ProcessId;
     /// An EventPipe provider.
     EventPipeProviderId;
-    /// An event of an EventPipe provider of the profiler's own.
+    /// An event of one of the profiler's own EventPipe providers.
     EventPipeEventId;
     /// An EventPipe session.
     EventPipeSessionId;
@@ -104,8 +104,8 @@ ids! {
 
 /// An object on the managed heap: its address at this moment.
 ///
-/// The lifetime is that of the callback that received it; afterwards a collection may have moved or
-/// freed the object. So it can't be kept:
+/// The lifetime is that of the callback that received the object. Afterwards a collection may move
+/// or free the object, so the identifier can't be kept:
 ///
 /// ```compile_fail,E0521
 /// use std::sync::Mutex;
@@ -128,8 +128,8 @@ ids! {
 /// }
 /// ```
 ///
-/// Objects to be found again later need an [`ObjectHandle`](crate::ObjectHandle), or an
-/// [`ObjectTracker`](crate::ObjectTracker) for many.
+/// To find an object again later, use an [`ObjectHandle`](crate::ObjectHandle), or an
+/// [`ObjectTracker`](crate::ObjectTracker) for many objects.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct ObjectId<'cb> {
@@ -138,9 +138,9 @@ pub struct ObjectId<'cb> {
 }
 
 impl<'cb> ObjectId<'cb> {
-    /// An object known by its address. The caller vouches that `'cb` ends before the runtime may
-    /// move the object; a wrong address makes the runtime read foreign memory as soon as it is
-    /// asked about it.
+    /// Makes an identifier from the address of an object. The caller guarantees that `'cb` ends
+    /// before the runtime may move the object. A query with a wrong address makes the runtime read
+    /// unrelated memory.
     ///
     /// # Safety
     /// `address` must be that of a live managed object, or 0, for all of `'cb`.
@@ -154,8 +154,8 @@ impl<'cb> ObjectId<'cb> {
         Self { address, callback: PhantomData }
     }
 
-    /// The address, as a number: good as a key until the next collection, not for reading
-    /// afterwards.
+    /// The address, as a number. It is valid as a key until the next collection; do not read from
+    /// it after the callback.
     #[inline]
     #[must_use]
     pub const fn address(self) -> usize {
@@ -175,10 +175,10 @@ impl fmt::Debug for ObjectId<'_> {
     }
 }
 
-/// A metadata token: table in the top byte, row below.
+/// A metadata token: the table in the top byte, the row in the lower bytes.
 ///
-/// Any number may be a token, and safe code may make one: runtime and metadata look a token up
-/// before they use it, and answer with an error where there is no such row.
+/// Safe code may make a token from any number: the runtime and the metadata look up a token before
+/// they use it, and return an error if there is no such row.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
 pub struct Token(pub(crate) u32);
@@ -208,7 +208,7 @@ impl Token {
         self.0 & 0x00ff_ffff
     }
 
-    /// Whether this names nothing.
+    /// Whether this is a nil token.
     #[must_use]
     pub const fn is_nil(self) -> bool {
         self.row() == 0
@@ -240,10 +240,10 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Number that a [`FunctionMapper`](crate::FunctionMapper) chose to receive in the hooks of one
-/// function: any number but 0, for instance an index into a table
+/// Number that a [`FunctionMapper`](crate::FunctionMapper) assigns to a function and that the hooks
+/// of this function receive: any number but 0, for instance an index into a table
 /// ([`ClientTable`](crate::ClientTable)) or the address of a record that is never freed. The
-/// framework reads nothing from it.
+/// framework does not use it as an address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(transparent)]
 pub struct ClientId(NonZeroUsize);
@@ -271,10 +271,10 @@ impl From<NonZeroUsize> for ClientId {
     }
 }
 
-/// The stack pointer a function's caller had before it pushed the return address: the same at
-/// enter, leave and tail call of one activation, and unique among the live activations of one
-/// thread. Callers have higher ones than callees. The framework compares these numbers and reads
-/// nothing through them.
+/// The stack pointer of a function's caller before the caller pushed the return address. It is the
+/// same at enter, leave and tail call of one activation, and unique among the live activations of
+/// one thread. Callers have higher values than callees. The framework only compares these numbers
+/// and reads no memory through them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct CallerSp(pub(crate) usize);

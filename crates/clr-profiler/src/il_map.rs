@@ -4,19 +4,20 @@ use clr_profiler_sys::structs::COR_IL_MAP;
 
 use crate::{Error, HResult, Result};
 
-/// An offset in a method's original IL and where it went in the changed one.
+/// An offset in a method's original IL and the matching offset in the changed IL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "made by profilers, field by field; the runtime takes no more")]
 pub struct IlMove {
-    /// Offset before.
+    /// Offset in the original IL.
     pub old: u32,
-    /// Offset now.
+    /// Offset in the changed IL.
     pub new: u32,
-    /// Whether that is the very instruction, not just a near one.
+    /// Whether the new offset is the same instruction, not just a near one.
     pub is_exact: bool,
 }
 
-/// The entries of a map, and their number, in memory of the C library that has no owner yet.
+/// Number and entries of a map. The entries are in memory of the C library; the caller takes
+/// ownership of it.
 pub(crate) fn il_map_for_runtime(method: &'static str, map: &[IlMove]) -> Result<(u32, *mut COR_IL_MAP)> {
     let entry = |one: &IlMove| COR_IL_MAP { old_offset: one.old, new_offset: one.new, accurate: one.is_exact.into() };
     let entries: Vec<_> = map.iter().map(entry).collect();

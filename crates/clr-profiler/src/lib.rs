@@ -8,11 +8,9 @@
 //!
 //! # Five minutes to a working profiler
 //!
-//! (`clrscope new NAME` makes a crate with another example at once, with a fresh identifier and a
-//! test.)
+//! (`clrscope new NAME` creates a crate from another example, with a new identifier and a test.)
 //!
-//! **1.** `cargo new --lib exception-counter`, and in its `Cargo.toml` that the result is a shared
-//! object:
+//! **1.** `cargo new --lib exception-counter`. In its `Cargo.toml`, make the crate a shared object:
 //!
 //! ```toml
 //! [package]
@@ -70,7 +68,7 @@
 //! cat exceptions.txt
 //! ```
 //!
-//! Three variables, which `clrscope run` sets, load a profiler without it as well:
+//! To load a profiler without `clrscope run`, set the three variables that it sets:
 //!
 //! ```sh
 //! export CORECLR_ENABLE_PROFILING=1
@@ -83,102 +81,105 @@
 //!
 //! | You want | Look at |
 //! |---|---|
-//! | other notifications | [`Callbacks`]'s methods, [`Events`] that switch them on |
+//! | other notifications | the methods of [`Callbacks`], and the [`Events`] that enable them |
 //! | several parts behind one profiler | [`callbacks`](callbacks#several-parts-behind-one-profiler), [`compose_callbacks!`] |
 //! | names instead of identifiers | [`NameCache`] |
 //! | every call | [`Hooks`], [`CallHooks`], [`FunctionMapper`]; [`ClientTable`] to find your record in a hook |
 //! | arguments and results | [`Hooks::with_info`] |
 //! | who called whom, also through exceptions | [`CallStacks`] with a [`CallObserver`]; [`shadow_stack`] underneath |
 //! | names in hooks | [`NamedFunctions`] |
-//! | something per thread | [`PerThread`] |
-//! | a thread of one's own: to sample, to collect, to write | [`OwnThread`] |
-//! | objects through collections | [`ObjectTracker`], [`ObjectHandle`] for single ones |
+//! | data per thread | [`PerThread`] |
+//! | your own thread for sampling, collections or files | [`OwnThread`] |
+//! | to follow objects through collections | [`ObjectTracker`], or [`ObjectHandle`] for single objects |
 //! | a readable log | [`NestedLog`] |
-//! | code changed: to count, to time, to cover | [`BodyWriters`], [`il`]; methods that run already: [`ProfilerInfo::request_rejit`] |
-//! | every callback treated alike | [`for_each_callback!`], [`callbacks`] |
+//! | to change code, for counting, timing or coverage | [`BodyWriters`], [`il`]; for methods that are already compiled: [`ProfilerInfo::request_rejit`] |
+//! | to treat all callbacks alike | [`for_each_callback!`], [`callbacks`] |
 //! | more about a function, class, module | [`ProfilerInfo`], [`metadata`] |
 //! | to attach to a running program | [`Profiler`](Profiler#attaching) |
 //! | tests without .NET | the crate `clr-profiler-fake` |
-//! | what this crate does not wrap | [`sys`], the raw interfaces |
+//! | methods that this crate does not wrap | [`sys`], the raw interfaces |
 //!
 //! # Rules of the house
 //!
-//! - The program's standard output and error are the program's. One stray line makes `dotnet build`
+//! - Don't write to the program's standard output and error. One stray line makes `dotnet build`
 //!   fail.
 //! - Callbacks come from many threads at once, some with stacks of 128 KiB: stay below 16 KiB in a
 //!   callback and 512 bytes in a hook; hand larger work to a thread of your own.
-//! - Work that waits, samples or asks for collections belongs on an [`OwnThread`], which ends
-//!   before the profiler does.
-//! - A hook does not block, does not ask the runtime, and does not take a lock that a suspended
-//!   thread may hold. Names are looked up in the mapper or in a callback.
-//! - Hooks and callbacks go on after `shutdown`, so the framework never frees the profiler and
+//! - Work that waits, samples or forces collections belongs on an [`OwnThread`], which ends before
+//!   the profiler does.
+//! - A hook must not block, must not query the runtime, and must not take a lock that a suspended
+//!   thread may hold. Look up names in the mapper or in a callback.
+//! - Hooks and callbacks still run after `shutdown`, so the framework never frees the profiler and
 //!   keeps the library mapped. Don't count on `shutdown`: it is not called when the program crashes
 //!   or is killed.
-//! - The runtime uses its identifiers again. Don't keep one beyond the unloading of what it names.
+//! - The runtime reuses its identifiers. Don't keep an identifier after the unload of the thing
+//!   that it names.
 //! - A panic in a callback or hook is caught, counted ([`panics_caught`]) and kept
-//!   ([`first_panic`]); the program runs on. For that the crate replaces the panic hook, which is
-//!   global: that of everything in the same library, because the standard one prints. A hook that a
-//!   profiler sets later takes its place, and must not print either.
-//! - Safe hooks ([`Hooks::safe`], [`Hooks::with_info`]) are set once in a process: what they call
-//!   is found by entry points that have no room for a profiler's address, so a second profiler of
-//!   the same library can't have others.
+//!   ([`first_panic`]); the program runs on. For this the crate replaces the panic hook, because
+//!   the standard hook prints. The panic hook is shared by all code in the same library. A panic
+//!   hook that a profiler sets later replaces it, and must not print either.
+//! - Safe hooks ([`Hooks::safe`], [`Hooks::with_info`]) can be set only once in a process, because
+//!   their entry points can't receive the address of a profiler. So a second profiler in the same
+//!   library can't have different hooks.
 //!
 //! # What safe code can still break
 //!
-//! The runtime checks next to nothing that a profiler asks; the framework checks what it can, in
+//! The runtime checks almost none of a profiler's queries. The framework checks what it can, in
 //! release builds too:
 //!
-//! | what | why it can't crash the program |
+//! | subject | why it can't crash the program |
 //! |---|---|
-//! | identifiers | come from the runtime; `from_raw`, the way from a number, is unsafe; null ones give errors |
-//! | metadata tokens | any number may be asked for: one without a row gives an error |
-//! | queries after a detach, or of a profiler that was refused | give an error; a detach waits for queries under way |
-//! | modules, their classes and functions, metadata and IL after an unloading | give an error once [`Callbacks::module_unload_started`] is due; texts, signatures and IL are copies |
-//! | objects and their texts | can't be carried out of their callback, and what may let a collection run is refused there: [`ProfilerInfo::suspend`], [`ProfilerInfo::class_from_token`], [`ProfilerInfo::request_rejit`], ... |
-//! | types that have not been loaded | what may load one is refused on threads that the runtime does not know: [`ProfilerInfo::class_from_token`], [`ProfilerInfo::class_from_token_and_type_args`], [`ProfilerInfo::function_from_token_and_type_args`] |
+//! | identifiers | come from the runtime; the conversion from a number, `from_raw`, is unsafe; null identifiers return errors |
+//! | metadata tokens | any number is allowed: a token without a row returns an error |
+//! | queries after a detach, or of a profiler that was refused | return an error; a detach waits for running queries |
+//! | modules, their classes and functions, metadata and IL after an unload | return an error once [`Callbacks::module_unload_started`] is due; texts, signatures and IL are copies |
+//! | objects and their texts | can't leave their callback, and methods that may allow a collection are refused there: [`ProfilerInfo::suspend`], [`ProfilerInfo::class_from_token`], [`ProfilerInfo::request_rejit`], ... |
+//! | types that have not been loaded | methods that may load a type are refused on threads that the runtime does not know: [`ProfilerInfo::class_from_token`], [`ProfilerInfo::class_from_token_and_type_args`], [`ProfilerInfo::function_from_token_and_type_args`] |
 //! | handles | [`ObjectHandle::with`] is refused where a collection may move the object |
-//! | addresses of code | [`ProfilerInfo::function_at`] is unsafe: the runtime follows the address; where code begins is a [`CodeStart`] |
+//! | addresses of code | [`ProfilerInfo::function_at`] is unsafe, because the runtime reads memory at the address; start addresses of code have the type [`CodeStart`] |
 //! | changed IL | [`ProfilerInfo::set_il_function_body`], [`BodyWriters::write_module`] are unsafe: nothing verifies the code |
 //!
-//! What is left, against which even a profiler without `unsafe` can crash its program:
+//! In the remaining cases even a profiler without `unsafe` can crash its program:
 //!
-//! - **What is gone and was never asked about.** A class's or function's identifier says nothing of
-//!   its module: the framework knows of those whose declaration, arguments or elements were asked
-//!   for, that were compiled, and, with [`Events::CLASS_LOADS`], that were loaded. Others, and
-//!   dynamic methods, assemblies and threads, are forgotten by the profiler itself: in
+//! - **Unloaded things that were never queried.** The identifier of a class or function does not
+//!   reveal its module. The framework knows the module only if the profiler queried the
+//!   declaration, type arguments or array elements, if the function was compiled, or, with
+//!   [`Events::CLASS_LOADS`], if the class was loaded. The profiler itself must forget other
+//!   classes and functions, and dynamic methods, assemblies and threads: in
 //!   [`Callbacks::module_unload_started`] (only collectible assemblies are unloaded),
 //!   [`Callbacks::dynamic_method_unloaded`] and [`Callbacks::thread_destroyed`].
-//! - **Queries in hooks.** A collection waits for a hook to return, and what waits for a collection
-//!   waits for ever. Debug builds refuse; release hooks don't pay for a check.
+//! - **Queries in hooks.** A collection waits for a hook to return, so a query in a hook that waits
+//!   for a collection deadlocks. Debug builds refuse such queries; release builds save the cost of
+//!   the check.
 //! - **A suspended program.** While [`Suspended`] lives, code that takes a lock of a suspended
-//!   thread waits for ever: the C library's allocator and standard streams have such locks, too.
-//! - **The raw interface**: [`ProfilerInfo::as_raw`] and [`sys`] check nothing; each call of theirs
+//!   thread deadlocks. The C library's allocator and standard streams have such locks, too.
+//! - **The raw interface**: [`ProfilerInfo::as_raw`] and [`sys`] check nothing; each of their calls
 //!   is unsafe.
 //!
 //! # When nothing happens
 //!
-//! The runtime says nothing when it can't load a profiler. `clrscope run --profiler LIB --clsid
-//! GUID -- PROGRAM` sets the variables, checks what can be checked before, and says whether the
-//! profiler was loaded: the framework writes a load log, a line at load, at refusal and at unload,
-//! to the file that `CLR_PROFILER_LOAD_LOG` names. By hand, check in this order: the path is
-//! absolute and the library opens (`ldd`), the identifier in the variable has braces and is the one
-//! in the source, `DOTNET_EnableDiagnostics` is not 0, and `initialize` does not fail:
-//! [`Profiler::setup_refused`] receives the reason why the framework refused what it answered.
+//! The runtime reports nothing when it can't load a profiler. `clrscope run --profiler LIB --clsid
+//! GUID -- PROGRAM` sets the variables, checks what can be checked in advance, and reports whether
+//! the profiler was loaded. For this the framework writes a load log to the file that
+//! `CLR_PROFILER_LOAD_LOG` names: a line at load, at refusal and at unload. By hand, check in this
+//! order: the path is absolute and the library opens (`ldd`), the identifier in the variable has
+//! braces and is the one in the source, `DOTNET_EnableDiagnostics` is not 0, and `initialize` does
+//! not fail: [`Profiler::setup_refused`] receives the reason if the framework refused its setup.
 //!
 //! # Tests and debugging
 //!
 //! The crate `clr-profiler-fake` is a runtime without .NET for unit tests. Debug builds of this
-//! crate refuse questions to the runtime in places where they may hang or crash the program, with a
-//! sentence: run the profiler as a debug build first.
+//! crate refuse queries in places where they may hang or crash the program, with a reason. So run
+//! the profiler as a debug build first.
 //!
 //! `clrscope run --debugger gdb|lldb|wait --profiler ...` starts the program under a debugger. By
 //! hand: `gdb --args dotnet app.dll`, break in `DllGetClassObject`, with `handle SIG34 SIG35 SIG36
 //! SIGUSR1 nostop noprint` since the runtime uses these signals itself. When a profiler seems to do
-//! nothing, look at [`panics_caught`] and [`first_panic`]: what panics in a callback is swallowed
-//! there, and the program runs on.
+//! nothing, look at [`panics_caught`] and [`first_panic`]: the framework catches panics in
+//! callbacks, and the program continues.
 
-// Answers that are dropped are mistakes of a profiler's author. What mirrors the runtime may grow
-// with it; each type that may not says why.
+// A dropped result is a mistake of the profiler's author. Types that mirror the runtime may grow
+// with it; each exhaustive type says why it is exhaustive.
 #![warn(clippy::must_use_candidate, clippy::return_self_not_must_use)]
 #![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
@@ -251,16 +252,16 @@ pub use profiler::Profiler;
 pub use setup::Setup;
 pub use tracker::ObjectTracker;
 
-/// Bodies of methods: IL read, changed and written.
+/// Method bodies: reads, changes and writes IL.
 pub use clr_il as il;
-/// The ABI underneath, for what the framework does not wrap.
+/// The raw interfaces, for methods that the framework does not wrap.
 pub use clr_profiler_sys as sys;
 
-/// Parts that a profiler rarely needs, and that may change in any version: how clrscope's agent
-/// walks stacks by their own words, without the runtime.
+/// Parts that a profiler rarely needs, and that may change in any version: with them clrscope's
+/// agent walks stacks by reading their words, without the runtime.
 ///
-/// These parts are safe to use, and easy to use wrongly: what a word of the stack means is the
-/// caller's knowledge.
+/// These parts are memory-safe but easy to misuse: the caller must know the meaning of each stack
+/// word.
 pub mod internals {
     pub use crate::current_stack::{
         CurrentStack, FrameChain, HiddenReturn, NativeFrame, ReturnAddress, StackWords, hidden_returns, library_of,
@@ -274,12 +275,12 @@ pub mod __export {
     pub use crate::profiler::Loader;
 }
 
-/// The seams at which the crate `clr-profiler-fake` takes the runtime's place; not for direct use.
+/// Functions with which the crate `clr-profiler-fake` replaces the runtime; not for direct use.
 ///
-/// They can't be left to the public interface. Entry points of hooks are found by their address
-/// alone, so a process has one set of them, and only this crate can lend it to one fake runtime
-/// after another. A class factory that hands out one profiler, with what the closure of a test has
-/// captured, is of no use to a library that .NET loads.
+/// They can't be part of the public interface. Hook entry points have no parameter for a profiler,
+/// so a process has only one set of them, and only this crate can assign it to one fake runtime
+/// after another. A class factory for one profiler, made by a closure with values captured in a
+/// test, is of no use to a library that .NET loads.
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing {
@@ -287,7 +288,7 @@ pub mod testing {
     pub use crate::hooks::testing::{keep_hooks, with_hooks};
 }
 
-/// So that the README's example is compiled.
+/// Compiles the README's example as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,5 +1,5 @@
-//! Load log: a line in a file when the library is loaded, refused or left, where an environment
-//! variable names such a file.
+//! Load log: writes a line to a file when the library is loaded, refused or unloaded, if an
+//! environment variable names the file.
 
 use std::fmt::Display;
 use std::fs::OpenOptions;
@@ -7,7 +7,7 @@ use std::io::Write as _;
 
 use crate::{first_panic, panics_caught};
 
-/// The environment variable that names the file. Without it nothing is written.
+/// The environment variable that names the file. If it is not set, nothing is written.
 const VARIABLE: &str = "CLR_PROFILER_LOAD_LOG";
 
 /// Appends `PID TEXT` to the file. A failure can't be reported anywhere and is ignored.
@@ -19,7 +19,8 @@ pub(crate) fn write(text: impl Display) {
     }
 }
 
-/// Writes the last entry, with the caught panics, which are visible nowhere else.
+/// Writes the last entry, with the number of caught panics and the first of them, which are visible
+/// nowhere else.
 pub(crate) fn write_end() {
     match (panics_caught(), first_panic()) {
         (0, _) => write("ended"),

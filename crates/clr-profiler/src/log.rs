@@ -1,5 +1,5 @@
-//! A text log for profilers: whole lines from all threads, each indented by how deep its thread is
-//! nested.
+//! A text log for profilers: whole lines from all threads, each indented by the nesting depth of
+//! its thread.
 
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
@@ -17,9 +17,9 @@ use crate::PerThread;
 /// level, text. In a thread's own file the number is in the file's name instead.
 ///
 /// For callbacks, not for hooks: each line is one write to the file, so nothing is lost when the
-/// program crashes, and lines never mix. The lock is held for that write only, and the runtime is
-/// not asked meanwhile, so a collection can't wait for a thread that waits for the log. What can't
-/// be written is dropped: there is nowhere to report it.
+/// program crashes, and lines never mix. The lock is held for that write only, and without queries
+/// to the runtime, so a collection can't wait for a thread that waits for the log. A line that
+/// can't be written is dropped, because there is no place to report the failure.
 ///
 /// ```
 /// # let folder = std::env::temp_dir().join(format!("nested-log-{}", std::process::id()));
@@ -41,7 +41,7 @@ pub struct NestedLog {
 
 enum LogTarget {
     One(Mutex<File>),
-    /// A folder, and how many of its files are open.
+    /// A folder, and the number of its open files.
     Each(PathBuf, Arc<AtomicUsize>),
 }
 
@@ -54,12 +54,12 @@ struct Nesting {
 /// A thread's own file.
 #[derive(Default)]
 struct Own {
-    /// The file exists: further lines are appended.
+    /// Whether the file exists, so that further lines are appended.
     begun: bool,
     kept: Option<LogFile>,
 }
 
-/// A file that stays open from line to line, counted.
+/// A file that stays open between lines and counts as open.
 struct LogFile {
     file: File,
     open: Arc<AtomicUsize>,
@@ -71,25 +71,25 @@ impl Drop for LogFile {
     }
 }
 
-/// More files than this are not kept open: descriptors are the program's, and it may have thousands
-/// of threads. The files of further threads are opened for each line.
+/// Maximum number of files that stay open: file descriptors belong to the program, which may have
+/// thousands of threads. The files of further threads are opened for each line.
 const KEPT_OPEN: usize = 32;
 
 impl NestedLog {
-    /// One file for all threads: an empty one at `path`, in place of one that is there.
+    /// Creates one file for all threads at `path`, and replaces an existing file.
     ///
     /// # Errors
-    /// When the file can't be made, or the process has no thread key left.
+    /// When the file can't be created, or the process has no thread key left.
     pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
         Self::new(LogTarget::One(Mutex::new(File::create(path)?)))
     }
 
-    /// A file for each thread that writes: `thread-1.txt` for the first and so on, in `folder`,
-    /// which is made if it is not there. Files of the same name are replaced; others are left
-    /// alone.
+    /// Creates a file for each thread that writes: `thread-1.txt` for the first and so on, in
+    /// `folder`. Creates the folder if necessary. Replaces files of the same name; leaves other
+    /// files alone.
     ///
     /// # Errors
-    /// When the folder can't be made, or the process has no thread key left.
+    /// When the folder can't be created, or the process has no thread key left.
     pub fn create_per_thread(folder: impl Into<PathBuf>) -> io::Result<Self> {
         let folder = folder.into();
         std::fs::create_dir_all(&folder)?;
@@ -106,24 +106,24 @@ impl NestedLog {
         Ok(Self { target, threads: PerThread::new(make, |_| ())? })
     }
 
-    /// A line at the thread's level.
+    /// Writes a line at the thread's current level.
     pub fn line(&self, text: impl Display) {
         self.threads.with(|thread| self.write(thread, 0, &text));
     }
 
-    /// A line, `below` levels deeper than the thread is.
+    /// Writes a line `below` levels deeper than the thread's current level.
     pub fn line_below(&self, below: usize, text: impl Display) {
         self.threads.with(|thread| self.write(thread, below, &text));
     }
 
-    /// A line that opens `group`: the thread's next lines stand one level deeper.
+    /// Writes a line and opens `group`: the thread's next lines are one level deeper.
     pub fn begin(&self, group: &'static str, text: impl Display) {
         self.line(text);
         self.threads.with(|thread| thread.open().push(group));
     }
 
-    /// Closes the innermost open `group` of the thread, with those inside it that were not closed,
-    /// and writes a line. Without an open one it is just a line.
+    /// Closes the innermost open `group` of the thread, together with unclosed groups inside it,
+    /// and writes a line. If no such group is open, only writes the line.
     pub fn end(&self, group: &'static str, text: impl Display) {
         self.threads.with(|thread| {
             let mut open = thread.open();

@@ -1,4 +1,5 @@
-//! Threads of a profiler's own: begun when the runtime is up, ended before the profiler goes.
+//! Threads of the profiler itself: they begin when the runtime has started, and end before the
+//! profiler is removed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,30 +9,30 @@ use crate::os::without_signals;
 use crate::stop::Stop;
 use crate::{Error, ProfilerInfo, Result};
 
-/// Pause between two looks whether the runtime is up.
+/// Pause between two checks whether the runtime has started.
 const UP_PAUSE: Duration = Duration::from_millis(1);
 
-/// A thread of a profiler's own, for what callbacks may not or should not do: collections,
-/// suspensions, sampling, sessions of EventPipe, files.
+/// A thread of the profiler itself, for work that callbacks may not or should not do: collections,
+/// suspensions, sampling, EventPipe sessions, files.
 ///
-/// [`start`](Self::start) is for [`initialize`](crate::Profiler::initialize) and everywhere else
-/// but hooks. Around the code that is given to it:
+/// [`start`](Self::start) may be called in [`initialize`](crate::Profiler::initialize) and
+/// everywhere else but in hooks. The framework runs the code of the thread under these rules:
 ///
-/// - the thread blocks all signals before its first instruction: handlers of the program never run
-///   on it;
-/// - the runtime is told that the thread will call it
-///   ([`initialize_current_thread`](ProfilerInfo::initialize_current_thread)), which makes it no
-///   managed thread: what may load types is refused on it, unless the code has it
-///   [adopted](ProfilerInfo::adopt_current_thread) first;
-/// - the code begins when the runtime is up and the profiler's [`Setup`](crate::Setup) is in force:
-///   what answers `CORPROF_E_RUNTIME_UNINITIALIZED` before can be asked, and events that were asked
-///   for are on;
-/// - a panic is caught and counted like that of a callback;
-/// - the framework asks the thread to stop and waits for its end, for a second at most: before
+/// - the thread blocks all signals before its first instruction, so signal handlers of the program
+///   never run on it;
+/// - the framework tells the runtime that the thread will call it
+///   ([`initialize_current_thread`](ProfilerInfo::initialize_current_thread)). This does not make
+///   it a managed thread: queries that may load types are refused on it, unless the code makes the
+///   runtime [adopt](ProfilerInfo::adopt_current_thread) it first;
+/// - the code begins when the runtime has started and the profiler's [`Setup`](crate::Setup) is in
+///   force: queries do not return `CORPROF_E_RUNTIME_UNINITIALIZED` any more, and the requested
+///   events are enabled;
+/// - a panic is caught and counted like a panic in a callback;
+/// - the framework asks the thread to stop and waits for its end, for at most a second: before
 ///   [`shutdown`](crate::Callbacks::shutdown), after a
-///   [`request_detach`](ProfilerInfo::request_detach) that the runtime has accepted, and where the
-///   profiler's setup was refused. After these nothing may be asked of the runtime any more, so
-///   long work looks at [`is_wanted`](Self::is_wanted) now and then.
+///   [`request_detach`](ProfilerInfo::request_detach) that the runtime has accepted, and if the
+///   profiler's setup was refused. After that the thread must make no query to the runtime, so long
+///   work must check [`is_wanted`](Self::is_wanted) from time to time.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -69,12 +70,13 @@ pub struct OwnThread {
 }
 
 impl OwnThread {
-    /// Starts a thread called `name` (the system shows the first 15 bytes), which runs `code` once
-    /// the runtime is up and has accepted what the profiler asks for in `initialize`. Until then,
-    /// and where the program ends before, `code` does not run: don't wait for it in `initialize`.
+    /// Starts a thread called `name` (the system shows the first 15 bytes). The thread runs `code`
+    /// once the runtime has started and has accepted the setup from `initialize`. If the program
+    /// ends before, `code` never runs. Don't wait for `code` in `initialize`.
     ///
     /// # Errors
-    /// A sentence where the system has no thread to give, or the profiler is about to go.
+    /// A refusal with a reason if the system can't start a thread, or if the profiler is about to
+    /// be removed.
     pub fn start(info: &ProfilerInfo, name: &str, code: impl FnOnce(&Self) + Send + 'static) -> Result<Self> {
         let refused = |why: String| Error::refused("OwnThread::start", why);
         let own = Self { stop: Arc::default() };
@@ -85,7 +87,7 @@ impl OwnThread {
         let run = move || {
             thread.stop.begins();
             guard((), || {
-                // Without a word of the runtime's it would set the thread up at its first question.
+                // If this fails, the runtime sets up the thread at its first query instead.
                 let _ = asked.initialize_current_thread();
                 if thread.wait_for_runtime(&asked) {
                     code(&thread);
@@ -102,7 +104,7 @@ impl OwnThread {
         Ok(own)
     }
 
-    /// Waits until the code may begin; false where the thread must end before.
+    /// Waits until the code may begin; false if the thread must end before.
     fn wait_for_runtime(&self, info: &ProfilerInfo) -> bool {
         while !self.stop.is_wanted() {
             if info.own_threads().is_open() && info.is_runtime_up() {
@@ -113,23 +115,23 @@ impl OwnThread {
         false
     }
 
-    /// Sleeps for so long; whether the thread is to go on. Returns at once when the thread is to
-    /// end. For the thread itself.
+    /// Sleeps for `time`, or until the thread is asked to end. Returns whether the thread may
+    /// continue. Call it on the thread itself.
     #[must_use = "the thread must end when this says so"]
     pub fn sleep(&self, time: Duration) -> bool {
         self.stop.sleep(time)
     }
 
-    /// Whether the thread is to go on: neither the framework nor the profiler has asked for its
-    /// end.
+    /// Whether the thread may continue: neither the framework nor the profiler has asked it to end.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
         !self.stop.is_wanted()
     }
 
-    /// Asks the thread to end and waits for it, `most` at the longest; whether it has ended. Not in
-    /// hooks, nor where the thread may wait for the caller: while [`Suspended`](crate::Suspended)
-    /// lives, or with a lock that the thread takes. The thread itself does not wait.
+    /// Asks the thread to end and waits for its end, for at most `most`. Returns whether the thread
+    /// has ended. Not in hooks, and not where the thread may wait for the caller: while
+    /// [`Suspended`](crate::Suspended) lives, or with a lock that the thread takes. A call on the
+    /// thread itself does not wait.
     #[expect(clippy::must_use_candidate, reason = "who only wants the thread to end need not look")]
     pub fn stop(&self, most: Duration) -> bool {
         self.stop.ask_to_end();

@@ -1,40 +1,43 @@
-//! A lock for what one thread uses at every call and others look at once in a while.
+//! A lock for data that one thread, the owner, uses at every call and other threads read from time
+//! to time.
 //!
-//! A mutex costs two locked instructions each time, and an event in a hook needs what it guards
-//! more than once. Here the owner takes one, for the whole event, and gives the lock back by a
-//! plain store, since no thread sleeps on it: a thread that finds it taken asks again.
+//! A mutex takes two locked instructions each time, and an event in a hook needs the data more than
+//! once. Here the owner needs one locked instruction for the whole event, and releases the lock by
+//! a plain store. This works because no thread sleeps on the lock: a thread that finds it taken
+//! tries again.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 const FREE: u8 = 0;
-/// The owner is at work.
+/// The owner holds the lock.
 const OWNED: u8 = 1;
-/// Another thread is at work, or the owner as a visitor.
+/// Another thread holds the lock, or the owner as a visitor.
 const VISITED: u8 = 2;
 
 /// Spins of a waiting thread before it sleeps.
 const PATIENCE: u32 = 100;
 const NAP: Duration = Duration::from_micros(50);
 
-/// Guards the data next to it.
+/// The lock. It protects data that is stored next to it.
 #[derive(Default)]
 pub(crate) struct OwnerLock {
     state: AtomicU8,
 }
 
-/// The lock, held.
+/// The held lock.
 pub(crate) struct Held<'a> {
     lock: &'a OwnerLock,
-    /// The owner has it already, further down on its stack.
+    /// Whether the owner already holds the lock, further down on its stack.
     nested: bool,
 }
 
 impl OwnerLock {
-    /// For the owner, which may hold it already. Waits while another thread visits.
+    /// Takes the lock for the owner, which may already hold it. Waits while another thread holds
+    /// it.
     ///
-    /// Must be called on the one thread that owns what is guarded: it takes [`OWNED`] for its own
-    /// doing.
+    /// Must be called only on the thread that owns the data: it treats [`OWNED`] as its own earlier
+    /// call.
     #[inline]
     pub(crate) fn own(&self) -> Held<'_> {
         match self.state.compare_exchange(FREE, OWNED, Ordering::Acquire, Ordering::Relaxed) {
@@ -44,7 +47,8 @@ impl OwnerLock {
         }
     }
 
-    /// For everybody else, and for an owner that does not hold it. Waits while it is taken.
+    /// Takes the lock for other threads, and for an owner that does not hold it. Waits while the
+    /// lock is taken.
     pub(crate) fn visit(&self) -> Held<'_> {
         self.wait_for(VISITED)
     }
@@ -89,7 +93,7 @@ mod tests {
     unsafe impl Sync for Guarded {}
 
     impl Guarded {
-        /// In two steps, which are seen when the lock does not hold.
+        /// Adds in two steps, so that the test sees a lock that does not work.
         fn add(&self) {
             let (first, second) = self.count.get();
             self.count.set((first + 1, second));

@@ -1,21 +1,21 @@
-//! Data per thread that works for threads first seen in a hook.
+//! Per-thread data that also works for threads whose first event is a hook.
 //!
-//! `thread_local!` in a library that is loaded late may allocate inside the C library on first use
-//! and registers destructors that run at a time of its choosing. [`PerThread`] is a POSIX key:
-//! reading it is a load, a thread's value is made on first use, and it is reclaimed by the key's
-//! destructor when the thread ends, also where the runtime never reported us about that thread.
+//! `thread_local!` in a library that is loaded late may allocate inside the C library on first use,
+//! and registers destructors that run at a time that the C library chooses. [`PerThread`] is a
+//! POSIX key. Reading it is a load. The value of a thread is created on first use, and the key's
+//! destructor frees it when the thread ends, even if the runtime never reported that thread.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A value of `T` for each thread that asks for one.
+/// A value of `T` for each thread that uses it.
 ///
-/// Values are shared (`T: Sync`): the owner reads and writes its own through [`with`](Self::with),
-/// and a thread that sums up, at the end or while the program runs, sees all of them through
-/// [`for_each`](Self::for_each). When a thread ends its value is handed to the `retire` function
-/// and dropped.
+/// Values are shared (`T: Sync`): each thread reads and writes its own value through
+/// [`with`](Self::with). A thread that sums up the values, at the end or while the program runs,
+/// visits all of them through [`for_each`](Self::for_each). When a thread ends, its value is passed
+/// to the `retire` function and dropped.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// The key is never deleted: hooks run on after `Shutdown`, so a `PerThread` belongs into the
+/// The key is never deleted, because hooks still run after `Shutdown`. So keep a `PerThread` in the
 /// profiler object, which the framework never frees.
 pub struct PerThread<T: Send + Sync + 'static> {
     shared: Arc<Shared<T>>,
@@ -46,16 +46,16 @@ struct Shared<T> {
     live: Mutex<Vec<Arc<T>>>,
 }
 
-/// Slot behind the key for one thread; owned by the key until its destructor takes it back.
+/// Value of the key for one thread; owned by the key until the key's destructor frees it.
 struct Slot<T> {
     value: Arc<T>,
     shared: Arc<Shared<T>>,
 }
 
 impl<T: Send + Sync + 'static> PerThread<T> {
-    /// Values made by `make` on a thread's first use and handed to `retire` at its end. Both may
-    /// run inside a hook (`make`) or late in a thread's life (`retire`): they must not call the
-    /// runtime.
+    /// Creates a set of per-thread values. `make` creates the value on a thread's first use;
+    /// `retire` gets it when the thread ends. `make` may run inside a hook, `retire` late in a
+    /// thread's life: both must not call the runtime.
     ///
     /// # Errors
     /// When the process has no POSIX key left (it has 1,024).
@@ -74,8 +74,8 @@ impl<T: Send + Sync + 'static> PerThread<T> {
         Ok(Self { shared: Arc::new(shared), key, owner: PhantomData })
     }
 
-    /// Runs `use_value` with this thread's value, made now if the thread has none. After the first
-    /// use this allocates nothing and takes no lock.
+    /// Runs `use_value` with this thread's value, and creates the value if the thread has none.
+    /// After the first use this allocates nothing and takes no lock.
     #[inline]
     pub fn with<R>(&self, use_value: impl FnOnce(&T) -> R) -> R {
         // SAFETY: the key was created by `new` and is never deleted.
@@ -86,7 +86,7 @@ impl<T: Send + Sync + 'static> PerThread<T> {
         use_value(unsafe { &(*slot).value })
     }
 
-    /// Value of the calling thread, if there is one.
+    /// Runs `use_value` with the value of the calling thread, if there is one.
     pub fn get<R>(&self, use_value: impl FnOnce(&T) -> R) -> Option<R> {
         // SAFETY: as in `with`.
         let slot = unsafe { libc::pthread_getspecific(self.key) }.cast::<Slot<T>>();
@@ -94,8 +94,8 @@ impl<T: Send + Sync + 'static> PerThread<T> {
         unsafe { slot.as_ref() }.map(|slot| use_value(&slot.value))
     }
 
-    /// Visits the values of all threads that have not ended. Threads that come or go meanwhile
-    /// wait.
+    /// Visits the values of all threads that have not ended. Threads that create or retire a value
+    /// in the meantime wait.
     pub fn for_each(&self, mut visit: impl FnMut(&T)) {
         for value in self.shared.live().iter() {
             visit(value);
@@ -107,9 +107,9 @@ impl<T: Send + Sync + 'static> PerThread<T> {
         let value = Arc::new((self.shared.make)());
         self.shared.live().push(Arc::clone(&value));
         let slot = Box::into_raw(Box::new(Slot { value, shared: Arc::clone(&self.shared) }));
-        // SAFETY: the key exists; its destructor frees the slot. When the C library has no memory
-        // for the entry the slot is not found again: the thread then gets a new value at each use,
-        // all of them still seen by `for_each`.
+        // SAFETY: the key exists; its destructor frees the slot. If the C library has no memory for
+        // the entry, the slot is not found again: the thread then gets a new value at each use, and
+        // `for_each` still visits all of them.
         unsafe { libc::pthread_setspecific(self.key, slot.cast()) };
         slot
     }

@@ -1,16 +1,16 @@
-//! The trait a profiler implements in addition to [`Callbacks`]: start-up, attach, and what happens
-//! when the set-up is refused.
+//! The trait a profiler implements in addition to [`Callbacks`]: start-up, attach, and refusal of
+//! the setup.
 
 use crate::boundary::guard;
 use crate::{Callbacks, Error, HResult, ProfilerInfo, Result, Setup};
 
-/// A profiler: [`Callbacks`] with a beginning.
+/// A profiler: [`Callbacks`] with functions that create it.
 ///
-/// [`initialize`](Self::initialize) makes the profiler and says what it wants; the runtime then
-/// calls the methods of [`Callbacks`]. So whatever callbacks need (the runtime's information, an
-/// open file, shared state) is a plain field, made there.
-/// [`export_profiler!`](crate::export_profiler) makes a library of it. A profiler made of several
-/// parts: see [`callbacks`](crate::callbacks#several-parts-behind-one-profiler).
+/// [`initialize`](Self::initialize) creates the profiler and returns its setup; the runtime then
+/// calls the methods of [`Callbacks`]. So everything that callbacks need (the runtime's information
+/// interface, an open file, shared state) is a plain field that `initialize` sets.
+/// [`export_profiler!`](crate::export_profiler) turns the crate into a profiler library. A profiler
+/// made of several parts: see [`callbacks`](crate::callbacks#several-parts-behind-one-profiler).
 ///
 /// ```
 /// use std::sync::Mutex;
@@ -38,64 +38,64 @@ use crate::{Callbacks, Error, HResult, ProfilerInfo, Result, Setup};
 ///
 /// # Attaching
 ///
-/// A profiler is loaded when the program starts, or attached to one that runs: the program that
-/// attaches sends the runtime's diagnostics socket the command "attach profiler" with class,
-/// library and bytes for the profiler. This is what a profiler then meets:
+/// A profiler is loaded when the program starts, or attached to a running program. To attach,
+/// another program sends the command "attach profiler" to the runtime's diagnostics socket, with
+/// the class identifier, the library and bytes for the profiler. Then this happens:
 ///
 /// 1. [`initialize_for_attach`](Self::initialize_for_attach) is called instead of
-///    [`initialize`](Self::initialize), on a thread of the runtime's own, while the program runs
-///    on. The [`Setup`] may have [`Events::ALLOWED_AFTER_ATTACH`] only: no hooks, nothing about how
-///    code is compiled, no allocations but large ones. [`Events::GC`] can be asked for here and
-///    never later; the runtime waits for a collection in the background to end, and collects
-///    without concurrency until the detach.
-/// 2. Callbacks may come at once, from other threads, before the next point.
-/// 3. [`profiler_attach_complete`](Callbacks::profiler_attach_complete) says that everything may be
-///    asked. Nothing reports what happened before; a profiler catches up by asking:
+///    [`initialize`](Self::initialize), on a thread of the runtime, while the program continues to
+///    run. The [`Setup`] may have only [`Events::ALLOWED_AFTER_ATTACH`]: no hooks, no flags about
+///    compilation, and only allocations of large objects. [`Events::GC`] can be requested here and
+///    never later. The runtime then waits for the end of a background collection, and runs no
+///    concurrent collections until the detach.
+/// 2. Callbacks may come at once on other threads, even before step 3.
+/// 3. [`profiler_attach_complete`](Callbacks::profiler_attach_complete) reports that all queries
+///    are allowed. The runtime does not report earlier events; a profiler catches up by queries:
 ///    [`modules`](ProfilerInfo::modules), [`threads`](ProfilerInfo::threads) and
-///    [`compiled_functions`](ProfilerInfo::compiled_functions); classes have no list. What is
-///    loaded, started or compiled meanwhile may be both listed and reported, so what is kept by
-///    identifier should not mind a second time. Names of threads are reported when they change and
-///    can't be asked for.
-/// 4. Then it is like any other profiler, [`OwnThread`](crate::OwnThread) included.
-///    [`request_detach`](ProfilerInfo::request_detach) ends it, where no event of
+///    [`compiled_functions`](ProfilerInfo::compiled_functions); there is no list of classes. Things
+///    that are loaded, started or compiled in the meantime may be both listed and reported, so
+///    tables by identifier must tolerate duplicates. Thread names are reported when they change and
+///    can't be queried.
+/// 4. From then on it works like any other profiler, including [`OwnThread`](crate::OwnThread).
+///    [`request_detach`](ProfilerInfo::request_detach) detaches it, if no event of
 ///    [`Events::IMMUTABLE`] is set;
 ///    [`profiler_detach_succeeded`](Callbacks::profiler_detach_succeeded) is the last call.
-///    EventPipe sessions must be stopped before. [`shutdown`](Callbacks::shutdown) comes instead
-///    where the program ends first.
-/// 5. The library stays mapped, and the same profiler may be attached again: as a new value, while
-///    statics keep what they were. One profiler at a time: another attach is refused with
-///    `CORPROF_E_PROFILER_ALREADY_ACTIVE`.
+///    EventPipe sessions must be stopped before. If the program ends first,
+///    [`shutdown`](Callbacks::shutdown) is the last call instead.
+/// 5. The library stays mapped, and the same profiler may be attached again. This creates a new
+///    profiler value, while statics keep their values. Only one profiler can be attached at a time:
+///    another attach is refused with `CORPROF_E_PROFILER_ALREADY_ACTIVE`.
 ///
-/// The example `heap` does all of this: it takes a picture of the heap and detaches.
+/// The example `heap` does all of this: it takes a heap snapshot and detaches.
 ///
 /// [`Events::ALLOWED_AFTER_ATTACH`]: crate::Events::ALLOWED_AFTER_ATTACH
 /// [`Events::GC`]: crate::Events::GC
 /// [`Events::IMMUTABLE`]: crate::Events::IMMUTABLE
 #[expect(unused_variables, reason = "the defaults ignore their arguments; the names are documentation")]
 pub trait Profiler: Callbacks + Sized + 'static {
-    /// First call: makes the profiler, with the events, hooks and flags it wants. There is no
-    /// managed thread yet and no module is loaded. The profiler is never freed.
+    /// First call: creates the profiler and returns its events, hooks and flags. No managed thread
+    /// exists yet and no module is loaded. The profiler is never freed.
     ///
     /// # Errors
-    /// With an error the runtime goes on without this profiler.
+    /// After an error the runtime continues without this profiler.
     fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)>;
 
-    /// The [`Setup`] was refused by the framework or the runtime. The runtime goes on without this
+    /// The framework or the runtime has refused the [`Setup`]. The runtime continues without this
     /// profiler.
     fn setup_refused(&self, error: &Error) {}
 
-    /// First call where the profiler was attached to a running program, with the bytes the
-    /// attaching side sent. The default refuses.
+    /// First call if the profiler is attached to a running program. `client_data` are the bytes
+    /// that the attaching program sent. The default implementation refuses to attach.
     ///
     /// # Errors
-    /// With an error the runtime goes on without this profiler.
+    /// After an error the runtime continues without this profiler.
     fn initialize_for_attach(info: &ProfilerInfo, client_data: &[u8]) -> Result<(Self, Setup)> {
         Err(not_attachable())
     }
 
-    /// Whether this profiler is content to run alongside another one, with notifications only
-    /// ([`Events::ALLOWED_FOR_NOTIFICATION`](crate::Events::ALLOWED_FOR_NOTIFICATION)). Asked
-    /// before there is a profiler.
+    /// Whether this profiler agrees to run alongside another profiler, with notifications only
+    /// ([`Events::ALLOWED_FOR_NOTIFICATION`](crate::Events::ALLOWED_FOR_NOTIFICATION)). Called
+    /// before the profiler is created.
     #[must_use]
     fn load_as_notification_only() -> bool {
         false
@@ -109,12 +109,12 @@ fn not_attachable() -> Error {
 
 type Make = Box<dyn FnOnce(&ProfilerInfo, Option<&[u8]>) -> Result<Made>>;
 
-/// Frees a profiler that is no longer called; its caller must know this. Its drop is behind the
-/// panic boundary.
+/// Frees a profiler. The caller must know that the profiler is no longer called. The profiler's
+/// `Drop` runs behind the panic boundary.
 pub(crate) type Free = Box<dyn FnOnce() + Send>;
 
-/// A profiler before its `initialize`: what the runtime is answered until then, and how the
-/// profiler is made.
+/// A profiler before its `initialize`: the answers for the runtime until then, and the function
+/// that creates the profiler.
 pub struct Loader {
     pub(crate) is_content_with_notifications: bool,
     pub(crate) make: Make,
@@ -130,13 +130,13 @@ pub(crate) struct Made {
 }
 
 impl Loader {
-    /// Creates a loader of a type that says itself how it begins.
+    /// Creates a loader for a type that implements [`Profiler`].
     #[must_use]
     pub fn new<P: Profiler>() -> Self {
         Self::of_then(|_: &P| ())
     }
 
-    /// Creates a loader as [`new`](Self::new) does; `then` gets the profiler once there is one.
+    /// Creates a loader like [`new`](Self::new). `then` gets the profiler once it is created.
     #[must_use]
     pub fn of_then<P: Profiler>(then: impl FnOnce(&'static P) + 'static) -> Self {
         let initialize = |info: &ProfilerInfo, client_data: Option<&[u8]>| match client_data {
@@ -147,14 +147,14 @@ impl Loader {
         Self { is_content_with_notifications: P::load_as_notification_only(), ..loader }
     }
 
-    /// Has the runtime load the profiler as a notification-only one, whatever the profiler
-    /// [says](Profiler::load_as_notification_only).
+    /// Makes the runtime load the profiler as a notification-only profiler, whatever
+    /// [`load_as_notification_only`](Profiler::load_as_notification_only) returns.
     #[must_use]
     pub fn notification_only(self) -> Self {
         Self { is_content_with_notifications: true, ..self }
     }
 
-    /// Loader of callbacks that `initialize` makes; they can't be attached.
+    /// Creates a loader for callbacks that `initialize` creates; they can't be attached.
     pub fn with<C: Callbacks + 'static>(
         initialize: impl FnOnce(&ProfilerInfo) -> Result<(C, Setup)> + 'static,
     ) -> Self {
@@ -165,7 +165,8 @@ impl Loader {
         Self::with_then(initialize, |_, _| (), |_| ())
     }
 
-    /// As [`with`](Self::with), for attaching too; `then` gets the callbacks once they are made.
+    /// As [`with`](Self::with), but the callbacks can be attached, too. `then` gets the callbacks
+    /// once they are created.
     pub fn with_then<C: Callbacks + 'static>(
         initialize: impl FnOnce(&ProfilerInfo, Option<&[u8]>) -> Result<(C, Setup)> + 'static,
         refused: fn(&C, &Error),
@@ -173,14 +174,14 @@ impl Loader {
     ) -> Self {
         let make: Make = Box::new(move |info, client_data| {
             let (made, setup) = initialize(info, client_data)?;
-            // Every caller holds a reference: the value is freed after the last call, and never
-            // where hooks may run on.
+            // Every caller holds a reference: the value is freed after the last call, and never if
+            // hooks may still run.
             let made: &'static C = Box::leak(Box::new(made));
             let at = std::ptr::from_ref(made).expose_provenance();
             then(made);
             let free = Box::new(move || {
                 // SAFETY: the box that was leaked above; it is freed once, by a caller that knows
-                // that it is no longer called.
+                // that the profiler is no longer called.
                 guard((), || drop(unsafe { Box::from_raw(std::ptr::with_exposed_provenance_mut::<C>(at)) }));
             });
             Ok(Made { callbacks: made, free, setup, refused: Box::new(move |error| refused(made, error)) })

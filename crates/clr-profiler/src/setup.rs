@@ -1,5 +1,5 @@
-//! Setup of a profiler: events, hooks and compilation flags, and which combinations the runtime
-//! does not support.
+//! Setup of a profiler: events, hooks and compilation flags, and checks for combinations that the
+//! runtime does not support.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use crate::call_stacks::FollowExceptions;
 use crate::hooks::{FunctionMapper, Hooks};
 use crate::{CallObserver, CallStacks, Callbacks, Error, Events, HResult, ProfilerInfo, Result};
 
-/// Answer of [`Profiler::initialize`](crate::Profiler::initialize): events, hooks and how code is
-/// to be compiled.
+/// Setup that [`Profiler::initialize`](crate::Profiler::initialize) returns: events, hooks and
+/// compilation flags.
 ///
 /// ```
 /// use clr_profiler::{Events, Setup};
@@ -22,7 +22,7 @@ pub struct Setup {
     events: Events,
     hooks: Option<Hooks>,
     stacks: Option<Arc<dyn FollowExceptions>>,
-    /// Number of times that hooks were given: they can be had once.
+    /// Number of times that hooks were set; more than once is refused.
     hooks_given: u32,
 }
 
@@ -40,9 +40,9 @@ impl Setup {
         self
     }
 
-    /// Call stacks with their observer, for the functions that `mapper` chooses: their hooks, and
-    /// the exception callbacks that keep them right, which the framework passes on to them before
-    /// it calls the profiler's own.
+    /// Adds call stacks with their observer, for the functions that `mapper` chooses. This adds
+    /// hooks, and exception callbacks that keep the call stacks correct. The framework passes
+    /// exception callbacks to the call stacks before it calls the profiler's own.
     pub fn with_call_stacks<O: CallObserver>(
         mut self,
         stacks: Arc<CallStacks<O>>,
@@ -58,29 +58,28 @@ impl Setup {
         self
     }
 
-    /// No method is inlined into another, so each call is one.
+    /// Disables inlining, so that each call in the source is a real call.
     pub fn without_inlining(self) -> Self {
         self.with_events(Events::DISABLE_INLINING)
     }
 
-    /// The compiler asks before it puts a method into another, see
-    /// [`jit_inlining`](crate::Callbacks::jit_inlining): the runtime asks only a profiler that
-    /// receives the compilation events.
+    /// Makes the compiler call [`jit_inlining`](crate::Callbacks::jit_inlining) before it inlines a
+    /// method. The runtime does this only for a profiler that receives the compilation events.
     pub fn with_inlining_decisions(self) -> Self {
         self.with_events(Events::JIT_COMPILATION)
     }
 
-    /// Code as for debugging.
+    /// Makes the compiler generate code as for debugging.
     pub fn without_optimization(self) -> Self {
         self.with_events(Events::DISABLE_OPTIMIZATIONS)
     }
 
-    /// Each method is compiled once.
+    /// Disables tiered compilation: each method is compiled once.
     pub fn without_tiered_compilation(self) -> Self {
         self.with_events(Events::DISABLE_TIERED_COMPILATION)
     }
 
-    /// The events as the runtime will get them, with those that the hooks need.
+    /// The events that the runtime will get, including those that the hooks need.
     #[must_use]
     pub fn events(&self) -> Events {
         let Some(hooks) = &self.hooks else { return self.events };
@@ -102,10 +101,10 @@ impl Setup {
         self.stacks.clone()
     }
 
-    /// Whether the runtime can do this for a profiler loaded at start.
+    /// Checks whether the runtime supports this setup for a profiler loaded at start.
     ///
     /// # Errors
-    /// A sentence that names what can't be combined.
+    /// A refusal with a sentence that names the unsupported combination.
     pub fn check(&self) -> Result<()> {
         let events = self.events();
         let refuse = |reason: String| Err(Error::refused("Setup", reason));
@@ -128,33 +127,35 @@ impl Setup {
         events.check_alone("Setup")
     }
 
-    /// Whether the runtime can do this for a profiler that attaches to a running program.
+    /// Checks whether the runtime supports this setup for a profiler that attaches to a running
+    /// program.
     ///
     /// # Errors
-    /// A sentence that names what attach forbids.
+    /// A refusal with a sentence that names the part that attaching does not allow.
     pub fn check_for_attach(&self) -> Result<()> {
         self.check_allowed(Events::ALLOWED_AFTER_ATTACH, "a profiler that attaches to a running program")
             .map_err(|error| error.with_hresult(HResult::UNSUPPORTED_FOR_ATTACH))
     }
 
-    /// Whether the runtime can do this for a profiler alongside the main one.
+    /// Checks whether the runtime supports this setup for a notification-only profiler alongside
+    /// the main profiler.
     ///
     /// # Errors
-    /// A sentence that names what such a profiler may not have.
+    /// A refusal with a sentence that names the part that such a profiler may not have.
     pub fn check_for_notification_only(&self) -> Result<()> {
         self.check_allowed(Events::ALLOWED_FOR_NOTIFICATION, "a notification-only profiler")
     }
 
-    /// Attaches a profiler once more which the runtime refused to [let
-    /// go](ProfilerInfo::request_detach), and which has asked for no event since: checks the setup
-    /// as at an attach, puts its events in force, and calls
+    /// Activates a profiler again that the runtime refused to
+    /// [detach](ProfilerInfo::request_detach) and that has had no events since. Checks the setup as
+    /// at an attach, sets its events, and calls
     /// [`profiler_attach_complete`](Callbacks::profiler_attach_complete) of `callbacks` on this
-    /// thread, as a callback. Others may come from when the events are in force, so `callbacks` get
-    /// them already. On an [`OwnThread`](crate::OwnThread).
+    /// thread, as a callback. Other callbacks may come as soon as the events are set, so
+    /// `callbacks` must be ready to receive them. Call it on an [`OwnThread`](crate::OwnThread).
     ///
     /// # Errors
-    /// What attach forbids, and the runtime's errors about events: [`Events::GC`] can be had at the
-    /// first attach only. Nothing has changed then.
+    /// A refusal if attaching does not allow a part of the setup, and the runtime's errors about
+    /// events: [`Events::GC`] can be set at the first attach only. On an error nothing has changed.
     pub fn attach_again(&self, info: &ProfilerInfo, callbacks: &dyn Callbacks) -> Result<()> {
         self.check_for_attach()?;
         let _under_way = info.callback_begins();

@@ -1,11 +1,11 @@
-//! Stopping threads of a profiler's own: each is notified, wakes up, and is waited for, for a
+//! Stops a profiler's own threads: notifies each thread, wakes it up, and waits for its end for a
 //! bounded time.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-/// Words that one thread and those who stop it share.
+/// State shared by a thread and the threads that stop it.
 #[derive(Default)]
 pub(crate) struct Stop {
     state: Mutex<State>,
@@ -16,7 +16,7 @@ pub(crate) struct Stop {
 struct State {
     is_wanted: bool,
     is_over: bool,
-    /// The thread itself, which must not wait for its own end.
+    /// The identifier of the thread, which must not wait for its own end.
     thread: Option<ThreadId>,
 }
 
@@ -25,12 +25,12 @@ impl Stop {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The calling thread is the one that is stopped.
+    /// Notes that the calling thread is the one to stop.
     pub(crate) fn begins(&self) {
         self.state().thread = Some(std::thread::current().id());
     }
 
-    /// The thread has ended.
+    /// Notes that the thread has ended.
     pub(crate) fn is_over(&self) {
         self.state().is_over = true;
         self.changed.notify_all();
@@ -47,12 +47,14 @@ impl Stop {
         self.state().is_wanted
     }
 
-    /// Waits for so long, or until the thread is asked to end; whether it may go on.
+    /// Waits for `time`, or until the thread is asked to end. Returns whether the thread may
+    /// continue.
     pub(crate) fn sleep(&self, time: Duration) -> bool {
         !self.wait_until(Instant::now() + time, |state| state.is_wanted)
     }
 
-    /// Waits for the thread's end; whether it has ended. The thread itself does not wait.
+    /// Waits for the thread's end until `deadline`. Returns whether the thread has ended. The
+    /// thread itself does not wait.
     pub(crate) fn wait_over(&self, deadline: Instant) -> bool {
         let is_self = self.state().thread == Some(std::thread::current().id());
         is_self || self.wait_until(deadline, |state| state.is_over)
@@ -72,16 +74,16 @@ impl Stop {
     }
 }
 
-/// All threads of a profiler's own.
+/// All of a profiler's own threads.
 #[derive(Default)]
 pub(crate) struct Stops(Mutex<Threads>);
 
 #[derive(Default)]
 struct Threads {
     running: Vec<Arc<Stop>>,
-    /// Open: what the profiler asked for at its start is in force.
+    /// Whether the profiler's setup is in force, so that threads may begin.
     is_open: bool,
-    /// All were stopped: none starts any more.
+    /// Whether all threads were stopped, so that no thread may start any more.
     is_closed: bool,
 }
 
@@ -90,7 +92,7 @@ impl Stops {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the threads begin: what the profiler asked for is in force.
+    /// Lets the threads begin: the profiler's setup is in force.
     pub(crate) fn open(&self) {
         self.threads().is_open = true;
     }
@@ -100,7 +102,7 @@ impl Stops {
         self.threads().is_open
     }
 
-    /// Adds a thread; whether it may start.
+    /// Adds a thread. Returns whether it may start.
     pub(crate) fn add(&self, stop: &Arc<Stop>) -> bool {
         let mut threads = self.threads();
         threads.running.retain(|other| !other.state().is_over);
@@ -110,19 +112,19 @@ impl Stops {
         !threads.is_closed
     }
 
-    /// Asks all threads to end and waits for them, together not longer than `most`; whether all
-    /// have ended. None starts after that.
+    /// Asks all threads to end and waits for all of them, for at most `most` in total. Returns
+    /// whether all have ended. No thread can start after that.
     pub(crate) fn stop_all(&self, most: Duration) -> bool {
         self.threads().is_closed = true;
         self.stop_running(most)
     }
 
-    /// As [`stop_all`](Self::stop_all), but others may start after that.
+    /// As [`stop_all`](Self::stop_all), but new threads may start after that.
     pub(crate) fn stop_running(&self, most: Duration) -> bool {
         let deadline = Instant::now() + most;
         let running = self.threads().running.clone();
         running.iter().for_each(|stop| stop.ask_to_end());
-        // Who is not over at the deadline leaves no time for the others.
+        // A thread that has not ended at the deadline leaves no time to wait for the others.
         running.iter().all(|stop| stop.wait_over(deadline))
     }
 }

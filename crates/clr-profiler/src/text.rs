@@ -1,17 +1,18 @@
-//! Names to and from the runtime: UTF-16 with a final zero, which lengths count.
+//! Names to and from the runtime: UTF-16 with a final zero. Lengths include the zero.
 
 use windows_core::HRESULT;
 
 use crate::error::check;
 use crate::{Error, HResult, Result};
 
-/// Long enough for nearly every name; on the stack, so not longer.
+/// Size of the first buffer. It is enough for nearly every name; the buffer is on the stack, so it
+/// is not larger.
 const FIRST_TRY: usize = 512;
 
-/// Asks with a generous buffer, and again with a larger one when the name is longer (or grew
-/// meanwhile).
+/// Queries a name with a buffer of this size, and again with a larger buffer if the name is longer
+/// (or grew in the meantime).
 ///
-/// `ask` gets capacity, out-parameter for the needed length, and buffer.
+/// `ask` gets the capacity, an out-parameter for the needed length, and the buffer.
 pub(crate) fn read_text(
     method: &'static str,
     mut ask: impl FnMut(u32, *mut u32, *mut u16) -> HRESULT,
@@ -53,7 +54,7 @@ fn decode(units: &[u16]) -> String {
 mod tests {
     use super::*;
 
-    /// Answers like the runtime: fills what fits, says the full length.
+    /// Answers like the runtime: writes as much as fits, and returns the full length.
     fn answering(name: &str) -> impl FnMut(u32, *mut u32, *mut u16) -> HRESULT {
         let units: Vec<u16> = name.encode_utf16().chain([0]).collect();
         move |capacity, needed, buffer| {

@@ -1,4 +1,4 @@
-//! Following objects through collections.
+//! Tracks objects through collections.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,10 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::callback_args::{Generations, MovedRanges, SurvivingRanges};
 use crate::{HeapRange, ObjectId, ProfilerInfo};
 
-/// Objects a profiler has chosen, with what it keeps for each, followed through moved and surviving
-/// references.
+/// Objects that a profiler has chosen, with a value for each object. The tracker follows the
+/// objects through collections by the callbacks about moved and surviving references.
 ///
-/// Ask for [`Events::GC`](crate::Events::GC), and pass four callbacks on:
+/// Request [`Events::GC`](crate::Events::GC), and forward four callbacks:
 ///
 /// ```
 /// use clr_profiler::callback_args::{GcReason, Generations, MovedRanges, SurvivingRanges};
@@ -48,20 +48,21 @@ use crate::{HeapRange, ObjectId, ProfilerInfo};
 /// }
 /// ```
 ///
-/// Usable from all threads, also from the several on which a server collection reports. It takes a
-/// lock that is held for the look into its own table only; it is not for hooks. An entry costs
+/// Usable from all threads, including the several threads on which a server collection reports. It
+/// takes a lock, and holds it only while it accesses its own table. Not for hooks. An entry costs
 /// about 40 bytes in addition to its value.
 pub struct ObjectTracker<T> {
     table: Mutex<Table<T>>,
 }
 
 struct Table<T> {
-    /// By address. During a collection: those it can't move or free, and those that have arrived.
+    /// Tracked objects by address. During a collection: only the objects that the collection can't
+    /// move or free.
     live: BTreeMap<usize, T>,
-    /// During a collection: those nothing has been said about yet, by their old address.
+    /// During a collection: objects without a report so far, by their old address.
     doubtful: BTreeMap<usize, T>,
-    /// During a collection: where those are that were moved. Apart, because a new address may be
-    /// another one's old one.
+    /// During a collection: objects reported as moved or surviving, by their new address. They are
+    /// kept apart, because a new address may be the old address of another object.
     arrived: BTreeMap<usize, T>,
 }
 
@@ -72,51 +73,51 @@ impl<T> Default for ObjectTracker<T> {
 }
 
 impl<T> ObjectTracker<T> {
-    /// Nothing is followed yet.
+    /// Creates a tracker without objects.
     #[must_use]
     pub const fn new() -> Self {
         let table = Table { live: BTreeMap::new(), doubtful: BTreeMap::new(), arrived: BTreeMap::new() };
         Self { table: Mutex::new(table) }
     }
 
-    /// Follows an object from now on; gives what was kept for it before. In a callback that
+    /// Tracks an object from now on; returns its previous value, if any. Call it in a callback that
     /// received the object, not during a collection.
     pub fn track(&self, object: ObjectId<'_>, value: T) -> Option<T> {
         self.lock().live.insert(object.address(), value)
     }
 
-    /// Ceases to follow an object, and gives what was kept for it.
+    /// Stops tracking an object, and returns its value.
     pub fn forget(&self, object: ObjectId<'_>) -> Option<T> {
         self.lock().live.remove(&object.address())
     }
 
-    /// Looks at what is kept for an object. In a callback that received the object.
+    /// Runs `look` with the value of an object. Call it in a callback that received the object.
     pub fn with<R>(&self, object: ObjectId<'_>, look: impl FnOnce(&mut T) -> R) -> Option<R> {
         self.lock().live.get_mut(&object.address()).map(look)
     }
 
-    /// Visits all objects that are followed, by ascending address. Not during a collection: what it
-    /// has not reported yet is left out.
+    /// Visits all tracked objects, by ascending address. Not during a collection, because it leaves
+    /// out objects that the collection has not reported yet.
     pub fn for_each(&self, mut visit: impl FnMut(usize, &T)) {
         self.lock().live.iter().for_each(|(address, value)| visit(*address, value));
     }
 
-    /// Number of objects that are followed; during a collection including those that may turn out
-    /// to be dead.
+    /// Number of tracked objects; during a collection this includes objects that may turn out to be
+    /// dead.
     #[must_use]
     pub fn len(&self) -> usize {
         let table = self.lock();
         table.live.len() + table.doubtful.len() + table.arrived.len()
     }
 
-    /// Whether none is.
+    /// Whether no object is tracked.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A collection begins: call it in `garbage_collection_started`. It asks for the heap's bounds,
-    /// since only what lies in a generation that is collected can die.
+    /// A collection begins: call it in `garbage_collection_started`. Queries the bounds of the
+    /// heap, since only objects in a collected generation can die.
     pub fn collection_started(&self, info: &ProfilerInfo, generations: Generations<'_>) {
         let bounds = info.generation_bounds().unwrap_or_default();
         let collected = bounds.into_iter().filter(|range| generations.contains(range.generation.as_raw() as usize));
@@ -158,8 +159,8 @@ impl<T> ObjectTracker<T> {
         }
     }
 
-    /// The collection is over: call it in `garbage_collection_finished`. Gives what was kept for
-    /// those that died, by ascending old address.
+    /// The collection has ended: call it in `garbage_collection_finished`. Returns the values of
+    /// the dead objects, by ascending old address.
     pub fn collection_finished(&self) -> Vec<T> {
         let mut table = self.lock();
         let dead = std::mem::take(&mut table.doubtful).into_values().collect();

@@ -1,4 +1,5 @@
-//! Modules that are gone: of those that can be unloaded, whether the runtime has begun to.
+//! Unloads of modules: notes for each module that can be unloaded whether the runtime has begun to
+//! unload it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,24 +8,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use crate::gate::{Gate, Inside};
 use crate::{Error, HResult, ModuleId, Result};
 
-/// Life of a module that can be unloaded: calls about it pass, until the runtime begins to unload
-/// it.
+/// Life of a module that can be unloaded. Queries about the module are allowed until the runtime
+/// begins to unload it.
 #[derive(Clone, Default)]
 pub(crate) struct ModuleLife(Arc<Gate<1>>);
 
-/// Collectible modules, those that are gone among them until their identifiers are used again. All
-/// others stay as long as the process.
+/// Collectible modules. Unloaded modules are included until the runtime reuses their identifiers.
+/// All other modules stay loaded until the process ends.
 #[derive(Default)]
 pub(crate) struct CollectibleModules {
-    /// There has been one: otherwise no lookup is needed.
+    /// Whether there has been a collectible module; otherwise no lookup is needed.
     any: AtomicBool,
     lives: RwLock<HashMap<ModuleId, ModuleLife>>,
-    /// Held while the runtime lists its modules, until the lives of all in the list are known.
+    /// Held while the runtime lists its modules, until the lives of all listed modules are known.
     listing: Mutex<()>,
 }
 
-/// A call about a module that is under way; the runtime waits for its end before it unloads the
-/// module.
+/// A running query about a module. The runtime waits for its end before it unloads the module.
 pub(crate) struct InModule(ModuleLife);
 
 impl Drop for InModule {
@@ -39,24 +39,24 @@ impl ModuleLife {
         self.0.is_closed()
     }
 
-    /// A call begins that borrows nothing.
+    /// Begins a query about the module, without a borrow.
     pub(crate) fn enter_owned(self, method: &'static str) -> Result<InModule> {
         if self.0.enter_owned() { Ok(InModule(self)) } else { Err(gone(method)) }
     }
 
-    /// A call about the module begins.
+    /// Begins a query about the module.
     ///
     /// # Errors
-    /// A sentence where the module is gone.
+    /// A refusal with a reason if the module is unloaded.
     pub(crate) fn enter(&self, method: &'static str) -> Result<Inside<'_>> {
         self.0.enter().ok_or_else(|| gone(method))
     }
 }
 
 impl CollectibleModules {
-    /// Whether a module that was loaded can be unloaded. The identifier may have been another
-    /// module's, which is gone; or a list has had the module before, and who got it from there
-    /// keeps its life.
+    /// Notes that a module was loaded, and whether it can be unloaded. The identifier may have
+    /// belonged to another module that is unloaded. Or the module was in a list before: then it
+    /// keeps the life that it got there.
     pub(crate) fn loaded(&self, module: ModuleId, is_collectible: bool) {
         if !is_collectible && !self.any.load(Ordering::Acquire) {
             return;
@@ -71,29 +71,29 @@ impl CollectibleModules {
         }
     }
 
-    /// Keeps unloads waiting until the answer is dropped. The runtime takes a module out of its
-    /// list before it says that it unloads it (`GCLoaderAllocators` in `vm/loaderallocator.cpp`):
-    /// all that a list has meanwhile are there.
+    /// Makes unloads wait until the returned value is dropped. The runtime removes a module from
+    /// its list before it reports the unload (`GCLoaderAllocators` in `vm/loaderallocator.cpp`). So
+    /// all modules of a list made in the meantime are loaded.
     pub(crate) fn list(&self) -> MutexGuard<'_, ()> {
         self.listing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The life of a module that is known to be collectible.
+    /// The life of a module that is known to be collectible; creates it if necessary.
     pub(crate) fn keep(&self, module: ModuleId) -> ModuleLife {
         let mut lives = self.lives.write().unwrap_or_else(PoisonError::into_inner);
         self.any.store(true, Ordering::Release);
         lives.entry(module).or_default().clone()
     }
 
-    /// A call about a module begins; `None` for modules that stay as long as the process.
+    /// Begins a query about a module; `None` for modules that stay loaded until the process ends.
     ///
     /// # Errors
-    /// A sentence where the module is gone.
+    /// A refusal with a reason if the module is unloaded.
     pub(crate) fn enter(&self, module: ModuleId, method: &'static str) -> Result<Option<InModule>> {
         self.life(module).map(|life| life.enter_owned(method)).transpose()
     }
 
-    /// The life of a module, where it is known that it can be unloaded.
+    /// The life of a module, if the module is known to be collectible.
     pub(crate) fn life(&self, module: ModuleId) -> Option<ModuleLife> {
         if !self.any.load(Ordering::Acquire) {
             return None;
@@ -106,8 +106,8 @@ impl CollectibleModules {
         self.any.load(Ordering::Acquire)
     }
 
-    /// The runtime begins to unload a module: calls about it are refused from now on, and those
-    /// under way end before this returns.
+    /// The runtime begins to unload a module. Queries about it are refused from now on; this waits
+    /// until running queries have ended.
     pub(crate) fn unloading(&self, module: ModuleId) {
         drop(self.list());
         if let Some(life) = self.life(module) {

@@ -1,22 +1,22 @@
-//! Methods of the framework that run asynchronous code, which the agent looks for on stacks and the
-//! readers of recordings on paths.
+//! Methods of .NET's core library that run asynchronous code. The agent searches stacks for them,
+//! and the readers of recordings search paths for them.
 
 /// Name of the library that declares them.
 pub const CORE_LIBRARY: &str = "System.Private.CoreLib";
 
-/// Types, each with the beginning of the names of their methods that go on with what has awaited
-/// something (.NET 8, 9 and 10). The method of a box may be inlined into the others.
+/// Methods that resume asynchronous code after an await: the type, and a prefix of the method's
+/// name (.NET 8, 9 and 10). The methods of the boxes may be inlined into the others.
 const RESUMPTIONS: [(&str, &str); 6] = [
     ("System.Runtime.CompilerServices.AsyncTaskMethodBuilder+AsyncStateMachineBox", "MoveNext"),
     ("System.Runtime.CompilerServices.AsyncTaskMethodBuilder+AsyncStateMachineBox", "ExecuteFromThreadPool"),
     ("System.Runtime.CompilerServices.PoolingAsyncValueTaskMethodBuilder+StateMachineBox", "MoveNext"),
-    // They run a continuation that is a box or a delegate.
+    // The following methods run a continuation, which is a box or a delegate.
     ("System.Threading.Tasks.AwaitTaskContinuation", "RunOrScheduleAction"),
     ("System.Threading.Tasks.AwaitTaskContinuation", "RunCallback"),
     ("System.Threading.Tasks.ContinueWithTaskContinuation", "Run"),
 ];
 
-/// Whether a method of the core library goes on with what has awaited something; `name` is
+/// Whether a method of the core library resumes asynchronous code after an await; `name` is
 /// `Type::Method`.
 #[must_use]
 pub fn resumes(name: &str) -> bool {
@@ -25,18 +25,18 @@ pub fn resumes(name: &str) -> bool {
     name.split_once("::").is_some_and(is_it)
 }
 
-/// The number that an async method keeps while it waits, with the number of the wait in it.
-/// `awaits` has the method store it in place of the number of its await alone, and the method's own
-/// code takes the wait out again. Any other code that reads the field does the same with
-/// [`await_number`].
+/// Flag in the state field of a waiting async method: the field contains the number of the wait in
+/// addition to the number of the await. The instrument `awaits` changes the method so that it
+/// stores both numbers, and so that its own code removes the number of the wait again. Other code
+/// that reads the field must remove it with [`await_number`].
 ///
-/// Methods number their awaits from 0, so a number with this bit is no method's own.
+/// Methods number their awaits from 0, so they never store a number with this bit themselves.
 pub const NUMBERED_WAIT: u32 = 1 << 30;
-/// Bits of the number of the await, below that of the wait.
+/// Number of bits for the number of the await. The number of the wait is in the bits above.
 pub const AWAIT_BITS: u32 = 8;
 
-/// The number of the await at which an async method waits, by what it keeps; negative ones, as
-/// numbers without a sign, are of methods that run or have ended.
+/// The number of the await at which an async method waits, from the value `kept` of its state
+/// field. Negative states, here as unsigned numbers, belong to methods that run or have ended.
 #[must_use]
 pub const fn await_number(kept: u32) -> u32 {
     if kept & (1 << 31) == 0 && kept & NUMBERED_WAIT != 0 { kept & ((1 << AWAIT_BITS) - 1) } else { kept }

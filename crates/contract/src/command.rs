@@ -11,12 +11,12 @@ const WITH_VALUE: [&str; 7] = [
     "--runtimeconfig",
 ];
 
-/// Place of the assembly that `dotnet` is to run in a command line that starts with `dotnet`;
+/// Index of the assembly that `dotnet` will run, in a command line that starts with `dotnet`;
 /// `None` for a command of the SDK, such as `dotnet build`.
 #[must_use]
 pub fn entry_assembly(command_line: &[String]) -> Option<usize> {
     let mut words = command_line.iter().map(String::as_str).enumerate().skip(1).peekable();
-    // `dotnet exec` takes a file of any name.
+    // `dotnet exec` accepts a file with any name.
     let any = words.next_if(|&(_, word)| word == "exec").is_some();
     loop {
         let (index, word) = words.next()?;

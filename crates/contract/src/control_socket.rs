@@ -1,20 +1,23 @@
-//! The control socket of a dormant agent: what the launcher asks, and what the agent answers.
+//! The control socket of a dormant agent: the questions of the launcher, and the answers of the
+//! agent.
 //!
-//! The runtime does not detach an agent that may have given methods other code. The agent then goes
-//! dormant, and listens at a socket next to that of the runtime's diagnostics:
-//! `clrscope-agent-PID-START-socket`, with the id and the start of the process as the runtime's has
-//! them; where another user has put a file there, `clrscope-agent-PID-START-WORD-socket`. A client
-//! sends one [question] and shuts down its side; the agent sends one [answer](Answer) and closes
-//! the connection. Both must be of one version: the request's grammar and the recording's format
-//! are known to that version alone.
+//! The runtime does not detach an agent that may have changed the code of methods. The agent then
+//! becomes dormant, and listens on a socket next to the runtime's diagnostics socket:
+//! `clrscope-agent-PID-START-socket`. PID and START are the id and the start time of the process,
+//! as in the name of the diagnostics socket. If another user has put a file there, the name is
+//! `clrscope-agent-PID-START-WORD-socket`. A client sends one [question] and shuts down its side of
+//! the connection; the agent sends one [answer](Answer) and closes the connection. Both must have
+//! the same version, because the grammar of the request and the format of the recording belong to
+//! one version.
 
 use std::fmt;
 
-/// First part of the socket's name, where that of the runtime has `dotnet-diagnostic`.
+/// First part of the socket's name; the name of the runtime's socket has `dotnet-diagnostic`
+/// instead.
 pub const PREFIX: &str = "clrscope-agent";
 /// The version that both sides must have.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Maximum length of a question in bytes; no command of the runtime's can be longer either.
+/// Maximum length of a question in bytes; the runtime's own commands have the same limit.
 pub const MAX_QUESTION_BYTES: u64 = 64 << 10;
 
 const WAKE: &str = "clrscope wake ";
@@ -22,29 +25,28 @@ const AWAKE: &str = "awake";
 const OTHER_VERSION: &str = "version ";
 const REFUSED: &str = "refused ";
 
-/// Name of the socket of a process that began at `started`, in ticks since the machine's start.
+/// Name of the socket of a process that started at `started`, in ticks since the machine's start.
 #[must_use]
 pub fn socket_name(pid: u32, started: u64) -> String {
     format!("{PREFIX}-{pid}-{started}-socket")
 }
 
-/// Name of the socket of such a process where another user has taken the usual one, with a word
-/// that can't be foreseen.
+/// Name of the socket if another user has taken the usual name; `word` must be unpredictable.
 #[must_use]
 pub fn fallback_socket_name(pid: u32, started: u64, word: &str) -> String {
     format!("{PREFIX}-{pid}-{started}-{word}-socket")
 }
 
-/// The question whether the agent begins to record what `request` asks for.
+/// The question that asks the agent to begin the recording of `request`.
 #[must_use]
 pub fn question(request: &str) -> String {
     format!("{WAKE}{VERSION}\n{request}")
 }
 
-/// The request that a question has.
+/// The request in a question.
 ///
 /// # Errors
-/// The answer to a question of another version, or to what is no question.
+/// The answer to a question of another version, or to bytes that are not a question.
 pub fn request_of(question: &[u8]) -> Result<&str, Answer> {
     let no_question = || Answer::Refused("that is no question to an agent".to_owned());
     let text = std::str::from_utf8(question).map_err(|_| no_question())?;
@@ -57,14 +59,14 @@ pub fn request_of(question: &[u8]) -> Result<&str, Answer> {
 pub enum Answer {
     /// The agent records.
     Awake,
-    /// The agent has another version, this one, and sleeps on.
+    /// The agent has this other version, and stays dormant.
     OtherVersion(String),
-    /// The agent does not record, for this reason, and sleeps on.
+    /// The agent does not record, for this reason, and stays dormant.
     Refused(String),
 }
 
 impl Answer {
-    /// The answer that a text is; `None` where it is none.
+    /// Parses an answer; `None` if the text is not an answer.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let rest = |word| text.strip_prefix(word).map(str::to_owned);

@@ -1,20 +1,20 @@
-//! The agent's log for its developers: asked for by [`VARIABLE`], written into the recording
+//! The agent's log for its developers: enabled by [`VARIABLE`], written into the recording
 //! directory.
 //!
-//! The variable is no part of the request: the program's children inherit it, and so all agents of
-//! a recording write a log each. A process that is attached to has its own environment: there the
-//! request carries the level.
+//! The variable is not part of the request. Child processes of the program inherit it, so each
+//! agent of a recording writes its own log. A process to which the agent attaches has its own
+//! environment, so in this case the request contains the level.
 
-/// The variable that asks for the log; its value is one of [`LEVELS`].
+/// The variable that enables the log; its value is one of [`LEVELS`].
 pub const VARIABLE: &str = "CLRSCOPE_LOG";
-/// The levels, from the one that says least. Each says what those before it say, too.
+/// The levels, from the least to the most detailed. Each level includes the levels before it.
 pub const LEVELS: [&str; 4] = ["error", "warn", "info", "debug"];
 
 const START: &str = "agent-";
 const END: &str = ".log";
 
-/// The name of the log of process `pid` in the recording directory. `number` keeps processes with
-/// equal ids apart, as there may be in containers that share a folder.
+/// The name of the log of process `pid` in the recording directory. `number` distinguishes
+/// processes with equal ids, which can exist in containers that share a folder.
 #[must_use]
 pub fn file_name(pid: u32, number: u32) -> String {
     match number {

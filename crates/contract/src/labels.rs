@@ -1,26 +1,25 @@
-//! Labels of a recording: pairs of a key and a value by which recordings of many programs are told
-//! apart, from the command line and from the variables of OpenTelemetry.
+//! Labels of a recording: key-value pairs that tell recordings of many programs apart. They come
+//! from the command line and from OpenTelemetry's environment variables.
 //!
-//! Keys are those of OpenTelemetry's resources: `service.name`, `deployment.environment.name`.
+//! Keys follow OpenTelemetry's resource attributes: `service.name`, `deployment.environment.name`.
 
 use std::fmt;
 
-/// Variable of OpenTelemetry with the name of the service. An empty one is none.
+/// OpenTelemetry's variable with the service name. An empty value counts as not set.
 pub const SERVICE_NAME_VARIABLE: &str = "OTEL_SERVICE_NAME";
-/// Variable of OpenTelemetry with attributes of the resource: `KEY=VALUE,...`, both
-/// percent-encoded.
+/// OpenTelemetry's variable with resource attributes: `KEY=VALUE,...`, both percent-encoded.
 pub const RESOURCE_VARIABLE: &str = "OTEL_RESOURCE_ATTRIBUTES";
-/// Key of the name of the service.
+/// Key of the service name.
 pub const SERVICE_NAME: &str = "service.name";
 
-/// Most bytes of a key.
+/// Greatest length of a key in bytes.
 pub const LONGEST_KEY: usize = 255;
-/// Most bytes of a value.
+/// Greatest length of a value in bytes.
 pub const LONGEST_VALUE: usize = 2048;
-/// Most labels of a recording: engines take few more, theirs included.
+/// Greatest number of labels of a recording: engines accept few more, their own included.
 pub const MOST_LABELS: usize = 30;
 
-/// What keys of facts begin with: clrscope finds these itself, and labels can't say otherwise.
+/// Prefixes of keys that clrscope sets itself; a user's label can't use them.
 const OF_FACTS: [&str; 2] = ["process.", "clrscope."];
 
 /// A label.
@@ -32,7 +31,7 @@ pub struct Label {
     pub value: String,
 }
 
-/// Reason why a text is no label, or labels don't go together.
+/// Reason why a text is not a label, or why labels can't be used together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelError(pub String);
 
@@ -50,18 +49,18 @@ impl fmt::Display for Label {
     }
 }
 
-/// Whether the key is one of facts that clrscope finds itself.
+/// Whether clrscope sets this key itself.
 #[must_use]
 pub fn is_fact(key: &str) -> bool {
     OF_FACTS.iter().any(|facts| key.starts_with(facts))
 }
 
 impl Label {
-    /// Reads `KEY=VALUE` as the command line has it. Blanks around the key are passed over; the
-    /// value is taken as it is and may be empty.
+    /// Reads `KEY=VALUE` from the command line. Blanks around the key are ignored; the value is
+    /// taken as written and may be empty.
     ///
     /// # Errors
-    /// The reason why it is none.
+    /// The reason why the text is not a label.
     pub fn parse(text: &str) -> Result<Self, LabelError> {
         let Some((key, value)) = text.split_once('=') else {
             return Err(LabelError("it has no '='".to_owned()));
@@ -94,7 +93,7 @@ impl Label {
 /// Checks labels of one command together.
 ///
 /// # Errors
-/// Where there are too many, or two with one key.
+/// When there are too many labels, or two with the same key.
 pub fn check_together(labels: &[Label]) -> Result<(), LabelError> {
     if labels.len() > MOST_LABELS {
         return Err(LabelError(format!("there are {} labels, and at most {MOST_LABELS} are kept", labels.len())));
@@ -107,12 +106,12 @@ pub fn check_together(labels: &[Label]) -> Result<(), LabelError> {
     Ok(())
 }
 
-/// Reads the value of [`RESOURCE_VARIABLE`] as OpenTelemetry's specification of resources has it:
-/// pairs with commas between them, keys and values percent-encoded, blanks around them passed over.
-/// The last value of a key counts. Values are kept as they are, secrets too.
+/// Reads the value of [`RESOURCE_VARIABLE`] as OpenTelemetry's resource specification defines it:
+/// pairs separated by commas, keys and values percent-encoded, blanks around them ignored. The last
+/// value of a key counts. Values are kept as they are, even secrets.
 ///
 /// # Errors
-/// What is wrong: then the whole value is to be thrown away, as the specification says.
+/// What is wrong: the caller then has to discard the whole value, as the specification says.
 pub fn parse_resource_attributes(text: &str) -> Result<Vec<Label>, LabelError> {
     let mut labels: Vec<Label> = Vec::new();
     for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
@@ -125,11 +124,11 @@ pub fn parse_resource_attributes(text: &str) -> Result<Vec<Label>, LabelError> {
     check_together(&labels).map(|()| labels)
 }
 
-/// The labels of a process: those that were given, then those of its environment with other keys.
-/// The name of the service is the first that there is: a given one, that of
-/// [`SERVICE_NAME_VARIABLE`], that of [`RESOURCE_VARIABLE`].
+/// The labels of a process: the given ones, then those of its environment whose keys were not
+/// given. The service name is the first that exists: a given one, the one in
+/// [`SERVICE_NAME_VARIABLE`], the one in [`RESOURCE_VARIABLE`].
 ///
-/// At the second place what of the environment was left out, a sentence each.
+/// The second value lists what was left out of the environment, one sentence each.
 #[must_use]
 pub fn labels_of_process(
     given: &[Label],
@@ -163,7 +162,7 @@ pub fn labels_of_process(
     (labels, problems)
 }
 
-/// A percent-encoded text.
+/// Decodes a percent-encoded text.
 fn decoded(text: &str) -> Result<String, LabelError> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

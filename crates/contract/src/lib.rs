@@ -1,16 +1,16 @@
 //! The contract between the launcher, the agent inside the profiled process and the readers of
 //! recordings.
 //!
-//! - [`developer_log`] is what the agent says to its developers, and where.
+//! - [`developer_log`] is the agent's log for its developers.
 //! - [`instruments`] declares every instrument with its options, once.
-//! - [`request`] is the grammar in which a user says what is to be recorded.
-//! - [`trust`] says whether others could change a file that launcher and agent rely on.
+//! - [`request`] is the grammar of requests: a user writes in it what to record.
+//! - [`trust`] checks whether other users could change a file that launcher and agent rely on.
 //! - [`async_code`] names the framework's methods that run asynchronous code.
 //! - [`command`] reads command lines as the `dotnet` host does.
-//! - [`control_socket`] is what the launcher says to an agent that sleeps in a program.
-//! - [`words`] guesses what the writer of a misspelt word meant.
+//! - [`control_socket`] defines the messages from the launcher to a dormant agent in a program.
+//! - [`words`] suggests the known word nearest to a misspelt one.
 
-/// Name of the agent's file, by which its code is known in the programs that it records.
+/// File name of the agent. Recorded programs recognise the agent's code by it.
 pub const AGENT_LIBRARY: &str = "libclrscope_agent.so";
 
 pub mod async_code;

@@ -1,16 +1,16 @@
-//! Trust in files: whether others could change them. What loads into a user's process, or gives it
-//! orders, must be safe from others.
+//! Trust in files: whether other users could change them. A file that is loaded into a user's
+//! process, or that controls it, must be safe from other users.
 
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A file or folder that others could change.
+/// A file or folder that other users could change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Weakness {
     /// The file or folder.
     pub path: PathBuf,
-    /// User or users who could change the path.
+    /// The users who could change the path.
     pub who: Who,
 }
 
@@ -19,12 +19,12 @@ pub struct Weakness {
 pub enum Who {
     /// Another user than root owns the file.
     Owner,
-    /// The mode lets others write.
+    /// The mode lets other users write.
     Others,
 }
 
 impl fmt::Display for Who {
-    /// To be read after the path: `can be written by others`.
+    /// Text that follows the path: `can be written by others`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Owner => "belongs to another user",
@@ -39,12 +39,12 @@ impl fmt::Display for Weakness {
     }
 }
 
-/// One file or folder: it must be ours or root's, and no other user may write it. A sticky folder
-/// such as `/tmp` is fine: others can't replace what is ours there, only its owner can. What can't
-/// be examined passes; the code that opens it learns why.
+/// Checks one file or folder: it must belong to this user or to root, and no other user may have
+/// write access. A sticky folder such as `/tmp` is accepted: only the owner of a file can replace
+/// it there. A path that can't be examined is accepted; the code that opens it will get the error.
 ///
 /// # Errors
-/// What others can do to it.
+/// What other users can do to it.
 pub fn check(path: &Path) -> Result<(), Weakness> {
     let Ok(meta) = std::fs::metadata(path) else { return Ok(()) };
     let weakness = |who| Err(Weakness { path: path.to_owned(), who });
@@ -59,15 +59,15 @@ pub fn check(path: &Path) -> Result<(), Weakness> {
     Ok(())
 }
 
-/// A file and every folder above it: a user who can write one of them can put another file in its
-/// place.
+/// Checks a file and every folder above it: a user with write access to one of the folders can
+/// replace the file.
 ///
 /// # Errors
-/// The first that others can change.
+/// The first path that other users can change.
 pub fn check_with_folders(file: &Path) -> Result<(), Weakness> {
     let target = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     target.ancestors().try_for_each(check)?;
-    // A user who can write the folder of a link decides where the link leads.
+    // A user with write access to a symbolic link's folder decides where the link leads.
     file.ancestors().filter(|path| path.is_absolute()).try_for_each(check)
 }
 

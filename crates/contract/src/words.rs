@@ -1,7 +1,6 @@
-//! Words like a misspelt one: what its writer most likely meant.
+//! Suggestions for misspelt words.
 
-/// The word of `known` that is nearest to `word`, if one is near: as a rule one slip in three
-/// letters.
+/// The word of `known` nearest to `word`, if one is near enough: about one wrong letter in three.
 #[must_use]
 pub fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let most = slips(word);
@@ -9,12 +8,12 @@ pub fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&
     distances.filter(|(distance, _)| *distance <= most).min_by_key(|(distance, _)| *distance).map(|(_, one)| one)
 }
 
-/// Number of slips that a word may have and still be recognised.
+/// Number of wrong letters at which a word is still recognised.
 fn slips(word: &str) -> usize {
     (word.chars().count() / 3).max(1)
 }
 
-/// Names of a function that are compared with a word.
+/// The part of a function's name that is compared with a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// The type's name.
@@ -25,31 +24,32 @@ pub enum Part {
     Either,
 }
 
-/// The functions whose names are nearest to what was looked for, out of many that are looked at one
-/// by one.
+/// Collects the functions whose names are nearest to the wanted one. The caller passes in the
+/// candidates one by one.
 #[derive(Debug, Clone)]
 pub struct NearNames {
-    /// In lower case.
+    /// The wanted name in lower case.
     wanted: String,
     part: Part,
-    /// With their distances, the nearest first.
+    /// Names with their distances, the nearest first.
     found: Vec<(usize, String)>,
 }
 
 impl NearNames {
-    /// Names that are kept.
+    /// Number of names kept.
     pub const MOST: usize = 3;
-    /// A shorter word is part of too many names.
+    /// Shortest word that is searched for as a part of names: a shorter one occurs in too many
+    /// names.
     const SHORTEST_PART: usize = 3;
 
-    /// Looks for what is like `wanted`, a method's or a type's own name.
+    /// Searches for names similar to `wanted`, the simple name of a method or type.
     #[must_use]
     pub fn new(wanted: &str, part: Part) -> Self {
         Self { wanted: wanted.to_lowercase(), part, found: Vec::new() }
     }
 
-    /// Looks at the function called `name` (`Namespace.Type::Method`); whether it is among the
-    /// nearest so far and was not before.
+    /// Considers the function called `name` (`Namespace.Type::Method`). Returns whether it is new
+    /// and among the nearest so far.
     pub fn look_at(&mut self, name: &str) -> bool {
         let (type_name, method) = name.split_once("::").unwrap_or(("", name));
         let own = |text: &str| text.rsplit(['.', '+']).next().unwrap_or_default().to_lowercase();
@@ -86,12 +86,12 @@ impl NearNames {
     }
 }
 
-/// Number of letters that must be put in, left out, replaced, or swapped with the next one to make
-/// `b` of `a`.
+/// The edit distance: number of letters to insert, delete, replace, or swap with the next one to
+/// turn `a` into `b`.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    // Row by row of the table of distances between beginnings of both; of the rows before, only two
-    // are needed.
+    // Computes the table of distances between prefixes row by row; only the last two rows are
+    // needed.
     let (mut before, mut last): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=b.len()).collect());
     for i in 1..=a.len() {
         let mut row = vec![i];

@@ -1,5 +1,5 @@
-//! Initial values of properties that the compiler implements: a constructor stores them in fields
-//! that the compiler made.
+//! Initial values of auto-implemented properties. A constructor stores them in compiler-generated
+//! backing fields.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -10,15 +10,15 @@ use clr_metadata::{Assembly, SequencePoint, Table};
 use crate::code::{Code, Step};
 use crate::excluded::COMPILER_GENERATED;
 
-/// Fields behind properties.
+/// Backing fields of properties.
 #[derive(Debug, Default)]
 pub(crate) struct Initializers {
-    /// Each by the row of its type, and its name: code of generic types has no tokens of fields.
+    /// Each by its type's row and its name: code of generic types has no field tokens.
     fields: HashSet<(u32, String)>,
 }
 
 impl Initializers {
-    /// Returns all fields of an assembly that are behind properties.
+    /// Returns the backing fields of all auto-implemented properties of an assembly.
     pub(crate) fn in_assembly(assembly: &Assembly) -> Self {
         let made = assembly.with_attributes(|attribute| attribute == COMPILER_GENERATED);
         let fields = made.into_iter().filter(|token| token >> 24 == u32::from(Table::FIELD.0));
@@ -27,9 +27,10 @@ impl Initializers {
         Self { fields: fields.filter_map(|field| Some((field.owner?, field.name))).collect() }
     }
 
-    /// Offsets of the code in a method that stores initial values: each from a point on to the
-    /// next. In a constructor it lies before the call of the base's one, so constructors that
-    /// assign to properties keep their lines; those of structures, which call none, keep all.
+    /// Offsets of the code in a method that stores initial values: each one extends from one point
+    /// to the next. In a constructor this code precedes the call of the base constructor, so
+    /// constructors that assign to properties keep their lines. Constructors of structures call no
+    /// base constructor and keep all lines.
     pub(crate) fn within(
         &self,
         code: &Code<'_>,
@@ -51,13 +52,13 @@ impl Initializers {
     }
 
     fn is_store(&self, code: &Code<'_>, step: &Step) -> bool {
-        // The empty value of a structure or type parameter is made in place.
+        // The default value of a structure or type parameter is initialised in place.
         let field = code.field(step).filter(|_| step.is_one_of(&[Opcode::Stfld, Opcode::Ldflda]));
         field.and_then(|field| Some((field.owner?, field.name))).is_some_and(|field| self.fields.contains(&field))
     }
 }
 
-/// Offset of the call of the base's constructor; 0 where there is none.
+/// Offset of the call of the base constructor; 0 if there is none.
 fn base_call(code: &Code<'_>, assembly: &Assembly, owner: u32) -> u32 {
     let Some(base) = assembly.base_type(owner) else { return 0 };
     let is_base = |step: &&Step| {

@@ -1,5 +1,5 @@
-//! A method's instructions in the form in which the rules about branches ask for them: short forms
-//! are told as long ones.
+//! A method's instructions in the form that the branch rules need: short forms are converted to
+//! long forms.
 
 use std::collections::HashSet;
 
@@ -10,12 +10,12 @@ use clr_metadata::{Assembly, FieldFact, MemberFact};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Step {
     pub(crate) offset: u32,
-    /// Code of the instruction, in the long form: `brtrue.s` as `brtrue`, `ldloc.1` as `ldloc`,
-    /// `ldc.i4.m1` as `ldc.i4`.
+    /// Opcode in its long form: `brtrue.s` as `brtrue`, `ldloc.1` as `ldloc`, `ldc.i4.m1` as
+    /// `ldc.i4`.
     pub(crate) opcode: Opcode,
-    /// Number of the variable, the constant, or the token; 0 of others.
+    /// Number of the variable, the constant, or the token; 0 for other instructions.
     pub(crate) number: i64,
-    /// Offsets of the targets.
+    /// Offsets of the branch targets.
     pub(crate) targets: Vec<u32>,
 }
 
@@ -24,7 +24,7 @@ impl Step {
         self.opcode == opcode
     }
 
-    /// Whether the way on depends on a value.
+    /// Whether the next instruction depends on a value.
     pub(crate) fn is_condition(&self) -> bool {
         self.opcode.flow() == Flow::Condition
     }
@@ -34,12 +34,12 @@ impl Step {
     }
 }
 
-/// A method's instructions, with what its assembly says about what they name.
+/// A method's instructions, with the assembly that resolves their tokens.
 pub(crate) struct Code<'m> {
     pub(crate) steps: Vec<Step>,
     pub(crate) clauses: Vec<Clause>,
     assembly: &'m Assembly,
-    /// Rows of the types that the compiler made.
+    /// Rows of the compiler-generated types.
     generated: &'m HashSet<u32>,
 }
 
@@ -53,22 +53,23 @@ impl<'m> Code<'m> {
         Self { steps: steps.collect(), clauses: body.clauses().to_vec(), assembly, generated }
     }
 
-    /// Number of the instruction at an offset.
+    /// Index of the instruction at an offset.
     pub(crate) fn at(&self, offset: u32) -> Option<usize> {
         self.steps.binary_search_by_key(&offset, |step| step.offset).ok()
     }
 
-    /// Number of the instruction that a bound of a clause names; that behind the last is the end.
+    /// Index of the instruction that a clause's bound names; a bound after the last instruction
+    /// gives the end.
     pub(crate) fn bound(&self, label: Label) -> usize {
         label.offset().and_then(|offset| self.at(offset)).unwrap_or(self.steps.len())
     }
 
-    /// The instruction that lies `back` before the one with a number.
+    /// The instruction `back` places before the one with this index.
     pub(crate) fn before(&self, number: usize, back: usize) -> Option<&Step> {
         self.steps.get(number.checked_sub(back)?)
     }
 
-    /// The instruction that lies `on` behind the one with a number.
+    /// The instruction `on` places after the one with this index.
     pub(crate) fn after(&self, number: usize, on: usize) -> Option<&Step> {
         self.steps.get(number.checked_add(on)?)
     }
@@ -87,7 +88,7 @@ impl<'m> Code<'m> {
         self.assembly.field(u32::try_from(step.number).ok().filter(|_| is_field)?)
     }
 
-    /// The field of a type that the compiler made, which an instruction names.
+    /// The field that an instruction names, if the compiler generated the field's type.
     pub(crate) fn generated_field(&self, step: &Step) -> Option<FieldFact> {
         self.field(step).filter(|field| field.owner.is_some_and(|owner| self.generated.contains(&owner)))
     }
@@ -112,27 +113,27 @@ impl<'m> Code<'m> {
         step.is(Opcode::Callvirt) && self.callee(step).is_some_and(of)
     }
 
-    /// Whether an instruction asks if an object is an exception.
+    /// Whether an instruction tests if an object is an exception.
     pub(crate) fn asks_for_exception(&self, step: &Step) -> bool {
         let name = |step: &Step| u32::try_from(step.number).map(|token| self.assembly.type_name(token));
         step.is(Opcode::Isinst) && name(step).is_ok_and(|name| name == "System.Exception")
     }
 }
 
-/// Kind of a method by the machine that it is a part of.
+/// Kind of a method by the state machine that it belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Machine {
-    /// Runs an `async` method in pieces.
+    /// It runs an `async` method.
     pub(crate) is_async: bool,
-    /// Runs an `async` iterator in pieces.
+    /// It runs an `async` iterator.
     pub(crate) is_async_iterator: bool,
-    /// Runs an iterator in pieces.
+    /// It runs an iterator.
     pub(crate) is_iterator: bool,
 }
 
 impl Machine {
-    /// Returns the kind of a method of the type with a row. `is_generated`: the compiler made the
-    /// type, or one around it.
+    /// Returns the kind of a method whose type has the row `owner`. `is_generated`: the compiler
+    /// generated the type or an enclosing one.
     pub(crate) fn of_method(assembly: &Assembly, method: u32, owner: u32, is_generated: bool) -> Self {
         if !is_generated || assembly.method_name(method) != "MoveNext" {
             return Self::default();

@@ -1,5 +1,5 @@
-//! Methods of other assemblies that do not return, found in the files next to the one that calls
-//! them and in the framework.
+//! Methods of other assemblies that do not return. They are searched in the files next to the
+//! calling assembly and in the framework.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -9,15 +9,15 @@ use clr_metadata::{Assembly, Files, MethodKey, Table};
 
 use crate::options::PlanOptions;
 
-/// Assemblies that pass a type on to the next, at most.
+/// Greatest number of assemblies that forward a type in turn.
 const MOST_FORWARDS: usize = 8;
 
-/// Facts of an assembly that others refer to.
+/// Facts about a referenced assembly.
 #[derive(Debug, Default)]
 struct Library {
     /// Methods that do not return.
     no_return: HashSet<MethodKey>,
-    /// Assemblies that have types which this one passes on, by the names of the types.
+    /// Names of forwarded types, and the assemblies that they are forwarded to.
     forwards: HashMap<String, String>,
 }
 
@@ -37,14 +37,14 @@ fn no_return(assembly: &Assembly, options: &PlanOptions) -> impl Iterator<Item =
     marked.into_iter().filter(|token| Table((token >> 24) as u8) == Table::METHOD_DEF)
 }
 
-/// Assemblies that were read, by path.
+/// Assemblies read so far, by path.
 #[derive(Debug, Default)]
 pub(crate) struct Libraries {
     read: HashMap<PathBuf, Option<Arc<Library>>>,
 }
 
 impl Libraries {
-    /// Tokens of the methods, as the assembly in `folder` calls them, that do not return.
+    /// Tokens of the methods that do not return, as the assembly in `folder` refers to them.
     pub(crate) fn no_return(
         &mut self,
         assembly: &Assembly,
@@ -71,7 +71,7 @@ impl Libraries {
         found
     }
 
-    /// The assembly that has a type, where others may pass it on.
+    /// The assembly that defines a type; others may forward it.
     fn having(
         &mut self,
         name: &str,
@@ -88,7 +88,7 @@ impl Libraries {
         None
     }
 
-    /// The first assembly of a name in these folders.
+    /// The first assembly with this name in these folders.
     fn library(
         &mut self,
         name: &str,
@@ -96,7 +96,7 @@ impl Libraries {
         folders: &[PathBuf],
         files: &mut Files,
     ) -> Option<Arc<Library>> {
-        // A name that leads elsewhere is none.
+        // A name that leads to another folder is invalid.
         if name.contains(['/', '\0']) {
             return None;
         }
@@ -111,8 +111,8 @@ impl Libraries {
     }
 }
 
-/// Folders of the shared frameworks, by the file of the core library: its own, and those of the
-/// same version next to it.
+/// Folders of the shared frameworks, found from the file of the core library: its own folder, and
+/// those of the same version next to it.
 pub(crate) fn framework_folders(core: &Path) -> Vec<PathBuf> {
     let Some(own) = core.parent() else { return Vec::new() };
     let shared = own.parent().and_then(Path::parent).filter(|shared| shared.ends_with("shared"));

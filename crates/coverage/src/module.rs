@@ -1,4 +1,4 @@
-//! An assembly with its PDB, from which plans are made.
+//! An assembly with its PDB: the input for plans.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -27,7 +27,7 @@ pub enum NoPlan {
     Unreadable,
     /// The bytes are no assembly.
     NotManaged,
-    /// There is no portable PDB that belongs to the assembly.
+    /// The assembly has no matching portable PDB.
     NoSymbols(Obstacle),
     /// An attribute of the assembly excludes all of it.
     Excluded,
@@ -46,8 +46,8 @@ impl fmt::Display for NoPlan {
 
 impl std::error::Error for NoPlan {}
 
-/// An assembly with its PDB. Safe to share between threads; everything allocates, so nothing here
-/// is for hooks.
+/// An assembly with its PDB. Safe to share between threads; every method allocates, so none may be
+/// called in hooks.
 #[derive(Debug)]
 pub struct Module {
     assembly: Assembly,
@@ -55,35 +55,36 @@ pub struct Module {
     excluded: Excluded,
     /// Tokens of methods that do not return.
     no_return: HashSet<u32>,
-    /// Fields of the properties whose initial values are left out.
+    /// Backing fields of the properties whose initial values are left out.
     initializers: Initializers,
 }
 
-/// Opens assemblies, by the same options; what it read of others, to which they refer, it keeps.
+/// Opens assemblies with the same options. It caches the facts that it reads from referenced
+/// assemblies.
 #[derive(Debug, Default)]
 pub struct Opener {
     options: PlanOptions,
     files: Files,
     libraries: Libraries,
-    /// Folders of the frameworks, by the file of the core library.
+    /// Framework folders, by the file of the core library.
     frameworks: HashMap<PathBuf, Vec<PathBuf>>,
 }
 
 impl Opener {
-    /// One for plans with these options.
+    /// An opener for plans with these options.
     #[must_use]
     pub fn new(options: PlanOptions) -> Self {
         Self { options, ..Self::default() }
     }
 
-    /// Files, for other questions.
+    /// The files, for other queries.
     pub fn files(&mut self) -> &mut Files {
         &mut self.files
     }
 
-    /// Reads an assembly and its PDB from their files, or from the single-file program that holds
-    /// them. `core` is the file of the runtime's core library, which is needed where
-    /// [`PlanOptions::needs_framework`] says so.
+    /// Reads an assembly and its PDB from their files, or from the single-file program that
+    /// contains them. `core` is the file of the runtime's core library; it is required if
+    /// [`PlanOptions::needs_framework`] is true.
     ///
     /// # Errors
     /// [`NoPlan`].
@@ -102,7 +103,7 @@ impl Opener {
 }
 
 impl Module {
-    /// An assembly whose PDB was found already, without options.
+    /// An assembly whose PDB was already found, without options.
     ///
     /// # Errors
     /// [`NoPlan::Excluded`].
@@ -120,7 +121,7 @@ impl Module {
         Ok(Self { assembly, pdb, excluded, no_return, initializers })
     }
 
-    /// Id of this build of the assembly; zeros where it has none.
+    /// Id of this build of the assembly; zeros if it has none.
     #[must_use]
     pub fn mvid(&self) -> [u8; 16] {
         self.assembly.mvid().unwrap_or_default()
@@ -139,14 +140,14 @@ impl Module {
         is_test_project(&self.assembly)
     }
 
-    /// Whether any source file of the assembly is on this machine; it was written elsewhere
-    /// otherwise.
+    /// Whether any source file of the assembly is on this machine. If not, the assembly was built
+    /// elsewhere.
     #[must_use]
     pub fn has_sources(&self) -> bool {
         self.documents().iter().any(|document| Path::new(document).is_file())
     }
 
-    /// Paths of the source files, as the compiler was given them, by their numbers in plans.
+    /// Paths of the source files as passed to the compiler, by their numbers in plans.
     #[must_use]
     pub fn documents(&self) -> Vec<String> {
         (1..=self.pdb.documents()).map(|row| self.pdb.document(row).unwrap_or_default()).collect()
@@ -157,15 +158,15 @@ impl Module {
         (1..=self.assembly.count(Table::METHOD_DEF)).map(|row| Table::METHOD_DEF.token(row))
     }
 
-    /// Method that the code of a method was written in: the method itself, or the one around a
-    /// lambda or local function, or the one that a state machine runs.
+    /// The source method of a method's code: the method itself, the one around a lambda or local
+    /// function, or the one that a state machine runs.
     #[must_use]
     pub fn source(&self, token: u32) -> Source {
         source(&self.assembly, source_row(&self.assembly, &self.pdb, token & 0x00ff_ffff))
     }
 
-    /// Name of the method that [`source`](Self::source) gives, as patterns for functions have it:
-    /// `Shop.Cart+Line::Add`.
+    /// Name of the method that [`source`](Self::source) returns, in the form that function patterns
+    /// use: `Shop.Cart+Line::Add`.
     #[must_use]
     pub fn pattern_name(&self, source: &Source) -> String {
         let owner = self.assembly.type_of_method(source.token & 0x00ff_ffff);
@@ -173,8 +174,8 @@ impl Module {
         format!("{class}::{}", source.name)
     }
 
-    /// Lines and branches of the method with a token; `None` where it has no line, is left out, or
-    /// is damaged.
+    /// Lines and branches of the method with a token; `None` if it has no line, is excluded, or is
+    /// damaged.
     #[must_use]
     pub fn plan(&self, token: u32) -> Option<MethodPlan> {
         let row = token & 0x00ff_ffff;
@@ -199,8 +200,8 @@ impl Module {
         (!plan.points.is_empty()).then_some(plan)
     }
 
-    /// Counters for a plan that [`plan`](Self::plan) made: where they are, and what they say of its
-    /// points and branches.
+    /// Counters for a plan that [`plan`](Self::plan) made: their places, and how the hits of points
+    /// and branches follow from them.
     #[must_use]
     pub fn counters(&self, plan: &MethodPlan) -> CounterPlan {
         let Some(body) = self.body(plan.token & 0x00ff_ffff) else { return CounterPlan::default() };

@@ -1,15 +1,15 @@
-//! Options: what is left out of a method only on demand.
+//! Options: the parts of a method that are left out only on demand.
 
 use clrscope_contract::instruments::CheckedInstrument;
 use clrscope_contract::instruments::coverage::{DOES_NOT_RETURN, SKIP_AUTO_PROPS};
 
-/// Parts that a plan leaves out only on demand. Who makes a plan again needs the same.
+/// Parts that a plan leaves out only on demand. Making the same plan again needs the same options.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PlanOptions {
-    /// Attributes of methods that do not return: code that only their return could reach is left
-    /// out.
+    /// Attributes of methods that do not return. Code that could run only after their return is
+    /// left out.
     pub(crate) does_not_return: Vec<String>,
-    /// Whether properties that the compiler implements are left out.
+    /// Whether auto-implemented properties are left out.
     pub(crate) skips_auto_props: bool,
 }
 
@@ -17,7 +17,7 @@ impl PlanOptions {
     /// Reads the options of the instrument `coverage`.
     ///
     /// # Panics
-    /// With the options of another instrument.
+    /// When given the options of another instrument.
     #[must_use]
     pub fn from_request(coverage: &CheckedInstrument) -> Self {
         Self {
@@ -26,14 +26,14 @@ impl PlanOptions {
         }
     }
 
-    /// Whether plans depend on files of other assemblies, the framework's among them.
+    /// Whether plans depend on files of other assemblies, including the framework's.
     #[must_use]
     pub fn needs_framework(&self) -> bool {
         !self.does_not_return.is_empty()
     }
 
-    /// Whether a method with an attribute does not return. Names are those of attributes with or
-    /// without `Attribute` behind them, in whatever namespace, or with a namespace.
+    /// Whether an attribute marks a method that does not return. The option names attributes with
+    /// or without the suffix `Attribute`, and in any namespace unless it names one.
     pub(crate) fn is_of_no_return(&self, attribute: &str) -> bool {
         let own = attribute.rsplit(['.', '/']).next().unwrap_or(attribute);
         self.does_not_return.iter().any(|name| {

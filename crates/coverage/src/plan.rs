@@ -8,17 +8,17 @@ use clrscope_recording::model::{PlannedBranch, PlannedPoint};
 pub struct MethodPlan {
     /// Metadata token.
     pub token: u32,
-    /// Places where a piece of source begins, by offset: each counted whenever the instruction is
-    /// reached. Files are those of [`Module::documents`](crate::Module::documents).
+    /// Places where a piece of source begins, by offset. Each is counted whenever its instruction
+    /// is reached. File numbers index [`Module::documents`](crate::Module::documents).
     pub points: Vec<PlannedPoint>,
-    /// Ways on from conditions, by offset and path: each counted whenever it is gone, and not when
-    /// its target is reached otherwise.
+    /// Edges out of conditions, by offset and path. Each is counted whenever control takes it, and
+    /// not when control reaches its target another way.
     pub branches: Vec<PlannedBranch>,
 }
 
 impl MethodPlan {
-    /// Number that differs where the plan does: FNV-1a of all that the plan says of the method but
-    /// its token.
+    /// A number that differs if the plan differs: FNV-1a of everything in the plan except the
+    /// method's token.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         let points = self.points.iter().flat_map(|point| {

@@ -1,4 +1,4 @@
-//! Code that only the return of methods which do not return could reach.
+//! Code that could run only if a method returned that does not return.
 
 use std::collections::HashSet;
 
@@ -6,11 +6,11 @@ use clr_il::{ClauseKind, Label, Opcode};
 
 use crate::code::Code;
 
-/// Offsets of the instructions that nothing reaches, and that something would reach if all calls
-/// returned.
+/// Offsets of the instructions that control never reaches but would reach if all calls returned.
 ///
-/// Whatever is protected may throw, so a handler is reached with the first instruction of its
-/// block; what a `leave` names is reached where the `finally` blocks on its way come to their ends.
+/// Any instruction in a protected block may throw, so a handler is reached together with the first
+/// instruction of its block. The target of a `leave` is reached if the `finally` blocks on the way
+/// reach their ends.
 pub(crate) fn behind_no_return(code: &Code<'_>, no_return: &HashSet<u32>) -> HashSet<u32> {
     let stops: Vec<bool> =
         code.steps.iter().map(|step| code.called(step).is_some_and(|to| no_return.contains(&to))).collect();
@@ -22,12 +22,12 @@ pub(crate) fn behind_no_return(code: &Code<'_>, no_return: &HashSet<u32>) -> Has
     (0..stops.len()).filter(is_behind).map(|number| code.steps[number].offset).collect()
 }
 
-/// Protected block and handler by the numbers of instructions.
+/// A protected block and its handler, by instruction index.
 struct Range {
     kind: ClauseKind,
     protected: std::ops::Range<usize>,
     handler: std::ops::Range<usize>,
-    /// First instruction that an exception leads to.
+    /// First instruction of the handler or filter.
     entry: usize,
 }
 
@@ -44,11 +44,11 @@ fn ranges(code: &Code<'_>) -> Vec<Range> {
     clauses.collect()
 }
 
-/// The instructions that are reached where those calls do not return.
+/// The instructions that are reached if those calls do not return.
 fn reached(code: &Code<'_>, stops: &[bool]) -> Vec<bool> {
     let ranges = ranges(code);
     let mut reached = vec![false; code.steps.len()];
-    // Instructions that leave blocks, each with where it goes.
+    // Instructions that leave blocks, each with its target.
     let mut leaving: Vec<(usize, usize)> = Vec::new();
     let mut next = vec![0];
     while !next.is_empty() {
@@ -92,7 +92,7 @@ fn reached(code: &Code<'_>, stops: &[bool]) -> Vec<bool> {
     reached
 }
 
-/// Whether a `finally` block comes to its end.
+/// Whether control reaches the end of a `finally` block.
 fn ends(code: &Code<'_>, range: &Range, reached: &[bool]) -> bool {
     range.handler.clone().any(|number| reached.get(number) == Some(&true) && code.steps[number].is(Opcode::Endfinally))
 }

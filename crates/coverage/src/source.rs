@@ -1,12 +1,12 @@
-//! Methods that code was written in: a lambda's, a local function's and a state machine's lines
-//! belong to the method around them.
+//! Source methods of code: the lines of a lambda, a local function or a state machine belong to the
+//! method around them.
 
 use clr_metadata::{Assembly, Pdb, Table};
 
-/// State machines, lambdas and local functions lie so deep in each other.
+/// Greatest nesting depth of state machines, lambdas and local functions.
 const DEPTH: usize = 16;
 
-/// Method that code was written in.
+/// The source method of some code.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Source {
     /// Metadata token.
@@ -19,15 +19,15 @@ pub struct Source {
     pub parameters: String,
 }
 
-/// Row of the method that the code of a method was written in; its own row where it was written as
-/// such.
+/// Row of the source method of a method's code; the method's own row if it is a source method
+/// itself.
 pub(crate) fn source_row(assembly: &Assembly, pdb: &Pdb, method: u32) -> u32 {
     outward(assembly, pdb, method).last().unwrap_or(method)
 }
 
-/// The method, and from there outward those that its code was written in, as far as names and the
-/// PDB say them: of a state machine the method that it runs, of a lambda or local function the
-/// method around, however many others lie between.
+/// The method, followed by the methods around it from the inside out, as far as names and the PDB
+/// tell. For a state machine the next one is the method that it runs, for a lambda or local
+/// function the enclosing method, at any nesting depth.
 pub(crate) fn outward<'m>(assembly: &'m Assembly, pdb: &'m Pdb, method: u32) -> impl Iterator<Item = u32> + use<'m> {
     let outer = |row: &u32| {
         let row = *row;
@@ -46,15 +46,15 @@ pub(crate) fn source(assembly: &Assembly, row: u32) -> Source {
     }
 }
 
-/// The iterator that a `finally` block was written in. The compiler makes such blocks methods of
-/// the iterator's machine (`<>m__Finally1`); the PDB names only one method of that machine, the one
-/// that runs it.
+/// The iterator that a `finally` block belongs to. The compiler turns such blocks into methods of
+/// the iterator's state machine (`<>m__Finally1`); the PDB names only the machine method that runs
+/// the iterator.
 fn iterator(assembly: &Assembly, pdb: &Pdb, row: u32) -> Option<u32> {
     assembly.method_name(row).strip_prefix("<>m__Finally")?;
     assembly.methods_of(assembly.type_of_method(row)?).find_map(|method| pdb.kickoff(method))
 }
 
-/// The method around a lambda or local function, found by the name that the compiler gave it.
+/// The method around a lambda or local function, found by its compiler-generated name.
 fn around(assembly: &Assembly, pdb: &Pdb, row: u32) -> Option<u32> {
     let wanted = written_in(assembly.method_name(row))?;
     let owner = assembly.type_of_method(row)?;
@@ -62,7 +62,7 @@ fn around(assembly: &Assembly, pdb: &Pdb, row: u32) -> Option<u32> {
     let class = assembly.with_enclosing(owner).find(is_written)?;
     let named = || assembly.methods_of(class).filter(|method| assembly.method_name(*method) == wanted);
     let (document, line) = start(pdb, row)?;
-    // Of several methods with that name the last one that begins before.
+    // Of several methods with that name, take the last one that begins before this one.
     let before = named().filter_map(|method| {
         let (its_document, its_line) = start(pdb, method)?;
         (its_document == document && its_line <= line).then_some((its_line, method))
@@ -70,28 +70,28 @@ fn around(assembly: &Assembly, pdb: &Pdb, row: u32) -> Option<u32> {
     before.max().map(|(_, method)| method).or_else(|| named().next())
 }
 
-/// Document and line of the first visible point of a method, or of the machine that runs it:
-/// `async` methods and iterators, lambdas among them, have none of their own.
+/// Document and line of the first visible point of a method, or of the state machine that runs it:
+/// `async` methods and iterators, including lambdas of these kinds, have no points of their own.
 fn start(pdb: &Pdb, method: u32) -> Option<(u32, u32)> {
     let visible = |row| pdb.sequence_points(row).into_iter().find(|point| !point.is_hidden());
     let point = visible(method).or_else(|| visible(machine_of(pdb, method)?))?;
     Some((point.document, point.start_line))
 }
 
-/// Place of the code of a lambda or local function.
+/// Position of the code of a lambda or local function.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Row of the method that the code was written in.
+    /// Row of the source method.
     source: u32,
     document: u32,
-    /// Line and column of its begin, and of its end.
+    /// Line and column of its start, and of its end.
     start: (u32, u32),
     end: (u32, u32),
 }
 
 impl Place {
-    /// Returns the place of a method's visible points, or of those of the machine that runs it;
-    /// `None` where it has none.
+    /// Returns the position of a method's visible points, or of the points of the state machine
+    /// that runs it; `None` if there are none.
     pub(crate) fn of_method(assembly: &Assembly, pdb: &Pdb, method: u32) -> Option<Self> {
         let visible = |row| pdb.sequence_points(row).into_iter().filter(|point| !point.is_hidden());
         let mut points: Vec<_> = visible(method).collect();
@@ -106,7 +106,7 @@ impl Place {
         })
     }
 
-    /// Whether another place lies within this one, in the same method.
+    /// Whether another position lies within this one, in the same method.
     pub(crate) fn holds(&self, other: &Self) -> bool {
         let is_of_same = (self.source, self.document) == (other.source, other.document);
         is_of_same && self.start <= other.start && other.end <= self.end
@@ -118,20 +118,20 @@ pub(crate) fn is_closure(assembly: &Assembly, method: u32) -> bool {
     written_in(assembly.method_name(method)).is_some()
 }
 
-/// The method of the state machine that runs a method.
+/// The method of the state machine that runs a given method.
 fn machine_of(pdb: &Pdb, method: u32) -> Option<u32> {
     pdb.state_machines().find(|(_, kickoff)| *kickoff == method).map(|(machine, _)| machine)
 }
 
-/// Name of the method in a compiler's name of a lambda (`<Pay>b__0_1`) or local function
-/// (`<Pay>g__Check|0_0`).
+/// Name of the enclosing method in the compiler's name of a lambda (`<Pay>b__0_1`) or local
+/// function (`<Pay>g__Check|0_0`).
 fn written_in(name: &str) -> Option<&str> {
     let name = name.strip_prefix('<')?;
     let end = [">b__", ">g__"].into_iter().filter_map(|mark| name.rfind(mark)).max()?;
     Some(&name[..end])
 }
 
-/// Whether a type was made to hold closures or a state machine.
+/// Whether the compiler generated a type for closures or a state machine.
 fn is_made(assembly: &Assembly, type_row: u32) -> bool {
     let name = assembly.type_name(Table::TYPE_DEF.token(type_row));
     name.rsplit(['/', '.']).next().is_some_and(|own| own.starts_with('<')) && !name.ends_with("<Module>")

@@ -1,15 +1,15 @@
-//! The one shape of error that reaches a user: what, why, hint.
+//! The error type that users see: what failed, why, and a hint.
 
 use std::fmt;
 
-/// Reason why something about .NET could not be done, in three short sentences for the user.
+/// Reason why an operation on .NET failed, in three short sentences for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// Task that failed.
     pub what: String,
     /// Reason, in a sentence.
     pub why: String,
-    /// Cure: what the user can do now.
+    /// Cure: the user's next step.
     pub hint: String,
 }
 
@@ -24,7 +24,7 @@ fn one_line(text: String) -> String {
     if text.contains(['\n', '\r']) { text.split_whitespace().collect::<Vec<_>>().join(" ") } else { text }
 }
 
-/// Three lines: what, why, and `hint:` with what to do.
+/// Three lines: what failed, why, and `hint:` with the next step.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}\n{}\nhint: {}", self.what, self.why, self.hint)

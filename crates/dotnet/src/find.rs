@@ -1,4 +1,4 @@
-//! Finds .NET: `DOTNET_ROOT`, `PATH`, the usual places, our cache.
+//! Finds .NET in `DOTNET_ROOT`, `PATH`, the usual folders and clrscope's cache.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -19,7 +19,7 @@ const USUAL_PLACES: [&str; 5] =
 pub enum Origin {
     /// The variable `DOTNET_ROOT` names it.
     Variable,
-    /// Found by `dotnet` in `PATH`.
+    /// Found through `dotnet` in `PATH`.
     Path,
     /// Found where distributions and Microsoft's scripts put .NET.
     UsualPlace,
@@ -28,7 +28,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The way in words, for a report: `found by ...`.
+    /// The origin in words, for a report: `found by ...`.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Variable => "DOTNET_ROOT",
@@ -42,7 +42,7 @@ impl Origin {
 /// A folder with a `dotnet` host and at least one runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Install {
-    /// The folder, as `DOTNET_ROOT` wants it, symbolic links resolved.
+    /// The folder, suitable for `DOTNET_ROOT`, with symbolic links resolved.
     pub root: PathBuf,
     /// Origin of the installation.
     pub origin: Origin,
@@ -72,7 +72,7 @@ impl Install {
     }
 }
 
-/// Places to search; the process's own environment in the program, made up in tests.
+/// Places to search. The program uses the process's own environment; tests make one up.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
     /// The value of `DOTNET_ROOT`.
@@ -83,7 +83,7 @@ pub struct Places {
     pub home: Option<PathBuf>,
     /// Folders where distributions put .NET.
     pub usual: Vec<PathBuf>,
-    /// Folder in which clrscope keeps what it has fetched.
+    /// Folder in which clrscope keeps fetched runtimes.
     pub cache: Option<PathBuf>,
 }
 
@@ -99,7 +99,7 @@ impl Places {
         }
     }
 
-    /// Every installation, in the order in which a user would want them tried; each folder once.
+    /// Every installation, in the order in which to try them; each folder once.
     pub fn installs(&self) -> Vec<Install> {
         let mut seen = BTreeSet::new();
         let mut found = Vec::new();
@@ -144,10 +144,10 @@ pub fn installs() -> Vec<Install> {
     Places::of_this_process().installs()
 }
 
-/// Folder of private files that clrscope can make again: `$XDG_CACHE_HOME/clrscope` or
+/// Folder of private files that clrscope can recreate: `$XDG_CACHE_HOME/clrscope` or
 /// `~/.cache/clrscope`.
 pub fn cache_folder() -> Option<PathBuf> {
-    // A relative XDG_CACHE_HOME is invalid by its specification and to be ignored.
+    // A relative XDG_CACHE_HOME is invalid by the specification and must be ignored.
     let base = variable("XDG_CACHE_HOME")
         .filter(|path| path.is_absolute())
         .or_else(|| Some(variable("HOME")?.join(".cache")))?;
@@ -159,7 +159,7 @@ fn variable(name: &str) -> Option<PathBuf> {
 }
 
 /// `dotnet` in `PATH` is often a link (`/usr/bin/dotnet` to `/usr/lib/dotnet/dotnet`): the real
-/// file stands in the root.
+/// file is in the root.
 fn root_of_host(host: &Path) -> Option<PathBuf> {
     let real = host.canonicalize().ok()?;
     if is_executable(&real) { Some(real.parent()?.to_path_buf()) } else { None }
@@ -169,7 +169,7 @@ fn is_executable(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
-/// Sub-folders of `folder` that are named as versions and hold `file`, lowest version first.
+/// Sub-folders of `folder` that are named after versions and contain `file`, lowest version first.
 pub fn versions_in(folder: &Path, file: &str) -> Vec<Version> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut versions: Vec<Version> = entries

@@ -1,4 +1,4 @@
-//! Finds the .NET runtimes of this machine, and fetches one where there is none.
+//! Finds the .NET runtimes of this machine, and fetches one if there is none.
 //!
 //! [`find`] only looks; [`fetch`] downloads .NET 8 into a private cache, for the demo and the
 //! tests, never for a program the user wants profiled.

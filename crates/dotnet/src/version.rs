@@ -1,10 +1,10 @@
-//! Versions of .NET as its folders are named: `8.0.15`, `10.0.0-rc.1.25451.107`.
+//! Versions of .NET as in folder names: `8.0.15`, `10.0.0-rc.1.25451.107`.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-/// A version of a runtime or an SDK; ordered as .NET orders them, a preview before its release.
+/// A version of a runtime or an SDK; ordered as in .NET: a preview precedes its release.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Version {
     /// `8` in `8.0.15`.
@@ -13,11 +13,11 @@ pub struct Version {
     pub minor: u32,
     /// `15` in `8.0.15`.
     pub patch: u32,
-    /// Label behind the hyphen, empty for a release.
+    /// Label after the hyphen, empty for a release.
     pub preview: String,
 }
 
-/// The text is no version.
+/// The text is not a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotAVersion;
 
@@ -44,7 +44,7 @@ impl FromStr for Version {
     }
 }
 
-/// Digits only: `u32::from_str` would take `+8`.
+/// Digits only: `u32::from_str` would accept `+8`.
 fn number(text: &str) -> Option<u32> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
 }
@@ -65,7 +65,7 @@ impl PartialOrd for Version {
 }
 
 impl Version {
-    /// Numbers sort before words and by value, as semantic versioning has it.
+    /// Numbers sort before words and by value, as in semantic versioning.
     fn preview_parts(&self) -> Vec<(bool, u32, &str)> {
         self.preview.split('.').map(|part| number(part).map_or((true, 0, part), |value| (false, value, part))).collect()
     }

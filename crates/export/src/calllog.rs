@@ -1,9 +1,9 @@
-//! `calllog`: the log of calls as a list that is indented by depth, then a summary of the
-//! functions.
+//! `calllog`: the log of calls as a list indented by depth, then a summary of the functions.
 //!
-//! Each call is a line with the function, its number (`id`) and which of its calls on this thread
-//! it is (`call count`); threads stand one after another. The summary has a line per function with
-//! the number of its calls on all threads. Ends of calls have no lines: the indentation says them.
+//! Each call is a line with the function, the function's number (`id`) and the number of the call
+//! among that function's calls on this thread (`call count`). Threads follow one another. The
+//! summary has a line per function with the number of its calls on all threads. The end of a call
+//! has no line: the indentation shows it.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use clrscope_recording::model::Recording;
 
 use crate::{ExportError, ExportOptions, Exporter};
 
-/// Deeper calls than this are indented no further.
+/// Greatest depth of indentation.
 const MOST_INDENTED: u32 = 200;
 
 /// See the module's page.

@@ -1,10 +1,10 @@
 //! `chrome`: trace events as JSON, for Perfetto (ui.perfetto.dev) and chrome://tracing.
 //!
-//! A track for each thread: its calls, where `flow` recorded them, or else what it was about, by
-//! its samples; exceptions as instants. What else is known stands on tracks of its own below,
-//! because times of different sources overlap otherwise: samples alongside calls, the runtime's
-//! events with a duration (compilations, loads, suspensions), and the collections, those in the
-//! background apart. Times are microseconds since the start of the run.
+//! Each thread has a track with its calls if `flow` recorded them, otherwise with its activities
+//! according to the samples; exceptions are instants. Other data are on separate tracks below,
+//! because times from different sources would overlap: samples alongside calls, the runtime's
+//! events with a duration (compilations, loads, suspensions), and collections, with background
+//! collections on a track of their own. Times are microseconds since the start of the run.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -24,7 +24,7 @@ use crate::{ExportError, ExportOptions, Exporter};
 /// See the module's page.
 pub(crate) struct Chrome;
 
-/// Tracks of a thread, or of a process where they are not a thread's.
+/// Tracks of a thread, or of a process for tracks that belong to no thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Track {
     /// Calls, or samples where there are no calls.
@@ -33,20 +33,20 @@ enum Track {
     Samples,
     /// Events of the runtime.
     Runtime,
-    /// Collections for which the program stood still.
+    /// Collections that suspended the program.
     Collections,
     /// Collections in the background.
     Background,
 }
 
 impl Track {
-    /// Number of the track: viewers take numbers of threads of 31 bits. A program starts fewer
-    /// threads than 2^24.
+    /// Number of the track. Viewers accept thread numbers of 31 bits; a program starts fewer than
+    /// 2^24 threads.
     fn number(self, thread: u32) -> u32 {
         (self as u32) << 24 | (thread & 0xFF_FFFF)
     }
 
-    /// Words behind the thread's name.
+    /// Words that follow the thread's name.
     const fn title(self) -> &'static str {
         match self {
             Self::Thread => "",
@@ -97,7 +97,7 @@ impl Exporter for Chrome {
     }
 }
 
-/// Success where an instrument was not recorded: its part is left out.
+/// Success if an instrument was not recorded: its part is left out.
 fn unless_recorded(error: ExportError) -> Result<(), ExportError> {
     match error {
         ExportError::Query(QueryProblem::NotRecorded { .. }) => Ok(()),
@@ -109,11 +109,11 @@ fn unless_recorded(error: ExportError) -> Result<(), ExportError> {
 struct Trace<'o> {
     out: &'o mut dyn Write,
     is_first: bool,
-    /// Tracks that have something, by process and thread.
+    /// Tracks with events, by process and thread.
     tracks: BTreeSet<(u32, u32, Track)>,
 }
 
-/// An event, as the format has it.
+/// An event in the format's terms.
 struct Event<'e> {
     /// `B` and `E` for begin and end, `X` for both, `i` for an instant.
     phase: char,
@@ -125,7 +125,7 @@ struct Event<'e> {
     track: Track,
     time_ns: u64,
     duration_ns: Option<u64>,
-    /// Names and values, these in JSON.
+    /// Names and values, the values in JSON.
     arguments: &'e [(&'e str, String)],
 }
 
@@ -149,7 +149,7 @@ impl Trace<'_> {
         Ok(())
     }
 
-    /// Names of processes and tracks, and the order of these.
+    /// Writes the names of processes and tracks, and the order of the tracks.
     fn name_tracks(&mut self, recording: &Recording) -> Result<(), ExportError> {
         for process in &recording.processes {
             let of_process: Vec<_> = self.tracks.iter().filter(|(pid, ..)| *pid == process.pid).copied().collect();
@@ -158,7 +158,7 @@ impl Trace<'_> {
             }
             let pid = process.pid;
             let command = command_of(process);
-            // Perfetto takes no empty name.
+            // Perfetto does not accept an empty name.
             if !command.is_empty() {
                 self.name(pid, 0, "process_name", &format!("\"name\":{}", quoted(&command)))?;
             }
@@ -188,7 +188,7 @@ fn microseconds(ns: u64) -> String {
     format!("{}.{:03}", ns / 1000, ns % 1000)
 }
 
-/// Calls of a thread that have begun, by their depths.
+/// Calls of a thread that have not ended yet, by their depths.
 #[derive(Default)]
 struct Open {
     thread: (u32, u32),
@@ -197,7 +197,7 @@ struct Open {
 }
 
 impl Open {
-    /// Ends calls from a depth on.
+    /// Ends the calls at this depth and below.
     fn close(&mut self, trace: &mut Trace<'_>, depth: u32) -> Result<(), ExportError> {
         while self.depths.pop_if(|open| *open >= depth).is_some() {
             self.end(trace)?;
@@ -223,7 +223,7 @@ impl Open {
     }
 }
 
-/// Each call of `flow` with its begin and its end; whether there were some.
+/// Writes each call of `flow` with its start and end. Returns whether there were any.
 fn write_calls(trace: &mut Trace<'_>, recording: &Recording, query: &Query) -> Result<bool, ExportError> {
     let log = match FlowLog::open(recording, query, None) {
         Ok(log) => log,
@@ -264,7 +264,7 @@ fn write_calls(trace: &mut Trace<'_>, recording: &Recording, query: &Query) -> R
     Ok(!trace.is_first)
 }
 
-/// Spans of what threads were about.
+/// Writes spans of a thread's activities.
 fn write_samples(trace: &mut Trace<'_>, recording: &Recording, query: &Query, track: Track) -> Result<(), ExportError> {
     for span in spans(recording, query)? {
         trace.event(&Event {
@@ -336,7 +336,7 @@ fn write_exceptions(trace: &mut Trace<'_>, recording: &Recording, query: &Query)
     Ok(())
 }
 
-/// Events that something lasted for: those that begin it, with their duration.
+/// Writes events with a duration: the start event, with the duration.
 fn write_runtime(trace: &mut Trace<'_>, recording: &Recording, query: &Query) -> Result<(), ExportError> {
     let log = EventLog::open(recording, &EventQuery { query: query.clone(), ..EventQuery::default() })?;
     log.walk(|row: &EventRow<'_>| -> Result<(), ExportError> {

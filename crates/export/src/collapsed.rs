@@ -1,7 +1,7 @@
-//! `collapsed`: one line per stack, `a;b;c WEIGHT`, as the flame graph tools read them.
+//! `collapsed`: one line per stack, `a;b;c WEIGHT`, the input of flame graph tools.
 //!
-//! The weight is what the very path has of the metric, in nanoseconds or as a number. Stacks
-//! without weight have no line. Frames below the thousandth count for it.
+//! The weight is the path's own value of the metric, in nanoseconds or as a number. Stacks without
+//! weight have no line. Frames below the thousandth are counted for the thousandth.
 
 use std::io::Write;
 

@@ -1,16 +1,16 @@
 //! Lines of fields with a delimiter between them: RFC 4180's quoting, lines that end with a line
 //! feed.
 //!
-//! Control characters are written out (`\n`, `\u{1b}`), so a record is a line, and a file can be
-//! shown on a terminal.
+//! Control characters are escaped (`\n`, `\u{1b}`), so each record is one line, and a terminal can
+//! show the file safely.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
 use clrscope_analysis::{is_printable, one_line};
 
-/// Writes one line; fields that hold the delimiter or a quote are quoted, quotes within them
-/// doubled (RFC 4180), and control characters are written out.
+/// Writes one line; fields that contain the delimiter or a quote are quoted, quotes within them are
+/// doubled (RFC 4180), and control characters are escaped.
 ///
 /// # Errors
 /// Errors of `out`.

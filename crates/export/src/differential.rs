@@ -1,5 +1,5 @@
-//! Flame graph of two sides: red where there is more, blue where there is less, grey where nothing
-//! changed beyond chance.
+//! Differential flame graph of two sides: red for an increase, blue for a decrease, grey for no
+//! change beyond chance.
 
 use std::io::Write;
 
@@ -25,8 +25,8 @@ impl std::fmt::Debug for DifferentialFlameGraph {
 }
 
 impl DifferentialFlameGraph {
-    /// Adds a stack: its frames from the outermost on, each with its growth (0 for none beyond
-    /// chance), and the width of what is the stack's own.
+    /// Adds a stack: its frames from the outermost on, each with its growth (0 if none beyond
+    /// chance), and the width of the stack's own weight.
     pub fn add<'f>(&mut self, frames: impl Iterator<Item = (&'f str, f64)>, weight: u64) {
         let mut text = String::new();
         for (name, growth) in frames {
@@ -63,7 +63,7 @@ impl DifferentialFlameGraph {
     }
 }
 
-/// Red for more, blue for less, the stronger the larger the change.
+/// Red for an increase, blue for a decrease; a larger change has a stronger colour.
 fn colour_of(growth: f64) -> Color {
     let pale = |part: f64| (205.0 - 150.0 * part.clamp(0.0, 1.0)) as u8;
     let [r, g, b] = match growth {

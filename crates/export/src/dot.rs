@@ -1,8 +1,8 @@
 //! `dot`: the call graph for Graphviz.
 //!
-//! A node per function with its shares of the metric, an edge per caller and callee with its calls,
-//! or with its part of the metric where that is not one of `calls`. Functions and edges below half
-//! a per cent are left out, and the graph says how many.
+//! Each function is a node with its shares of the metric. Each pair of caller and callee is an edge
+//! with its calls, or with its part of the metric for metrics other than those of `calls`.
+//! Functions and edges below half a per cent are left out, and the graph says how many.
 
 use std::io::{self, Write};
 
@@ -45,7 +45,7 @@ impl Exporter for Dot {
     }
 }
 
-/// A graph with what of it is drawn.
+/// A graph and the parts of it that are drawn.
 struct Drawing<'g, 'a> {
     graph: &'g CallGraph<'a>,
     min_share: f64,
@@ -96,7 +96,7 @@ impl<'g, 'a> Drawing<'g, 'a> {
         caption
     }
 
-    /// Nodes process by process, in a box each when there are several.
+    /// Nodes process by process, each in its own box if there are several.
     fn write_nodes(&self, out: &mut dyn Write) -> io::Result<()> {
         let processes = &self.graph.conditions.processes;
         for (number, process) in processes.iter().enumerate() {

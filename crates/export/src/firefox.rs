@@ -1,9 +1,8 @@
 //! `firefox`: a profile for the Firefox Profiler (profiler.firefox.com), in its processed format.
 //!
-//! Threads with their samples, each with its time; frames have the kind of their code as category.
-//! Exceptions and collections, where they were recorded, are markers. Samples of `wall` that stand
-//! for a while of an unchanged thread are a sample at its begin, which weighs all, and one at its
-//! end.
+//! Each thread has its samples with their times. The category of a frame is the kind of its code.
+//! Recorded exceptions and collections are markers. A `wall` sample that stands for a period of an
+//! unchanged thread becomes two samples: one at its start with all the weight, and one at its end.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -27,7 +26,7 @@ use crate::{ExportError, ExportOptions, Exporter};
 /// See the module's page.
 pub(crate) struct Firefox;
 
-/// Categories of frames by the kinds of their code; what is of no kind is of the last.
+/// Categories of frames by the kinds of their code; frames of no kind get the last one.
 const CATEGORIES: [(&str, CategoryColor, &[&str]); 8] = [
     ("Own code", CategoryColor::Yellow, &["own"]),
     ("Framework", CategoryColor::Blue, &["framework"]),
@@ -40,7 +39,7 @@ const CATEGORIES: [(&str, CategoryColor, &[&str]); 8] = [
 ];
 /// Place of the category of collections.
 const COLLECTIONS: usize = 3;
-/// Interval between two samples where it is unknown: a millisecond.
+/// Interval between two samples if unknown: a millisecond.
 const INTERVAL_NS: u64 = 1_000_000;
 
 impl Exporter for Firefox {
@@ -78,11 +77,11 @@ impl Exporter for Firefox {
     }
 }
 
-/// What a profile starts with, as the library writes it.
+/// The start of a profile, as the library writes it.
 const START: &[u8] = b"{\"meta\":{";
 
-/// The profile's information about processes as the format's `meta.extra` has it, for which the
-/// library has no words.
+/// The profile's information about processes for the format's `meta.extra`, which the library can't
+/// write.
 fn extra(recording: &Recording) -> String {
     let of_process = |process: &Process| {
         let resource = Resource::from_process(recording, process);
@@ -97,10 +96,10 @@ fn extra(recording: &Recording) -> String {
     format!("\"extra\":[{}],", sections.join(","))
 }
 
-/// Puts `extra` behind the start of what is written.
+/// Inserts `extra` after the start of the written text.
 struct WithExtra<'o> {
     out: &'o mut dyn Write,
-    /// What is still to come of the start.
+    /// The part of the start that has not been written yet.
     start: &'static [u8],
     extra: String,
 }
@@ -126,7 +125,7 @@ impl Write for WithExtra<'_> {
     }
 }
 
-/// A profile that is made.
+/// A profile that is being built.
 struct Export {
     profile: Profile,
     metric: &'static Metric,
@@ -190,7 +189,7 @@ impl Export {
             let weight = if self.metric.is_sampled() { event.samples } else { event.amount };
             let weight = i32::try_from(weight).unwrap_or(i32::MAX);
             self.profile.add_sample(thread, at(event.time_ns), stack, CpuDelta::from_nanos(cpu), weight);
-            // Awaits that ended on one thread may overlap, and samples of a thread must not.
+            // Awaits that ended on one thread may overlap, but samples of a thread must not.
             if event.lasted_ns > 0 && self.metric.is_sampled() {
                 let end = at(event.time_ns.saturating_add(event.lasted_ns));
                 self.profile.add_sample_same_stack_zero_cpu(thread, end, 0);
@@ -217,7 +216,8 @@ impl Export {
         })
     }
 
-    /// Markers of collections, on the threads that caused them or on the first of their process.
+    /// Markers of collections, on the threads that caused them, or on the first thread of their
+    /// process.
     fn collections(&mut self, recording: &Recording, query: &Query) -> Result<(), ExportError> {
         for collection in unless_recorded(collections(recording, query))?.into_iter().flatten() {
             let process = collection.process;
@@ -253,7 +253,7 @@ impl Export {
     }
 }
 
-/// Nothing where it was not recorded.
+/// `None` if the instrument was not recorded.
 fn unless_recorded<T>(found: Result<T, QueryProblem>) -> Result<Option<T>, ExportError> {
     match found {
         Err(QueryProblem::NotRecorded { .. }) => Ok(None),

@@ -1,7 +1,7 @@
-//! `flamegraph`: one SVG that can be searched and zoomed in a browser.
+//! `flamegraph`: an SVG that can be searched and zoomed in a browser.
 //!
-//! Width is the metric, wall time of `calls` unless another is asked for; colour tells user code,
-//! framework, unmanaged code and the runtime apart, with a shade per module.
+//! Width is the metric, by default the wall time of `calls`. Colour distinguishes user code,
+//! framework, unmanaged code and the runtime, with a shade per module.
 
 use std::io::Write;
 
@@ -14,7 +14,7 @@ use crate::stacks::stacks;
 use crate::threads::command;
 use crate::{ExportError, ExportOptions, Exporter};
 
-/// Narrower frames would be a fraction of a pixel; their time stays in the frame below.
+/// Narrower frames would take a fraction of a pixel; their time remains in the frame below.
 const MIN_SHARE: f64 = 0.0002;
 
 /// See the module's page.
@@ -69,7 +69,7 @@ impl Exporter for FlameGraph {
     }
 }
 
-/// Unit that a metric's values are shown in, and the factor to it.
+/// Unit in which a metric's values are shown, and the conversion factor.
 pub(crate) const fn unit(metric: &Metric) -> (&'static str, f64) {
     match metric.unit {
         Unit::Nanoseconds => ("\u{b5}s", 1e-3),

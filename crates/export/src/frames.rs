@@ -1,17 +1,17 @@
-//! Frames by numbers: functions of one name and module are one frame, whatever they are instances
-//! of.
+//! Frames by numbers: functions with the same name and module are one frame, even if they are
+//! different generic instantiations.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use clrscope_analysis::{FunctionRef, one_line};
 
-/// A frame as other programs show it, control characters written out.
+/// A frame as other programs show it, with control characters escaped.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Frame {
-    /// Name of the function, and which code of its method it is.
+    /// Name of the function, with the marker for code within its method.
     pub(crate) name: Rc<str>,
-    /// The assembly or library, or nothing.
+    /// The assembly or library; empty if unknown.
     pub(crate) module: Rc<str>,
 }
 
@@ -20,7 +20,7 @@ pub(crate) struct Frame {
 pub(crate) struct Frames {
     all: Vec<Frame>,
     numbers: HashMap<Frame, usize>,
-    /// Numbers of functions, by where they lie in the recording.
+    /// Numbers of functions, by their positions in the recording.
     functions: HashMap<usize, usize>,
 }
 
@@ -37,7 +37,7 @@ impl Frames {
         number
     }
 
-    /// Number of a frame that is no function.
+    /// Number of a frame that is not a function.
     pub(crate) fn named(&mut self, name: &str) -> usize {
         self.number(Frame { name: one_line(name).into(), module: "".into() })
     }

@@ -1,10 +1,10 @@
-//! `heapsnapshot`: a snapshot of the heap as browsers' developer tools and Node's libraries read it
-//! (V8's format).
+//! `heapsnapshot`: a snapshot of the heap in V8's format, which browsers' developer tools and
+//! Node's libraries read.
 //!
-//! Node 0 is the root of all; its edges are roots by their names, and lead to the objects that
-//! these hold. Every other node is an object, its name the type. Types, fields and roots have their
-//! names in one list of strings, each once. Objects are written as they come: nothing of the text
-//! is kept in memory but these strings.
+//! Node 0 is the root. Its edges are named after the GC roots and lead to the objects that the
+//! roots hold. Every other node is an object, named after its type. The names of types, fields and
+//! roots are in one list of strings, each once. Objects are streamed: only these strings are kept
+//! in memory.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -21,7 +21,7 @@ pub(crate) struct HeapSnapshot;
 
 /// Fields of a node: type, name, id, size, number of edges, trace, detachedness.
 const NODE_FIELDS: u64 = 7;
-/// Numbers of the types of nodes and edges, in the lists of the head.
+/// Numbers of the types of nodes and edges, in the header's lists.
 const OBJECT: u32 = 3;
 const SYNTHETIC: u32 = 9;
 const ELEMENT: u32 = 1;
@@ -29,7 +29,7 @@ const PROPERTY: u32 = 2;
 const INTERNAL: u32 = 3;
 const SHORTCUT: u32 = 5;
 
-/// The head, but for the numbers of nodes and edges.
+/// The header without the numbers of nodes and edges.
 const META: &str = r#"{"node_fields":["type","name","id","self_size","edge_count","trace_node_id","detachedness"],"node_types":[["hidden","array","string","object","code","closure","regexp","number","native","synthetic","concatenated string","sliced string","symbol","bigint","object shape"],"string","number","number","number","number","number"],"edge_fields":["type","name_or_index","to_node"],"edge_types":[["context","element","property","internal","hidden","shortcut","weak"],"string_or_number","node"],"trace_function_info_fields":["function_id","name","script_name","script_id","line","column"],"trace_node_fields":["id","function_info_index","count","size","children"],"sample_fields":["timestamp_us","last_assigned_id"],"location_fields":["object_index","script_id","line","column"]}"#;
 
 impl Exporter for HeapSnapshot {
@@ -85,7 +85,7 @@ fn nodes(heap: &HeapContents<'_>, strings: &mut Strings, roots: u64, out: &mut d
     Ok(())
 }
 
-/// The edges of the root, and then of each object.
+/// Writes the edges of the root, and then those of each object.
 fn write_edges(heap: &HeapContents<'_>, strings: &mut Strings, out: &mut dyn Write) -> Result<(), ExportError> {
     let mut separator = "";
     write!(out, "\"edges\":[")?;
@@ -111,7 +111,7 @@ fn write_edges(heap: &HeapContents<'_>, strings: &mut Strings, out: &mut dyn Wri
     Ok(())
 }
 
-/// Place of an object's node in the list of nodes.
+/// Index of an object's node in the list of nodes.
 fn node(object: u32) -> u64 {
     (u64::from(object) + 1) * NODE_FIELDS
 }
@@ -146,7 +146,7 @@ impl Strings {
         self.types[of as usize]
     }
 
-    /// A field of some element: numbers of elements would make a string of each.
+    /// A field of any array element: with element numbers, each element would add a string.
     fn element_field(&mut self, name: &str) -> u64 {
         self.number(&format!("[].{name}"))
     }

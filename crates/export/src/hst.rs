@@ -1,11 +1,12 @@
-//! `hst`: hot spots per thread and function, a file for a spreadsheet.
+//! `hst`: hot spots per thread and function, as a file for a spreadsheet.
 //!
-//! A header, then for each thread its functions and one line of totals. Thread ids are those of the
-//! operating system, times are wall seconds as measured, and on every line the inclusive time is the
-//! sum of exclusive, callee, suspended and profiler time. Suspensions are a column of the functions
-//! that they hit, not lines of their own. The line of totals (function `Total`) holds the sums of calls,
-//! exclusive, suspended and profiler time of the thread's functions; its inclusive time is all of
-//! these times together, and nothing is outside of it to be its callee.
+//! The file has a header, then for each thread its functions and a line of totals. Thread ids are
+//! those of the operating system. Times are measured wall seconds, and on every line the inclusive
+//! time is the sum of exclusive, callee, suspended and profiler time. Suspensions are a column of
+//! the functions that they hit, not lines of their own. The line of totals (function `Total`) has
+//! the sums of calls, exclusive, suspended and profiler time of the thread's functions. Its
+//! inclusive time is the sum of these times, and its callee time is 0 because nothing is outside
+//! the total.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -58,7 +59,7 @@ impl Exporter for Hst {
     }
 }
 
-/// The places of a row's process and thread in the recording.
+/// The positions of a row's process and thread in the recording.
 fn order(recording: &Recording, row: &FunctionRow<'_>) -> (usize, u32) {
     let process = recording.processes.iter().position(|p| p.pid == row.function.pid);
     (process.unwrap_or(usize::MAX), row.thread.map_or(0, |t| t.id))

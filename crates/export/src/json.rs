@@ -1,7 +1,7 @@
-//! Strings of JSON, for formats that are written as they come.
+//! JSON strings for formats that are written as a stream.
 
-/// Returns a string in JSON. Characters that a terminal obeys, or that end a line of JavaScript,
-/// are written as numbers, which JSON leaves free.
+/// Returns a JSON string. Control characters of terminals and line ends of JavaScript are escaped
+/// as numbers, which JSON permits.
 pub(crate) fn quoted(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
     let as_number = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');

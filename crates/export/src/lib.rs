@@ -1,10 +1,11 @@
-//! From clrscope analysis to the formats of other programs.
+//! Converts clrscope's analysis to the formats of other programs.
 //!
-//! One module per format behind the trait [`Exporter`]; [`exporters`] lists them. All of them write
-//! as they go: what can be large, the paths of a call tree, is never held as text.
+//! Each format is a module that implements the trait [`Exporter`]; [`exporters`] lists the formats.
+//! All of them stream their output: large data, such as the paths of a call tree, are never held in
+//! memory as text.
 //!
-//! The format `flamegraph` is drawn by the crate inferno (CDDL-1.0); without the feature of that
-//! name neither is there.
+//! The format `flamegraph` is drawn by the crate inferno (CDDL-1.0); without the feature
+//! `flamegraph` both are missing.
 
 mod calllog;
 mod chrome;
@@ -44,17 +45,18 @@ use clrscope_recording::model::Recording;
 #[cfg(feature = "flamegraph")]
 pub use differential::DifferentialFlameGraph;
 
-/// Contents of an export.
+/// Options of an export.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ExportOptions {
-    /// Processes, threads and functions, metric; order, limit and compensation as in reports.
+    /// Processes, threads, functions and metric; order, limit and compensation have the same
+    /// meaning as in reports.
     pub query: Query,
     /// Smallest share of the metric that is drawn, 0 to 1, for formats with
-    /// [`Exporter::takes_min_share`]; each has its own default, which is 0 but for `dot` and
+    /// [`Exporter::takes_min_share`]. Each format has its own default: 0, except for `dot` and
     /// `flamegraph`.
     pub min_share: Option<f64>,
-    /// Number of the snapshot of the heap; the last complete one when `None`. Stacks are those of
-    /// the heap where it is given.
+    /// Number of the snapshot of the heap; the last complete one when `None`. If it is given, the
+    /// stacks are those of the heap.
     pub snapshot: Option<u32>,
 }
 
@@ -102,7 +104,7 @@ impl From<QueryProblem> for ExportError {
     }
 }
 
-/// One foreign format.
+/// An export format.
 pub trait Exporter: Sync {
     /// Name of the format on the command line.
     fn name(&self) -> &'static str;
@@ -110,20 +112,20 @@ pub trait Exporter: Sync {
     /// Description in one line.
     fn description(&self) -> &'static str;
 
-    /// Usual ending of its files, without the point.
+    /// Usual file extension, without the dot.
     fn extension(&self) -> &'static str;
 
-    /// Whether it shows snapshots of the heap, and so takes the number of one.
+    /// Whether the format shows heap snapshots, and so accepts a snapshot number.
     fn shows_heap(&self) -> bool {
         false
     }
 
-    /// Whether it leaves out what is smaller than a share of the whole where that is asked for.
+    /// Whether the format can leave out parts below a smallest share.
     fn takes_min_share(&self) -> bool {
         false
     }
 
-    /// Whether it shows native code, and so takes what that is shown as.
+    /// Whether the format shows native code, and so accepts the option for its form.
     fn shows_native_code(&self) -> bool {
         false
     }
@@ -142,17 +144,18 @@ static TAKE_MIN_SHARE: LazyLock<String> = LazyLock::new(|| {
     format!("it leaves nothing out for its size; others do: {}", formats_that(|format| format.takes_min_share()))
 });
 
-/// Names of the formats for which `holds` is true, joined by commas.
+/// Names of the formats for which `holds` returns true, joined by commas.
 pub fn formats_that(holds: impl Fn(&dyn Exporter) -> bool) -> String {
     let names: Vec<&str> = exporters().iter().filter(|format| holds(**format)).map(|format| format.name()).collect();
     names.join(", ")
 }
 
-/// Refuses the number of a snapshot for a format that shows none, the same of native code, and a
-/// smallest share for one that writes all there is.
+/// Refuses options that the format can't use: a snapshot number for a format without snapshots, an
+/// option about native code for a format that does not show it, and a smallest share for a format
+/// that always writes everything.
 ///
 /// # Errors
-/// When there is one that the format does not take.
+/// When the options contain one that the format does not accept.
 pub fn check(format: &dyn Exporter, options: &ExportOptions) -> Result<(), ExportError> {
     let (option, why) = if options.snapshot.is_some() && !format.shows_heap() {
         ("--snapshot", SHOW_HEAP.as_str())
@@ -199,7 +202,7 @@ pub fn exporters() -> &'static [&'static dyn Exporter] {
 /// No format has this name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownFormat {
-    /// Name that was asked for.
+    /// The requested name.
     pub name: String,
 }
 

@@ -1,5 +1,5 @@
-//! Locations, as profiles of pprof and OpenTelemetry have them: a method with those that the
-//! compiler put into it, in the order of calls.
+//! Locations in the sense of pprof and OpenTelemetry profiles: a method with the methods inlined
+//! into it, in the order of calls.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ pub(crate) struct Locations {
 
 impl Locations {
     /// Number of the location of these functions, the innermost first: the last one is the method
-    /// that has the code.
+    /// that contains the code.
     pub(crate) fn number(&mut self, functions: &[u64]) -> u64 {
         if let Some(known) = self.numbers.get(functions) {
             return *known;
@@ -25,8 +25,8 @@ impl Locations {
         number
     }
 
-    /// Locations of a path of functions, both the outermost first. Each function comes with whether
-    /// it was put into the one before.
+    /// Locations of a path of functions, both outermost first. Each function comes with a flag:
+    /// whether it was inlined into the one before.
     pub(crate) fn path(&mut self, functions: impl Iterator<Item = (u64, bool)>) -> Vec<u64> {
         let (mut path, mut together) = (Vec::new(), Vec::new());
         for (function, is_inlined) in functions {
@@ -41,7 +41,7 @@ impl Locations {
         path
     }
 
-    /// Number of the location of functions in the order of calls, which are taken.
+    /// Number of the location of functions in the order of calls; empties the list.
     fn of_calls(&mut self, together: &mut Vec<u64>) -> u64 {
         together.reverse();
         let number = self.number(together);

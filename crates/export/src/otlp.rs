@@ -1,15 +1,15 @@
-//! `otlp`: profiles as OpenTelemetry has them, the message `ProfilesData` of
-//! `profiles/v1development` (version 1.10 of the protocol, which calls this signal alpha): what
-//! collectors and their exporters of files read.
+//! `otlp`: profiles in OpenTelemetry's format, the message `ProfilesData` of
+//! `profiles/v1development` (version 1.10 of the protocol, which calls this signal alpha).
+//! Collectors and their file exporters read it.
 //!
-//! A profile for each process and metric, each in a resource that names the process, with an
-//! identifier of its own; of samples one with their numbers (`samples:count`, with a period) and
-//! one with the time that they stand for. Samples that have times are a sample for each thread and
-//! stack, with all times; numbers of samples, and the trees of `calls`, are a sample for each
-//! thread and path. The file is also the body of a request to a receiver, by gRPC or HTTP:
-//! `ExportProfilesServiceRequest` has the same fields. Attributes of a sample say its thread, and
-//! the route of the request that it was taken for; its link is that request's span, where the
-//! program has activities.
+//! Each process and metric is a profile with its own identifier, in a resource that names the
+//! process. A sampled metric has two profiles: one with the numbers of samples (`samples:count`,
+//! with a period) and one with the time that they stand for. Samples with times are grouped into
+//! one sample per thread and stack, with all times. Sample counts and the trees of `calls` are one
+//! sample per thread and path. The file can also be sent to a receiver as the body of a gRPC or
+//! HTTP request: `ExportProfilesServiceRequest` has the same fields. The attributes of a sample
+//! name its thread and the route of its request. Its link is that request's span, if the program
+//! has activities.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -87,8 +87,8 @@ impl Exporter for Otlp {
 /// Kind of profile.
 struct Kind {
     metric: &'static Metric,
-    /// Numbers of samples, without their times: engines know time on processors by them, and by the
-    /// period.
+    /// Numbers of samples, without their times: engines recognise CPU time by the sample count and
+    /// the period.
     counts_samples: bool,
 }
 
@@ -108,8 +108,8 @@ impl Kind {
     }
 }
 
-/// The metric that is asked for, or else all that were recorded. Of samples there are numbers, and
-/// the time that they stand for.
+/// The requested metric, or otherwise all recorded metrics. Sampled metrics have two kinds: the
+/// number of samples, and the time that they stand for.
 fn kinds(recording: &Recording, query: &Query) -> Result<Vec<Kind>, ExportError> {
     if query.metric.is_some() {
         return Ok(vec![Kind::new(Metric::for_query(recording, query)?)]);
@@ -121,7 +121,7 @@ fn kinds(recording: &Recording, query: &Query) -> Result<Vec<Kind>, ExportError>
         if !metric.is_sampled() {
             kinds.push(Kind::new(metric));
         } else if metric.unit == Unit::Nanoseconds {
-            // Of each instrument, not of the first alone.
+            // For each instrument, not only the first.
             kinds.push(Kind { metric, counts_samples: true });
             kinds.push(Kind { metric, counts_samples: false });
         }
@@ -129,12 +129,12 @@ fn kinds(recording: &Recording, query: &Query) -> Result<Vec<Kind>, ExportError>
     Ok(kinds)
 }
 
-/// Bytes of parts.
+/// Total length of the parts in bytes.
 fn length<'m>(parts: impl Iterator<Item = &'m Message>) -> usize {
     parts.map(|part| part.encoded().len()).sum()
 }
 
-/// Writes a message that is made of parts, one after another, without a copy of them.
+/// Writes a message that consists of parts, one after another, without copying them.
 fn write_parts<'m, P: Iterator<Item = &'m Message>>(
     out: &mut dyn Write,
     field: u64,
@@ -144,7 +144,7 @@ fn write_parts<'m, P: Iterator<Item = &'m Message>>(
     parts().try_for_each(|part| out.write_all(part.encoded()))
 }
 
-/// Writes the process, and what was measured there.
+/// Writes the process and its profiles.
 fn write_resource(
     out: &mut dyn Write,
     (recording, process): (&Recording, &Process),
@@ -162,7 +162,7 @@ fn write_resource(
     write_parts(out, 1, || [&resource, &of_scope].into_iter().chain(in_scope()))
 }
 
-/// Fields of a profile that stand behind its samples.
+/// The fields of a profile after its samples.
 fn rest_of_profile(recording: &Recording, process: &Process, kind: &Kind, dictionary: &mut Dictionary) -> Message {
     let mut profile = Message::default();
     let mut value_type = |profile: &mut Message, field: u64, texts: [&str; 2]| {
@@ -176,7 +176,7 @@ fn rest_of_profile(recording: &Recording, process: &Process, kind: &Kind, dictio
     profile.fixed64(3, recording.run.started_unix_ns);
     profile.number(4, recording.run.duration_ns);
     if let Some(period) = kind.metric.sampling_period_ns(process) {
-        // Its name is that of the instrument, of numbers of samples, too.
+        // A profile is named after its instrument, also for sample counts.
         let name = if kind.metric.is_of_calls() { kind.metric.name } else { kind.metric.instrument };
         value_type(&mut profile, 5, [name, "nanoseconds"]);
         profile.number(6, period);
@@ -187,12 +187,12 @@ fn rest_of_profile(recording: &Recording, process: &Process, kind: &Kind, dictio
     profile
 }
 
-/// Identifier of a profile: that of the recording, changed by process and sample type, so that who
-/// gets a profile twice can tell. None where the recording has none.
+/// Identifier of a profile: the recording's identifier, changed by process and sample type, so that
+/// a receiver can detect duplicates. `None` if the recording has no identifier.
 fn profile_id(recording: &str, pid: u32, sample_type: [&str; 2]) -> Option<[u8; 16]> {
     let digits: String = recording.chars().filter(|c| *c != '-').collect();
     let id = u128::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 32)?;
-    // FNV-1a (128 bits), of what tells profiles of one recording apart.
+    // FNV-1a (128 bits) of the data that distinguishes profiles of one recording.
     let of_bytes =
         |hash: u128, byte: &u8| (hash ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013B);
     let words = [&pid.to_le_bytes()[..], sample_type[0].as_bytes(), b":", sample_type[1].as_bytes()];
@@ -290,30 +290,30 @@ fn of_events(
     Ok(samples)
 }
 
-/// Tables that all profiles refer to by number. Number 0 of each table means that there is none.
+/// Tables that all profiles refer to by number. Entry 0 of each table means "none".
 struct Dictionary {
-    /// Frames are the functions of the format.
+    /// The frames are the format's functions.
     frames: Frames,
     locations: Locations,
     texts: Vec<String>,
     numbers: HashMap<String, u64>,
     /// The table of stacks as it is encoded, and how many there are.
     stacks: (LongList, u32),
-    /// Paths as a tree: the number of each by the path without its last location, and that
+    /// Paths as a tree: the number of each path, by the number of its parent path and its last
     /// location.
     paths: HashMap<(u32, u32), u32>,
     /// Number of the stack of each path, 0 for none.
     of_paths: Vec<u32>,
-    /// Keys and values of attributes: a number, or the number of a text.
+    /// Keys and values of attributes: a number, or the index of a text.
     attributes: Vec<(u64, Attribute)>,
     of_threads: HashMap<(usize, u32), [u64; 2]>,
     of_routes: HashMap<String, u64>,
-    /// Traces and spans of links, by number from 1.
+    /// Traces and spans of links, numbered from 1.
     links: Vec<TraceIds>,
     of_spans: HashMap<TraceIds, u64>,
 }
 
-/// What a sample says of its request.
+/// A sample's references to its request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 struct OfRequest {
     /// Number of the attribute with its route.
@@ -358,7 +358,7 @@ impl Dictionary {
         number
     }
 
-    /// Number of the stack of locations, which come outermost first.
+    /// Number of the stack of locations; `path` has the outermost location first.
     fn stack(&mut self, path: &[u64]) -> u64 {
         let end = path.iter().fold(0, |caller, &location| {
             let next = self.of_paths.len() as u32;
@@ -371,7 +371,7 @@ impl Dictionary {
         let (stacks, count) = &mut self.stacks;
         let known = &mut self.of_paths[end as usize];
         if *known == 0 {
-            // The innermost comes first in the format.
+            // In the format the innermost location is first.
             stacks.message(7, |stack| stack.packed(1, path.iter().rev()));
             *count += 1;
             *known = *count;
@@ -417,13 +417,13 @@ impl Dictionary {
         OfRequest { route: Some(route), link }
     }
 
-    /// The tables, and behind them the one of stacks.
+    /// The tables, followed by the table of stacks.
     fn encoded(mut self) -> (Message, LongList) {
         let mut message = Message::default();
         let all: Vec<_> = self.frames.all().to_vec();
         let frames: Vec<[u64; 2]> =
             all.iter().map(|frame| [self.text(&frame.name), self.text(&frame.module)]).collect();
-        // Of each table the first entry, which means none.
+        // The first entry of each table, which means "none".
         message.message(1, |_| ());
         message.message(2, |_| ());
         message.message(3, |_| ());

@@ -1,15 +1,15 @@
-//! `pprof`: a profile for pprof and the many programs that read its format, of any metric.
+//! `pprof`: a profile of any metric for pprof and the many programs that read its format.
 //!
-//! The message `Profile` of `profile.proto`, compressed by gzip as its readers expect. Samples of
-//! `cpu` and `wall` have their number and their time, allocations their objects and bytes; the
-//! default sample type is the metric. Labels of a sample, texts all, say its thread, its process
-//! where there are several, and the method and route of the request that it was taken for.
-//! Functions are frames by their names, mappings the assemblies and libraries that have their code;
-//! the first is the assembly that the program begins in. Methods that the compiler put into others
-//! are lines of the location of the method that has the code. Comments have what the profile is of.
+//! The file is the message `Profile` of `profile.proto`, compressed by gzip as its readers expect.
+//! Samples of `cpu` and `wall` have their count and their time, allocations their objects and
+//! bytes; the default sample type is the metric. All labels of a sample are texts: its thread, its
+//! process if there are several, and the method and route of its request. Functions are frames by
+//! name. Mappings are the assemblies and libraries that contain the code; the first is the assembly
+//! of the program's entry point. Inlined methods are lines of the location of the method that
+//! contains the code. Comments describe the recording.
 //!
-//! With `--limit`, which counts the parts of a tree, and of the heap there are no labels and
-//! mappings, and methods that were put into others have locations of their own.
+//! With `--limit`, which counts the parts of a tree, and for the heap, there are no labels and no
+//! mappings, and inlined methods have locations of their own.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -116,30 +116,30 @@ impl Exporter for Pprof {
 
 /// Where samples come from.
 enum Source {
-    /// Events with stacks, whose methods know what was put into them.
+    /// Events with stacks, whose methods have their inlined methods.
     Events(Plan),
     /// The trees of `calls`, thread by thread.
     Tree(&'static Metric),
-    /// Paths with a weight alone: of the heap, and where only the largest or the larger parts are
-    /// wanted.
+    /// Paths with only a weight: for the heap, and if only the largest parts or parts above a share
+    /// are requested.
     Weights,
 }
 
 /// Sample types of a profile, and its period.
 struct Plan {
-    /// Name and unit of each, and what their values are made of.
+    /// Name and unit of each type, and the source of its values.
     types: Vec<(&'static str, &'static str)>,
     columns: Vec<Column>,
-    /// Place of the type that is shown first, and by which parts are large or small.
+    /// Index of the type that is shown by default, and that decides which parts are large or small.
     shown: usize,
-    /// Name and unit of what there is a period of, and the metric that has it.
+    /// Name and unit of the period, and its metric.
     period: Option<(&'static str, &'static str, &'static Metric)>,
 }
 
 /// Values of a sample type.
 struct Column {
     metric: &'static Metric,
-    /// The number of samples, not the amount.
+    /// Use the number of samples, not the amount.
     counts_samples: bool,
 }
 
@@ -148,14 +148,14 @@ impl Plan {
         Self { types: vec![(name, unit)], columns: Vec::new(), shown: 0, period: None }
     }
 
-    /// The plan of one metric alone.
+    /// The plan for a single metric.
     fn of_metric(metric: &'static Metric) -> Self {
         let weight = weight_of(metric);
         let period = (metric.unit == Unit::Nanoseconds).then_some((weight.name, weight.unit, metric));
         Self { period, ..Self::of(weight.name, weight.unit) }
     }
 
-    /// The plan of a metric of events, with the one that goes with it.
+    /// The plan for a metric of events, with its companion type.
     fn of_events(metric: &'static Metric) -> Self {
         let amount = |metric| Column { metric, counts_samples: false };
         if metric.is_sampled() {
@@ -179,7 +179,7 @@ impl Plan {
     }
 }
 
-/// The source of the samples that are asked for.
+/// The source of the requested samples.
 fn plan(recording: &Recording, options: &ExportOptions, format: &'static str) -> Result<Source, ExportError> {
     if options.is_of_heap(recording, format)? || options.query.limit.is_some() {
         return Ok(Source::Weights);
@@ -187,7 +187,7 @@ fn plan(recording: &Recording, options: &ExportOptions, format: &'static str) ->
     let metric = Metric::for_query(recording, &options.query)?;
     Ok(match metric.is_of_calls() {
         false => Source::Events(Plan::of_events(metric)),
-        // Shares are of the paths of all threads together.
+        // Shares refer to the paths of all threads together.
         true if options.min_share.is_some() => Source::Weights,
         true => Source::Tree(metric),
     })
@@ -203,7 +203,7 @@ fn of_tree(
     let forest = forest(recording, &Query { per_thread: true, ..query.clone() })?;
     let several = forest.conditions().processes.len() > 1;
     let mut path: Vec<u64> = Vec::new();
-    // Lengths of the path before each node.
+    // Length of the path before each node.
     let mut before: Vec<usize> = Vec::new();
     let mut labels: Vec<Label> = Vec::new();
     walk(&forest, 0.0, |step| {
@@ -258,7 +258,7 @@ fn rest(recording: &Recording, options: &ExportOptions, plan: &Plan, tables: Tab
             of.number(1, number);
             of.number(5, strings.number(&mapping.file));
             of.number(6, strings.number(&mapping.build_id));
-            // It has names of functions.
+            // The mapping has function names.
             of.number(7, 1);
         });
     }
@@ -270,7 +270,7 @@ fn rest(recording: &Recording, options: &ExportOptions, plan: &Plan, tables: Tab
         });
     }
     for (number, lines) in (1..).zip(locations.all()) {
-        // The last one is the method that has the code.
+        // The last function is the method that contains the code.
         let code = lines.last().and_then(|function| functions.all.get(*function as usize - 1));
         rest.message(field::LOCATION, |location| {
             location.number(1, number);
@@ -299,7 +299,7 @@ fn rest(recording: &Recording, options: &ExportOptions, plan: &Plan, tables: Tab
 }
 
 /// Period of a metric in a process: nanoseconds between two samples of a thread, bytes between two
-/// sampled objects, 1 where each object is seen.
+/// sampled objects, 1 if every object is recorded.
 fn period_of(process: &Process, metric: &Metric) -> Option<u64> {
     match metric.instrument == instrument::ALLOC {
         true => process.allocation_sampling.as_ref().map(|sampling| sampling.mean_bytes.max(1)),
@@ -314,11 +314,11 @@ struct Samples<'o> {
 }
 
 impl Samples<'_> {
-    /// Writes a sample with locations, the outermost first, values by sample type, and labels.
+    /// Writes a sample with locations, outermost first, with values by sample type, and labels.
     fn sample(&mut self, locations: &[u64], values: &[u64], labels: &[Label]) -> io::Result<()> {
         self.written.clear();
         self.written.message(field::SAMPLE, |sample| {
-            // The innermost comes first in the format.
+            // In the format the innermost location is first.
             sample.packed(1, locations.iter().rev());
             sample.packed(2, values);
             for label in labels {
@@ -332,7 +332,7 @@ impl Samples<'_> {
     }
 }
 
-/// Number of the mapping of code that is in no file.
+/// Mapping number of code that is not in a file.
 const NO_MAPPING: u64 = 0;
 
 /// Tables of the profile.
@@ -349,7 +349,7 @@ struct Tables {
 impl Tables {
     fn new(recording: &Recording) -> Self {
         let mut mappings = Mappings::default();
-        // Readers take the first for the program.
+        // Readers take the first mapping for the program.
         for process in &recording.processes {
             let name = &process.entry_assembly.name;
             let entry = process.modules.iter().find(|module| !name.is_empty() && module.name == *name);
@@ -365,7 +365,7 @@ impl Tables {
         }
     }
 
-    /// Number of a function that is none: a process or a thread in front of the others.
+    /// Number of a frame that is not a function: a process or a thread, in front of the functions.
     fn named(&mut self, name: &str) -> u64 {
         let mut text = String::new();
         push_frame(&mut text, name);
@@ -383,7 +383,7 @@ impl Tables {
         Label { key: self.strings.number(key), text: self.strings.number(&one_line(text)) }
     }
 
-    /// The labels of samples of a thread, and of a process where there are several.
+    /// The labels for samples of a thread, including its process if there are several.
     fn labels_of_thread(&mut self, process: Option<&Process>, thread: Option<&Thread>) -> Vec<Label> {
         let mut labels = Vec::new();
         labels.extend(process.map(|process| self.label(PROCESS, &process.pid.to_string())));
@@ -413,20 +413,20 @@ struct Label {
     text: u64,
 }
 
-/// Keys of labels: the process, the thread by its name, by the system's number, and the request
-/// that a sample is of.
+/// Keys of labels: the process, the thread by name and by the system's number, and the request of a
+/// sample.
 const PROCESS: &str = "process_id";
 const THREAD: &str = "thread";
 const THREAD_ID: &str = "thread_id";
 const REQUEST: &str = "request";
 
-/// A frame of a path: number of the function, and whether it was put into the one before.
+/// A frame of a path: the number of the function, and whether it was inlined into the one before.
 type PathFrame = (u64, bool);
 
 /// Values of a path, by sample type.
 type Values = [u64; 2];
 
-/// Paths of events as trees, in which callers come first: one for each set of labels.
+/// Paths of events as trees, with callers before callees: one tree for each set of labels.
 #[derive(Default)]
 struct Paths {
     nodes: Vec<PathNode>,
@@ -441,7 +441,7 @@ struct PathNode {
 }
 
 impl Paths {
-    /// Reads the paths of all events that a query wants, for the sample type at `place`.
+    /// Reads the paths of all events that match a query, for the sample type at `place`.
     fn read(
         &mut self,
         recording: &Recording,
@@ -498,9 +498,9 @@ impl Paths {
         number
     }
 
-    /// Writes each path that has at least a share of the whole, by the sample type that is shown,
-    /// with the amounts of smaller paths below it. Paths of several threads and requests count
-    /// together.
+    /// Writes each path that has at least a share of the whole, measured by the shown sample type.
+    /// Its values include those of smaller paths below it. Paths of several threads and requests
+    /// are added up.
     fn write(
         self,
         min_share: f64,
@@ -510,7 +510,7 @@ impl Paths {
         samples: &mut Samples<'_>,
     ) -> io::Result<()> {
         let shown_paths = self.shown_paths(min_share, shown);
-        // Callers come first, and have no less than what they call.
+        // Callers precede their callees and weigh at least as much.
         let mut own: Vec<Values> = vec![[0; 2]; self.nodes.len()];
         for (at, node) in self.nodes.iter().enumerate() {
             let mut place = Some(at);
@@ -532,12 +532,12 @@ impl Paths {
         Ok(())
     }
 
-    /// Whether each node's path, whatever its labels, has at least a share of the whole.
+    /// Whether each node's path, summed over all labels, has at least a share of the whole.
     fn shown_paths(&self, min_share: f64, shown: usize) -> Vec<bool> {
         if min_share <= 0.0 {
             return vec![true; self.nodes.len()];
         }
-        // The same path with any labels has one number.
+        // The same path has one number, independent of labels.
         let mut numbers: HashMap<(Option<usize>, PathFrame), usize> = HashMap::new();
         let mut of_nodes: Vec<usize> = Vec::with_capacity(self.nodes.len());
         let mut callers: Vec<Option<usize>> = Vec::new();
@@ -588,7 +588,7 @@ impl Functions {
 /// Files with code, numbered from 1.
 #[derive(Default)]
 struct Mappings {
-    /// By where modules lie in the recording.
+    /// By the position of modules in the recording.
     numbers: HashMap<usize, u64>,
     of_files: HashMap<Mapping, u64>,
     all: Vec<Mapping>,
@@ -623,7 +623,7 @@ impl Mappings {
     }
 }
 
-/// Texts, each once, by number; the first is empty by the format.
+/// Texts, each once, by number; the format requires the first to be empty.
 struct Strings {
     numbers: HashMap<String, u64>,
     all: Vec<String>,

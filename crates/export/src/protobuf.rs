@@ -1,18 +1,18 @@
-//! Messages in the encoding of protocol buffers, as far as profiles need them.
+//! Protocol Buffers encoding, as far as profiles need it.
 
 use clrscope_recording::varint;
 
-/// A message in the encoding of protocol buffers.
+/// A message in the Protocol Buffers encoding.
 #[derive(Default)]
 pub(crate) struct Message(Vec<u8>);
 
 impl Message {
-    /// The message as it is encoded.
+    /// The encoded message.
     pub(crate) fn encoded(&self) -> &[u8] {
         &self.0
     }
 
-    /// The beginning of a message of so many bytes within another.
+    /// The header of a nested message with this length in bytes.
     pub(crate) fn head(field: u64, length: usize) -> Self {
         let mut head = Self::default();
         head.varint(field << 3 | 2);
@@ -20,7 +20,7 @@ impl Message {
         head
     }
 
-    /// Begins again.
+    /// Clears the message.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
@@ -29,7 +29,7 @@ impl Message {
         varint::put(&mut self.0, value);
     }
 
-    /// A number that is not below zero; enums and switches are numbers.
+    /// A non-negative number; enums and booleans are numbers.
     pub(crate) fn number(&mut self, field: u64, value: u64) {
         self.varint(field << 3);
         self.varint(value);
@@ -47,7 +47,7 @@ impl Message {
         self.message(field, |inner| values.into_iter().for_each(|value| inner.varint(*value)));
     }
 
-    /// A message within this one.
+    /// A nested message.
     pub(crate) fn message(&mut self, field: u64, fill: impl FnOnce(&mut Self)) {
         let mut inner = Self::default();
         fill(&mut inner);
@@ -60,7 +60,7 @@ impl Message {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// A number with a fraction.
+    /// A floating-point number.
     pub(crate) fn double(&mut self, field: u64, value: f64) {
         self.fixed64(field, value.to_bits());
     }
@@ -72,12 +72,12 @@ impl Message {
     }
 }
 
-/// A long list of messages in pieces: what grows as one would be copied, and have up to half of its
-/// memory to spare.
+/// A long list of messages in pieces: one growing buffer would be copied, and could have up to half
+/// of its memory unused.
 #[derive(Default)]
 pub(crate) struct LongList(Vec<Message>);
 
-/// Bytes from which on a piece is full.
+/// Size in bytes at which a piece is full.
 const FULL: usize = 1 << 16;
 
 impl LongList {

@@ -1,10 +1,10 @@
-//! Options that a format has no use for: they are refused, so that none is ignored in silence.
+//! Refuses options that a format can't use, so that none is silently ignored.
 
 use clrscope_analysis::{Query, QueryProblem};
 
 use crate::{ExportError, ExportOptions};
 
-/// Refuses the first option that was given and is not among those that are taken.
+/// Refuses the first given option that is not in the accepted list.
 pub(crate) fn refuse_all_but(
     taken: &[&str],
     options: &ExportOptions,
@@ -17,7 +17,7 @@ pub(crate) fn refuse_all_but(
     }
 }
 
-/// Refuses a smallest share where a format writes what has none.
+/// Refuses a smallest share for a format without shares.
 pub(crate) fn refuse_min_share(
     options: &ExportOptions,
     format: &'static str,
@@ -27,7 +27,7 @@ pub(crate) fn refuse_min_share(
     options.min_share.map_or(Ok(()), |_| Err(QueryProblem::NotAvailable { option, view: format, why }.into()))
 }
 
-/// Options that were given, as on the command line.
+/// The given options, named as on the command line.
 fn given(options: &ExportOptions) -> impl Iterator<Item = &'static str> {
     let ExportOptions { query, min_share, snapshot } = options;
     let Query { pid, process, threads, functions, modules, parts, since_ns, until_ns, limit, sort, .. } = query;

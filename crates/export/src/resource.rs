@@ -1,4 +1,4 @@
-//! Processes as OpenTelemetry names them.
+//! Processes as OpenTelemetry resources.
 
 use clrscope_analysis::{AttributeValue, Resource, one_line};
 use clrscope_recording::model::{Process, Recording};
@@ -6,7 +6,7 @@ use clrscope_recording::model::{Process, Recording};
 use crate::json::quoted;
 use crate::protobuf::Message;
 
-/// Appends an attribute, a text, control characters written out.
+/// Appends a text attribute, with control characters escaped.
 pub(crate) fn put_attribute(of: &mut Message, field: u64, key: &str, value: &str) {
     of.message(field, |attribute| {
         attribute.bytes(1, one_line(key).as_bytes());
@@ -14,7 +14,7 @@ pub(crate) fn put_attribute(of: &mut Message, field: u64, key: &str, value: &str
     });
 }
 
-/// Appends the resource that a process is, the first field of what was measured there.
+/// Appends the resource of a process, the first field of its data.
 pub(crate) fn put_resource(message: &mut Message, recording: &Recording, process: &Process) {
     message.message(1, |of| {
         for (key, value) in Resource::from_process(recording, process).attributes() {
@@ -42,7 +42,7 @@ pub(crate) fn resources_as_json(recording: &Recording) -> String {
     format!("[{}]", recording.processes.iter().map(of_process).collect::<Vec<_>>().join(","))
 }
 
-/// Appends the scope, the first field of what comes from it.
+/// Appends the scope, the first field of its data.
 pub(crate) fn put_scope(message: &mut Message, name: &str, version: Option<&str>) {
     message.message(1, |of| {
         of.bytes(1, name.as_bytes());

@@ -1,9 +1,9 @@
 //! `speedscope`: a file for speedscope.app, as its JSON schema describes it.
 //!
-//! Calls of `flow` are profiles of events, one for each thread: each call with its begin and its
-//! end. Samples, exceptions and allocations are profiles of samples: all threads together first,
-//! each path once, then each thread with its samples in the order of time. The trees of `calls` and
-//! the heap know no times: their paths come in the order of their weights.
+//! Calls of `flow` are event profiles, one for each thread: each call has its start and its end.
+//! Samples, exceptions and allocations are sample profiles: first all threads together with each
+//! path once, then each thread with its samples in the order of time. The trees of `calls` and the
+//! heap have no times: their paths are ordered by weight.
 
 use std::io::Write;
 
@@ -23,7 +23,7 @@ use crate::{ExportError, ExportOptions, Exporter};
 /// See the module's page.
 pub(crate) struct Speedscope;
 
-/// Address that every file names.
+/// Schema address in every file.
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 /// Name of the profile of all threads.
 const ALL_THREADS: &str = "all threads";
@@ -74,18 +74,18 @@ impl Exporter for Speedscope {
     }
 }
 
-/// The file, which begins with its first profile.
+/// The file; the first profile writes its start.
 struct File<'o> {
     out: &'o mut dyn Write,
     frames: Frames,
     name: String,
-    /// Processes as OpenTelemetry names them: readers pass over this.
+    /// Processes as OpenTelemetry resources; readers ignore this.
     resources: String,
     is_begun: bool,
 }
 
 impl File<'_> {
-    /// Begins a profile, up to the list of what happened.
+    /// Begins a profile, up to the list of its events.
     fn profile(&mut self, kind: &str, name: &str, unit: &str, start: u64, list: &str) -> Result<(), ExportError> {
         if std::mem::replace(&mut self.is_begun, true) {
             writeln!(self.out, ",")?;
@@ -117,7 +117,7 @@ impl File<'_> {
     }
 }
 
-/// A profile of samples, which begins with the first that has a weight.
+/// A sample profile; the first sample with a weight starts it.
 struct Sampled {
     name: String,
     unit: &'static str,
@@ -163,7 +163,7 @@ fn write_list(out: &mut dyn Write, numbers: &[impl std::fmt::Display]) -> Result
     Ok(())
 }
 
-/// Unit of a metric's values in the words of the schema.
+/// Unit of a metric's values in the schema's terms.
 fn unit(metric: &Metric) -> &'static str {
     match metric.unit {
         Unit::Nanoseconds => "nanoseconds",
@@ -197,7 +197,7 @@ fn write_paths(file: &mut File<'_>, recording: &Recording, options: &ExportOptio
     Ok(())
 }
 
-/// The paths of all threads as one profile or, where the query has them apart, as one for each
+/// The paths of all threads as one profile or, if the query separates threads, as one for each
 /// thread.
 fn write_merged(
     file: &mut File<'_>,
@@ -210,7 +210,7 @@ fn write_merged(
     let mut profile = Sampled::new(ALL_THREADS, unit(metric));
     let mut thread: Option<(u32, &Thread)> = None;
     let mut path = Vec::new();
-    // Lengths of the path before each of its functions.
+    // Length of the path before each of its functions.
     let mut before = Vec::new();
     walk(&forest, options.min_share.unwrap_or(0.0), |step| {
         match step {
@@ -242,7 +242,7 @@ fn write_merged(
     profile.end(file)
 }
 
-/// Types of objects along the ways by which they hold each other alone.
+/// Types of objects along the dominator tree.
 fn write_heap(file: &mut File<'_>, recording: &Recording, options: &ExportOptions) -> Result<(), ExportError> {
     let mut profile = Sampled::new("heap", "bytes");
     weighed_stacks(recording, options, ("speedscope", options.min_share.unwrap_or(0.0)), |stack, weight| {
@@ -252,11 +252,11 @@ fn write_heap(file: &mut File<'_>, recording: &Recording, options: &ExportOption
     profile.end(file)
 }
 
-/// Calls of one thread that have begun, outermost first: the depth and the frame of each.
+/// Open calls of one thread, outermost first: the depth and the frame of each.
 struct Calls {
     thread: (u32, u32),
     open: Vec<(u32, usize)>,
-    /// Time of the last event: none comes before it.
+    /// Time of the last event; later events are never earlier.
     at: u64,
     is_first: bool,
 }
@@ -267,7 +267,7 @@ impl Calls {
         Ok(write!(out, "{separator}{{\"type\":\"{kind}\",\"frame\":{frame},\"at\":{}}}", self.at)?)
     }
 
-    /// Ends calls from a depth on.
+    /// Ends the calls at this depth and below.
     fn close(&mut self, out: &mut dyn Write, depth: u32) -> Result<(), ExportError> {
         while let Some((_, frame)) = self.open.pop_if(|(open, _)| *open >= depth) {
             self.event(out, 'C', frame)?;
@@ -289,7 +289,7 @@ fn write_calls(file: &mut File<'_>, recording: &Recording, query: &Query) -> Res
     log.walk(|row| -> Result<(), ExportError> {
         let thread = (row.function.pid, row.thread.id);
         if calls.as_ref().is_none_or(|calls| calls.thread != thread) {
-            // An end without a begin is no event.
+            // An end without a start is not an event.
             if row.kind != FlowKind::Enter {
                 return Ok(());
             }

@@ -1,30 +1,30 @@
-//! Stacks as text with a weight each: what `collapsed` and `flamegraph` are made of.
+//! Stacks as text with weights, the source of `collapsed` and `flamegraph`.
 //!
-//! A stack's weight is its node's total of the metric less that of the children that are shown: the
-//! node's own, and that of paths too small or too deep to be shown. So the weights add up to the
-//! totals of the roots shown, whatever is left out below them. Where a metric has no totals
-//! (calls), they are weights of single nodes.
+//! A stack's weight is its node's total of the metric less the totals of the shown children. It
+//! includes the node's own value and the values of paths that are too small or too deep to be
+//! shown. So the weights add up to the totals of the shown roots, even if parts below them are left
+//! out. For a metric without totals (calls), the weights are those of single nodes.
 
 use clrscope_analysis::{Forest, Metric, Query, Sort, TreeNode, TreeOptions, is_printable};
 use clrscope_recording::model::{Recording, Thread};
 
 use crate::{ExportError, ExportOptions};
 
-/// Deeper frames count for the frame at this depth: the text of a path would grow with the square
-/// of its depth, and no viewer shows so many.
+/// Greatest depth of a stack; deeper frames count for the frame at this depth. The text of a path
+/// would grow with the square of its depth, and no viewer shows that many frames.
 pub(crate) const MAX_FRAMES: u32 = 1000;
 
 /// A step of the walk through all paths.
 pub(crate) enum Step<'s, 'a> {
-    /// A node is entered: the path has one frame more.
+    /// Enters a node: the path has one frame more.
     Enter(&'s TreeNode<'a>),
-    /// The node at the end of the path is left; the path has this weight of its own.
+    /// Leaves the node at the end of the path; the path has this weight of its own.
     Leave(u64),
 }
 
-/// The paths that an export is made of.
+/// The paths for an export.
 pub(crate) fn forest<'a>(recording: &'a Recording, query: &Query) -> Result<Forest<'a>, ExportError> {
-    // The order of siblings stays whatever they are weighed by.
+    // The order of siblings does not depend on the weight.
     let sort = query.sort.or(Some(Sort::Inclusive));
     Ok(Forest::open(recording, &Query { sort, ..query.clone() })?)
 }
@@ -37,7 +37,7 @@ pub(crate) fn walk<'a>(
 ) -> Result<(), ExportError> {
     let is_exclusive = forest.conditions().metric.exclusive;
     let tree = TreeOptions { min_share, max_depth: Some(MAX_FRAMES) };
-    // Of each node on the path its depth, and its weight less that of its children so far.
+    // For each node on the path: its depth, and its weight less that of its children so far.
     let mut path: Vec<(u32, u64)> = Vec::new();
     forest.walk(&tree, |at: &TreeNode<'a>| -> Result<(), ExportError> {
         while let Some((_, left)) = path.pop_if(|(depth, _)| *depth >= at.depth) {
@@ -53,8 +53,8 @@ pub(crate) fn walk<'a>(
     path.into_iter().rev().try_for_each(|(_, left)| step(Step::Leave(left)))
 }
 
-/// Shows each stack (`a;b;c`) and its weight, if it has any, to `visit`; each node to `node` when
-/// it is entered. Returns what the stacks are weighed by.
+/// Passes each stack (`a;b;c`) that has a weight to `visit`, and each node to `node` when the walk
+/// enters it. Returns the meaning of the weights.
 pub(crate) fn stacks(
     recording: &Recording,
     options: &ExportOptions,
@@ -65,7 +65,7 @@ pub(crate) fn stacks(
     let forest = forest(recording, &options.query)?;
     let several = forest.conditions().processes.len() > 1;
     let mut text = String::new();
-    // Lengths of the path's text before each of its frames.
+    // Length of the path's text before each of its frames.
     let mut before: Vec<usize> = Vec::new();
     walk(&forest, min_share, |step| {
         match step {
@@ -91,8 +91,8 @@ pub(crate) fn stacks(
     Ok(forest.conditions().metric)
 }
 
-/// Frames in front of the outermost function: its process when there are several, its thread when
-/// threads are apart.
+/// Frames in front of the outermost function: its process if there are several, its thread if
+/// threads are separate.
 pub(crate) fn places(pid: u32, thread: Option<&Thread>, several: bool) -> impl Iterator<Item = String> {
     let process = several.then(|| format!("process {pid}"));
     let thread = thread.map(|thread| {
@@ -102,8 +102,8 @@ pub(crate) fn places(pid: u32, thread: Option<&Thread>, several: bool) -> impl I
     process.into_iter().chain(thread)
 }
 
-/// Appends a frame. What the format gives a meaning is replaced: semicolons and line breaks, and a
-/// space before a number at the end, which would read as a weight.
+/// Appends a frame. Characters with a meaning in the format are replaced: semicolons and line
+/// breaks, and a space before a number at the end, which would be parsed as a weight.
 pub(crate) fn push_frame(text: &mut String, name: &str) {
     if !text.is_empty() {
         text.push(';');

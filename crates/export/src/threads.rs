@@ -1,9 +1,9 @@
-//! Threads and processes as other programs show them, control characters written out.
+//! Threads and processes as shown to other programs, with control characters escaped.
 
 use clrscope_analysis::one_line;
 use clrscope_recording::model::{Process, Recording, Thread};
 
-/// Name of a thread, its own or what it is for, with its numbers.
+/// Name of a thread, or its purpose if it has no name, with its numbers.
 pub(crate) fn thread_name(thread: &Thread) -> String {
     let name = plain_thread_name(thread);
     match thread.id {
@@ -12,12 +12,12 @@ pub(crate) fn thread_name(thread: &Thread) -> String {
     }
 }
 
-/// Name of a thread alone, or what it is for.
+/// Name of a thread without numbers, or its purpose if it has no name.
 pub(crate) fn plain_thread_name(thread: &Thread) -> String {
     one_line(if thread.name.is_empty() { thread.role.name() } else { &thread.name })
 }
 
-/// Name of a thread, behind its process where there are several.
+/// Name of a thread, after its process if there are several.
 pub(crate) fn thread_title(recording: &Recording, process: &Process, thread: &Thread) -> String {
     match recording.processes.len() {
         0 | 1 => thread_name(thread),

@@ -1,8 +1,8 @@
-//! Stacks with a weight each, of whatever was recorded: calls and events along their stacks, or the
-//! heap along the ways by which objects hold each other alone.
+//! Stacks with weights for any recorded data: calls and events along their call stacks, or the heap
+//! along its dominator tree.
 //!
-//! Of the heap the stacks are paths of the tree of dominators, from what no single object holds to
-//! the objects themselves; frames are types, and the weight of a path is the bytes of the objects
+//! Stacks of the heap are paths of the dominator tree, from objects that no single object dominates
+//! to the dominated objects. Frames are types, and the weight of a path is the bytes of the objects
 //! at its end.
 
 use clrscope_analysis::{HeapQuery, Heaps, Metric, QueryProblem, Unit, dominator_tree};
@@ -13,7 +13,7 @@ use crate::refusals::refuse_all_but;
 use crate::stacks::{push_frame, stacks};
 use crate::{ExportError, ExportOptions};
 
-/// Meaning of weights.
+/// Meaning of the weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Weight {
     /// Name of the metric.
@@ -22,19 +22,19 @@ pub(crate) struct Weight {
     pub(crate) unit: &'static str,
 }
 
-/// Options that stacks of the heap obey.
+/// Options that apply to stacks of the heap.
 const TAKEN: &[&str] = &["--pid", "--process", "--module", "--type", "--limit", "--min-share", "--snapshot"];
 /// The weight of paths of the heap.
 const HEAP: Weight = Weight { name: "heap", unit: "bytes" };
 
 impl ExportOptions {
-    /// The part of the options that is about snapshots of the heap.
+    /// The options that concern heap snapshots.
     pub(crate) fn heap_query(&self) -> HeapQuery {
         HeapQuery { query: self.query.clone(), snapshot: self.snapshot }
     }
 
-    /// Whether stacks of a format are those of the heap: a snapshot was asked for, or nothing else
-    /// was recorded. Options that such stacks have no use for are refused.
+    /// Whether a format's stacks are those of the heap: the user asked for a snapshot, or nothing
+    /// else was recorded. Refuses options that such stacks can't use.
     pub(crate) fn is_of_heap(&self, recording: &Recording, format: &'static str) -> Result<bool, ExportError> {
         let has_snapshots = recording.processes.iter().any(|process| !process.snapshots.is_empty());
         let is_alone = || Metric::for_query(recording, &self.query).is_ok_and(|metric| !metric.is_recorded(recording));
@@ -49,8 +49,8 @@ impl ExportOptions {
     }
 }
 
-/// Shows each stack (`a;b;c`) with its weight, if it has any, to `visit`, for a format, but for
-/// those of a smaller share. Returns what the weights are.
+/// Passes each stack (`a;b;c`) that has a weight to `visit`, except stacks below the smallest
+/// share. Returns the meaning of the weights.
 pub(crate) fn weighed_stacks(
     recording: &Recording,
     options: &ExportOptions,
@@ -63,7 +63,7 @@ pub(crate) fn weighed_stacks(
     stacks(recording, options, min_share, |_, _| (), visit).map(weight_of)
 }
 
-/// The weight of paths of a metric.
+/// The weight of a metric's paths.
 pub(crate) fn weight_of(metric: &'static Metric) -> Weight {
     let unit = match metric.unit {
         Unit::Nanoseconds => "nanoseconds",

@@ -1,6 +1,6 @@
-//! Plans of coverage: what the counters of a recording are of, and what else was to be covered and
-//! never loaded. Made where the recording was made, because other machines have other builds of its
-//! assemblies.
+//! Coverage plans: the meaning of the counters in a recording, and the assemblies that were to be
+//! covered but were never loaded. The plans are made on the recording machine, because other
+//! machines have other builds of the assemblies.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use clrscope_recording::model::{CoveragePlan, CoverageSource, MethodHits, Planne
 /// Name of the runtime's core library.
 const CORE: &str = "System.Private.CoreLib";
 
-/// Assemblies that were opened, by path and core library. Test hosts of one run load the same ones.
+/// Opened assemblies, by path and core library. Test hosts of one run load the same ones.
 struct Assemblies {
     opened: HashMap<(PathBuf, Option<PathBuf>), Option<Module>>,
     opener: Opener,
@@ -30,7 +30,7 @@ impl Assemblies {
         self.opened.entry(key).or_insert_with(|| opener.open(path, core).ok()).as_ref()
     }
 
-    /// Whether an assembly is a program: those are built with a list of all that they need.
+    /// Whether an assembly is a program: programs are built with a list of all their dependencies.
     fn is_program(&mut self, path: &Path) -> bool {
         self.opener.files().has(&path.with_extension("deps.json"))
     }
@@ -42,10 +42,11 @@ impl Assemblies {
     }
 }
 
-/// Gives every process that has none the plans of the assemblies whose coverage was recorded, and
-/// of those next to them that no process loaded, as far as this machine has their files.
+/// Adds to every process without plans the plans of its covered assemblies, and of the assemblies
+/// next to them that no process loaded, as far as this machine has their files.
 pub(crate) fn add_coverage_plans(recording: &mut Recording) {
-    // What was given is the instruments alone; filters stand in what the agent made of them.
+    // The given request holds only the instruments; the filters are in the agent's completed
+    // request.
     let request = recording.run.filled.request();
     let (filter, mut assemblies) = (request.filter.clone(), Assemblies::new(options(request)));
     let paths =
@@ -68,19 +69,19 @@ pub(crate) fn add_coverage_plans(recording: &mut Recording) {
     }
 }
 
-/// Options of the coverage that was asked for.
+/// Options of the requested coverage.
 fn options(request: &Request) -> PlanOptions {
     let of_coverage = request.instruments.iter().find(|one| one.name == coverage::SPEC.name);
     of_coverage.and_then(|one| check(one).ok()).map(|checked| PlanOptions::from_request(&checked)).unwrap_or_default()
 }
 
-/// File of a process's core library; the recording names it where plans need it.
+/// File of a process's core library; the recording names it if plans need it.
 fn core(process: &Process) -> Option<PathBuf> {
     process.modules.iter().find(|module| module.name == CORE).map(|module| module.path.clone().into())
 }
 
-/// Folders of the process's own assemblies: of those that were covered, and of the program itself
-/// or its tests.
+/// Folders of the process's own assemblies: of the covered ones, and of the program itself or its
+/// tests.
 fn folders<T>(
     process: &Process,
     recorded: &BTreeMap<u32, T>,
@@ -98,8 +99,8 @@ fn folders<T>(
     modules.filter(is_own).filter_map(|(_, path)| path.parent().map(Path::to_owned)).collect()
 }
 
-/// Plan of an assembly that no process loaded; `None` where it is none of those to be covered: it
-/// has no symbols, was written elsewhere, holds tests, or is left out by the filters.
+/// Plan of an assembly that no process loaded; `None` if it is not to be covered: it has no
+/// symbols, was built elsewhere, contains tests, or is excluded by the filters.
 fn never_loaded(path: &Path, opener: &mut Opener, core: Option<&Path>, filter: &Filter) -> Option<CoveragePlan> {
     let module = opener.open(path, core).ok().filter(|module| module.has_sources() && !module.is_test_project())?;
     let assembly = module.name().to_owned();
@@ -113,7 +114,7 @@ fn never_loaded(path: &Path, opener: &mut Opener, core: Option<&Path>, filter: &
     (!planned.methods.is_empty()).then_some(CoveragePlan { module: u32::MAX, assembly, ..planned })
 }
 
-/// Tokens of the methods that were recorded, by module, each with the fingerprint of its plan.
+/// Tokens of the recorded methods, by module, each with the fingerprint of its plan.
 fn recorded(process: &Process) -> BTreeMap<u32, BTreeMap<u32, u64>> {
     let mut methods: BTreeMap<u32, BTreeMap<u32, u64>> = BTreeMap::new();
     for chunk in process.arenas(instrument::COVERAGE).flat_map(|arena| &arena.chunks) {
@@ -124,7 +125,8 @@ fn recorded(process: &Process) -> BTreeMap<u32, BTreeMap<u32, u64>> {
     methods
 }
 
-/// Plans of methods as they were recorded: one of another build is none.
+/// Plans of methods as they were recorded; methods whose plan differs in another build are left
+/// out.
 fn plan(of: &Module, module: u32, methods: &BTreeMap<u32, u64>) -> CoveragePlan {
     let planned = methods.iter().filter_map(|(token, fingerprint)| {
         let plan = of.plan(*token).filter(|plan| plan.fingerprint() == *fingerprint)?;
@@ -133,7 +135,7 @@ fn plan(of: &Module, module: u32, methods: &BTreeMap<u32, u64>) -> CoveragePlan 
     CoveragePlan { module, ..of_methods(of, planned.collect()) }
 }
 
-/// Plan of these methods, of no module yet.
+/// Plan of these methods, not yet assigned to a module.
 fn of_methods(of: &Module, methods: Vec<(MethodPlan, Source)>) -> CoveragePlan {
     let planned = methods.into_iter().map(|(plan, source)| {
         (plan, CoverageSource { class: source.class, name: source.name, parameters: source.parameters })

@@ -1,11 +1,11 @@
-//! Finishes recordings: gives them what only the machine knows on which they were made.
+//! Finishes recordings: adds the facts that only the recording machine knows.
 //!
-//! The agent writes what it sees inside the program. Names of native code, what the counters of
-//! coverage are of, and lines of closures stand in files of that machine: in libraries, assemblies
-//! and PDBs. A packed recording carries the first two along.
+//! The agent writes what it sees inside the program. Other facts are in the machine's libraries,
+//! assemblies and PDBs: names of native code, the meaning of coverage counters, and source lines of
+//! closures. A packed recording includes the first two.
 //!
-//! - [`pack`] makes one file of a recording's directory, with all that.
-//! - [`open`] reads a recording of either form, with all that.
+//! - [`pack`] packs a recording's directory into one file, with these facts.
+//! - [`open`] reads a recording in either form, with these facts.
 
 mod coverage_plans;
 mod native_symbols;
@@ -18,14 +18,14 @@ use clrscope_recording::model::Recording;
 use clrscope_recording::pack::{PackError, PackOptions, PackProgress, PackReport, pack_completed};
 use clrscope_symbols::Lines;
 
-/// Opens `NAME.clrs`, `NAME.clrs.d`, or `NAME.clrs` where only the directory exists. Closures of
-/// one method are told apart by the lines of their source, where this machine has them.
+/// Opens `NAME.clrs`, `NAME.clrs.d`, or `NAME.clrs` if only the directory exists. Closures of one
+/// method are distinguished by their source lines, if this machine has them.
 ///
 /// # Errors
-/// When nothing of it can be read. A damaged recording is no error: its problems are in it.
+/// When nothing can be read. A damaged recording is not an error: the recording lists its problems.
 pub fn open(path: &Path) -> Result<Recording, OpenError> {
     let mut recording = clrscope_recording::open(path)?;
-    // A packed recording has been completed where it was made.
+    // A packed recording was completed on the recording machine.
     if path.is_dir() || !path.exists() {
         complete(&mut recording);
     }
@@ -37,10 +37,11 @@ pub fn open(path: &Path) -> Result<Recording, OpenError> {
     Ok(recording)
 }
 
-/// Packs a recording's directory into one file, which any machine can read as this one does.
+/// Packs a recording's directory into one file, which every machine reads with the same result as
+/// this one.
 ///
 /// # Errors
-/// See [`PackError`]. The directory stays as it is.
+/// See [`PackError`]. The directory is not changed.
 pub fn pack(
     folder: &Path,
     file: &Path,

@@ -1,5 +1,5 @@
-//! Names for the native code that samples met: looked up where the recording was made, because
-//! other machines have other libraries.
+//! Names for the native code in samples. They are looked up on the recording machine, because other
+//! machines have other libraries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,8 +7,8 @@ use std::path::Path;
 use clrscope_recording::model::{Module, ModuleKind, NativeSymbol, Recording};
 use clrscope_symbols::{NativeRange, kernel_symbols, library_symbols};
 
-/// Gives every process that has none the names of the native functions on its call stacks, as far
-/// as this machine knows them.
+/// Adds to every process without native symbols the names of the native functions on its call
+/// stacks, as far as this machine knows them.
 pub(crate) fn add_native_symbols(recording: &mut Recording) {
     for process in recording.processes.iter_mut().filter(|process| process.native_symbols.is_empty()) {
         let mut places: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
@@ -18,7 +18,7 @@ pub(crate) fn add_native_symbols(recording: &mut Recording) {
         for (module, offsets) in places {
             let Some(of) = process.modules.get(module as usize) else { continue };
             let offsets: Vec<u32> = offsets.into_iter().collect();
-            // By module and offset in ascending order, as a recording has them.
+            // By module and offset in ascending order, as in a recording.
             process.native_symbols.extend(ranges(of, &offsets).into_iter().map(|range| {
                 let NativeRange { offset, size, name } = range;
                 NativeSymbol { module, offset, size, name }

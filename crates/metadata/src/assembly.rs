@@ -1,16 +1,16 @@
-//! An assembly: its types, methods and members, and where their code and lines lie.
+//! An assembly: its types, methods and members, and the locations of their code and lines.
 
 use crate::image::Image;
 use crate::{Blob, Damaged, Table, Tables};
 
-/// Types within types, and types that refer to others, are followed so deep.
+/// Greatest depth to which nested types and references between types are followed.
 pub(crate) const DEPTH: usize = 16;
 
 /// Kinds of entries of the debug directory. Source: the specification of portable PDBs.
 const CODE_VIEW: u32 = 2;
 const EMBEDDED_PDB: u32 = 17;
 
-/// An assembly with its bytes.
+/// An assembly and its bytes.
 #[derive(Clone, Debug)]
 pub struct Assembly {
     pub(crate) data: Vec<u8>,
@@ -25,7 +25,7 @@ pub struct FieldFact {
     pub name: String,
     /// Name of the field's type, see [`Assembly::type_name`].
     pub type_name: String,
-    /// The type that declares the field, where it is one of this assembly.
+    /// The type that declares the field, if it is in this assembly.
     pub owner: Option<u32>,
 }
 
@@ -38,16 +38,16 @@ pub struct MemberFact {
     pub owner: String,
 }
 
-/// Row of a token, if the token is of the table.
+/// Row of a token, if the token belongs to the table.
 pub(crate) fn row_of(token: u32, table: Table) -> Option<u32> {
     (token >> 24 == u32::from(table.0)).then_some(token & 0x00ff_ffff)
 }
 
 impl Assembly {
-    /// Reads an assembly as it lies in its file.
+    /// Parses an assembly from the bytes of its file.
     ///
     /// # Errors
-    /// [`Damaged`]: no PE image with managed code, or one whose metadata can't be read.
+    /// [`Damaged`]: the bytes are not a PE image with managed code, or the metadata can't be read.
     pub fn read(data: Vec<u8>) -> Result<Self, Damaged> {
         let image = Image::read(&data).ok_or(Damaged)?;
         let tables = Tables::read(&data, image.metadata(&data).ok_or(Damaged)?)?;
@@ -66,19 +66,19 @@ impl Assembly {
         self.tables.guid(&self.data, Table::MODULE, 1, 2)
     }
 
-    /// Simple name of the assembly; empty where the file has no manifest.
+    /// Simple name of the assembly; empty if the file has no manifest.
     #[must_use]
     pub fn name(&self) -> &str {
         self.tables.text(&self.data, Table::ASSEMBLY, 1, 7).unwrap_or_default()
     }
 
-    /// Token of the method that a program begins with; `None` of a library.
+    /// Token of a program's entry point; `None` for a library.
     #[must_use]
     pub fn entry_point(&self) -> Option<u32> {
         self.image.entry_point(&self.data).filter(|token| *token != 0)
     }
 
-    /// Id of the PDB that was made with the assembly, and the path where it lay then.
+    /// Id of the PDB built with the assembly, and the path where the compiler put it.
     #[must_use]
     pub fn pdb_id(&self) -> Option<([u8; 16], &str)> {
         let mut entries = self.image.debug_entries(&self.data).filter(|(kind, _)| *kind == CODE_VIEW);
@@ -90,7 +90,7 @@ impl Assembly {
         })
     }
 
-    /// The PDB that is embedded, of at most `most` bytes.
+    /// The embedded PDB, of at most `most` bytes.
     #[must_use]
     pub fn embedded_pdb(&self, most: u64) -> Option<Vec<u8>> {
         let (_, content) = self.image.debug_entries(&self.data).find(|(kind, _)| *kind == EMBEDDED_PDB)?;
@@ -111,12 +111,12 @@ impl Assembly {
         self.tables.blob(&self.data, Table::METHOD_DEF, row, 4).unwrap_or_default()
     }
 
-    /// Body of a method, as `clr-il` reads it: header and sections too. What follows the body in
-    /// the file follows here.
+    /// Body of a method in the form that `clr-il` reads, with header and sections. The slice
+    /// extends beyond the body to the end of the file.
     #[must_use]
     pub fn code_from(&self, row: u32) -> Option<&[u8]> {
         let address = self.tables.get(&self.data, Table::METHOD_DEF, row, 0).filter(|address| *address != 0)?;
-        // Native, runtime and the like are no IL.
+        // Native, runtime and other non-IL methods have no IL.
         let is_il = self.tables.get(&self.data, Table::METHOD_DEF, row, 1)? & 7 == 0;
         self.data.get(self.image.file_offset(address).filter(|_| is_il)?..)
     }
@@ -133,7 +133,8 @@ impl Assembly {
         self.owner(4, row)
     }
 
-    /// The type whose list of methods or fields, which begins where the column says, holds a row.
+    /// The type whose list of methods or fields contains a row; `column` gives the start of that
+    /// list.
     fn owner(&self, column: usize, row: u32) -> Option<u32> {
         let next = self.tables.lower_bound(&self.data, Table::TYPE_DEF, column, row.checked_add(1)?);
         next.checked_sub(1).filter(|owner| *owner > 0)
@@ -152,7 +153,7 @@ impl Assembly {
         first..start(type_row + 1).unwrap_or(count + 1).max(first)
     }
 
-    /// Row of the type around a nested one.
+    /// Row of the type that encloses a nested type.
     #[must_use]
     pub fn enclosing_type(&self, type_row: u32) -> Option<u32> {
         let at = self.tables.lower_bound(&self.data, Table::NESTED_CLASS, 0, type_row);
@@ -160,12 +161,12 @@ impl Assembly {
         if nested == type_row { self.tables.get(&self.data, Table::NESTED_CLASS, at, 1) } else { None }
     }
 
-    /// A type and those around it, from the inside.
+    /// A type and its enclosing types, from the inside out.
     pub fn with_enclosing(&self, type_row: u32) -> impl Iterator<Item = u32> {
         std::iter::successors(Some(type_row), |row| self.enclosing_type(*row)).take(DEPTH)
     }
 
-    /// Names of the interfaces that a type itself implements, see [`type_name`](Self::type_name).
+    /// Names of the interfaces that a type implements directly, see [`type_name`](Self::type_name).
     pub fn interfaces(&self, type_row: u32) -> impl Iterator<Item = String> {
         let first = self.tables.lower_bound(&self.data, Table::INTERFACE_IMPL, 0, type_row);
         let rows = (first..)
@@ -210,7 +211,7 @@ impl Assembly {
         Some(MemberFact { name, owner: owner.unwrap_or_default() })
     }
 
-    /// Token of the type that a constructed type is made of; of others their own.
+    /// Token of the type definition of a constructed type; other tokens are returned unchanged.
     pub(crate) fn definition_of(&self, token: u32) -> u32 {
         let Some(row) = row_of(token, Table::TYPE_SPEC) else { return token };
         let mut blob = Blob::new(self.tables.blob(&self.data, Table::TYPE_SPEC, row, 0).unwrap_or_default());

@@ -5,7 +5,7 @@ use crate::schema::HAS_CUSTOM_ATTRIBUTE;
 use crate::{Assembly, Table};
 
 impl Assembly {
-    /// Names of the types of the custom attributes on what a token names, see
+    /// Names of the types of the custom attributes on the item of a token, see
     /// [`Assembly::type_name`].
     pub fn attributes(&self, token: u32) -> impl Iterator<Item = String> {
         let table = (token >> 24) as u8;
@@ -18,13 +18,13 @@ impl Assembly {
         rows.filter_map(|row| self.attribute_type(row)).map(|token| self.type_name(token))
     }
 
-    /// Whether what a token names has a custom attribute of a type.
+    /// Whether the item of a token has a custom attribute of this type.
     #[must_use]
     pub fn has_attribute(&self, token: u32, type_name: &str) -> bool {
         self.attributes(token).any(|name| name == type_name)
     }
 
-    /// Tokens of what has a custom attribute whose type is one that is wanted, by its name.
+    /// Tokens of all items with a custom attribute whose type name is wanted.
     #[must_use]
     pub fn with_attributes(&self, wanted: impl Fn(&str) -> bool) -> Vec<u32> {
         let mut known = std::collections::HashMap::new();
@@ -41,7 +41,7 @@ impl Assembly {
         found
     }
 
-    /// Token of an attribute's type: the one that declares its constructor.
+    /// Token of an attribute's type: the type that declares its constructor.
     fn attribute_type(&self, row: u32) -> Option<u32> {
         let constructor = self.tables.token(&self.data, Table::CUSTOM_ATTRIBUTE, row, 1)?;
         match row_of(constructor, Table::METHOD_DEF) {

@@ -1,6 +1,6 @@
 //! Compressed numbers in blobs. Source: ECMA-335, II.23.2.
 
-/// A blob that is read from its start.
+/// Reader of a blob, from its start.
 #[derive(Clone, Copy, Debug)]
 pub struct Blob<'d> {
     rest: &'d [u8],
@@ -33,19 +33,19 @@ impl<'d> Blob<'d> {
         Some(bytes)
     }
 
-    /// The next number without a sign.
+    /// The next unsigned number.
     pub fn unsigned(&mut self) -> Option<u32> {
         self.number().map(|(number, _)| number)
     }
 
-    /// The next number with a sign: its bits are rotated by one.
+    /// The next signed number: its bits are rotated by one.
     pub fn signed(&mut self) -> Option<i32> {
         let (number, bits) = self.number()?;
         let magnitude = (number >> 1).cast_signed();
         Some(if number & 1 == 0 { magnitude } else { magnitude - (1 << (bits - 1)) })
     }
 
-    /// A number and how many bits it has room for.
+    /// A number, and the number of bits that its form can hold.
     fn number(&mut self) -> Option<(u32, u32)> {
         let first = u32::from(self.byte()?);
         if first & 0x80 == 0 {
@@ -69,7 +69,7 @@ impl<'d> Blob<'d> {
         Some(table << 24 | coded >> 2)
     }
 
-    /// Bytes behind their compressed length.
+    /// Bytes preceded by their compressed length.
     pub fn counted(&mut self) -> Option<&'d [u8]> {
         let count = self.unsigned()?;
         self.bytes(count as usize)

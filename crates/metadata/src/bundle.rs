@@ -1,9 +1,7 @@
-//! Single-file programs: modules and PDBs that lie in the program's own file, behind the code of
-//! its host.
+//! Single-file programs: modules and PDBs in the program's own file, after the host's code.
 //!
-//! The host's code holds a mark that is known, and in front of the mark the place of a list of
-//! files. The format is that of the .NET SDK's bundler, versions 2 (.NET 5) and 6 (.NET 6 and
-//! later).
+//! The host's code contains a known mark, and before the mark the offset of a file list. The format
+//! is that of the .NET SDK's bundler, versions 2 (.NET 5) and 6 (.NET 6 and later).
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
@@ -19,16 +17,16 @@ const MARK: [u8; 32] = [
     0x8b, 0x12, 0x02, 0xb9, 0x6a, 0x61, 0x20, 0x38, 0x72, 0x7b, 0x93, 0x02, 0x14, 0xd7, 0xa0, 0x32, 0x13, 0xf5, 0xb9,
     0xe6, 0xef, 0xae, 0x33, 0x18, 0xee, 0x3b, 0x2d, 0xce, 0x24, 0xb3, 0x6a, 0xae,
 ];
-/// Bytes of a host in which the mark is looked for.
+/// Number of bytes of a host in which to search for the mark.
 const MOST_OF_HOST: u64 = 64 << 20;
-/// Executables of a folder that are looked into.
+/// Greatest number of executables to examine in a folder.
 const MOST_PROGRAMS: usize = 32;
-/// Folders that are looked into.
+/// Greatest number of folders to examine.
 const MOST_FOLDERS: usize = 64;
-/// Bytes of a list of files.
+/// Greatest size of a file list in bytes.
 const MOST_OF_LIST: u64 = 4 << 20;
 
-/// Finds files in single-file programs; the programs of each folder are looked at once.
+/// Finds files in single-file programs; the programs of each folder are examined once.
 #[derive(Debug, Default)]
 pub(crate) struct Bundles {
     folders: HashMap<PathBuf, Vec<Bundle>>,
@@ -41,7 +39,7 @@ impl Bundles {
         self.bundles_in(path.parent()?).iter().find_map(|bundle| bundle.read(name))
     }
 
-    /// Whether a program in the folder of `path` holds the file.
+    /// Whether a program in the folder of `path` contains the file.
     pub(crate) fn has(&mut self, path: &Path) -> bool {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
             return false;
@@ -66,8 +64,8 @@ impl Bundles {
 fn programs(folder: &Path) -> impl Iterator<Item = PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    // The files of single-file programs have no ending on Linux, and dots of names are no endings
-    // of libraries.
+    // A single-file program has no extension on Linux, but its name may contain dots. Only `.so`
+    // and `.dll` mark a library.
     let is_library = |path: &Path| path.extension().is_some_and(|ending| ending == "so" || ending == "dll");
     let is_program = |path: &PathBuf| {
         let metadata = std::fs::metadata(path);
@@ -85,17 +83,17 @@ struct Bundle {
     files: HashMap<String, Place>,
 }
 
-/// Place of a file in a bundle.
+/// Position of a file in a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     offset: u64,
     size: u64,
-    /// Bytes of the deflated form; 0 where the file lies there as it is.
+    /// Compressed size in bytes; 0 if the file is not compressed.
     packed: u64,
 }
 
 impl Bundle {
-    /// The bundle in an executable; `None` where that is none.
+    /// The bundle in an executable; `None` if it is not a bundle.
     fn open(path: &Path) -> Option<Self> {
         let mut file = File::open(path).ok()?;
         let at = list_offset(&mut file)?;
@@ -105,7 +103,7 @@ impl Bundle {
         Some(Self { path: path.to_owned(), files: files_of(&list)? })
     }
 
-    /// The file with a name, whole.
+    /// The whole content of the file with this name.
     fn read(&self, name: &str) -> Option<Vec<u8>> {
         let Place { offset, size, packed } = *self.files.get(name)?;
         let stored = if packed == 0 { size } else { packed };
@@ -123,8 +121,8 @@ impl Bundle {
     }
 }
 
-/// Place of the list of files, as the host has it in front of the mark; `None` where there is no
-/// mark, or nothing in front.
+/// Offset of the file list, which the host stores before the mark; `None` if there is no mark or no
+/// offset.
 fn list_offset(file: &mut File) -> Option<u64> {
     let mut magic = [0; 4];
     file.read_exact(&mut magic).ok()?;
@@ -136,7 +134,7 @@ fn list_offset(file: &mut File) -> Option<u64> {
     let mut block = Vec::new();
     let mut left = MOST_OF_HOST;
     while left > 0 {
-        // The end of the block before stays: the mark may lie on the border.
+        // Keep the end of the previous block: the mark may cross the border.
         block.drain(..block.len().saturating_sub(MARK.len() + BEFORE));
         let read = file.by_ref().take(BLOCK.min(left)).read_to_end(&mut block).ok()?;
         if let Some(at) = position(&block, &MARK).filter(|&at| at >= BEFORE) {
@@ -151,7 +149,7 @@ fn list_offset(file: &mut File) -> Option<u64> {
     None
 }
 
-/// Place of the first occurrence of `wanted`.
+/// Position of the first occurrence of `wanted`.
 fn position(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     let (&first, last) = (wanted.first()?, bytes.len().checked_sub(wanted.len())?);
     let mut at = 0;
@@ -165,18 +163,18 @@ fn position(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     None
 }
 
-/// Places of files by their names, of a list of files; `None` where it is damaged or of a format
-/// that is not known.
+/// Positions of the files in a list, by name; `None` if the list is damaged or has an unknown
+/// format.
 fn files_of(list: &[u8]) -> Option<HashMap<String, Place>> {
     List(list).files()
 }
 
-/// Reads bytes as a list of files, for fuzzing.
+/// Parses bytes as a file list, for fuzzing.
 pub(crate) fn read_list(bytes: &[u8]) {
     std::hint::black_box(files_of(bytes));
 }
 
-/// Rest of a list of files, to be read.
+/// The unread rest of a file list.
 struct List<'a>(&'a [u8]);
 
 impl List<'_> {
@@ -187,7 +185,7 @@ impl List<'_> {
         if version < 2 {
             return None;
         }
-        // Two places that hosts want to have at once, and flags.
+        // Two offsets that hosts need early, and flags.
         (0..5).try_for_each(|_| self.u64().map(drop))?;
         let mut files = HashMap::new();
         for _ in 0..count {
@@ -213,7 +211,7 @@ impl List<'_> {
         self.read_bytes(8)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
     }
 
-    /// A text behind its length. Each byte of the length holds seven bits.
+    /// A text with its length in front. Each byte of the length holds seven bits.
     fn text(&mut self) -> Option<String> {
         let mut length = 0_usize;
         for shift in [0, 7, 14] {

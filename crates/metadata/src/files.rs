@@ -1,4 +1,5 @@
-//! Files of assemblies and PDBs: at their paths, or in a single-file program in that folder.
+//! Files of assemblies and PDBs: at their own paths, or inside a single-file program of the same
+//! folder.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,36 +7,35 @@ use std::path::{Path, PathBuf};
 use crate::bundle::Bundles;
 use crate::{Assembly, MOST_BYTES, Obstacle, Pdb};
 
-/// Reads files; what single-file programs of a folder hold is looked up once.
+/// Reads files; the single-file programs of a folder are examined once.
 #[derive(Debug, Default)]
 pub struct Files {
     bundles: Bundles,
 }
 
 impl Files {
-    /// The bytes of a file, of at most [`MOST_BYTES`]; `None` where it is neither a plain file nor
-    /// in a single-file program.
+    /// The bytes of a file, of at most [`MOST_BYTES`]; `None` if it is neither a plain file nor in
+    /// a single-file program.
     pub fn read(&mut self, path: &Path) -> Option<Vec<u8>> {
         read_bounded(path, MOST_BYTES).or_else(|| self.bundles.read(path))
     }
 
-    /// Whether there is a file that [`read`](Self::read) could read, however large.
+    /// Whether a file exists for [`read`](Self::read), of any size.
     pub fn has(&mut self, path: &Path) -> bool {
         path.is_file() || self.bundles.has(path)
     }
 
-    /// Paths of what lies in a folder, there or in a single-file program, in order.
+    /// Paths of the files in a folder, plain or inside a single-file program, in order.
     pub fn paths_in(&mut self, folder: &Path) -> BTreeSet<PathBuf> {
         let plain = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
         self.bundles.paths_in(folder).into_iter().chain(plain).collect()
     }
 
     /// The PDB of the assembly at a path: embedded, next to the assembly, or where the compiler put
-    /// it. A PDB that was not made together with the assembly is passed over: its lines would be
-    /// wrong.
+    /// it. A PDB from another build is ignored: its lines would be wrong.
     ///
     /// # Errors
-    /// The [`Obstacle`] to lines.
+    /// The [`Obstacle`] to finding lines.
     pub fn pdb_of(&mut self, assembly: &Assembly, path: &Path) -> Result<Pdb, Obstacle> {
         let (id, written) = assembly.pdb_id().ok_or(Obstacle::NoPdbNamed)?;
         let fitting = |bytes: Vec<u8>| Pdb::read(bytes).ok().filter(|pdb| pdb.id() == Some(id));

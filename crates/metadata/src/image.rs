@@ -1,4 +1,4 @@
-//! The PE image around metadata: sections, the header of the CLI, the debug directory. Source:
+//! The PE image that contains the metadata: sections, the CLI header, the debug directory. Source:
 //! ECMA-335, II.25.
 
 /// A PE image as it lies in its file.
@@ -14,12 +14,12 @@ pub(crate) struct Image {
 #[derive(Clone, Copy, Debug)]
 struct Section {
     address: u32,
-    /// Place and length in the file.
+    /// Position and length in the file.
     start: u32,
     length: u32,
 }
 
-/// Entries of a debug directory that are looked at.
+/// Greatest number of debug directory entries to examine.
 const MOST_ENTRIES: usize = 64;
 
 fn half(data: &[u8], at: usize) -> Option<u16> {
@@ -31,7 +31,7 @@ fn word(data: &[u8], at: usize) -> Option<u32> {
 }
 
 impl Image {
-    /// Headers of an image; `None` where the bytes are no image with managed code.
+    /// Headers of an image; `None` if the bytes are not an image with managed code.
     pub(crate) fn read(data: &[u8]) -> Option<Self> {
         if half(data, 0)? != 0x5a4d {
             return None;
@@ -57,7 +57,7 @@ impl Image {
         (cli != 0).then_some(Self { sections, cli, debug })
     }
 
-    /// Returns the offset in the file of what is loaded at an address.
+    /// Returns the file offset of a virtual address.
     pub(crate) fn file_offset(&self, address: u32) -> Option<usize> {
         self.sections.iter().find_map(|section| {
             let within = address.checked_sub(section.address).filter(|within| *within < section.length)?;
@@ -65,12 +65,12 @@ impl Image {
         })
     }
 
-    /// Place of the metadata in the file.
+    /// Position of the metadata in the file.
     pub(crate) fn metadata(&self, data: &[u8]) -> Option<usize> {
         self.file_offset(word(data, self.file_offset(self.cli)?.checked_add(8)?)?)
     }
 
-    /// Token of the method that a program begins with; 0 of a library.
+    /// Token of a program's entry point; 0 for a library.
     pub(crate) fn entry_point(&self, data: &[u8]) -> Option<u32> {
         word(data, self.file_offset(self.cli)?.checked_add(20)?)
     }

@@ -1,5 +1,5 @@
-//! Assemblies and portable PDBs, read as files and not through the runtime: metadata tables, bodies
-//! of methods, attributes, documents and lines. Without `unsafe`.
+//! Reads assemblies and portable PDBs as files, without the runtime: metadata tables, method
+//! bodies, attributes, documents and lines. Contains no `unsafe`.
 //!
 //! ```no_run
 //! use clr_metadata::{Assembly, Files};
@@ -12,9 +12,9 @@
 //! println!("{}:{line}", pdb.document(document).unwrap());
 //! ```
 //!
-//! Files are hostile input: each offset is checked, what is made of a file is bounded by the file's
-//! length, and what is damaged is `None` or an empty list. Only what says that a file is no
-//! assembly or PDB at all is an error.
+//! Files are hostile input. Each offset is checked, memory use is bounded by the file's length, and
+//! damaged parts give `None` or an empty list. An error means only that a file is not an assembly
+//! or PDB at all.
 
 mod assembly;
 mod attributes;
@@ -37,10 +37,10 @@ pub use pdb::{Pdb, SequencePoint};
 pub use references::MethodKey;
 pub use tables::{Table, Tables};
 
-/// Largest assembly and largest PDB that are read, bytes.
+/// Greatest size of an assembly or PDB in bytes.
 pub const MOST_BYTES: u64 = 256 << 20;
 
-/// Bytes that are no assembly, or no portable PDB.
+/// The bytes are not an assembly, or not a portable PDB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Damaged;
 
@@ -52,18 +52,18 @@ impl std::fmt::Display for Damaged {
 
 impl std::error::Error for Damaged {}
 
-/// Entry points for fuzzing: bytes of any kind.
+/// Entry points for fuzzing: they accept any bytes.
 #[doc(hidden)]
 pub mod fuzzing {
     use std::hint::black_box;
 
     use crate::{Assembly, Pdb, Table};
 
-    /// Largest embedded PDB that is unpacked.
+    /// Greatest size of an embedded PDB in bytes.
     const MOST_EMBEDDED: u64 = 16 << 20;
 
-    /// Reads bytes as an assembly, as a portable PDB and as the list of a single-file program, and
-    /// asks for all that they say. The answers don't matter: every call returns.
+    /// Reads bytes as an assembly, as a portable PDB and as the file list of a single-file program,
+    /// and calls every query. The results don't matter; every call must return.
     pub fn read_file(bytes: &[u8]) {
         crate::bundle::read_list(bytes);
         if let Ok(assembly) = Assembly::read(bytes.to_vec()) {

@@ -1,9 +1,9 @@
-//! Names of types as metadata has them, and of types and methods as C# writes them.
+//! Names of types in metadata form, and of types and methods in C# form.
 
 use crate::assembly::{DEPTH, row_of};
 use crate::{Assembly, Blob, Table};
 
-/// C#'s words for the element types of ECMA-335, II.23.1.16, that have one.
+/// C# keywords for the element types of ECMA-335, II.23.1.16, that have one.
 const KEYWORDS: &[(u8, &str)] = &[
     (0x01, "void"),
     (0x02, "bool"),
@@ -24,7 +24,7 @@ const KEYWORDS: &[(u8, &str)] = &[
     (0x1c, "object"),
 ];
 
-/// The next element type that is no custom modifier.
+/// The next element type that is not a custom modifier.
 pub(crate) fn without_modifiers(blob: &mut Blob<'_>) -> Option<u8> {
     loop {
         match blob.byte()? {
@@ -35,7 +35,7 @@ pub(crate) fn without_modifiers(blob: &mut Blob<'_>) -> Option<u8> {
     }
 }
 
-/// A name without the number of type parameters behind it.
+/// Splits a name from the number of type parameters at its end.
 fn without_arity(name: &str) -> (&str, usize) {
     match name.rsplit_once('`') {
         Some((plain, count)) => count.parse().map_or((name, 0), |count| (plain, count)),
@@ -44,8 +44,8 @@ fn without_arity(name: &str) -> (&str, usize) {
 }
 
 impl Assembly {
-    /// Name of a field's type, as [`Assembly::type_name`] says it, for the kinds that callers ask
-    /// for; empty for others.
+    /// Name of a field's type, in the form of [`Assembly::type_name`], for the kinds that callers
+    /// need; empty for others.
     pub(crate) fn field_type(&self, signature: &[u8]) -> String {
         let mut blob = Blob::new(signature);
         if blob.byte() == Some(0x06) { self.element_type(&mut blob).unwrap_or_default() } else { String::new() }
@@ -65,8 +65,8 @@ impl Assembly {
         }
     }
 
-    /// Full name of a type by its token, as metadata has it: `Shop.Cache`1/Entry`; a constructed
-    /// type's is that of what it is made of. Empty where there is none.
+    /// Full name of the type with this token, in metadata form: `Shop.Cache`1/Entry`. A constructed
+    /// type has the name of its definition. Empty if there is none.
     #[must_use]
     pub fn type_name(&self, token: u32) -> String {
         self.type_name_within(self.definition_of(token), DEPTH).unwrap_or_default()
@@ -92,14 +92,14 @@ impl Assembly {
         Some(if namespace.is_empty() { name.to_owned() } else { format!("{namespace}.{name}") })
     }
 
-    /// Name of a type of this assembly as C# writes it: `Shop.Cache<T>.Entry`.
+    /// Name of a type of this assembly in C# form: `Shop.Cache<T>.Entry`.
     #[must_use]
     pub fn display_type(&self, type_row: u32) -> String {
         self.display_type_with(type_row, '.')
     }
 
-    /// Name of a type of this assembly as C# writes it, but with another character in front of
-    /// types within others: `Shop.Cache<T>+Entry`.
+    /// Name of a type of this assembly in C# form, but with the character `within` in front of
+    /// nested types: `Shop.Cache<T>+Entry`.
     #[must_use]
     pub fn display_type_with(&self, type_row: u32, within: char) -> String {
         let (data, tables) = (&self.data[..], &self.tables);
@@ -125,7 +125,7 @@ impl Assembly {
         shown
     }
 
-    /// Name of a method as C# writes it, with its type parameters and without its type: `Add<T>`.
+    /// Name of a method in C# form, with its type parameters and without its type: `Add<T>`.
     #[must_use]
     pub fn display_method(&self, row: u32) -> String {
         let parameters = self.generic_parameters(Table::METHOD_DEF.token(row));
@@ -133,8 +133,8 @@ impl Assembly {
         if parameters.is_empty() { name.to_owned() } else { format!("{name}<{}>", parameters.join(", ")) }
     }
 
-    /// Types of a method's parameters as C# writes them: `(int, string)`; types of other assemblies
-    /// without namespace.
+    /// Parameter types of a method in C# form: `(int, string)`. Types of other assemblies have no
+    /// namespace.
     #[must_use]
     pub fn display_parameters(&self, row: u32) -> String {
         let shown = self.parameters(row).unwrap_or_default();
@@ -149,7 +149,7 @@ impl Assembly {
             blob.unsigned()?;
         }
         let count = blob.unsigned()?;
-        // What the method returns comes first.
+        // The return type comes first.
         self.display_element(&mut blob, &scope, DEPTH)?;
         (0..count).map(|_| self.display_element(&mut blob, &scope, DEPTH)).collect()
     }
@@ -177,7 +177,7 @@ impl Assembly {
             }
             0x16 => "TypedReference".into(),
             0x1d => format!("{}[]", self.display_element(blob, scope, depth)?),
-            // Pointers to functions hold a signature of their own.
+            // Function pointers contain a signature of their own.
             _ => return None,
         })
     }
@@ -193,7 +193,7 @@ impl Assembly {
         Some(format!("{element}[{}]", ",".repeat((rank.min(32) as usize).saturating_sub(1))))
     }
 
-    /// A type's own name, without namespace and the types around it.
+    /// A type's own name, without namespace and enclosing types.
     fn short_name(&self, token: u32) -> String {
         let full = self.type_name(token);
         let name = full.rsplit('/').next().and_then(|name| name.rsplit('.').next()).unwrap_or_default();

@@ -1,24 +1,24 @@
-//! Obstacles to lines of a module, in words.
+//! Reasons why a module has no line numbers, in words.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Obstacle to lines of a module. Displayed it is half a sentence behind the module's name and a
-/// colon.
+/// Reason why a module has no line numbers. The displayed text is half a sentence that follows the
+/// module's name and a colon.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Obstacle {
     /// The module is not on this machine.
     NoModule,
     /// The module names no PDB, or one that can't be read.
     NoPdbNamed,
-    /// The PDB is nowhere.
+    /// The PDB was not found.
     NoPdb {
         /// Path next to the module.
         beside: PathBuf,
         /// Path that the compiler wrote the PDB to.
         written: PathBuf,
     },
-    /// The PDB at a path was made with another build of the module.
+    /// The PDB at this path belongs to another build of the module.
     OtherBuild(PathBuf),
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for Obstacle {
 }
 
 impl Obstacle {
-    /// Cure, as a sentence.
+    /// The cure, as a sentence.
     #[must_use]
     pub const fn cure(&self) -> &'static str {
         match self {

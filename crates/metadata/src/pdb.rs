@@ -1,50 +1,49 @@
-//! Portable PDBs: documents, lines of methods, and methods that state machines were written as.
-//! Source: the specification of the format.
+//! Portable PDBs: documents, lines of methods, and the source methods of state machines. Source:
+//! the specification of the format.
 
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
 use crate::schema::HAS_CUSTOM_DEBUG_INFORMATION;
 use crate::{Blob, Damaged, Table, Tables};
 
-/// Line of points that no source belongs to.
+/// Line number of points without source.
 const HIDDEN: u32 = 0x00fe_efee;
 
-/// Parts of a document's path that are put together at most, and bytes of the path.
+/// Greatest number of parts in a document's path, and greatest path length in bytes.
 const MOST_PARTS: usize = 256;
 const MOST_PATH: usize = 32 << 10;
 
-/// Kind of what says the source of a document: 0E8A571B-6926-466E-B4AD-8AB04611F5FE, in the order
-/// of its bytes.
+/// Kind of the custom debug information with a document's source:
+/// 0E8A571B-6926-466E-B4AD-8AB04611F5FE, in the order of its bytes.
 const EMBEDDED_SOURCE: [u8; 16] =
     [0x1b, 0x57, 0x8a, 0x0e, 0x26, 0x69, 0x6e, 0x46, 0xb4, 0xad, 0x8a, 0xb0, 0x46, 0x11, 0xf5, 0xfe];
 
-/// A portable PDB with its bytes.
+/// A portable PDB and its bytes.
 #[derive(Clone, Debug)]
 pub struct Pdb {
     data: Vec<u8>,
     tables: Tables,
 }
 
-/// A piece of source that code was made of.
+/// A piece of source and the code compiled from it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SequencePoint {
     /// Offset of the first instruction, from the method's first.
     pub il_offset: u32,
     /// Row of the document.
     pub document: u32,
-    /// First line and column, from 1; the line is 0 of hidden points: code that no source belongs
-    /// to.
+    /// First line, from 1; 0 for hidden points, whose code has no source.
     pub start_line: u32,
     /// First column, from 1.
     pub start_column: u32,
     /// Last line.
     pub end_line: u32,
-    /// Column behind the last one.
+    /// Column after the last one.
     pub end_column: u32,
 }
 
 impl SequencePoint {
-    /// Whether no source belongs to the code from here on.
+    /// Whether the code from here on has no source.
     #[must_use]
     pub const fn is_hidden(&self) -> bool {
         self.start_line == 0
@@ -55,7 +54,7 @@ impl Pdb {
     /// Reads a portable PDB.
     ///
     /// # Errors
-    /// [`Damaged`]; PDBs in Windows' own format are no portable ones.
+    /// [`Damaged`]; PDBs in Windows' own format are not portable PDBs.
     pub fn read(data: Vec<u8>) -> Result<Self, Damaged> {
         let tables = Tables::read(&data, 0)?;
         if tables.pdb_id(&data).is_some() { Ok(Self { data, tables }) } else { Err(Damaged) }
@@ -73,13 +72,13 @@ impl Pdb {
         self.tables.count(Table::DOCUMENT)
     }
 
-    /// Number of rows of methods, with lines or without; they begin with 1.
+    /// Number of rows of methods, with or without lines; they begin with 1.
     #[must_use]
     pub fn methods(&self) -> u32 {
         self.tables.count(Table::METHOD_DEBUG_INFORMATION)
     }
 
-    /// Path of a document, as the compiler was given it.
+    /// Path of a document, as passed to the compiler.
     #[must_use]
     pub fn document(&self, row: u32) -> Option<String> {
         let mut name = Blob::new(self.tables.blob(&self.data, Table::DOCUMENT, row, 0)?);
@@ -102,8 +101,8 @@ impl Pdb {
         String::from_utf8(path).ok()
     }
 
-    /// The bytes of a document that the compiler put into the PDB, of at most `most` bytes: what
-    /// generators wrote lies nowhere else.
+    /// The source text of a document that the compiler embedded in the PDB, of at most `most`
+    /// bytes. The output of source generators exists nowhere else.
     #[must_use]
     pub fn embedded_source(&self, row: u32, most: usize) -> Option<Vec<u8>> {
         const OF: Table = Table::CUSTOM_DEBUG_INFORMATION;
@@ -113,14 +112,14 @@ impl Pdb {
         let mut entries = (first..=self.tables.count(OF)).take_while(of_document);
         let entry = entries.find(|at| self.tables.guid(&self.data, OF, *at, 1) == Some(EMBEDDED_SOURCE))?;
         let (size, content) = self.tables.blob(&self.data, OF, entry, 2)?.split_first_chunk::<4>()?;
-        // A size of 0: it lies there as it is.
+        // A size of 0 means that the text is not compressed.
         match u32::from_le_bytes(*size) as usize {
             0 => (content.len() <= most).then(|| content.to_vec()),
             size => decompress_to_vec_with_limit(content, size.min(most)).ok(),
         }
     }
 
-    /// Points of the method with a row, in the order of their offsets; empty where it has none or
+    /// Sequence points of the method with this row, by ascending offset; empty if it has none or
     /// they are damaged.
     #[must_use]
     pub fn sequence_points(&self, method: u32) -> Vec<SequencePoint> {
@@ -152,14 +151,14 @@ impl Pdb {
         Some(points)
     }
 
-    /// Methods of state machines, each with the method that it was written as.
+    /// Methods of state machines, each with its source method.
     pub fn state_machines(&self) -> impl Iterator<Item = (u32, u32)> {
         let rows = 1..=self.tables.count(Table::STATE_MACHINE_METHOD);
         let column = |row, column| self.tables.get(&self.data, Table::STATE_MACHINE_METHOD, row, column);
         rows.filter_map(move |row| Some((column(row, 0)?, column(row, 1)?)))
     }
 
-    /// Row of the method that the state machine's method with a row was written as.
+    /// Row of the source method of a state machine's method.
     #[must_use]
     pub fn kickoff(&self, method: u32) -> Option<u32> {
         let at = self.tables.lower_bound(&self.data, Table::STATE_MACHINE_METHOD, 0, method);
@@ -168,7 +167,7 @@ impl Pdb {
     }
 }
 
-/// One point; `start` is line and column of the last one that was not hidden.
+/// Reads one point; `start` is the line and column of the last visible one.
 fn read_point(
     blob: &mut Blob<'_>,
     il_offset: u32,
@@ -186,7 +185,7 @@ fn read_point(
         Some((line, column)) => (line.checked_add_signed(blob.signed()?)?, column.checked_add_signed(blob.signed()?)?),
     };
     *start = Some((line, column));
-    // Older compilers say by the line that a point is hidden.
+    // Older compilers mark hidden points by the line number.
     let line = if line == HIDDEN { 0 } else { line };
     let end_line = if line == 0 { 0 } else { line.checked_add(lines)? };
     let end_column = column.checked_add_signed(columns)?;

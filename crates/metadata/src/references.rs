@@ -1,11 +1,11 @@
-//! Methods and types of other assemblies: where they are, and how a method is told from others of
-//! its name.
+//! Methods and types of other assemblies: their location, and keys that distinguish a method from
+//! others of the same name.
 
 use crate::assembly::{DEPTH, row_of};
 use crate::names::without_modifiers;
 use crate::{Assembly, Blob, Table};
 
-/// Method as assemblies tell it from others, whichever of them names it.
+/// A key that identifies a method, equal in every assembly that refers to it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct MethodKey {
     /// Name of the type that declares the method, see [`Assembly::type_name`].
@@ -17,8 +17,8 @@ pub struct MethodKey {
 }
 
 impl Assembly {
-    /// Key of a method by its token, of a row of methods or of members of other types; `None` of
-    /// fields, and of methods whose signature has pointers to functions.
+    /// Key of a method by its token, which is a row of the methods or of the member references;
+    /// `None` for fields, and for methods whose signature contains function pointers.
     #[must_use]
     pub fn method_key(&self, token: u32) -> Option<MethodKey> {
         let (data, tables) = (&self.data[..], &self.tables);
@@ -31,8 +31,7 @@ impl Assembly {
         Some(MethodKey { owner: fact.owner, name: fact.name, signature: self.signature_text(signature)? })
     }
 
-    /// Signature of what a call names: a method, or the signature itself where an address is
-    /// called.
+    /// Signature of the target of a call: that of a method, or for `calli` the signature itself.
     #[must_use]
     pub fn signature_of_call(&self, token: u32) -> Option<&[u8]> {
         let (data, tables, token) = (&self.data[..], &self.tables, self.method_definition(token));
@@ -45,16 +44,16 @@ impl Assembly {
         }
     }
 
-    /// Token of the method that a generic method with type arguments is made of; of others their
-    /// own.
+    /// Token of the definition of a generic method with type arguments; other tokens are returned
+    /// unchanged.
     #[must_use]
     pub fn method_definition(&self, token: u32) -> u32 {
         let row = row_of(token, Table::METHOD_SPEC);
         row.and_then(|row| self.tables.token(&self.data, Table::METHOD_SPEC, row, 0)).unwrap_or(token)
     }
 
-    /// Name of the assembly that has the type of a member of another type, and the name of that
-    /// type, or of the outermost one around it; `None` where it is of this assembly.
+    /// For a member of a type in another assembly: the name of that assembly, and the name of the
+    /// outermost type around the member. `None` if the type is in this assembly.
     #[must_use]
     pub fn assembly_of_member(&self, token: u32) -> Option<(&str, String)> {
         let row = row_of(token, Table::MEMBER_REF)?;
@@ -69,8 +68,8 @@ impl Assembly {
         None
     }
 
-    /// Types that another assembly has, and that this one passes on: the name of each, and of that
-    /// assembly. Types within them are not named.
+    /// Types that this assembly forwards: the name of each, and the name of the assembly that
+    /// defines it. Nested types are not listed.
     pub fn forwarded_types(&self) -> impl Iterator<Item = (String, &str)> {
         let (data, tables) = (&self.data[..], &self.tables);
         (1..=self.count(Table::EXPORTED_TYPE)).filter_map(move |row| {
@@ -82,7 +81,7 @@ impl Assembly {
         })
     }
 
-    /// Name of the type that a type derives from, see [`type_name`](Self::type_name).
+    /// Name of the base type of a type, see [`type_name`](Self::type_name).
     #[must_use]
     pub fn base_type(&self, type_row: u32) -> Option<String> {
         self.tables.token(&self.data, Table::TYPE_DEF, type_row, 3).map(|token| self.type_name(token))
@@ -91,14 +90,14 @@ impl Assembly {
     fn signature_text(&self, signature: &[u8]) -> Option<String> {
         let mut blob = Blob::new(signature);
         let kind = blob.byte()?;
-        // That of a field.
+        // The signature of a field.
         if kind & 0x0f == 0x06 {
             return None;
         }
         let generics = if kind & 0x10 != 0 { blob.unsigned()? } else { 0 };
         let count = blob.unsigned()?;
         let mut text = format!("{kind:x}`{generics}");
-        // The type of the result comes first.
+        // The return type comes first.
         for _ in 0..=count {
             text.push(' ');
             self.add_element(&mut blob, &mut text, DEPTH)?;
@@ -110,7 +109,7 @@ impl Assembly {
         let depth = depth.checked_sub(1)?;
         let element = without_modifiers(blob)?;
         match element {
-            // Pointers, references and arrays of one dimension are of another type.
+            // Pointers, references and one-dimensional arrays contain an element type.
             0x0f | 0x10 | 0x1d => {
                 text.push_str(&format!("{element:x}:"));
                 self.add_element(blob, text, depth)?;
@@ -136,7 +135,7 @@ impl Assembly {
                 }
                 text.push('>');
             }
-            // A pointer to a function has a signature of its own.
+            // A function pointer has a signature of its own.
             0x1b => return None,
             _ => text.push_str(&format!("{element:x}")),
         }

@@ -1,36 +1,36 @@
 //! Columns of all tables. Sources: ECMA-335, II.22 and II.24.2.6; the specification of portable
 //! PDBs.
 
-/// Kind of a column, by which its width is known.
+/// Kind of a column, which determines its width.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Column {
     /// A number of two bytes.
     Half,
     /// A number of four bytes.
     Word,
-    /// Place in the heap of strings.
+    /// Offset in the string heap.
     Text,
-    /// Place in the heap of GUIDs.
+    /// Index in the GUID heap.
     Guid,
-    /// Place in the heap of blobs.
+    /// Offset in the blob heap.
     Blob,
     /// Row of a table.
     Row(u8),
-    /// Row of one of several tables, which the lower bits tell.
+    /// Row of one of several tables, selected by the lower bits.
     Coded(&'static Coding),
 }
 
-/// Tables that a coded row can be of.
+/// The tables of a coded index.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Coding {
-    /// Lower bits that tell the table.
+    /// Number of lower bits that select the table.
     pub(crate) bits: u32,
-    /// Tables by these bits; 0xff where they mean none.
+    /// Tables by the value of these bits; 0xff where a value is unused.
     pub(crate) tables: &'static [u8],
 }
 
 impl Coding {
-    /// Number of a row of a table; `None` where rows of that table are not coded so, or there is no
+    /// Encodes a row of a table; `None` if this coding does not include the table, or there is no
     /// such row.
     pub(crate) fn coded(&self, table: u8, row: u32) -> Option<u32> {
         let place = self.tables.iter().position(|of| *of == table)?;
@@ -70,10 +70,10 @@ pub(crate) const HAS_CUSTOM_DEBUG_INFORMATION: Coding = coding(
     ],
 );
 
-/// Number of tables that there can be.
+/// Greatest number of tables.
 pub(crate) const TABLES: usize = 64;
 
-/// Columns of a table; `None` of a number that is none.
+/// Columns of a table; `None` for an unknown table number.
 pub(crate) const fn columns(table: u8) -> Option<&'static [Column]> {
     use Column::{Blob, Coded, Guid, Half, Row, Text, Word};
     Some(match table {

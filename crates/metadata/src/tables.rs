@@ -10,7 +10,7 @@ pub struct Table(pub u8);
 impl Table {
     /// Modules; there is one.
     pub const MODULE: Self = Self(0x00);
-    /// Types of other modules.
+    /// References to types of other modules.
     pub const TYPE_REF: Self = Self(0x01);
     /// Types.
     pub const TYPE_DEF: Self = Self(0x02);
@@ -18,13 +18,13 @@ impl Table {
     pub const FIELD: Self = Self(0x04);
     /// Methods.
     pub const METHOD_DEF: Self = Self(0x06);
-    /// Interfaces of types.
+    /// Interfaces that types implement.
     pub const INTERFACE_IMPL: Self = Self(0x09);
-    /// Members of other types.
+    /// References to members of other types.
     pub const MEMBER_REF: Self = Self(0x0a);
     /// Custom attributes.
     pub const CUSTOM_ATTRIBUTE: Self = Self(0x0c);
-    /// Signatures that stand alone: of local variables, and of calls of addresses.
+    /// Stand-alone signatures: of local variables and of `calli` instructions.
     pub const SIGNATURE: Self = Self(0x11);
     /// Properties of types.
     pub const PROPERTY: Self = Self(0x17);
@@ -32,13 +32,13 @@ impl Table {
     pub const METHOD_SEMANTICS: Self = Self(0x18);
     /// Constructed types.
     pub const TYPE_SPEC: Self = Self(0x1b);
-    /// The assembly, where the module has its manifest.
+    /// The assembly, if the module contains its manifest.
     pub const ASSEMBLY: Self = Self(0x20);
-    /// Other assemblies that this one names.
+    /// References to other assemblies.
     pub const ASSEMBLY_REF: Self = Self(0x23);
-    /// Types that another assembly has, and that this one passes on.
+    /// Types that this assembly forwards to another one.
     pub const EXPORTED_TYPE: Self = Self(0x27);
-    /// Types within types.
+    /// Nested types.
     pub const NESTED_CLASS: Self = Self(0x29);
     /// Generic parameters.
     pub const GENERIC_PARAM: Self = Self(0x2a);
@@ -48,9 +48,9 @@ impl Table {
     pub const DOCUMENT: Self = Self(0x30);
     /// Lines of methods.
     pub const METHOD_DEBUG_INFORMATION: Self = Self(0x31);
-    /// Methods of state machines with the methods they were written as.
+    /// Methods of state machines and their source methods.
     pub const STATE_MACHINE_METHOD: Self = Self(0x36);
-    /// Facts of compilers about documents, methods and others, besides lines.
+    /// Additional compiler information about documents, methods and others.
     pub const CUSTOM_DEBUG_INFORMATION: Self = Self(0x37);
 
     /// Token of a row.
@@ -73,7 +73,7 @@ impl Part {
     }
 }
 
-/// Place of the rows of one table.
+/// Position of the rows of one table.
 #[derive(Clone, Debug, Default)]
 struct Rows {
     start: usize,
@@ -83,7 +83,7 @@ struct Rows {
     length: usize,
 }
 
-/// Heaps and tables of metadata, without the bytes themselves: each question is given them.
+/// Heaps and tables of metadata. The bytes themselves are passed to each query.
 #[derive(Clone, Debug)]
 pub struct Tables {
     strings: Part,
@@ -105,7 +105,7 @@ fn long(data: &[u8], at: usize) -> Option<u64> {
     data.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Streams that are looked for at most.
+/// Greatest number of streams to examine.
 const MOST_STREAMS: u16 = 64;
 
 impl Tables {
@@ -157,14 +157,14 @@ impl Tables {
         self.tables.get(usize::from(table.0)).map_or(0, |rows| rows.count)
     }
 
-    /// Whether rows of a table are found through another one: nothing that is shipped is stored
+    /// Whether rows of a table are found through another table; shipped assemblies are never stored
     /// like that.
     #[must_use]
     pub fn is_indirect(&self) -> bool {
         [0x03, 0x05].iter().any(|table| self.count(Table(*table)) > 0)
     }
 
-    /// A column's number, of a row from 1.
+    /// A column's number; rows are numbered from 1.
     #[must_use]
     pub fn get(&self, data: &[u8], table: Table, row: u32, column: usize) -> Option<u32> {
         let rows = self.tables.get(usize::from(table.0))?;
@@ -177,7 +177,7 @@ impl Tables {
         }
     }
 
-    /// A column's coded row as a token; a row of 0 is none.
+    /// A column's coded row as a token; `None` for row 0.
     #[must_use]
     pub fn token(&self, data: &[u8], table: Table, row: u32, column: usize) -> Option<u32> {
         let Column::Coded(coding) = *columns(table.0)?.get(column)? else { return None };
@@ -187,7 +187,7 @@ impl Tables {
         (row != 0 && target != 0xff).then(|| Table(target).token(row))
     }
 
-    /// A column's text; empty where it is not UTF-8.
+    /// A column's text; empty if it is not UTF-8.
     #[must_use]
     pub fn text<'d>(&self, data: &'d [u8], table: Table, row: u32, column: usize) -> Option<&'d str> {
         let start = self.get(data, table, row, column)? as usize;
@@ -202,7 +202,7 @@ impl Tables {
         self.blob_at(data, self.get(data, table, row, column)?)
     }
 
-    /// The blob at a place of the heap.
+    /// The blob at an offset of the heap.
     #[must_use]
     pub fn blob_at<'d>(&self, data: &'d [u8], place: u32) -> Option<&'d [u8]> {
         crate::Blob::new(self.blobs.slice(data).get(place as usize..)?).counted()
@@ -220,7 +220,7 @@ impl Tables {
         self.pdb?.slice(data).first_chunk().copied()
     }
 
-    /// First of the rows of a sorted table whose column is at least `wanted`.
+    /// First row of a sorted table whose column is at least `wanted`.
     #[must_use]
     pub fn lower_bound(&self, data: &[u8], table: Table, column: usize, wanted: u32) -> u32 {
         let (mut low, mut high) = (1, self.count(table) + 1);
@@ -256,7 +256,7 @@ fn read_rows(data: &[u8], part: Part, referenced: Option<[u32; TABLES]>) -> Opti
         *count = word(stream, at)?;
         at += 4;
     }
-    // A number more, which no column tells of.
+    // An extra number that no column describes.
     at += if heaps & 0x40 == 0 { 0 } else { 4 };
     let mut known = referenced.unwrap_or([0; TABLES]);
     known.iter_mut().zip(counts).for_each(|(known, count)| *known = (*known).max(count));

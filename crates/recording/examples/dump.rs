@@ -1,4 +1,4 @@
-//! Prints what a recording holds, for debugging the writer: `cargo run -p clrscope-recording
+//! Prints the contents of a recording, for debugging the writer: `cargo run -p clrscope-recording
 //! --example dump -- REC`.
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 

@@ -1,5 +1,6 @@
-//! Cost of opening a large recording: makes recordings of any size and measures time and memory of
-//! reading them. `cargo run --release -p clrscope-recording --features testing --example open_cost`
+//! Cost of opening a large recording: creates recordings of any size and measures the time and
+//! memory needed to read them. `cargo run --release -p clrscope-recording --features testing
+//! --example open_cost`
 #![expect(clippy::print_stdout, reason = "an example that prints what it measured")]
 
 use std::path::Path;
@@ -30,8 +31,7 @@ fn directory(path: &str, megabytes: &str, threads: &str, clock: &str) {
     write_directory(Path::new(path), &Shape { tree_bytes, threads, clock, ..Shape::default() }).expect("a directory");
 }
 
-/// Packs the processes of a directory several times over, for a file larger than a directory can
-/// make.
+/// Packs the processes of a directory several times, for a file larger than a directory can yield.
 fn pack(from: &str, to: &str, copies: &str) {
     let mut recording = clrscope_recording::open(Path::new(from)).expect("a recording");
     let once = recording.processes.clone();
@@ -75,7 +75,7 @@ fn load_all(recording: &Recording) -> (usize, u64, u64) {
     sums
 }
 
-/// Peaks of resident memory, as the kernel counts it: mapped files count too.
+/// Peak resident memory as counted by the kernel: mapped files count too.
 fn resident() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = |name: &str| {

@@ -1,45 +1,45 @@
-//! The codec of records: fields one after another, in the order in which they are declared.
+//! The codec of records: a record's fields follow one another in the order of their declaration.
 //!
-//! [`record!`] declares a record once: its fields with their meaning, order and types. Writing and
-//! reading follow from that. A new field stands at the end, so that older readers pass over it and
-//! older records lack it. A declaration is at the same time the specification of a payload, with
-//! the forms of [`Field`]:
+//! [`record!`] declares a record once: the meaning, order and type of its fields. Code for writing
+//! and reading follows from that. New fields are added at the end, so that older readers ignore
+//! them and newer readers accept older records without them. A declaration also specifies the
+//! payload, with these forms of [`Field`]:
 //!
 //! | type | bytes |
 //! |---|---|
 //! | `u32`, `i32`, `u64` | little endian |
 //! | `bool` | `u32`, 0 or 1 |
-//! | `f64` | its bits as a `u64`; a length of time in nanoseconds, what is none reads as 0 |
+//! | `f64` | its bits as a `u64`; a duration in nanoseconds, an invalid one reads as 0 |
 //! | `String` | `u32` length in bytes, UTF-8 |
 //! | `Vec` | `u32` count, items |
 //! | `Option<u64>` | `u32` 1 when there is a value, `u64` |
-//! | an enum | `u32`, its number; one from the future is the default |
+//! | an enum | `u32`, its number; an unknown number is the default |
 //! | another record | its fields |
 //!
-//! What a shorter payload lacks reads as zero or empty.
+//! Fields beyond the end of a shorter payload read as zero or empty.
 
 use crate::payload::{PayloadReader, PayloadWriter};
 
-/// A value within a record.
+/// A value in a record.
 pub(crate) trait Field: Sized {
     /// Appends the value.
     fn put(&self, payload: &mut PayloadWriter);
 
-    /// Reads the value from the front; `None` where this version has no words for what is there.
+    /// Reads the value from the front; `None` if this version can't represent the stored value.
     fn read(payload: &mut PayloadReader<'_>) -> Option<Self>;
 
-    /// Replaces what a record says by what another says; fields outside the record stay.
+    /// Replaces the fields of the record by another record's; fields outside the record are kept.
     fn replace_record(&mut self, by: Self) {
         *self = by;
     }
 }
 
-/// The value that a payload consists of.
+/// Decodes a payload that consists of one value.
 pub(crate) fn decode<T: Field>(mut payload: PayloadReader<'_>) -> Option<T> {
     T::read(&mut payload)
 }
 
-/// The payload that consists of a value.
+/// Encodes a payload that consists of one value.
 pub(crate) fn encode<T: Field>(value: &T) -> PayloadWriter {
     let mut payload = PayloadWriter::default();
     value.put(&mut payload);
@@ -47,7 +47,7 @@ pub(crate) fn encode<T: Field>(value: &T) -> PayloadWriter {
 }
 
 /// Declares a struct that is a record: its fields in the order of the payload. Fields under
-/// `beside` belong to the struct and not to the record.
+/// `beside` belong to the struct but not to the record.
 macro_rules! record {
     (
         $(#[$about:meta])*
@@ -68,8 +68,7 @@ macro_rules! record {
             }
 
             fn read(payload: &mut $crate::payload::PayloadReader<'_>) -> Option<Self> {
-                // Evaluated in the order in which they stand here, which is that of the
-                // declaration.
+                // Evaluated in the order written here, which is the order of the declaration.
                 Some(Self {
                     $($field: $crate::codec::Field::read(payload)?,)*
                     $($($beside: Default::default(),)*)?
@@ -172,7 +171,7 @@ impl Field for Option<u64> {
     }
 }
 
-/// A count beyond what the bytes can hold ends with the bytes.
+/// If the count exceeds what the bytes can hold, reading ends with the bytes.
 impl<T: Field> Field for Vec<T> {
     fn put(&self, payload: &mut PayloadWriter) {
         payload.u32(u32::try_from(self.len()).unwrap_or(0));

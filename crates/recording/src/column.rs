@@ -1,16 +1,16 @@
-//! Columns of numbers: those that lie close together take no more bytes than tell them apart.
+//! Columns of numbers: close numbers take only the bytes that distinguish them.
 
-/// Numbers one after another: the least of them, and what each has more.
+/// A list of numbers, stored as their minimum and each number's difference from it.
 #[derive(Debug, Clone)]
 pub struct Column {
     least: u64,
     more: More,
 }
 
-/// Numbers of as many bytes as the largest needs.
+/// Differences, with as many bytes each as the largest needs.
 #[derive(Debug, Clone)]
 enum More {
-    /// Zeros.
+    /// All differences are zero.
     Nothing,
     One(Vec<u8>),
     Two(Vec<u16>),
@@ -25,7 +25,7 @@ impl Column {
         let (mut least, mut most) = (u64::MAX, 0);
         all.clone().for_each(|number| (least, most) = (least.min(number), most.max(number)));
         let more = all.map(|number| number - least);
-        // The largest has room, so that nothing is cut off.
+        // The largest difference fits, so nothing is cut off.
         let more = match most.saturating_sub(least) {
             0 => More::Nothing,
             1..=0xff => More::One(more.map(|number| number as u8).collect()),
@@ -36,10 +36,10 @@ impl Column {
         Self { least, more }
     }
 
-    /// The number at a place.
+    /// The number at an index.
     ///
     /// # Panics
-    /// Where there may be none, as a list does.
+    /// May panic if the index is out of range, as a slice does.
     #[inline]
     #[must_use]
     pub fn at(&self, at: usize) -> u64 {
@@ -56,7 +56,7 @@ impl Column {
 
 #[cfg(test)]
 impl Column {
-    /// Bytes of all numbers.
+    /// Bytes of memory of all numbers.
     pub(crate) fn bytes(&self) -> usize {
         match &self.more {
             More::Nothing => 0,

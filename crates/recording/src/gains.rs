@@ -1,17 +1,17 @@
-//! Gains of the edges of the trees from one boundary between parts to the next: the records of
-//! `parts.log`.
+//! Gains of tree edges from one boundary between parts to the next: the records of `parts.log`.
 //!
-//! A record is a row of varints: the number of the boundary that it belongs to (from 1), then
-//! entries of its kind. An entry begins with the edge, as the distance from the edge before it in
-//! the record (zigzag: 0, -1, 1, -2, ... are 0, 1, 2, 3).
+//! A record is a sequence of varints: the number of its boundary (from 1), then entries of its
+//! kind. An entry begins with the edge, as the difference from the previous edge in the record
+//! (zigzag: 0, -1, 1, -2, ... are 0, 1, 2, 3).
 //!
 //! | kind | entry |
 //! |---|---|
-//! | 1 calls | edge; what its 32-bit count is more than at the boundary before, zigzag: less where it passed 2^32 |
+//! | 1 calls | edge; difference of its 32-bit count from the previous boundary, zigzag: negative if the count passed 2^32 |
 //! | 2 ticks | edge; ticks gained |
 //! | 3 times | edge; wall and CPU nanoseconds gained |
 //!
-//! The records of a boundary count only where `process.log` tells of it: they are written before.
+//! The records of a boundary are valid only if `process.log` contains the boundary: they are
+//! written first.
 
 use crate::varint::{Varints, put, unzigzag, zigzag};
 
@@ -22,10 +22,10 @@ pub(crate) mod kind {
     pub(crate) const TIMES: u16 = 3;
 }
 
-/// Records are cut where they become longer than this.
+/// Records are split when they exceed this length.
 pub(crate) const RECORD_BYTES: usize = 64 << 10;
 
-/// A record in the making.
+/// A record that is being written.
 #[derive(Debug, Default)]
 pub(crate) struct GainRecord {
     pub(crate) bytes: Vec<u8>,
@@ -33,7 +33,7 @@ pub(crate) struct GainRecord {
 }
 
 impl GainRecord {
-    /// Adds an entry; the first one is preceded by the number of the boundary.
+    /// Adds an entry; the boundary's number precedes the first one.
     pub(crate) fn add(&mut self, boundary: u32, edge: u32, gained: &[u64]) {
         if self.bytes.is_empty() {
             put(&mut self.bytes, u64::from(boundary));
@@ -49,8 +49,8 @@ impl GainRecord {
     }
 }
 
-/// The entries of a record of `N` numbers each, with their boundary: `take` gets boundary, edge and
-/// numbers, until the record ends or makes no sense.
+/// Passes the entries of a record with `N` numbers each to `take`: boundary, edge and numbers.
+/// Stops at the end of the record or at invalid data.
 pub(crate) fn read<const N: usize>(record: &[u8], mut take: impl FnMut(u32, u32, [u64; N])) -> Option<()> {
     let mut numbers = Varints::new(record);
     let boundary = numbers.next_u32()?;

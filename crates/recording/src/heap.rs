@@ -1,15 +1,14 @@
-//! Snapshots of the managed heap: from the chunks that the instrument `heap` wrote to objects,
-//! references and roots.
+//! Snapshots of the managed heap: reads objects, references and roots from the chunks of the
+//! instrument `heap`.
 //!
 //! [`layout::heap`](crate::layout::heap) is the specification of the chunks, and
 //! [`HeapWriter`](crate::writer::HeapWriter) writes them. A process's
-//! [`snapshots`](crate::model::Process::snapshots) say which there are; [`Process::heap`] opens
-//! one. Chunks are read one at a time, so that a heap of any size can be walked in little memory,
-//! and several can be read at once by several threads.
+//! [`snapshots`](crate::model::Process::snapshots) list them; [`Process::heap`] opens one. Chunks
+//! are read one at a time, so that walking a heap of any size needs little memory, and several
+//! threads can read chunks in parallel.
 //!
-//! Addresses name objects within a snapshot, and each object has one. References are to the
-//! beginning of objects. What an address leads to may lie outside of all rows, where a recording is
-//! damaged.
+//! An address identifies an object within a snapshot, and each object has one. References point to
+//! the beginning of objects. In a damaged recording, a reference may point outside all object rows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,13 +19,13 @@ use crate::model::{EventChunk, HeapAwait, HeapGeneration, HeapPlace, HeapSnapsho
 use crate::payload::PayloadReader;
 use crate::varint::{Varints, unzigzag};
 
-/// So many types for each that is there, and so many more, are believed to be missing where a
-/// recording is damaged.
+/// Limit for missing types in a damaged recording: this many for each existing type, plus this
+/// many.
 const MISSING_FOR_EACH: usize = 4;
 const MISSING: usize = 1 << 10;
 
 impl Process {
-    /// The snapshot of the heap with this number, if it is complete and its chunks are there.
+    /// The snapshot of the heap with this number, if it is complete and its chunks exist.
     #[must_use]
     pub fn heap(&self, number: u32) -> Option<HeapData<'_>> {
         let snapshot =
@@ -36,10 +35,9 @@ impl Process {
         Some(HeapData { process: self, snapshot, chunks, types_from: snapshot.tail_chunk })
     }
 
-    /// Part that is there of a snapshot that is not complete: the program was killed while it was
-    /// taken, or there was no room for more. Objects may be missing, and names of types and of
-    /// static fields; `None` where nothing was written of it. Reads all chunks of snapshots that no
-    /// complete one has.
+    /// The existing part of an incomplete snapshot: the program was killed during the snapshot, or
+    /// there was no more room. Objects may be missing, and names of types and of static fields;
+    /// `None` if nothing of it was written. Reads all chunks that no complete snapshot owns.
     #[must_use]
     pub fn cut_heap(&self, number: u32) -> Option<HeapData<'_>> {
         let snapshot = self.snapshots.iter().find(|found| found.number == number)?;
@@ -76,7 +74,7 @@ pub struct HeapData<'r> {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum HeapChunk<'b> {
-    /// Objects that lie one behind the other.
+    /// A run of adjacent objects.
     Objects(ObjectRow<'b>),
     /// Roots.
     Roots(RootRows<'b>),
@@ -87,14 +85,14 @@ pub enum HeapChunk<'b> {
 }
 
 impl<'r> HeapData<'r> {
-    /// Head of the snapshot: all that is known of it.
+    /// The snapshot's record with all its facts.
     #[must_use]
     pub fn snapshot(&self) -> &'r HeapSnapshot {
         self.snapshot
     }
 
-    /// Number of chunks of the snapshot that are missing: their objects and roots are not there. It
-    /// is unknown for a snapshot that is not complete.
+    /// Number of missing chunks of the snapshot; their objects and roots are missing. The number is
+    /// unknown for an incomplete snapshot.
     #[must_use]
     pub fn missing_chunks(&self) -> u64 {
         if !self.snapshot.is_complete() {
@@ -104,14 +102,14 @@ impl<'r> HeapData<'r> {
         all.saturating_sub(self.chunks.len() as u64)
     }
 
-    /// The chunks, for [`chunk`](Self::chunk) to read what is in their bytes: in the order in which
-    /// they were written, that of addresses within each generation's rows.
+    /// The chunks, whose bytes [`chunk`](Self::chunk) parses. They are in the order of writing,
+    /// which is by address within the object rows of each generation.
     #[must_use]
     pub fn chunks(&self) -> &[&'r EventChunk] {
         &self.chunks
     }
 
-    /// Contents of the bytes of a chunk of this snapshot.
+    /// Parses the bytes of a chunk of this snapshot.
     #[must_use]
     pub fn chunk<'b>(&self, bytes: &'b [u8]) -> HeapChunk<'b> {
         if u32_at(bytes, 0) != self.snapshot.number {
@@ -126,33 +124,33 @@ impl<'r> HeapData<'r> {
         }
     }
 
-    /// The types of objects, by their numbers; entry 0 is none, as are numbers that are missing. Of
-    /// a complete snapshot it reads the last chunks only.
+    /// The types of objects, by number. Entry 0 and missing numbers are empty types. For a complete
+    /// snapshot, this reads only the last chunks.
     #[must_use]
     pub fn types(&self) -> Vec<HeapType> {
         let mut found: Vec<HeapType> = Vec::new();
         self.records(heap::TYPES, |one: HeapType| found.push(one));
-        // Damage must not make room for types that can't be.
+        // Damage must not reserve memory for impossible types.
         let most = found.len().saturating_mul(MISSING_FOR_EACH).saturating_add(MISSING);
         found.retain(|one| one.number as usize <= most);
         let last = found.iter().map(|one| one.number as usize).max();
         let mut types = vec![HeapType::default(); last.map_or(0, |last| last + 1)];
-        // Each name is there once, however many types have it.
+        // Each name is stored once, even if several types share it.
         let mut names: HashMap<u32, Arc<str>> = HashMap::new();
         for mut one in found {
             if let Some(entry) = self.process.types.get(one.object_type as usize) {
                 one.name = names.entry(one.object_type).or_insert_with(|| entry.name.as_str().into()).clone();
                 one.module = entry.module;
             }
-            // What was met while the heap was walked has its names later, if ever.
+            // Types met during the walk get their names later, if at all.
             let at = one.number as usize;
             types[at] = one;
         }
         types
     }
 
-    /// The places of static fields: each names a reference of an object of the runtime's own. Reads
-    /// the last chunks only.
+    /// The places of static fields: each is a reference in an object of the runtime's own. Reads
+    /// only the last chunks.
     #[must_use]
     pub fn places(&self) -> Vec<HeapPlace> {
         let mut places = Vec::new();
@@ -160,8 +158,8 @@ impl<'r> HeapData<'r> {
         places
     }
 
-    /// Boxes of async methods with the awaits that they wait at; none in recordings from before it
-    /// was noted. Reads the last chunks only.
+    /// Boxes of async methods with the awaits at which they wait; empty in recordings from versions
+    /// that did not record them. Reads only the last chunks.
     #[must_use]
     pub fn awaits(&self) -> Vec<HeapAwait> {
         let mut awaits = Vec::new();
@@ -185,38 +183,38 @@ impl<'r> HeapData<'r> {
     }
 }
 
-/// An object as it stands in a chunk.
+/// An object in a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeapObject<'v> {
-    /// Address of the object, which names it.
+    /// Address of the object, which identifies it.
     pub address: u64,
     /// Number of its type.
     pub type_number: u32,
-    /// Bytes that it takes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Place on the heap where it lies.
+    /// Heap area that contains the object.
     pub generation: HeapGeneration,
-    /// Number of elements of an array, of characters of a string.
+    /// Number of elements of an array, or of characters of a string.
     pub length: Option<u64>,
-    /// Stand-in for the content of a string or a box: equal for equal ones of one type. The same
-    /// within a snapshot only.
+    /// Hash of the content of a string or a box: equal for equal contents of one type. Comparable
+    /// only within a snapshot.
     pub content: Option<u64>,
-    /// Whether the object stood in the chunk before already, with the references in front of these:
-    /// it is not to be counted again.
+    /// Whether the object continues from the previous chunk, which has its earlier references. Such
+    /// an object must not be counted again.
     pub goes_on: bool,
-    /// The references that it holds, or the next of them, null ones left out.
+    /// The non-null references that it holds, or the next part of them.
     pub references: &'v [HeapReference],
-    /// Slots that were read, null ones among them.
+    /// Number of slots read, including null ones.
     pub slots: u64,
 }
 
 /// A reference of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HeapReference {
-    /// Slot of the object that holds it; [`HeapType::slot`] names it.
+    /// Slot in the object that holds it; [`HeapType::slot`] names the slot.
     pub slot: u64,
-    /// Address of the object that it refers to.
+    /// Address of the referenced object.
     pub target: u64,
 }
 
@@ -227,14 +225,14 @@ pub struct ObjectRow<'b> {
 }
 
 impl ObjectRow<'_> {
-    /// Address of the first object. A heap can be searched in the order of these addresses.
+    /// Address of the first object. The chunks of a heap can be searched by these addresses.
     #[must_use]
     pub fn address(&self) -> u64 {
         u64_at(self.content, 0)
     }
 
-    /// Visits the objects in the order of their addresses; `None` where what is there makes no
-    /// sense, and then those before were visited. `types` are those of the snapshot.
+    /// Visits the objects in the order of their addresses. Returns `None` on invalid data, after
+    /// visiting the objects before it. `types` are those of the snapshot.
     pub fn visit(&self, types: &[HeapType], mut visit: impl FnMut(&HeapObject<'_>)) -> Option<()> {
         let mut at = self.address();
         let mut first_slot = u64_at(self.content, 8);
@@ -286,7 +284,7 @@ impl ObjectRow<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct HeapRoot {
-    /// Kind of what holds the object.
+    /// Kind of the root.
     pub kind: RootKind,
     /// The object may not be moved.
     pub is_pinning: bool,
@@ -295,10 +293,9 @@ pub struct HeapRoot {
     /// Address of the object.
     pub object: u64,
     /// Serial number of the thread ([`Thread::id`](crate::model::Thread::id)) whose stack or field
-    /// it is, 0 where that is not known.
+    /// contains it, 0 if unknown.
     pub thread: u32,
-    /// Index of the function ([`Process::functions`]) whose variable it is, 0 where that is not
-    /// known.
+    /// Index of the function ([`Process::functions`]) whose variable it is, 0 if unknown.
     pub function: u32,
 }
 
@@ -327,7 +324,7 @@ impl Iterator for RootRows<'_> {
     }
 }
 
-/// Pairs of objects of a chunk: key, and value that lives as long as the key does.
+/// Pairs of objects in a chunk: a key, and a value that lives as long as the key.
 #[derive(Debug, Clone, Copy)]
 pub struct DependentRows<'b> {
     numbers: Varints<'b>,

@@ -1,11 +1,11 @@
-//! Version 2 of the segments: sizes, offsets and numbers that writer and reader share.
+//! Version 2 of the segments: sizes, offsets and numbers shared by writer and reader.
 //!
 //! # A recording directory
 //!
 //! `NAME.clrs.d/` (mode 0700) holds `run.log`, written by the launcher, and a folder
 //! `p<PID>-<START>` per process with the segments below. Every file starts with a [`HEADER_BYTES`]
-//! header (`magic`, `kind`, `version`), numbers are little endian, and what has never been written
-//! is zero.
+//! header (`magic`, `kind`, `version`), numbers are little endian, and bytes never written are
+//! zero.
 //!
 //! | file | kind | content |
 //! |---|---|---|
@@ -15,39 +15,41 @@
 //! | `tree.seg` | 4 | the [`block`]s of all calling-context trees |
 //! | `times.seg` | 5 | a [`time`] record per edge that was ever charged time by the helper thread |
 //! | `events-INSTRUMENT.seg` | 6 | [`chunk`]s of events, in the encoding of that instrument |
-//! | `parts.log` | 1 | records of what the trees gained from one boundary between parts to the next (module `gains`) |
+//! | `parts.log` | 1 | records of tree gains from one boundary between parts to the next (module `gains`) |
 //! | `stacks.seg` | 7 | the nodes of all call [`stack`]s that instruments record |
 //!
-//! An agent that could not do its work leaves `refused-PID.txt` instead: one line that says why.
+//! An agent that could not start recording leaves `refused-PID.txt` instead: one line with the
+//! reason.
 //!
-//! A file of an unknown kind, or a log record of an unknown kind, is passed over: later instruments
-//! add their own without breaking older readers.
+//! Readers ignore files and log records of an unknown kind, so that later instruments can add their
+//! own without breaking older readers.
 //!
 //! # Log records
 //!
 //! `u32 length` (of everything after the eight-byte head, at least 1), `u16 kind`, `u16 version`,
-//! then the payload, padded to four bytes. The length is written last, so a record is there whole
-//! or not at all; a length of zero ends the log. The module `records` declares kinds and payloads.
+//! then the payload, padded to four bytes. The length is written last, so a record is either
+//! complete or absent; a length of zero ends the log. The module `records` declares kinds and
+//! payloads.
 //!
 //! # Trees
 //!
-//! An edge stands for "this caller, on this path, calls that function". A caller's edges lie in a
-//! chain of 64-byte blocks, five edges to a block; a function that calls nothing has no block.
-//! Blocks are addressed by their byte offset from the end of the header; offset 0 is a block that
-//! stays empty, so that "no block" needs no test. Where a caller has many callees, hooks follow the
-//! chain up to the first block marked [`block::MAPPED`] only, and find the edges behind it in a map
-//! of their own; new blocks are put right behind that one. With `clock=tsc` blocks are 128 bytes
-//! apart and the second half holds the time of each edge in ticks of the time stamp counter.
+//! An edge means "this caller, on this path, calls that function". A caller's edges are in a chain
+//! of 64-byte blocks, five edges to a block; a function that calls nothing has no block. Blocks are
+//! addressed by their byte offset from the end of the header; offset 0 is a block that stays empty,
+//! so that "no block" needs no test. If a caller has many callees, hooks follow the chain only up
+//! to the first block marked [`block::MAPPED`] and look up the later edges in a map; new blocks are
+//! inserted directly after the marked one. With `clock=tsc` blocks are 128 bytes apart and the
+//! second half holds the time of each edge in ticks of the time stamp counter.
 //!
 //! # Events
 //!
-//! A segment of events is a row of [`chunk`]s, each a multiple of [`chunk::GRAIN`] bytes and filled
-//! by one thread. A chunk says how long it is, so the row can be walked; where a chunk was handed
-//! out but its head not written yet there are zeros, and the reader tries again a grain further on.
-//! A ring reuses chunks as they are, with a new sequence number: the order of a segment's chunks is
-//! that of their numbers, and gaps in the numbers are chunks that were overwritten. A recording
-//! that keeps its last time only ([`state::KEPT`]) is such a ring: chunks may hold older events,
-//! which readers leave out.
+//! A segment of events is a sequence of [`chunk`]s, each a multiple of [`chunk::GRAIN`] bytes and
+//! filled by one thread. A chunk contains its length, so readers can walk the sequence. A chunk
+//! that was handed out but has no head yet contains zeros; the reader then tries again one grain
+//! further on. A ring reuses chunks in place, with a new sequence number: the numbers give the
+//! order of a segment's chunks, and gaps in them are overwritten chunks. A recording that keeps
+//! only its last period ([`state::KEPT`]) is such a ring: chunks may contain older events, which
+//! readers leave out.
 
 /// Bytes before the content of every segment.
 pub const HEADER_BYTES: usize = 4096;
@@ -58,13 +60,13 @@ pub const VERSION: u32 = 2;
 
 /// Offsets within a segment's header.
 pub mod header {
-    /// `u32`: which kind of segment.
+    /// `u32`: kind of the segment.
     pub const KIND: usize = 8;
     /// `u32`: version of the layout.
     pub const VERSION: usize = 12;
     /// `u64`: bytes of content that are backed by disk space.
     pub const COMMITTED: usize = 16;
-    /// `u32`, in `run.log` only: not 0 once the recording is over, so that agents that start later
+    /// `u32`, in `run.log` only: nonzero once the recording is over; agents that start later then
     /// disable themselves.
     pub const OVER: usize = 24;
 }
@@ -103,15 +105,15 @@ pub mod instrument {
     pub const LOCKS: &str = "locks";
     /// Awaits of async methods, as [records](crate::events).
     pub const AWAITS: &str = "awaits";
-    /// Requests that were served and made, as [records](crate::events).
+    /// Served and made requests, as [records](crate::events).
     pub const REQUESTS: &str = "requests";
     /// Counters of event sources and meters, as [records](crate::events).
     pub const COUNTERS: &str = "counters";
-    /// Looks at where the memory of the process is, as [records](crate::events).
+    /// Measurements of the process's memory by place, as [records](crate::events).
     pub const MEMORY: &str = "memory";
     /// [Samples](super::sample) of threads by their CPU time.
     pub const CPU: &str = "cpu";
-    /// [Samples](super::sample) of threads by the clock.
+    /// [Samples](super::sample) of threads by wall-clock time.
     pub const WALL: &str = "wall";
     /// [Allocations](super::allocation) of objects.
     pub const ALLOC: &str = "alloc";
@@ -121,11 +123,11 @@ pub mod instrument {
     pub const COVERAGE: &str = "coverage";
     /// [Counters and times](super::probes) of chosen methods.
     pub const PROBES: &str = "probes";
-    /// [Each call](super::probe_calls) of these methods.
+    /// [Each call](super::probe_calls) of the methods that `probes` measures.
     pub const PROBE_CALLS: &str = "probe-calls";
-    /// [Counters](super::probe_lines) of lines that `probes` counts.
+    /// [Counters](super::probe_lines) of source lines for `probes`.
     pub const PROBE_LINES: &str = "probe-lines";
-    /// [Callers](super::probe_callers) of methods that `probes` counts.
+    /// [Callers](super::probe_callers) of the methods that `probes` measures.
     pub const PROBE_CALLERS: &str = "probe-callers";
 }
 
@@ -139,7 +141,7 @@ pub mod block {
     pub const STRIDE_TSC: usize = 128;
     /// `u32` each: function indices; 0 is a free edge.
     pub const KEYS: usize = 0;
-    /// `u32` each: offset of the first block of the edge's own calls, 0 for none.
+    /// `u32` each: offset of the first block of the callee's own edges, 0 for none.
     pub const CHILDREN: usize = 20;
     /// `u32` each: calls, modulo 2^32; a log record `CARRY` for each overflow.
     pub const COUNTS: usize = 40;
@@ -150,10 +152,9 @@ pub mod block {
     pub const TICKS: usize = 64;
     /// The bits of `NEXT` that mark edges.
     pub const MARKS: u32 = 31;
-    /// The bit of `NEXT` at which hooks go no further along the chain. Readers follow it as if the
-    /// bit were not there.
+    /// The bit of `NEXT` at which hooks stop following the chain. Readers ignore the bit.
     pub const MAPPED: u32 = 32;
-    /// The bits of `NEXT` that are the offset.
+    /// The bits of `NEXT` that contain the offset.
     pub const OFFSET: u32 = !(MARKS | MAPPED);
     /// The key of a thread's root edge.
     pub const ROOT_KEY: u32 = u32::MAX;
@@ -167,76 +168,77 @@ pub mod block {
 
 /// A chunk of events: a head of [`chunk::HEAD`] bytes, then the instrument's bytes.
 pub mod chunk {
-    /// Chunks begin at and are multiples of this.
+    /// Alignment and size granularity of chunks.
     pub const GRAIN: usize = 4096;
     /// Bytes of the head.
     pub const HEAD: usize = 64;
     /// `u32`: [`VERSION`] once the head is written, 0 before.
     pub const FORMAT: usize = 0;
-    /// `u32`: serial number of the thread, 0 when no thread is meant.
+    /// `u32`: serial number of the thread, 0 for a chunk of no thread.
     pub const THREAD: usize = 4;
     /// `u64`: number of the chunk within its segment, from 1; 0 while a chunk is being reused.
     pub const SEQUENCE: usize = 8;
-    /// `u32`: bytes of events there are; stored after the bytes.
+    /// `u32`: number of bytes of events; stored after the bytes.
     pub const USED: usize = 16;
     /// `u32`: bytes of the chunk, head included.
     pub const BYTES: usize = 20;
-    /// `u64`: monotonic nanoseconds when the chunk was taken.
+    /// `u64`: monotonic nanoseconds when the chunk was handed out.
     pub const FIRST: usize = 24;
     /// `u64`: monotonic nanoseconds when the chunk was last published.
     pub const LAST: usize = 32;
-    /// `u32`: how many of the bytes are no begins and ends of calls, in [`flow`](super::flow): for
-    /// the writer, who says how many calls were lost where a ring uses the chunk again.
+    /// `u32`: number of bytes in [`flow`](super::flow) that are not starts and ends of calls. The
+    /// writer uses it to report how many calls are lost when a ring reuses the chunk.
     pub const NON_CALL_BYTES: usize = 40;
-    /// `u32`: not 0 where the chunk holds what others refer to: a ring never uses it again.
+    /// `u32`: nonzero if other chunks refer to this one's contents: a ring never reuses it.
     pub const DICTIONARY: usize = 44;
     /// Version of this layout.
     pub const VERSION: u32 = 1;
 }
 
-/// The events of `flow`: records of [`flow::BYTES`] bytes, some followed by more.
+/// The events of `flow`: records of [`flow::BYTES`] bytes, some followed by further data.
 ///
-/// The bytes of a chunk are known to be there when `USED` says so, and that is stored after each
-/// event: nothing that was recorded is lost when the program is killed.
+/// `USED` tells which bytes of a chunk are valid. It is stored after each event, so nothing
+/// recorded is lost if the program is killed.
 pub mod flow {
-    /// Bytes of an event, and what everything is a multiple of.
+    /// Bytes of an event, and alignment of all data.
     pub const BYTES: usize = 16;
     /// `u64`: the time stamp counter.
     pub const TICKS: usize = 0;
-    /// `u32`: the upper two bits say what happened, the others which function.
+    /// `u32`: the upper two bits are the kind of event, the other bits the function.
     pub const WHAT: usize = 8;
-    /// `u32`: the lower half of the caller's stack pointer. Compared by signed difference, it
-    /// orders the activations of a thread: callers have higher ones.
+    /// `u32`: the lower half of the caller's stack pointer. Signed differences of it order the
+    /// activations of a thread: callers have higher values.
     pub const SP: usize = 12;
-    /// The bits of `WHAT` that say what happened.
+    /// The bits of `WHAT` with the kind of event.
     pub const KIND: u32 = 3 << 30;
-    /// The lowest of the three bits of `WHAT` that say how many times [`BYTES`] bytes of registers
-    /// follow at once, for functions whose arguments are plain numbers. At enter the general
-    /// registers in the order of arguments, as many pairs as are used, then the lower halves of the
-    /// vector registers in the same way; at leave `rax` and the lower half of `xmm0`.
+    /// The lowest of the three bits of `WHAT` with the number of [`BYTES`]-byte units of registers
+    /// that follow directly, for functions whose arguments are plain numbers. At enter these are
+    /// the general registers in the order of arguments, as many pairs as are used, then the lower
+    /// halves of the vector registers in the same way; at leave they are `rax` and the lower half
+    /// of `xmm0`.
     pub const REGISTERS: u32 = 27;
-    /// The bits of `WHAT` that say which function, except for events of the kind `OTHER`.
+    /// The bits of `WHAT` with the function, except for events of the kind `OTHER`.
     pub const FUNCTION: u32 = (1 << REGISTERS) - 1;
     /// A function was entered.
     pub const ENTER: u32 = 0;
     /// A function is about to return.
     pub const LEAVE: u32 = 1 << 30;
-    /// A function is about to be replaced by the one it calls last.
+    /// A tail call is about to replace a function.
     pub const TAILCALL: u32 = 2 << 30;
-    /// None of these: the other bits say what.
+    /// None of these: the other bits give the kind.
     pub const OTHER: u32 = 3 << 30;
     /// A finally, fault or catch block is about to run: every activation at or below `SP` is over.
     pub const BLOCK: u32 = OTHER | 1;
     /// A filter is about to run, for the innermost activation above `SP`.
     pub const FILTER_ENTER: u32 = OTHER | 2;
-    /// The filter has answered.
+    /// The filter has returned its result.
     pub const FILTER_LEAVE: u32 = OTHER | 3;
-    /// Values that belong to the event before: `SP` holds how many bytes of them follow, and the
-    /// next event stands at the next multiple of [`BYTES`].
+    /// Values of the preceding event: `SP` is the number of bytes that follow, and the next event
+    /// is at the next multiple of [`BYTES`].
     pub const VALUES: u32 = OTHER | 4;
     /// The result of the `async` method whose code runs in the activation with this `SP`:
-    /// [`VALUES`] with it follow. Where the activation ended just before by a tail call, that call
-    /// was the one that set the result.
+    /// [`VALUES`] with the result follow. If the activation ended just before by a tail call, that
+    /// tail call set the result.
     pub const RESULT: u32 = OTHER | 5;
 
     /// Number of bytes of registers that follow the event whose `WHAT` this is.
@@ -246,16 +248,16 @@ pub mod flow {
     }
 }
 
-/// Values of the program as they stand in [`flow::VALUES`]: a tag of one byte, then what the tag
-/// says. Numbers are little endian and not aligned. A class is a number in the dictionary of types.
+/// Values of the program in [`flow::VALUES`]: a tag of one byte, then data that depends on the tag.
+/// Numbers are little endian and not aligned. A class is a number in the dictionary of types.
 pub mod value {
-    /// Could not be read.
+    /// The value could not be read.
     pub const UNKNOWN: u8 = 0;
     /// A null reference, or a nullable without a value.
     pub const NULL: u8 = 1;
-    /// Not shown: only types were asked for.
+    /// Not recorded: the user asked only for types.
     pub const HIDDEN: u8 = 2;
-    /// Not shown: its name is one that hides secrets.
+    /// Not recorded: the name matches one of those that hide secrets.
     pub const REDACTED: u8 = 3;
     /// `u8`.
     pub const BOOL: u8 = 4;
@@ -271,78 +273,81 @@ pub mod value {
     pub const DOUBLE: u8 = 9;
     /// `u64`.
     pub const POINTER: u8 = 10;
-    /// `u32` characters there are, `u16` characters that follow, each a `u16`.
+    /// `u32` total number of characters, `u16` number of characters that follow, each a `u16`.
     pub const STRING: u8 = 11;
     /// `u32` class, `i64` value.
     pub const ENUM: u8 = 12;
-    /// `u32` class, `u64` address, `u32` bytes of the object, `u16` fields that follow as values.
+    /// `u32` class, `u64` address, `u32` bytes of the object, `u16` number of fields, which follow
+    /// as values.
     pub const OBJECT: u8 = 13;
-    /// `u32` class, `u16` fields that follow as values.
+    /// `u32` class, `u16` number of fields, which follow as values.
     pub const STRUCT: u8 = 14;
-    /// `u32` class, `u64` address, `u32` elements there are, `u16` elements that follow as values.
+    /// `u32` class, `u64` address, `u32` total number of elements, `u16` number of elements that
+    /// follow as values.
     pub const ARRAY: u8 = 15;
-    /// A number, character or truth value in a box: `u32` class, then the value.
+    /// A boxed number, character or boolean: `u32` class, then the value.
     pub const BOXED: u8 = 16;
-    /// `u32` class, where only types were asked for.
+    /// `u32` class; used if the user asked only for types.
     pub const OF_CLASS: u8 = 17;
-    /// An array of several dimensions: `u32` class, `u64` address, `u32` elements there are, `u8`
-    /// dimensions and a `u32` of elements for each, `u16` elements that follow as values.
+    /// An array of several dimensions: `u32` class, `u64` address, `u32` total number of elements,
+    /// `u8` number of dimensions and a `u32` length for each, `u16` number of elements that follow
+    /// as values.
     pub const MATRIX: u8 = 18;
-    /// An object that stands for a type: `u32` class, `u64` address, `u32` class it stands for.
+    /// An object that represents a type: `u32` class, `u64` address, `u32` represented class.
     pub const TYPE: u8 = 19;
     /// Kinds of records in the dictionary of types (the instrument `flow-types`): `u32` length of
-    /// what follows, then `u32` kind.
+    /// the rest, then `u32` kind.
     ///
     /// A class: `u32` number, text name, `u32` 1 for a value type, list of texts field names, list
     /// of texts field types, `u32` count of constants, each a text and a `u64`, `u32` bytes of an
-    /// object (0 where unknown). It may stand behind values that name its number: objects are met
-    /// before their class is looked into.
+    /// object (0 where unknown). It may come after values that use its number: objects are seen
+    /// before their class is examined.
     pub const CLASS: u32 = 1;
-    /// A function: `u32` index, then `u32` count and as many parameters (`this` first where there
-    /// is one): text name, text type, `u32` passing (0 by value, 1 `ref`, 2 `in`, 3 `out`); at last
-    /// the text of the type that it returns, empty for `void`.
+    /// A function: `u32` index, then `u32` count and as many parameters (`this` first if there is
+    /// one): text name, text type, `u32` passing (0 by value, 1 `ref`, 2 `in`, 3 `out`); finally
+    /// the text of the return type, empty for `void`.
     ///
-    /// At enter the values of all parameters but `out` stand in that order, at leave those of `ref`
-    /// and `out` and then the result.
+    /// At enter there are the values of all parameters except `out`, in that order; at leave those
+    /// of `ref` and `out`, then the result.
     ///
-    /// Then a `u32`, 1 where registers stand behind the events instead (see
-    /// [`flow::REGISTERS`](super::flow::REGISTERS)), and if so for each parameter and the result a
-    /// `u32`: the tag of its value, shifted by 8 its bytes, by 16 the register's number, by 24
-    /// whether that is a vector register.
+    /// Then a `u32`, 1 if the events are followed by registers instead (see
+    /// [`flow::REGISTERS`](super::flow::REGISTERS)). If so, a `u32` follows for each parameter and
+    /// the result: the tag of its value; shifted left by 8, its size in bytes; by 16, the
+    /// register's number; by 24, whether it is a vector register.
     pub const FUNCTION: u32 = 2;
-    /// The method that an address of code stands for, which delegates hold: `u64` address, `u32`
-    /// index of the function. It may stand behind values with that address: methods are compiled
-    /// after delegates of them are made.
+    /// The method at a code address, for delegates: `u64` address, `u32` index of the function. It
+    /// may come after values with that address: methods are compiled after delegates of them are
+    /// created.
     pub const METHOD: u32 = 3;
-    /// A probed method: [its number](super::probes::NUMBER), then all as of [`FUNCTION`], and no
-    /// registers. It stands for all instantiations: what depends on type arguments has its
-    /// parameter's name as its type.
+    /// A probed method: [its number](super::probes::NUMBER), then all fields of [`FUNCTION`],
+    /// without registers. It covers all instantiations: a type that depends on type arguments is
+    /// named after its type parameter.
     pub const PROBED: u32 = 4;
 }
 
-/// The samples of `cpu` and `wall`: rows of [`sample::BYTES`] bytes, in chunks of no thread. Each
-/// names its own.
+/// The samples of `cpu` and `wall`: arrays of [`sample::BYTES`]-byte records, in chunks of no
+/// thread. Each record names its thread.
 pub mod sample {
     /// Bytes of a sample.
     pub const BYTES: usize = 32;
-    /// `u64`: nanoseconds since the start of the process's recording; of several counts those of
-    /// the first.
+    /// `u64`: nanoseconds since the start of the process's recording; for a count above 1, the time
+    /// of the first sample.
     pub const TIME: usize = 0;
-    /// `u64`: nanoseconds of CPU time (`cpu`) or of wall time (`wall`) that the record stands for,
-    /// all counts together.
+    /// `u64`: nanoseconds of CPU time (`cpu`) or of wall time (`wall`) for all samples of the
+    /// record together.
     pub const WEIGHT: usize = 8;
-    /// `u32`: serial number of the thread, 0 where that is not known.
+    /// `u32`: serial number of the thread, 0 if unknown.
     pub const THREAD: usize = 16;
     /// `u32`: node of the [stack](super::stack) table, 0 for none.
     pub const STACK: usize = 20;
-    /// `u32`: samples that the record stands for: an unchanged sleeping thread is one record with a
+    /// `u32`: number of samples in the record: an unchanged sleeping thread has one record with a
     /// count.
     pub const COUNT: usize = 24;
-    /// `u32`: the other constants of this module.
+    /// `u32`: flags, composed of the other constants of this module.
     pub const FLAGS: usize = 28;
-    /// The bits of `FLAGS` that say what the thread was about: a `ThreadState`.
+    /// The bits of `FLAGS` with the activity of the thread: a `ThreadState`.
     pub const STATE: u32 = 0xFF;
-    /// The lowest of the eight bits of `FLAGS` that say what the runtime was about: an `Activity`.
+    /// The lowest of the eight bits of `FLAGS` with the activity of the runtime: an `Activity`.
     pub const ACTIVITY: u32 = 8;
     /// Flag: the stack is whole, from the innermost frame to the start of the thread.
     pub const COMPLETE: u32 = 1 << 16;
@@ -351,81 +356,83 @@ pub mod sample {
     /// Flag: the thread was in the profiler's own code, a hook or the agent.
     pub const PROFILER: u32 = 1 << 18;
     /// Flag: a frame of the stack was found by a guess. Recordings from before 2026-11-25 never
-    /// have it, whatever their stacks.
+    /// have it, even for such stacks.
     pub const GUESSED: u32 = 1 << 19;
-    /// The lowest of the two bits of `FLAGS` that say what is known of methods that were put into
-    /// the program's own: an `Inlining`.
+    /// The lowest of the two bits of `FLAGS` with what is known about inlined methods: an
+    /// `Inlining`.
     pub const INLINING: u32 = 20;
 }
 
-/// Records of `alloc`: rows of [`allocation::BYTES`] bytes, in chunks of the thread that allocated.
+/// Records of `alloc`: arrays of [`allocation::BYTES`]-byte records, in chunks of the allocating
+/// thread.
 ///
-/// A record stands for objects of one type, on one path, on one heap; what it counts grows while
-/// the program runs, until the thread begins another record of that type and path for a later time.
-/// Its stack may be filled in later.
+/// A record counts objects of one type, on one path, on one heap. Its counts grow while the program
+/// runs, until the thread begins another record of that type and path for a later time. Its stack
+/// may be filled in later.
 pub mod allocation {
     /// Bytes of a record.
     pub const BYTES: usize = 72;
     /// `u64`: nanoseconds since the start of the process's recording, when the record was begun.
     pub const TIME: usize = 0;
-    /// `u64`: objects seen.
+    /// `u64`: number of recorded objects.
     pub const OBJECTS: usize = 8;
     /// `u64`: bytes of these objects.
     pub const SIZE: usize = 16;
-    /// `u64`: bytes that the objects stand for beyond their own, where they were sampled.
+    /// `u64`: bytes that sampled objects represent in addition to their own.
     pub const BEYOND: usize = 24;
-    /// `u64`: objects that the objects stand for beyond themselves, in 1024ths.
+    /// `u64`: objects that sampled objects represent in addition to themselves, in 1024ths.
     pub const OBJECTS_BEYOND: usize = 32;
-    /// `u64`: the squares of what each sampled object stands for in objects, added up.
+    /// `u64`: for each sampled object, the square of the number of objects that it represents,
+    /// added up.
     pub const SQUARES: usize = 40;
-    /// `u32`: index of the type, 0 where that is not known.
+    /// `u32`: index of the type, 0 if unknown.
     pub const TYPE: usize = 48;
     /// `u32`: node of the [stack](super::stack) table, 0 for none.
     pub const STACK: usize = 52;
-    /// `u32`: the lowest eight bits say which heap: an `ObjectHeap`; the next eight what the record
-    /// is: an `AllocationKind`.
+    /// `u32`: the lowest eight bits are the heap, an `ObjectHeap`; the next eight are the kind of
+    /// record, an `AllocationKind`.
     pub const FLAGS: usize = 56;
-    /// `u32`: number of the object that is followed, from 1; 0 where none is.
+    /// `u32`: number of the tracked object, from 1; 0 if none.
     pub const OBJECT: usize = 60;
-    /// `u64`: collections of the process that had ended when the object was allocated, or was found
-    /// gone.
+    /// `u64`: number of the process's collections that had ended when the object was allocated, or
+    /// was found to be gone.
     pub const COLLECTIONS: usize = 64;
-    /// The lowest of the eight bits of `FLAGS` that say what the record is.
+    /// The lowest of the eight bits of `FLAGS` with the kind of record.
     pub const KIND: u32 = 8;
 }
 
-/// The chunks of snapshots of the heap, of no thread. Those of one snapshot stand one behind the
-/// other; its record ([`HeapSnapshot`](crate::model::HeapSnapshot)) in the log says which they are,
-/// and only what that calls complete is whole. Of a snapshot that is not, the chunks with its
-/// number are what was written before the program ended or the room did.
+/// The chunks of heap snapshots, of no thread. The chunks of one snapshot are consecutive; its
+/// record ([`HeapSnapshot`](crate::model::HeapSnapshot)) in the log lists them, and a snapshot is
+/// whole only if the record says that it is complete. For an incomplete snapshot, the chunks with
+/// its number are those written before the program ended or the room ran out.
 ///
-/// A chunk is `u32` number of the snapshot, `u32` kind, then what the kind says. Varints have seven
-/// bits to a byte, lowest first, the top bit set when more follow; differences are zigzag (0, -1,
-/// 1, -2, ... are 0, 1, 2, 3).
+/// A chunk is `u32` number of the snapshot, `u32` kind, then the data of that kind. Varints have
+/// seven bits per byte, lowest first, top bit set if more follow; differences are zigzag (0, -1, 1,
+/// -2, ... are 0, 1, 2, 3).
 pub mod heap {
-    /// Bytes before what the kind says.
+    /// Bytes before the data of the kind.
     pub const HEAD: usize = 8;
-    /// Objects that lie one behind the other: `u64` address of the first, `u64` slots of it that
-    /// stood in the chunk before (of an object that continues there), `u32` generation (a
-    /// `HeapGeneration`), `u32` zero. Then for each object, in varints: the number of its type, or
-    /// 0 for a gap, followed by its length in words of eight bytes; for types with elements how
-    /// many; for types with content eight bytes of it; then for each slot 0 for a null reference,
-    /// or 1 plus the difference of the address it refers to from the object's own, in words of
-    /// eight bytes, zigzag. Slots that are not there when the chunk ends stand in the next, which
-    /// repeats the object.
+    /// Adjacent objects: `u64` address of the first, `u64` number of its slots in the previous
+    /// chunk (for an object that continues here), `u32` generation (a `HeapGeneration`), `u32`
+    /// zero. Then for each object, in varints: the number of its type, or 0 for a gap, followed by
+    /// the gap's length in eight-byte words; for types with elements, the number of elements; for
+    /// types with content, eight bytes of it; then for each slot 0 for a null reference, or 1 plus
+    /// the difference of the referenced address from the object's own, in eight-byte words, zigzag.
+    /// If the chunk ends within an object, the next chunk repeats the object and has the remaining
+    /// slots.
     pub const OBJECTS: u32 = 1;
     /// Bytes before the first object.
     pub const OBJECTS_HEAD: usize = 24;
     /// Roots, five varints each: kind (a `RootKind`), flags, difference of the object's address
-    /// from that of the root before, zigzag, serial number of the thread (0 for none), index of the
-    /// function (0 for none).
+    /// from that of the previous root, zigzag, serial number of the thread (0 for none), index of
+    /// the function (0 for none).
     pub const ROOTS: u32 = 2;
     /// Pairs of objects; the second lives as long as the first does. Two varints each: the
-    /// differences of both addresses from those of the pair before, zigzag.
+    /// differences of both addresses from those of the previous pair, zigzag.
     pub const DEPENDENTS: u32 = 3;
     /// Records [`HeapType`](crate::model::HeapType): `u32` length, then the payload. Of several
-    /// with one number the last counts: types stand in front of their objects without names, and
-    /// behind all objects with names.
+    /// records with the same number the last counts: a type comes without names before its objects,
+    /// and with names after all objects.
     pub const TYPES: u32 = 4;
     /// Records [`HeapPlace`](crate::model::HeapPlace): `u32` length, then the payload.
     pub const PLACES: u32 = 5;
@@ -438,18 +445,18 @@ pub mod heap {
 }
 
 /// Records of `coverage`: one for each method that has counters, in chunks of no thread. The
-/// counters grow while the program runs: its own code adds to them.
+/// counters grow while the program runs: the method's own code increments them.
 ///
-/// A record is a head of [`coverage::HEAD`] bytes, sums, and counters. Hits are those of the
+/// A record is a head of [`coverage::HEAD`] bytes, sums, and counters. The hits are those of the
 /// method's points in the order of its plan, then those of its branches; each is a sum of some of
-/// the counters. What points and branches are say the assembly and its symbols; the fingerprint of
-/// the plan tells whether a plan that was made later is the one that the hits are of.
+/// the counters. The assembly and its symbols define the points and branches; the fingerprint of
+/// the plan tells whether a plan made later matches the hits.
 pub mod coverage {
     /// Bytes of the head.
     pub const HEAD: usize = 32;
     /// `u32`: index of the module.
     pub const MODULE: usize = 0;
-    /// `u32`: token of the method; 0 in a record that was taken back.
+    /// `u32`: token of the method; 0 in a withdrawn record.
     pub const TOKEN: usize = 4;
     /// `u64`: fingerprint of the plan.
     pub const FINGERPRINT: usize = 8;
@@ -457,47 +464,47 @@ pub mod coverage {
     pub const POINTS: usize = 16;
     /// `u32`: number of branches.
     pub const BRANCHES: usize = 20;
-    /// `u32`: bytes of a counter. 8: hits, a `u64`. 1: whether there was a hit, 0 or 1; zeros fill
-    /// the record up to a multiple of eight.
+    /// `u32`: size of a counter in bytes. 8: hits, a `u64`. 1: whether there was a hit, 0 or 1;
+    /// zeros fill the record up to a multiple of eight.
     pub const COUNTER: usize = 24;
-    /// `u32`: number of `u32` that the sums are made of; zeros fill them up to a multiple of eight
-    /// bytes. The first is the number of counters, then come for each point and each branch a
-    /// number and as many indices of counters, and zeros. 0: each point and branch has a counter of
-    /// its own, in their order.
+    /// `u32`: number of `u32` words in the sums; zeros fill them up to a multiple of eight bytes.
+    /// The first word is the number of counters. Then each point and each branch has a number and
+    /// as many counter indices, followed by zeros. 0: each point and branch has its own counter, in
+    /// their order.
     pub const SUMS: usize = 28;
-    /// Multiple at which the counters begin in a chunk, by the zeros behind the sums. Processors
-    /// store more at once where stores go to the same so many bytes, and counters of a loop are
-    /// stored to one after another.
+    /// Alignment of the counters in a chunk, by zeros after the sums. Processors combine stores to
+    /// the same aligned block of this size, and counters of a loop are stored to one after another.
     pub const ALIGNMENT: usize = 32;
 
-    /// Bytes of a record with sums of so many words, and so many counters of so many bytes.
+    /// Bytes of a record with `sums` words of sums and `counters` counters of `counter` bytes each.
     #[must_use]
     pub const fn bytes(sums: usize, counters: usize, counter: usize) -> usize {
         HEAD + (sums * 4).next_multiple_of(8) + (counters * counter).next_multiple_of(8)
     }
 }
 
-/// The calls of methods with probes, where each is recorded: a record for the begin of a call and
-/// one for its end, in chunks of the thread that called.
+/// The calls of probed methods, if each call is recorded: a record for the start of a call and one
+/// for its end, in chunks of the calling thread.
 ///
 /// A record is a head of [`probe_calls::HEAD`] bytes, at an end [`probe_calls::BEGAN`] as well,
-/// then values (module [`value`]), and the next stands at the next multiple of
-/// [`probe_calls::HEAD`]. The end that belongs to a begin is the one of the same method and thread
-/// with its time. Chunks may be used again, so a begin or an end may stand alone.
+/// then values (module [`value`]), and the next record is at the next multiple of
+/// [`probe_calls::HEAD`]. The end of a call has the same method, thread and start time as its start
+/// record. Chunks may be reused, so one of the two records may be missing.
 pub mod probe_calls {
-    /// Bytes of a head, and what everything is a multiple of.
+    /// Bytes of a head, and alignment of all data.
     pub const HEAD: usize = 16;
-    /// `u64`: ticks of the process's clock at that moment.
+    /// `u64`: ticks of the process's clock at the event.
     pub const TICKS: usize = 0;
-    /// `u32`: the upper two bits say what happened, the others the [number](super::probes::NUMBER)
-    /// of the method.
+    /// `u32`: the upper two bits are the kind of event, the others the
+    /// [number](super::probes::NUMBER) of the method.
     pub const WHAT: usize = 8;
-    /// `u32`: bytes of values that follow; those of all parameters but `out` at the begin, at the
-    /// end those of `ref` and `out` and then the result. None where no values were taken.
+    /// `u32`: number of bytes of values that follow: at the start those of all parameters except
+    /// `out`, at the end those of `ref` and `out` and then the result. 0 if no values were
+    /// recorded.
     pub const VALUES: usize = 12;
-    /// The bits of `WHAT` that say what happened.
+    /// The bits of `WHAT` with the kind of event.
     pub const KIND: u32 = 3 << 30;
-    /// The bits of `WHAT` that say which method.
+    /// The bits of `WHAT` with the method.
     pub const METHOD: u32 = !KIND;
     /// A call began.
     pub const BEGIN: u32 = 0;
@@ -505,7 +512,7 @@ pub mod probe_calls {
     pub const RETURN: u32 = 1 << 30;
     /// An exception ended a call.
     pub const FAIL: u32 = 2 << 30;
-    /// At an end, `u64`: ticks when the call began; eight zeros follow.
+    /// At an end, `u64`: ticks when the call began; eight zero bytes follow.
     pub const BEGAN: usize = HEAD;
 
     /// Bytes of a record before its values.
@@ -515,9 +522,9 @@ pub mod probe_calls {
     }
 }
 
-/// The callers of methods with probes, where they are recorded: a record for each thread, method
-/// and path of callers, in chunks of no thread. The counters grow while the program runs; one
-/// thread alone adds to those of a record.
+/// The callers of probed methods, if they are recorded: a record for each thread, method and path
+/// of callers, in chunks of no thread. The counters grow while the program runs; only one thread
+/// adds to a record.
 pub mod probe_callers {
     /// Bytes of a record.
     pub const BYTES: usize = 64;
@@ -529,7 +536,7 @@ pub mod probe_callers {
     pub const ENDED: usize = 16;
     /// `u64`: ticks of all calls that ended.
     pub const TICKS: usize = 24;
-    /// `u64`: number of the path, by which the writer finds the record.
+    /// `u64`: number of the path, which the writer uses to find the record.
     pub const PATH: usize = 32;
     /// `u64`: nanoseconds since the start of the process's recording, when the record was begun.
     pub const TIME: usize = 40;
@@ -537,21 +544,21 @@ pub mod probe_callers {
     pub const METHOD: usize = 48;
     /// `u32`: serial number of the thread.
     pub const THREAD: usize = 52;
-    /// `u32`: node of the [stack](super::stack) table, 0 for none: the method, and its callers as
-    /// far as they were kept.
+    /// `u32`: node of the [stack](super::stack) table, 0 for none: the stack has the method and the
+    /// recorded callers.
     pub const STACK: usize = 56;
-    /// `u32`: for the writer, callers behind which others are that no frame pointer leads to, a bit
-    /// each.
+    /// `u32`: for the writer: one bit for each caller that is followed by further callers without a
+    /// frame pointer.
     pub const GAPS: usize = 60;
 }
 
-/// Records of lines that `probes` counts: one for each method that has code at such a line, in
-/// chunks of no thread. The counters grow while the program runs.
+/// Records of source lines for `probes`: one for each method with code at such a line, in chunks of
+/// no thread. The counters grow while the program runs.
 ///
 /// A record is a head of [`probe_lines::HEAD`] bytes, [`probe_lines::LANES`] lanes of
 /// [`probe_lines::LANE`] bytes, then the path of the source file and the method's name and
-/// signature, with zeros up to a multiple of a lane. Threads add to a lane each, to the first those
-/// that find no other: a line's hits are the sums over its lanes.
+/// signature, with zeros up to a multiple of a lane. Each thread adds to its own lane, or to the
+/// first one if no lane is free: a line's hits are the sums over its lanes.
 pub mod probe_lines {
     /// Bytes before the lanes.
     pub const HEAD: usize = 64;
@@ -559,7 +566,7 @@ pub mod probe_lines {
     pub const BYTES: usize = 0;
     /// `u32`: index of the module.
     pub const MODULE: usize = 4;
-    /// `u32`: token of the method; 0 in a record that was taken back.
+    /// `u32`: token of the method; 0 in a withdrawn record.
     pub const TOKEN: usize = 8;
     /// `u32`: number of the line, from 1.
     pub const LINE: usize = 12;
@@ -569,35 +576,34 @@ pub mod probe_lines {
     pub const NAME: usize = 20;
     /// `u32`: bytes of the signature.
     pub const SIGNATURE: usize = 24;
-    /// `u32`: 1 once the probe was taken away while the recording goes on, 0 while it is there.
+    /// `u32`: 1 once the probe was removed during the recording, 0 while it exists.
     pub const REMOVED: usize = 28;
 
     /// Number of lanes.
     pub const LANES: usize = 64;
-    /// Bytes of a lane: none shares a line of the processor's cache with another.
+    /// Bytes of a lane: no two lanes share a cache line.
     pub const LANE: usize = 64;
-    /// In a lane, `u64`: the thread that it belongs to; 0 while it belongs to none. For the writer
-    /// alone.
+    /// In a lane, `u64`: the thread that owns it; 0 while unowned. Only the writer uses it.
     pub const OWNER: usize = 0;
     /// In a lane, `u64`: hits.
     pub const HITS: usize = 8;
 
-    /// Place of the texts.
+    /// Offset of the texts.
     pub const TEXTS: usize = HEAD + LANES * LANE;
 
-    /// Bytes of a record with texts of so many bytes together.
+    /// Bytes of a record whose texts have `texts` bytes together.
     #[must_use]
     pub const fn bytes(texts: usize) -> usize {
         (TEXTS + texts).next_multiple_of(LANE)
     }
 }
 
-/// Records of `probes`: one for each method that has probes, in chunks of no thread. The counters
-/// grow while the program runs.
+/// Records of `probes`: one for each probed method, in chunks of no thread. The counters grow while
+/// the program runs.
 ///
 /// A record is a head of [`probes::HEAD`] bytes, lanes of [`probes::LANE`] bytes, then the method's
-/// name and signature, with zeros up to a multiple of eight. A call adds to one of the lanes, so
-/// that threads seldom wait for each other: a method's numbers are the sums over its lanes. Times
+/// name and signature, with zeros up to a multiple of eight. Each call adds to one of the lanes, so
+/// that threads rarely wait for each other; the method's numbers are the sums over its lanes. Times
 /// are ticks of the process's clock.
 pub mod probes {
     /// Bytes before the lanes.
@@ -606,7 +612,7 @@ pub mod probes {
     pub const BYTES: usize = 0;
     /// `u32`: index of the module.
     pub const MODULE: usize = 4;
-    /// `u32`: token of the method; 0 in a record that was taken back.
+    /// `u32`: token of the method; 0 in a withdrawn record.
     pub const TOKEN: usize = 8;
     /// `u32`: number of lanes, a power of two.
     pub const LANES: usize = 12;
@@ -614,11 +620,10 @@ pub mod probes {
     pub const NAME: usize = 16;
     /// `u32`: bytes of the signature.
     pub const SIGNATURE: usize = 20;
-    /// `u32`: 1 once the method's probes were taken away while the recording goes on, 0 while they
-    /// are there.
+    /// `u32`: 1 once the method's probes were removed during the recording, 0 while they exist.
     pub const REMOVED: usize = 24;
     /// `u32`: number of the method among those of the process whose [calls](super::probe_calls) or
-    /// [callers](super::probe_callers) are recorded, from 1; 0 where they are not.
+    /// [callers](super::probe_callers) are recorded, from 1; 0 if they are not recorded.
     pub const NUMBER: usize = 28;
 
     /// Bytes of a lane.
@@ -631,29 +636,28 @@ pub mod probes {
     pub const TICKS: usize = 16;
     /// In a lane, `u64`: ticks of the longest call that ended.
     pub const LONGEST: usize = 24;
-    /// In a lane, `u64`: ticks of those calls that ended within another call of the method on their
-    /// thread; recordings of earlier versions have 0.
+    /// In a lane, `u64`: ticks of calls that ended within another call of the method on the same
+    /// thread; earlier versions recorded 0.
     pub const NESTED: usize = 32;
-    /// In a lane, `u64` each: calls that ended, by how long they took. See [`bucket`].
+    /// In a lane, `u64` each: number of ended calls by duration. See [`bucket`].
     pub const BUCKETS: usize = 64;
     /// Number of buckets.
     pub const BUCKET_COUNT: usize = (LAST_POWER - SUB_BITS + 2) << SUB_BITS;
 
-    /// Each power of two has two to the power of so many buckets, so that a bucket's bounds are 6 %
-    /// apart at most.
+    /// Each power of two has 2^`SUB_BITS` buckets, so that a bucket's bounds differ by at most 6 %.
     const SUB_BITS: usize = 4;
-    /// Power of two behind which, a day or so, everything is in the last bucket.
+    /// Durations from this power of two on, about a day, are all in the last bucket.
     const LAST_POWER: usize = 47;
-    /// Most lanes of a record.
+    /// Greatest number of lanes of a record.
     pub const MOST_LANES: usize = 64;
 
-    /// Bytes of a record with so many lanes, and names of so many bytes together.
+    /// Bytes of a record with `lanes` lanes and `names` bytes of names.
     #[must_use]
     pub const fn bytes(lanes: usize, names: usize) -> usize {
         (HEAD + lanes * LANE + names).next_multiple_of(8)
     }
 
-    /// Number of the bucket for so many ticks.
+    /// Index of the bucket for a number of ticks.
     #[must_use]
     #[inline]
     pub const fn bucket(ticks: u64) -> usize {
@@ -668,7 +672,7 @@ pub mod probes {
         ((power - SUB_BITS + 1) << SUB_BITS) + sub
     }
 
-    /// The fewest ticks in a bucket.
+    /// The lowest number of ticks in a bucket.
     #[must_use]
     pub const fn least(bucket: usize) -> u64 {
         if bucket < 1 << SUB_BITS {
@@ -695,49 +699,51 @@ pub mod probes {
     }
 }
 
-/// The stack table: nodes of [`stack::BYTES`] bytes, each a frame and who called it. A stack is
-/// named by the number of its innermost frame's node, and stacks that begin alike share nodes.
+/// The stack table: nodes of [`stack::BYTES`] bytes, each a frame and its caller's node. The number
+/// of the innermost frame's node identifies a stack, and stacks with the same outer frames share
+/// nodes.
 ///
-/// Nodes are numbered from 1 in the order in which they were written; node `n` lies at `n` times
-/// [`stack::BYTES`], and number 0 is no stack. They are only ever appended.
+/// Nodes are numbered from 1 in the order of writing; node `n` is at offset `n` times
+/// [`stack::BYTES`], and number 0 means no stack. Nodes are only ever appended.
 pub mod stack {
     /// Bytes of a node.
     pub const BYTES: usize = 16;
     /// `u32`: number of the caller's node, smaller than the node's own; 0 for none.
     pub const PARENT: usize = 0;
-    /// `u32`: what the node stands for; stored last, 0 where no node is. The lowest eight bits are
-    /// the kind: readers show kinds they don't know as unknown frames. The next eight are a
-    /// method's `Tier`, the upper half says how exact a method's offset is.
+    /// `u32`: kind of the node; stored last, 0 if there is no node. The lowest eight bits are the
+    /// kind: readers show unknown kinds as unknown frames. The next eight bits are a method's
+    /// `Tier`, and the upper half is the uncertainty of a method's offset.
     pub const KIND: usize = 4;
     /// `u32`: index of the function or module.
     pub const SUBJECT: usize = 8;
-    /// `u32`: where in it.
+    /// `u32`: offset in the function or module.
     pub const OFFSET: usize = 12;
-    /// A method: index of the function, offset in its IL plus 1 (0 where that is not known).
+    /// A method: index of the function, offset in its IL plus 1 (0 if unknown).
     pub const METHOD: u32 = 1;
-    /// A place in native code: index of the module, bytes from where it is loaded, which is the
-    /// address that its file gives the place less the lowest address of a segment that is loaded.
-    /// In the kernel bytes from `_text`.
+    /// A location in native code: index of the module, and the byte offset from the module's load
+    /// address. The offset is the location's address in the file less the lowest address of a
+    /// loaded segment. In the kernel it is the byte offset from `_text`.
     pub const NATIVE: u32 = 2;
-    /// No frame, and without a caller: there were more frames than were kept.
+    /// Not a frame, and without a caller: there were more frames than were kept.
     pub const CUT: u32 = 3;
-    /// No frame: the stack ends here. The caller's node is an async method that awaits the
-    /// innermost method of this stack that was resumed after an `await`, called by what awaits
-    /// that, up to a node of kind `AWAITS_END`.
+    /// Not a frame: the stack ends here, and a chain of awaiters follows. The caller's node is the
+    /// async method that awaits the innermost resumed method of this stack (resumed after an
+    /// `await`). That node's caller is its own awaiter, and so on up to a node of kind
+    /// `AWAITS_END`.
     pub const AWAITED_BY: u32 = 4;
-    /// No frame, and without a caller: the chain of those who await each other ends here. `SUBJECT`
-    /// says why, see `ChainEnd`.
+    /// Not a frame, and without a caller: the chain of awaiters ends here. `SUBJECT` gives the
+    /// reason, see `ChainEnd`.
     pub const AWAITS_END: u32 = 5;
-    /// The bits of `KIND` that are the kind.
+    /// The bits of `KIND` with the kind.
     pub const KIND_BITS: u32 = 0xFF;
-    /// The lowest of the eight bits of `KIND` that are the tier.
+    /// The lowest of the eight bits of `KIND` with the tier.
     pub const TIER: u32 = 8;
-    /// The lowest of the sixteen bits of `KIND` that are the bytes of IL from the offset on that
-    /// are in question: 0 where it is exact.
+    /// The lowest of the sixteen bits of `KIND` with the uncertainty: the number of bytes of IL,
+    /// from the offset on, that contain the location; 0 if the offset is exact.
     pub const SPAN: u32 = 16;
-    /// The span of a method that is in question from the offset on to its end.
+    /// The span of a location that may be anywhere from the offset to the end of the method.
     pub const TO_THE_END: u16 = u16::MAX;
-    /// Frames of a stack at most: readers follow no further.
+    /// Greatest number of frames in a stack: readers follow no further.
     pub const DEEPEST: usize = 4096;
 }
 
@@ -745,15 +751,15 @@ pub mod stack {
 pub mod function {
     /// Compilation by the just-in-time compiler.
     pub const JIT: u32 = 1;
-    /// Paths that found no memory.
+    /// Stands for the rest of a path for which there was no memory.
     pub const TRUNCATED: u32 = 2;
-    /// No call at all: blocks full of this stand for a moment before a caller's own while the cost
-    /// of hooks is measured. Readers pass over such edges.
+    /// Not a call: blocks full of this key are placed before a caller's own for a moment while the
+    /// agent measures the cost of hooks. Readers ignore such edges.
     pub const PADDING: u32 = 3;
-    /// Work of a collection, on the thread that began it: the others are suspended meanwhile. Named
-    /// by a record in the log, as ordinary functions are.
+    /// Work of a collection, on the thread that triggered it, while the other threads are
+    /// suspended. A record in the log names it, as for ordinary functions.
     pub const GC: u32 = 4;
-    /// Suspended, by reason: this plus the runtime's number of the reason (0 to 9).
+    /// Suspension by reason: this number plus the runtime's number of the reason (0 to 9).
     pub const SUSPENDED: u32 = 8;
     /// The first index of an ordinary function.
     pub const FIRST: u32 = 32;
@@ -763,32 +769,32 @@ pub mod function {
 pub mod thread {
     /// Bytes per record.
     pub const BYTES: usize = 256;
-    /// Records at most.
+    /// Greatest number of records.
     pub const MOST: usize = 65_536;
-    /// Bytes that the writer keeps for its own process: meaningless outside, and no part of the
-    /// format.
+    /// Bytes that the writer uses within its own process: meaningless to readers, and not part of
+    /// the format.
     pub const OWN: [std::ops::Range<usize>; 2] = [0..64, 112..248];
     /// `u32`: serial number from 1; 0 for a record never used.
     pub const SERIAL: usize = 64;
     /// `u32`: the operating system's id.
     pub const OS_ID: usize = 68;
-    /// `u64`: monotonic nanoseconds when first seen.
+    /// `u64`: monotonic nanoseconds when the agent first saw the thread.
     pub const CREATED: usize = 72;
     /// `u64`: monotonic nanoseconds when it ended; 0 while it lives.
     pub const ENDED: usize = 80;
     /// `u64`: CPU time in nanoseconds at the last sample.
     pub const CPU: usize = 88;
     /// `u32`: offset of the block whose first edge is the thread's root. Its second edge, if it has
-    /// one, is `(truncated)`: calls on paths that found no room.
+    /// one, is `(truncated)`: calls on paths for which there was no room.
     pub const ROOT: usize = 96;
     /// `u32`: a `ThreadRole`.
     pub const ROLE: usize = 100;
-    /// `u32`: blocks the thread has taken; bounds what a reader follows.
+    /// `u32`: number of blocks that the thread uses; limits how far a reader follows.
     pub const BLOCKS: usize = 104;
-    /// `u32`: 1 when CPU time was ever measured.
+    /// `u32`: 1 if CPU time was ever measured.
     pub const CPU_KNOWN: usize = 108;
-    /// `u32`: calls deep that the thread was when hardly any of its stack was left; 0 where that
-    /// was never so.
+    /// `u32`: call depth of the thread when its stack was almost exhausted; 0 if that never
+    /// happened.
     pub const OUT_OF_STACK: usize = 248;
 }
 
@@ -814,12 +820,12 @@ pub mod state {
     pub const BYTES: usize = 4096;
     /// `u32`: process id.
     pub const PID: usize = 0;
-    /// `u32`: bit 0 ended in order.
+    /// `u32`: bit 0 is set when the process has ended in order.
     pub const FLAGS: usize = 4;
     /// `u32`: set to 1 from outside to end the recording.
     pub const STOP: usize = 8;
     /// `u32`: set to 1 by the agent once it no longer records, and to [`DETACHED`] once the runtime
-    /// has let go of it.
+    /// has detached it.
     pub const STOPPED: usize = 12;
     /// `u64`: monotonic nanoseconds at the start.
     pub const MONO_START: usize = 16;
@@ -833,42 +839,41 @@ pub mod state {
     pub const TICKS_LAST: usize = 48;
     /// `u64`: CPU time of the process in nanoseconds.
     pub const CPU: usize = 56;
-    /// `u64`: nanoseconds before the last sign of life from which on events are kept, 0 where all
-    /// are.
+    /// `u64`: nanoseconds before the last sign of life from which on events are kept, 0 if all
+    /// events are kept.
     pub const KEPT: usize = 64;
-    /// `u32`: number of times that something happened for which the recording is to be written out.
+    /// `u32`: number of times that a trigger for writing out the recording fired.
     pub const TRIGGERED: usize = 72;
-    /// Array of losses by number of reason.
+    /// Array of losses, indexed by the number of the reason.
     pub const LOSSES: usize = 256;
     /// Bytes per loss: `u64` count, first and last monotonic nanoseconds.
     pub const LOSS_BYTES: usize = 24;
-    /// Losses there is room for.
+    /// Greatest number of losses.
     pub const LOSSES_MOST: usize = 64;
-    /// Value of [`STOPPED`]: the runtime has let go of the agent.
+    /// Value of [`STOPPED`]: the runtime has detached the agent.
     pub const DETACHED: u32 = 2;
     /// Flag: the process ended in order.
     pub const FLAG_ENDED: u32 = 1;
-    /// `u32`: 1 once the agent looks for commands.
+    /// `u32`: 1 once the agent accepts commands.
     pub const LISTENS: usize = 2048;
-    /// `u32`: number of the last command that was carried out or refused, 0 before the first.
+    /// `u32`: number of the last command that was executed or refused, 0 before the first.
     pub const ANSWERED: usize = 2052;
-    /// `u32`: what became of it, a number of `control::Answer`.
+    /// `u32`: result of the command, a number of `control::Answer`.
     pub const ANSWER: usize = 2056;
-    /// `u32`: number that belongs to the answer, such as that of the methods that a command was
-    /// about.
+    /// `u32`: a number that belongs to the answer, such as the number of methods affected by a
+    /// command.
     pub const ANSWER_NUMBER: usize = 2060;
     /// `u32`: number of the last command from outside, one more than [`ANSWERED`]; written last.
     pub const COMMAND: usize = 2064;
-    /// `u32`: what is to be done: 1 start, 2 stop, 3 mark, 4 take a snapshot of the heap, 5 probe
-    /// methods, 6 take their probes away, 7 probe a line, 8 take its probes away, 9 get ready for a
-    /// copy.
+    /// `u32`: the command: 1 start, 2 stop, 3 mark, 4 take a snapshot of the heap, 5 probe methods,
+    /// 6 remove their probes, 7 probe a line, 8 remove its probes, 9 prepare for a copy.
     pub const COMMAND_KIND: usize = 2068;
-    /// `u32`: bytes of the name of the part that begins, 0 for none, or of the pattern of methods,
-    /// or of the line.
+    /// `u32`: length in bytes of the name of the new part (0 for none), of the method pattern, or
+    /// of the line.
     pub const COMMAND_NAME_BYTES: usize = 2072;
     /// The name, the pattern or the line, UTF-8.
     pub const COMMAND_NAME: usize = 2080;
-    /// Bytes of the longest of them.
+    /// Greatest length of these texts in bytes.
     pub const COMMAND_NAME_MOST: usize = 1024;
 }
 

@@ -1,18 +1,19 @@
-//! The clrscope recording: what is written inside the profiled process and read outside it.
+//! The clrscope recording: written inside the profiled process and read outside it.
 //!
 //! - [`layout`] is the specification of the segments, byte by byte.
 //! - [`writer`] runs inside the profiled process.
-//! - [`reader`] turns what was written into the [`model`], whatever state it is in.
-//! - [`packed`] is one file instead of a directory, with its specification; [`pack`] makes it.
+//! - [`reader`] converts a recording in any state into the [`model`].
+//! - [`packed`] is the single-file form of a recording, with its specification; [`pack`] creates
+//!   it.
 //! - [`events`] is the encoding of the instruments `events` and `exceptions`.
 //! - [`heap`] reads the snapshots of the instrument `heap`.
-//! - `gains` is what trees gained from one boundary between parts to the next.
-//! - `records` declares the records of both forms, once; `codec` turns their fields into bytes.
-//! - [`refusal`] is what an agent leaves that could not do its work.
+//! - `gains` encodes how trees grow from one boundary between parts to the next.
+//! - `records` declares the records of both forms; `codec` converts their fields to bytes.
+//! - [`refusal`] is the file left by an agent that could not start recording.
 //!
-//! The feature `reading`, on by default, has the modules `reader`, `packed` and `pack`. What only
-//! writes recordings does without: it is loaded into programs of others, and builds without a
-//! compressor.
+//! The feature `reading`, on by default, contains the modules `reader`, `packed` and `pack`. Code
+//! that only writes recordings does not enable it: such code is loaded into other programs, and
+//! builds without a compressor.
 #![cfg_attr(
     not(feature = "reading"),
     allow(
@@ -55,7 +56,7 @@ pub use open_error::OpenError;
 #[cfg(feature = "reading")]
 pub use reader::open;
 
-/// README, compiled for its example.
+/// The README, compiled to check its example.
 #[cfg(all(doctest, feature = "reading"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,9 +1,9 @@
-//! Log records, one after another.
+//! Iterates over the records of a log.
 
 use crate::layout::u32_at;
 use crate::payload::PayloadReader;
 
-/// Walks the records of a log; ends at the first that is not whole.
+/// Iterates over the records of a log; ends at the first incomplete one.
 pub(crate) struct LogRecords<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -15,8 +15,8 @@ impl<'a> LogRecords<'a> {
         Self { bytes, at: 0, cut: false }
     }
 
-    /// Whether the walk ended in the middle of a record rather than at the end of the log. The end
-    /// as the walk found it: the writer may have added a record since.
+    /// Whether the iteration ended in the middle of a record rather than at the end of the log.
+    /// This refers to the state at that time: the writer may have added a record since.
     pub(crate) fn was_cut(&self) -> bool {
         self.cut
     }

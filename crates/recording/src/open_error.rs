@@ -10,13 +10,14 @@ use crate::model::{Problem, Recording};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Neither a file nor a directory is there.
+    /// There is neither a file nor a directory.
     NotFound(PathBuf),
-    /// The system refused.
+    /// The system reported an error.
     Io(PathBuf, io::Error),
-    /// The path exists, but is no recording.
+    /// The path exists, but is not a recording.
     NotARecording(PathBuf, &'static str),
-    /// The path is a recording, but nothing of it can be read; why not, for the first part.
+    /// The path is a recording, but nothing in it can be read; the problem is that of the first
+    /// part.
     Unreadable(PathBuf, Problem),
     /// The path is a recording in a version of the format that this clrscope can't read.
     Version {
@@ -24,7 +25,7 @@ pub enum OpenError {
         path: PathBuf,
         /// Version of the recording.
         found: u32,
-        /// The newest version this clrscope reads.
+        /// The newest version that this clrscope can read.
         newest: u32,
     },
 }
@@ -56,7 +57,8 @@ impl std::error::Error for OpenError {
     }
 }
 
-/// Refuses a recording if nothing in it could be read: a report of it would look like an empty run.
+/// Refuses a recording if nothing in it could be read: otherwise its report would look like that of
+/// an empty run.
 pub(crate) fn not_empty(path: &Path, recording: Recording) -> Result<Recording, OpenError> {
     let nothing = recording.processes.is_empty() && recording.run.started_unix_ns == 0;
     match recording.problems.first() {

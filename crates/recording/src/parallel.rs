@@ -1,5 +1,5 @@
-//! Work that several threads share: parts of a recording are read and summed a few at a time, each
-//! worker with what it holds of one.
+//! Work that several threads share. The threads read and sum parts of a recording a few at a time;
+//! each worker holds the data of one part.
 
 use std::cell::Cell;
 use std::num::NonZero;
@@ -11,18 +11,18 @@ use std::thread::{self, ScopedJoinHandle};
 
 use memmap2::MmapMut;
 
-/// Workers at most, however many processors there are: each may hold a decoded tree.
+/// Maximum number of workers, however many processors there are: each may hold a decoded tree.
 const MAX_WORKERS: usize = 4;
 
 thread_local! {
-    /// The processors that [`with_processors`] lets its closure use; `None` for all that there are.
+    /// The processors that [`with_processors`] lets its closure use; `None` for all processors.
     static PROCESSORS: Cell<Option<NonZero<usize>>> = const { Cell::new(None) };
 }
 
-/// Calls `work`; what is read or analysed in `work`, on the calling thread, uses at most `count`
+/// Calls `work`. Reading and analysis that `work` does on the calling thread use at most `count`
 /// processors. The results are the same for every `count`: invariant 9 of ARCHITECTURE.md.
 pub fn with_processors<T>(count: NonZero<usize>, work: impl FnOnce() -> T) -> T {
-    /// Restores the count of the caller, when `work` panics too.
+    /// Restores the caller's count, also when `work` panics.
     struct Restore(Option<NonZero<usize>>);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -33,11 +33,11 @@ pub fn with_processors<T>(count: NonZero<usize>, work: impl FnOnce() -> T) -> T 
     work()
 }
 
-/// Address space that a thread takes at most to start.
+/// The most address space that a thread needs to start.
 const ROOM: usize = 4 << 20;
 
-/// Whether there is memory for a thread. A thread that finds none while it starts ends the process,
-/// so nothing else takes memory before it has started.
+/// Whether there is memory for a thread. A thread that runs out of memory while it starts ends the
+/// process, so the caller allocates nothing until the thread has started.
 fn has_room() -> bool {
     MmapMut::map_anon(ROOM).is_ok()
 }
@@ -47,11 +47,11 @@ fn processors() -> usize {
     known.map_or(1, NonZero::get)
 }
 
-/// Calls `step` for every number below `count`, each on some worker's state, and returns the states
-/// in no particular order: what is made of them must not depend on it.
+/// Calls `step` for every number below `count`, each time with the state of some worker, and
+/// returns the states in no particular order. The final result must not depend on that order.
 ///
 /// # Panics
-/// When `step` panics on any worker, with what `step` panicked with.
+/// Passes on a panic of `step` on any worker.
 pub fn fold<S: Send>(count: usize, new: impl Fn() -> S + Sync, step: impl Fn(&mut S, usize) + Sync) -> Vec<S> {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -73,7 +73,7 @@ pub fn fold<S: Send>(count: usize, new: impl Fn() -> S + Sync, step: impl Fn(&mu
     };
     thread::scope(|scope| {
         let closed = gate.lock();
-        // Where memory for a thread is not to be had, those that are there do all of it.
+        // Where there is no memory for another thread, the existing threads do all the work.
         let spawn = |_| {
             let other =
                 has_room().then(|| thread::Builder::new().spawn_scoped(scope, work_of_another).ok()).flatten()?;
@@ -88,18 +88,18 @@ pub fn fold<S: Send>(count: usize, new: impl Fn() -> S + Sync, step: impl Fn(&mu
     })
 }
 
-/// The results of two pieces of work that are done at once, `beside` on another thread, where there
-/// are processors for both.
+/// Runs two closures and returns both results. `beside` runs on another thread at the same time
+/// where there are processors for both.
 ///
 /// # Panics
-/// When one of them panics, with what it panicked with.
+/// Passes on the panic of either closure.
 pub fn both<A: Send, B>(beside: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
     if processors() < 2 || !has_room() {
         return (beside(), here());
     }
     let (count, beside, (tell, started)) = (PROCESSORS.get(), Mutex::new(Some(beside)), channel());
-    // The thread that takes the work does it: where memory for another thread is not to be had,
-    // that is the thread here.
+    // The thread that takes the work does it. Where there is no memory for another thread, this
+    // thread takes it.
     let take = || beside.lock().unwrap_or_else(PoisonError::into_inner).take();
     thread::scope(|scope| {
         let work = || {
@@ -120,11 +120,11 @@ pub fn both<A: Send, B>(beside: impl FnOnce() -> A + Send, here: impl FnOnce() -
     })
 }
 
-/// Items of a vector that one worker writes at a time.
+/// Number of items of a vector that a worker writes at a time.
 const TOGETHER: usize = 1 << 18;
 
-/// A vector of so many zeros, with all of its pages present. Without them, half the time spent on a
-/// large vector would go to page faults: one per page, two where the page is read before it is
+/// A vector of `count` zeros whose pages are all present. Otherwise half the time spent on a large
+/// vector would go to page faults: one per page, or two where the page is read before it is
 /// written.
 #[must_use]
 pub fn zeros<T: Copy + Default + Send>(count: usize) -> Vec<T> {
@@ -142,7 +142,7 @@ pub fn each_mut<T: Send>(items: &mut [T], step: impl Fn(&mut T) + Sync) {
     fold(items.len(), || (), |(), at| step(&mut items[at].lock().unwrap_or_else(PoisonError::into_inner)));
 }
 
-/// The results of `make` for every number below `count`, in their order.
+/// The results of `make` for every number below `count`, in the order of the numbers.
 ///
 /// # Panics
 /// As [`fold`].

@@ -42,8 +42,8 @@ impl PayloadWriter {
     }
 }
 
-/// Reads a payload; what is missing reads as zero or empty, so that a newer reader can ask an older
-/// record for more than it holds.
+/// Reads a payload. Missing fields read as zero or empty, so that a newer reader can read an older
+/// record with fewer fields.
 #[derive(Debug, Clone, Copy)]
 pub struct PayloadReader<'a> {
     bytes: &'a [u8],
@@ -84,7 +84,7 @@ impl<'a> PayloadReader<'a> {
         crate::layout::u64_at(self.split_front(8), 0)
     }
 
-    /// The next length of time in nanoseconds, as `f64`; what is no such thing is 0.
+    /// The next duration in nanoseconds, as `f64`; 0 where the number is not a valid duration.
     pub(crate) fn nanoseconds(&mut self) -> f64 {
         Some(f64::from_bits(self.u64())).filter(|ns| ns.is_finite() && *ns >= 0.0).unwrap_or(0.0)
     }

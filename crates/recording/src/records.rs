@@ -1,10 +1,10 @@
-//! All records of a recording: those of the logs in a directory, and those of the packed file's
+//! All records of a recording: records of the logs in a directory, and records of the packed file's
 //! dictionaries.
 //!
-//! A record that both have is declared once, with the part of the [model](crate::model) that it
-//! fills; a log puts the index before it where there is a table. Records of a change only stand
-//! here. How fields become bytes is the [codec](crate::codec)'s. A kind that a reader does not know
-//! is passed over.
+//! A record that both use is declared once, with the part of the [model](crate::model) that it
+//! fills. For an entry of a table, the log stores the index before the record. Records that only
+//! describe a change are declared here. The [codec](crate::codec) encodes the fields as bytes.
+//! Readers skip kinds that they do not know.
 
 use crate::codec::{Field, record};
 use crate::model::{
@@ -16,13 +16,13 @@ use crate::payload::{PayloadReader, PayloadWriter};
 
 /// A record of `run.log` or `process.log`.
 pub(crate) trait InLog: Field {
-    /// The number of its kind there.
+    /// Number of the record's kind.
     const LOG: u16;
 }
 
 /// A record of the packed file.
 pub(crate) trait InFile: Field {
-    /// The number of its kind there.
+    /// Number of the record's kind.
     const FILE: u16;
 }
 
@@ -111,7 +111,7 @@ record! {
     pub(crate) struct RunEnd {
         pub(crate) mono_ns: u64,
         pub(crate) pid: u32,
-        /// A signal ended it.
+        /// Whether a signal ended the program.
         pub(crate) by_signal: bool,
         /// The exit code or the signal.
         pub(crate) number: i32,
@@ -140,7 +140,7 @@ record! {
     /// All patterns of the request that have matched something.
     pub(crate) struct MatchedPatterns {
         pub(crate) patterns: Vec<String>,
-        /// Functions with names like those of patterns that had matched nothing.
+        /// Functions whose names resemble patterns without a match.
         pub(crate) near: Vec<NearName>,
     }
 }
@@ -160,12 +160,12 @@ record! {
 }
 
 record! {
-    /// A thread's name, and what it is for.
+    /// A thread's name and role.
     pub(crate) struct ThreadName {
         /// The thread's serial number.
         pub(crate) serial: u32,
         pub(crate) name: String,
-        /// A `ThreadRole`, or `u32::MAX` where that is not known.
+        /// A `ThreadRole`, or `u32::MAX` where the role is not known.
         pub(crate) role: u32,
     }
 }
@@ -179,7 +179,7 @@ record! {
 }
 
 record! {
-    /// An arena of events: sections name it by its place among its like.
+    /// An arena of events. Sections name it by its place among the arenas.
     pub(crate) struct Arena {
         pub(crate) instrument: String,
     }

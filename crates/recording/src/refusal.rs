@@ -1,9 +1,9 @@
-//! Refusals: the reason that an agent leaves in the recording directory where it could not do its
-//! work, `refused-PID.txt`.
+//! Refusals: files `refused-PID.txt`, in which an agent that could not record leaves the reason in
+//! the recording directory.
 //!
-//! Such a process goes on without us; its word makes it a process of the recording that has nothing
-//! but the loss [`ProcessRefused`](crate::model::LossReason::ProcessRefused) and a remark that says
-//! why.
+//! The process runs on unprofiled. The reader makes each file a process of the recording with
+//! nothing but the loss [`ProcessRefused`](crate::model::LossReason::ProcessRefused) and a remark
+//! with the reason.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -14,23 +14,25 @@ use crate::model::{Loss, LossReason, Process, Remark, RemarkKind};
 
 const START: &str = "refused-";
 const END: &str = ".txt";
-/// More words of processes with one id are not kept.
+/// Maximum number of refusal files for one process id.
 const MOST_OF_ONE_ID: u32 = 100;
-/// Longer words are cut.
+/// Longer reasons are cut to this many bytes.
 const LONGEST: u64 = 4096;
 
-/// Leaves a word in `folder`: process `pid` was not recorded because of `why`.
+/// Writes a refusal into `folder`: process `pid` was not recorded because of `why`.
 ///
 /// # Errors
-/// Errors of making a file. The file must not exist: others may be able to put links there.
+/// Errors of making a file. The file must not exist, because other users may be able to put links
+/// there.
 pub fn leave(folder: &Path, pid: u32, why: &str) -> io::Result<()> {
     let mut file = create(folder, pid)?;
-    // The number of a system error says no more than its words.
+    // The number of a system error adds nothing to its text.
     let why = why.split(" (os error").next().unwrap_or(why);
     file.write_all(format!("{why}\n").as_bytes())
 }
 
-/// In containers that share a folder all processes may have the same id.
+/// Creates the file under a free name: in containers that share a folder, all processes may have
+/// the same id.
 fn create(folder: &Path, pid: u32) -> io::Result<File> {
     let mut names = (0..MOST_OF_ONE_ID).map(|number| match number {
         0 => format!("{START}{pid}{END}"),
@@ -45,7 +47,7 @@ fn create(folder: &Path, pid: u32) -> io::Result<File> {
         .unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into()))
 }
 
-/// The processes that left a word in `folder`, lowest process id first.
+/// The processes that left a refusal in `folder`, lowest process id first.
 pub(crate) fn read_all(folder: &Path) -> Vec<Process> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<Process> = entries
@@ -60,10 +62,10 @@ pub(crate) fn read_all(folder: &Path) -> Vec<Process> {
     found
 }
 
-/// An agent that found no room even for its word has left an empty file.
+/// Reads the reason. An agent that found no disk space even for the reason has left an empty file.
 fn word(path: &Path) -> String {
     let mut bytes = Vec::new();
-    // A file that can't be read is as good as an empty one.
+    // A file that can't be read counts as empty.
     let _ = File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes));
     let text = String::from_utf8_lossy(&bytes);
     match text.trim() {

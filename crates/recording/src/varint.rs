@@ -1,8 +1,8 @@
-//! Numbers of variable length: seven bits to a byte, lowest first, the top bit says that more
-//! follow. Trees of packed files and records of events are made of them, and formats of others use
-//! them, too.
+//! Numbers of variable length: seven bits per byte, lowest bits first; the top bit says that more
+//! bytes follow. Trees of packed files and records of events consist of them. Other programs'
+//! formats use them, too.
 
-/// Hands the bytes of a number to `push`, one by one.
+/// Passes the bytes of a number to `push`, one by one.
 #[inline]
 pub(crate) fn each_byte(mut value: u64, mut push: impl FnMut(u8)) {
     while value >= 0x80 {
@@ -17,7 +17,7 @@ pub fn put(bytes: &mut Vec<u8>, value: u64) {
     each_byte(value, |byte| bytes.push(byte));
 }
 
-/// Reads numbers one after another, and what stands between them.
+/// Reads numbers one after another, and the bytes between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Varints<'a> {
     bytes: &'a [u8],
@@ -28,7 +28,7 @@ impl<'a> Varints<'a> {
         Self { bytes }
     }
 
-    /// Bytes left, which is the most numbers there can be.
+    /// Number of bytes left, which also bounds the count of numbers left.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -67,7 +67,7 @@ impl<'a> Varints<'a> {
         }
     }
 
-    /// The number at the start of the next eight bytes. Without a branch for each byte: lengths
+    /// The number at the start of the next eight bytes. Uses no branch per byte, because lengths
     /// vary from number to number.
     #[inline]
     fn short(&mut self, word: u64) -> Option<u64> {
@@ -102,21 +102,21 @@ impl<'a> Varints<'a> {
         None
     }
 
-    /// The next number if it fits 32 bits.
+    /// The next number, if it fits into 32 bits.
     #[inline]
     pub(crate) fn next_u32(&mut self) -> Option<u32> {
         u32::try_from(self.next()?).ok()
     }
 }
 
-/// Returns a number with a sign as one without, small where it is near zero.
+/// Encodes a signed number as an unsigned one, which is small where the signed number is near zero.
 #[inline]
 #[must_use]
 pub const fn zigzag(number: i64) -> u64 {
     (number << 1 ^ number >> 63) as u64
 }
 
-/// The number with a sign.
+/// Decodes the signed number.
 #[inline]
 pub(crate) const fn unzigzag(number: u64) -> i64 {
     (number >> 1) as i64 ^ -((number & 1) as i64)

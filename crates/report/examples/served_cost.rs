@@ -1,8 +1,8 @@
-//! Time that answers about a recording take as a page asks for them: `cargo run --release -p
-//! clrscope-report --example served_cost -- FILE [QUESTION ...]`. Files as large as they may be are
-//! made by `cargo xtask large`. A question is one as the page asks it (`key=tree.cpu&threads=7.3`),
-//! or `page`, which is the page in one file; without any, all documents are asked for, and some of
-//! them with filters.
+//! Measures the time of answers about a recording, with the questions that a served page asks:
+//! `cargo run --release -p clrscope-report --example served_cost -- FILE [QUESTION ...]`. `cargo
+//! xtask large` makes recordings of the maximum size. A question has the form of the page's queries
+//! (`key=tree.cpu&threads=7.3`), or is `page`, which stands for the page in one file. Without
+//! questions, the example asks for all documents, and for some of them with filters.
 #![expect(clippy::print_stdout, reason = "the figures are its result")]
 
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ fn page(recording: &Recording) -> usize {
     out.len()
 }
 
-/// Every document; summary, trees and functions with filters, too.
+/// A question for every document, and further ones with filters for summary, trees and functions.
 fn questions(served: &ServedRecording<'_>, recording: &Recording) -> Vec<String> {
     let whole = recording.run.duration_ns;
     let part = format!("since={}&until={}", whole / 10, whole / 2);

@@ -1,4 +1,4 @@
-//! Cells: the values that rows are made of, each with its kind, before any renderer writes them.
+//! Cells: the values of rows, each with its kind, independent of a renderer.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use clrscope_analysis::{FunctionRef, one_line};
 use clrscope_recording::model::Thread;
 use serde_json::{Value, json};
 
-/// Kind of a column's values, and so their unit and alignment.
+/// Kind of a column's values, which determines their unit and alignment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
@@ -16,7 +16,7 @@ pub enum Kind {
     Function,
     /// A quantity without a unit.
     Count,
-    /// A number that names something: an id, a token.
+    /// A number that identifies something: an id, a token.
     Number,
     /// Nanoseconds.
     Time,
@@ -49,8 +49,7 @@ impl Kind {
         }
     }
 
-    /// Whether values stand at the left edge of their column, as words do, rather than at the
-    /// right, as numbers do.
+    /// Whether values are left-aligned like words, not right-aligned like numbers.
     #[must_use]
     pub const fn is_left(self) -> bool {
         matches!(self, Self::Text | Self::Function | Self::Flag | Self::Thread | Self::Nested)
@@ -60,18 +59,17 @@ impl Kind {
 /// A column as renderers, help texts and checks of command lines see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnInfo {
-    /// Key in JSON, name of the CSV column and of `--columns`.
+    /// Key in JSON, and name of the column in CSV and for `--columns`.
     pub key: &'static str,
     /// Title in text.
     pub title: &'static str,
     /// Kind of the values: unit and alignment.
     pub kind: Kind,
-    /// Keys within the values, each a column of its own in CSV; empty where values are not taken
-    /// apart.
+    /// Keys within the values. CSV has a column for each key. Empty where values are not split.
     pub parts: &'static [&'static str],
-    /// Whether JSON shows the column unless others are asked for.
+    /// Whether JSON shows the column by default.
     pub in_json: bool,
-    /// Whether CSV shows the column unless others are asked for.
+    /// Whether CSV shows the column by default.
     pub in_csv: bool,
 }
 
@@ -86,13 +84,13 @@ pub enum Cell<'a> {
     Flag(bool),
     /// A quantity without a unit.
     Count(u64),
-    /// A number that names something.
+    /// A number that identifies something.
     Number(u64),
     /// Nanoseconds.
     Time(u64),
     /// Bytes.
     Bytes(u64),
-    /// More, or below zero less, than there was before.
+    /// A difference: positive for growth, negative for a decrease.
     Change(i64),
     /// A part of a whole, 0 to 1.
     Share(f64),
@@ -104,28 +102,29 @@ pub enum Cell<'a> {
     Thread(&'a Thread),
     /// An object or a list of further values.
     Nested(Value),
-    /// A value that people are shown in other words.
+    /// A value with other words for people.
     Said(Box<Cell<'a>>, String),
 }
 
-/// A function as a cell: text shows the signature where rows with several signatures share a name.
+/// A function as a cell. Text shows the signature where several rows share the name but not the
+/// signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FunctionCell<'a> {
     /// Words before the name in text.
     pub before: String,
     /// `Namespace.Type::Method`.
     pub name: &'a str,
-    /// As C# would write it, without what stands in `after`.
+    /// The signature as C# would write it, without the words in `after`.
     pub signature: &'a str,
-    /// Words behind the name in text.
+    /// Words after the name in text.
     pub after: String,
-    /// Whether another table of the report is about a function of this name with another signature:
-    /// text shows the signature.
+    /// Whether another table of the report is about a function of this name with another signature.
+    /// Then text shows the signature.
     pub has_namesakes: bool,
 }
 
 impl<'a> Cell<'a> {
-    /// Words that are borrowed from the row.
+    /// A text cell that borrows from the row.
     pub(crate) fn text(text: &'a str) -> Self {
         Self::Text(Cow::Borrowed(text))
     }
@@ -152,7 +151,7 @@ impl<'a> Cell<'a> {
         value.map_or(Self::Null, cell)
     }
 
-    /// The value that people are shown as `words`.
+    /// The value, shown to people as `words`.
     pub(crate) fn said(self, words: impl Into<String>) -> Self {
         Self::Said(Box::new(self), words.into())
     }
@@ -176,7 +175,8 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// Marker of the function's code, where that is not the method's own body: ` (async)`, ` (lambda)`.
+/// Marker of the function's kind of code, where the code is not the method's own body: ` (async)`,
+/// ` (lambda)`.
 pub(crate) fn code_of(function: &FunctionRef<'_>) -> String {
     function.marker().map_or_else(String::new, |marker| format!(" ({})", one_line(marker)))
 }

@@ -1,4 +1,4 @@
-//! Refusals of options that a view can't obey.
+//! Refusals of options that a view does not support.
 
 use std::fmt;
 
@@ -36,7 +36,7 @@ impl View {
     /// Refuses a request that makes no sense for the view.
     ///
     /// # Errors
-    /// With what makes no sense, why, and what to do instead.
+    /// The option that makes no sense, the reason, and what to do instead.
     pub fn check(&self, request: &Request, format: Format) -> Result<(), Refusal> {
         if format == Format::Html {
             return check_page(request);
@@ -55,8 +55,8 @@ impl View {
     }
 }
 
-/// Options of a page: filters, which hold for every view that takes them, the metric that is shown
-/// first, and the sources of lines.
+/// Options of a page: filters, which apply to every view that takes them, the metric that the page
+/// shows first, and the sources of lines.
 const OF_PAGES: &[Flag] = &[
     Flag::Pid,
     Flag::Process,
@@ -74,7 +74,8 @@ const OF_PAGES: &[Flag] = &[
     Flag::Source,
 ];
 
-/// A page has every view, with all rows and columns; its reader orders and picks them.
+/// Checks the request for a page. A page has every view with all rows and columns, and its reader
+/// sorts and selects them there.
 fn check_page(request: &Request) -> Result<(), Refusal> {
     let is_of_pages = |flag: &Flag| OF_PAGES.contains(flag) || REQUESTS.contains(flag);
     let refused = Flag::ALL.iter().find(|(_, flag)| flag.is_in(request) && !is_of_pages(flag));
@@ -84,8 +85,8 @@ fn check_page(request: &Request) -> Result<(), Refusal> {
     })
 }
 
-/// The views that take an option, as a hint. A part of the time is for views of single events:
-/// those of metrics have it where the metric is one of events.
+/// A hint that lists the views which take an option. Only views of single events take a part of the
+/// time; views of metrics take it where the metric consists of events.
 fn takers(flag: Flag) -> String {
     let is_time = matches!(flag, Flag::Since | Flag::Until);
     let may_take = |view: &&&View| !(is_time && view.why_not(Flag::Metric).is_none());
@@ -110,7 +111,8 @@ fn check_sort(view: &View, request: &Request) -> Result<(), Refusal> {
     Err(Refusal::new(what(""), "its rows have no such order", format!("they can be ordered by {}", known.join(", "))))
 }
 
-/// Calls one by one and sums over calls are two answers.
+/// Refuses `--callers` together with `--each`, because callers are sums over all calls and each
+/// call has its own row.
 fn check_callers(request: &Request) -> Result<(), Refusal> {
     if request.callers && request.each {
         let why = "callers are of all calls together, and each call is a row of its own";
@@ -119,7 +121,8 @@ fn check_callers(request: &Request) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A log is shown thread by thread anyway: threads apart are files.
+/// Refuses `--per-thread` without a folder for a log, because a log shows one thread after another
+/// anyway. With a folder, each thread gets a file.
 fn check_threads(view: &View, request: &Request) -> Result<(), Refusal> {
     let Request { query, interleave, files, .. } = request;
     let takes_files = view.why_not(Flag::Output).is_none();

@@ -8,11 +8,11 @@ use crate::request::Request;
 
 /// A kind of rows.
 pub(crate) trait RowKind {
-    /// A row, which may live no longer than the visit to it.
+    /// A row, which may live only while it is visited.
     type Row<'a>: Row;
 }
 
-/// Function that takes a cell from a row.
+/// Function that makes a cell from a row.
 type Value<'c, K> = dyn for<'r, 'a> Fn(&'r <K as RowKind>::Row<'a>) -> Cell<'r> + 'c;
 
 /// A column of rows of the kind `K`.
@@ -34,45 +34,45 @@ impl<'c, K: RowKind> Column<'c, K> {
         Self { info, value: Box::new(value) }
     }
 
-    /// The column with another title, where there is one for its own.
+    /// The column with its new title, where `titles` has one for its current title.
     pub(crate) fn titled(mut self, titles: &[(&'static str, &'static str)]) -> Self {
         self.info.title =
             titles.iter().find(|(own, _)| *own == self.info.title).map_or(self.info.title, |(_, title)| title);
         self
     }
 
-    /// The column with CSV columns of its own for these keys of its values.
+    /// The column, for which CSV has a separate column for each of these keys of its values.
     pub(crate) fn parts(mut self, parts: &'static [&'static str]) -> Self {
         self.info.parts = parts;
         self
     }
 
-    /// The column, which JSON and CSV show only if `there` or when it is asked for.
+    /// The column, which JSON and CSV show by default only if `there`.
     pub(crate) fn only_if(mut self, there: bool) -> Self {
         self.info.in_json &= there;
         self.info.in_csv &= there;
         self
     }
 
-    /// The column, which JSON shows only when it is asked for: its documents say the same in
-    /// another way.
+    /// The column, which JSON shows only on request, because JSON documents hold the same data in
+    /// another form.
     pub(crate) fn not_in_json(mut self) -> Self {
         self.info.in_json = false;
         self
     }
 
-    /// The column, which JSON and CSV show only when it is asked for.
+    /// The column, which JSON and CSV show only on request.
     pub(crate) fn on_request(self) -> Self {
         self.only_if(false)
     }
 }
 
-/// The columns of one kind of rows.
+/// The columns of a kind of rows.
 pub(crate) struct Sheet<'c, K: RowKind> {
     columns: Vec<Column<'c, K>>,
 }
 
-/// Properties of a row besides its cells.
+/// Properties of a row in addition to its cells.
 pub(crate) trait Row {
     /// Depth of the row in a tree.
     fn depth(&self) -> u32 {
@@ -104,9 +104,8 @@ impl<'c, K: RowKind> Sheet<'c, K> {
         TypedRow { row, columns: &self.columns }
     }
 
-    /// The section `key` of a document: these columns, `text` of them in text. Each of `text` is a
-    /// key with the order in which narrow terminals leave the column out: the highest first, 0
-    /// never.
+    /// The section `key` of a document with these columns. `text` lists the columns of text: each a
+    /// key, with the rank by which narrow terminals omit the column, the highest first, 0 never.
     pub(crate) fn section(&self, key: &'static str, style: Style, text: &[(&'static str, u8)]) -> Section {
         let columns = self.infos();
         let at = |wanted: &str| columns.iter().position(|column| column.key == wanted);
@@ -129,7 +128,7 @@ impl<'c, K: RowKind> Sheet<'c, K> {
         }
     }
 
-    /// The section that a view is about: with the columns that a request picks, if it does.
+    /// The main section of a view, with the columns that the request selects, if it selects some.
     pub(crate) fn main(
         &self,
         request: &Request,
@@ -149,7 +148,7 @@ impl<'c, K: RowKind> Sheet<'c, K> {
     }
 }
 
-/// Lets text show, at every width, the column by which a request sorts the rows.
+/// Makes text show the column by which a request sorts the rows, at every width.
 fn show_sorted(section: &mut Section, request: &Request) {
     // A picture has no columns.
     if matches!(section.style, Style::Flame { .. }) {
@@ -165,7 +164,7 @@ fn show_sorted(section: &mut Section, request: &Request) {
     }
 }
 
-/// Whether rows are ordered by the column of this key.
+/// Whether rows are sorted by the column of this key.
 fn is_sorted_by(key: &str, sort: Sort, metric: &str) -> bool {
     match (sort, metric) {
         (Sort::Own, "cpu") => is_sorted_by(key, Sort::ExclusiveCpu, ""),
@@ -190,8 +189,8 @@ fn is_sorted_by(key: &str, sort: Sort, metric: &str) -> bool {
     }
 }
 
-/// Columns of a text table whose condition holds, given as key, rank among those a narrow table
-/// drops, and condition.
+/// Columns of a text table whose condition holds. Each is given as key, rank by which narrow tables
+/// drop it, and condition.
 pub(crate) fn shown(all: &[(&'static str, u8, bool)]) -> Vec<(&'static str, u8)> {
     all.iter().filter(|(.., there)| *there).map(|&(key, dispensable, _)| (key, dispensable)).collect()
 }

@@ -1,5 +1,5 @@
-//! The export format `csv`, made of the columns of the view `functions`, in addition to the formats
-//! of `clrscope-export`.
+//! The export format `csv`, with the columns of the view `functions`; an addition to the formats of
+//! `clrscope-export`.
 
 use std::io::Write;
 
@@ -16,8 +16,8 @@ pub fn exporters() -> impl Iterator<Item = &'static dyn Exporter> {
     clrscope_export::exporters().iter().copied().chain([&Csv as &dyn Exporter])
 }
 
-/// The rows of `functions`, with the same columns whatever was recorded, and those of samples and
-/// of allocations where there are some: a file for further programs.
+/// The rows of `functions` as a file for other programs. The columns are the same for every
+/// recording, plus columns of samples and allocations where the recording has them.
 struct Csv;
 
 impl Exporter for Csv {

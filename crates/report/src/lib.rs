@@ -1,10 +1,10 @@
-//! Reports: views, each declared once, and renderers that show any of them.
+//! Reports: views, each declared once, and renderers that can show every view.
 //!
-//! A [`View`] has a name, the instruments that feed it, options it takes, and columns: a key, a
-//! title, a kind of value and how the value is taken from a row. [`VIEWS`] is the only list of
-//! them. [`View::open`] answers a [`Request`] about a recording with a [`Report`], which hands its
-//! rows, one by one, to a [`Renderer`]: text, JSON or CSV. A page for browsers is made of all views
-//! of a recording.
+//! A [`View`] has a name, the instruments that feed it, its options, and its columns: each with a
+//! key, a title, a kind of value, and a function that takes the value from a row. [`VIEWS`] is the
+//! only list of them. [`View::open`] answers a [`Request`] about a recording with a [`Report`],
+//! which hands its rows, one by one, to a [`Renderer`]: text, JSON or CSV. A page for browsers
+//! shows all views of a recording.
 //!
 //! ```no_run
 //! use clrscope_report::{Format, Request, view};
@@ -17,8 +17,8 @@
 //! # Ok::<(), clrscope_analysis::QueryProblem>(())
 //! ```
 //!
-//! Nothing here reads recordings or writes to a terminal. Lines of source files are looked up by
-//! `clrscope-symbols` where exceptions are shown one by one.
+//! This crate neither reads recordings nor writes to a terminal. Where it shows single exceptions,
+//! `clrscope-symbols` looks up their source lines.
 
 mod cell;
 mod check;

@@ -9,7 +9,7 @@ use clrscope_recording::events::Group;
 /// A request to a view. The default asks for everything the view has.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request {
-    /// Selection and order of the recording's data.
+    /// Selection and order of the data.
     pub query: Query,
     /// Keys of the columns to show, in this order; the view's own choice when `None`.
     pub columns: Option<Vec<String>>,
@@ -17,47 +17,46 @@ pub struct Request {
     pub max_depth: Option<u32>,
     /// Only events of these groups; none means all.
     pub groups: Vec<Group>,
-    /// Only events that are called, or are about something called, like one of these; only
-    /// exceptions of such a type.
+    /// Only events whose name, or the name of whose subject, matches one of these; only exceptions
+    /// of a matching type.
     pub names: Vec<Glob>,
     /// Each exception, rather than exceptions by type and throwing method.
     pub each: bool,
     /// Callers of probed methods, rather than the methods alone.
     pub callers: bool,
-    /// All threads together by time, rather than one after another.
+    /// All threads merged by time, rather than one after another.
     pub interleave: bool,
-    /// The recording still grows, and the caller keeps asking.
+    /// The recording still grows, and the caller polls.
     pub follow: bool,
     /// A file per thread is wanted.
     pub files: bool,
-    /// The head of text with everything that is known of how the numbers came about.
+    /// Text has a head with all facts about how the numbers came about.
     pub verbose: bool,
     /// The source of each line next to its numbers.
     pub source: bool,
-    /// Folder in which sources are looked for that are not where they were compiled.
+    /// Folder to search for sources that are not at the paths where they were compiled.
     pub source_root: Option<PathBuf>,
     /// Each line, rather than sums of lines.
     pub lines: bool,
     /// Number of the snapshot of the heap; the last complete one when `None`.
     pub snapshot: Option<u32>,
-    /// Number of the snapshot that the other one is compared with; the first complete one when
-    /// `None`.
+    /// Number of the snapshot to compare with; the first complete one when `None`.
     pub against: Option<u32>,
     /// Nodes of a tree with a smaller share of the time are left out, 0 to 1.
     pub min_share: f64,
-    /// Only this node of a tree, with what lies below it; `min_share` is then a share of the node.
+    /// Only this node of a tree, with the nodes below it; `min_share` is then a share of the node.
     pub below: Option<TreePlace>,
-    /// Text goes to a terminal, which shows box characters and colours; other text is ASCII where
-    /// it is drawn.
+    /// Text goes to a terminal, which shows box characters and colours; without a terminal,
+    /// drawings are ASCII.
     pub on_terminal: bool,
 }
 
 /// Declares the options of a report, each once: its variant, its name on the command line, whether
-/// a request has it, and why a view that does not take it refuses it (`None` where every view takes
+/// a request has it, and the reason with which a view refuses it (`None` where every view takes
 /// it).
 macro_rules! flags {
     ($($flag:ident, $name:literal, |$request:ident| $is_in:expr, $why:expr;)*) => {
-        /// An option of a report: what a view either takes, or refuses with a reason.
+        /// An option of a report, which a view either takes or refuses with a reason.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Flag {
             $(#[doc = concat!("`", $name, "`")] $flag,)*

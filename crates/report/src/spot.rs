@@ -1,18 +1,19 @@
-//! From places in code, as recordings have them, to what lines are looked up by.
+//! Converts places in code, as recordings have them, to spots for looking up source lines.
 
 use clrscope_analysis::{CodePlace, FunctionRef};
 use clrscope_symbols::{Lines, SourceLine, Spot, SpotLine};
 
-/// A line of the source, and the way in which it is known.
+/// A source line, and how it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LocatedLine {
     pub(crate) line: SourceLine,
-    /// Several lines are in question, and of these one alone calls what was called there.
+    /// Whether several lines are possible, and this is the only one of them that calls the recorded
+    /// callee.
     pub(crate) by_call: bool,
 }
 
 impl LocatedLine {
-    /// Finds the line of a place in a function; `None` where that is not known.
+    /// Finds the line of a place in a function; `None` where the line is not known.
     pub(crate) fn find(lines: &mut Lines, function: &FunctionRef<'_>, place: CodePlace<'_>) -> Option<Self> {
         Self::at(lines, &function.module.path, function.token(), place)
     }
@@ -26,7 +27,7 @@ impl LocatedLine {
         }
     }
 
-    /// Remark behind the line, for texts.
+    /// Remark after the line, for text.
     pub(crate) fn remark(&self) -> &'static str {
         if self.by_call { " (by the call)" } else { "" }
     }

@@ -1,4 +1,4 @@
-//! The first look at a program, for people and for programs.
+//! Output of the triage of a program, as text and as JSON.
 
 use std::io::{self, Write};
 
@@ -13,20 +13,20 @@ use crate::views::LocatedFinding;
 
 /// Schema of the JSON document.
 const SCHEMA: &str = "clrscope.triage/1";
-/// Columns before the lines of a verdict.
+/// Indentation of the lines of a verdict.
 const INDENT: &str = "   ";
 
-/// What was looked at, as commands name it.
+/// Subject of the triage, in the form that commands use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TriageSubject {
-    /// A process that runs.
+    /// A running process.
     Process(u32),
     /// A recording, as the user named it.
     Recording(String),
 }
 
 impl TriageSubject {
-    /// The command that looks closer.
+    /// The command for a closer look.
     fn command(&self, trouble: Trouble) -> String {
         match self {
             Self::Process(pid) => {
@@ -67,7 +67,7 @@ impl TriageSubject {
     }
 }
 
-/// Writes it as text of so many columns.
+/// Writes the triage as text of `width` columns.
 ///
 /// # Errors
 /// Errors of `out`.

@@ -1,4 +1,4 @@
-//! Views: what each is made of, and reports, which are views of one recording.
+//! Views, and reports: a report is a view applied to one recording.
 
 use std::io::{self, Write};
 
@@ -10,21 +10,21 @@ use crate::cell::ColumnInfo;
 use crate::render::{About, Layout, Renderer, text};
 use crate::request::{Flag, REQUESTS, Request};
 
-/// In text, nodes with a smaller share of the time are left out of a tree.
+/// Text leaves nodes with a smaller share of the time out of a tree.
 const LEAST_SHARE: f64 = 0.005;
 
-/// A view: everything about it that does not depend on a recording.
+/// A view: all its properties that do not depend on a recording.
 pub struct View {
     /// Name on the command line and in schemas.
     pub name: &'static str,
     /// Content of the view, in one line.
     pub about: &'static str,
-    /// Options that it takes, besides those of every view and `--sort`, which views with
-    /// [`sorts`](Self::sorts) take.
+    /// Options of the view, in addition to the options of every view and to `--sort`, which all
+    /// views with [`sorts`](Self::sorts) take.
     pub(crate) takes: &'static [&'static [Flag]],
-    /// Sort keys of its rows; empty where their order is given.
+    /// Sort keys of its rows; empty where the order is fixed.
     pub sorts: &'static [Sort],
-    /// Rows in text when no number is asked for.
+    /// Default number of rows in text.
     pub(crate) text_rows: fn(&Request) -> Option<usize>,
     /// Whether its text begins with the head of a report.
     pub has_head: bool,
@@ -36,8 +36,8 @@ pub struct View {
     pub(crate) open: Open,
 }
 
-/// Function that answers a request about a recording, whose snapshots of the heap other views may
-/// look at as well.
+/// Function that answers a request about a recording. Other views may share the recording's heap
+/// snapshots.
 pub(crate) type Open = for<'a> fn(&'a Recording, &Request, &Heaps<'a>) -> Result<Box<dyn Answer + 'a>, QueryProblem>;
 
 impl std::fmt::Debug for View {
@@ -59,8 +59,8 @@ impl View {
         (self.columns)(request)
     }
 
-    /// The request with the metric that its columns are of: where none is asked for, and a column
-    /// is picked that only rows of one metric have, it is that metric.
+    /// The request with the metric of its columns. Where no metric is requested, and a selected
+    /// column exists for one metric only, that metric is set.
     #[must_use]
     pub fn with_metric_of_columns(&self, request: &Request) -> Request {
         let mut request = request.clone();
@@ -80,7 +80,7 @@ impl View {
         request
     }
 
-    /// Refuses picked columns that rows of this recording don't have.
+    /// Refuses selected columns that rows of this recording don't have.
     fn check_columns_of(&self, recording: &Recording, request: &Request) -> Result<(), QueryProblem> {
         let (Some(picked), None) = (&request.columns, self.why_not(Flag::Metric)) else { return Ok(()) };
         let metric = Some(Metric::for_query(recording, &request.query)?);
@@ -100,9 +100,8 @@ impl View {
         }
     }
 
-    /// Key of the column that a word names: by its key in JSON or by its heading in text, in any
-    /// case and with blanks, hyphens or underscores. `None` where there is no such column, or more
-    /// than one.
+    /// Key of the column with this name: its key in JSON or its heading in text, in any case and
+    /// with spaces, hyphens or underscores. `None` where no column matches, or several do.
     #[must_use]
     pub fn column_key(&self, request: &Request, word: &str) -> Option<&'static str> {
         let plain = |text: &str| text.replace(['-', '_'], " ").to_lowercase();
@@ -118,14 +117,14 @@ impl View {
         instruments::ALL.iter().filter(|spec| spec.views.contains(&self.name)).map(|spec| spec.name).collect()
     }
 
-    /// Whether the rows are made of requests alone. Such a view chooses them itself: a recording
-    /// that was reduced to their work says nothing more of them.
+    /// Whether the rows come from requests only. Such a view filters requests itself, because a
+    /// recording that is reduced to their work has no further data about them.
     #[must_use]
     pub fn is_of_requests(&self) -> bool {
         self.instruments() == [instruments::requests::SPEC.name]
     }
 
-    /// Reason why an option makes no sense for the view; `None` where the view takes it.
+    /// Reason why the view refuses an option; `None` where the view takes it.
     #[must_use]
     pub fn why_not(&self, flag: Flag) -> Option<&'static str> {
         let takes = match flag {
@@ -135,8 +134,8 @@ impl View {
         flag.why().filter(|_| !takes)
     }
 
-    /// [`why_not`](Self::why_not) where single calls or events are shown (`--each`), or not: those
-    /// have a thread and a time, whatever sums of them refuse.
+    /// As [`why_not`](Self::why_not), with or without single calls or events (`--each`). These have
+    /// a thread and a time, so they take options that sums refuse.
     #[must_use]
     pub fn why_not_with(&self, each: bool, flag: Flag) -> Option<&'static str> {
         const OF_EACH: [Flag; 4] = [Flag::Thread, Flag::Since, Flag::Until, Flag::Part];
@@ -145,7 +144,8 @@ impl View {
         self.why_not(flag).filter(|_| !(has_each && is_of_each))
     }
 
-    /// The words by which an option can be had, if it can: the view's name, or that with `--each`.
+    /// The words with which the view takes an option, if it can: the view's name, or the name with
+    /// `--each`.
     #[must_use]
     pub fn words_to_have(&self, flag: Flag) -> Option<String> {
         match (self.why_not(flag), self.why_not_with(true, flag)) {
@@ -155,7 +155,7 @@ impl View {
         }
     }
 
-    /// The request as text answers it: with the view's own limit where the request has none, and
+    /// The request for text output: with the view's default limit where the request has none, and
     /// without the smallest nodes of trees.
     #[must_use]
     pub fn for_people(&self, request: &Request) -> Request {
@@ -169,13 +169,14 @@ impl View {
     /// Answers a request about a recording.
     ///
     /// # Errors
-    /// When nothing of the recording is meant, or what the view shows was not recorded.
+    /// When the request selects nothing of the recording, or the data of the view were not
+    /// recorded.
     pub fn open<'a>(&'static self, recording: &'a Recording, request: &Request) -> Result<Report<'a>, QueryProblem> {
         self.open_with(recording, request, &Heaps::new(recording))
     }
 
-    /// As [`open`](Self::open), one of several views: what it reads of snapshots of the heap, the
-    /// others need not.
+    /// As [`open`](Self::open), for one of several views that share the heap snapshots that were
+    /// read.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -201,7 +202,7 @@ pub(crate) trait Answer {
         None
     }
 
-    /// Hands every section to `renderer`.
+    /// Passes every section to `renderer`.
     ///
     /// # Errors
     /// Errors of the renderer.
@@ -218,7 +219,8 @@ pub struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// The answer of a view to a request about this recording, among others.
+    /// A report with the answer of a view to a request; `recording` is the recording, or one of
+    /// several.
     pub(crate) fn new(
         view: &'static View,
         recording: &'a Recording,
@@ -228,14 +230,14 @@ impl<'a> Report<'a> {
         Self { view, recording, metric: None, answer, request: request.clone() }
     }
 
-    /// The report, whose rows are measured by a metric.
+    /// The report, with the metric of its rows.
     pub(crate) fn by(self, metric: Option<&'static Metric>) -> Self {
         Self { metric, ..self }
     }
 }
 
 impl Report<'_> {
-    /// Hands the whole report to a renderer.
+    /// Passes the whole report to a renderer.
     ///
     /// # Errors
     /// Errors of the renderer.
@@ -248,7 +250,7 @@ impl Report<'_> {
         renderer.end()
     }
 
-    /// Writes what `state` has not seen of a log yet, and remembers it.
+    /// Writes the rows of a log that `state` has not seen yet, and adds them to `state`.
     ///
     /// # Errors
     /// Errors of `out`.

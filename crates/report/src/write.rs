@@ -6,7 +6,7 @@ use crate::page;
 use crate::render::{About, Csv, Format, Json, Renderer, Rows, Section, Tail, text};
 use crate::view::Report;
 
-/// Renderer of the rows that a view is about.
+/// Renders only the main section of a view.
 struct RowsAlone<'o>(text::Text<'o>);
 
 impl Renderer for RowsAlone<'_> {
@@ -27,9 +27,9 @@ impl Renderer for RowsAlone<'_> {
 }
 
 impl Report<'_> {
-    /// Writes the report in a format; text takes at most `width` columns, and has styles that a
-    /// caller may strip. A page has every view of the recording, under the report's filters, and
-    /// opens at the report's own.
+    /// Writes the report in a format. Text takes at most `width` columns, and has styles that a
+    /// caller may strip. A page has every view of the recording, with the report's filters, and
+    /// opens at the report's view.
     ///
     /// # Errors
     /// Errors of `out`.
@@ -42,8 +42,7 @@ impl Report<'_> {
         }
     }
 
-    /// Writes the rows that the view is about as text, without the head, remarks and other
-    /// sections.
+    /// Writes the rows of the main section as text, without the head, remarks and other sections.
     ///
     /// # Errors
     /// Errors of `out`.

@@ -1,13 +1,13 @@
-//! Calls in the code of a method, by the names of what they call.
+//! Call sites in the code of a method, by the names of the callees.
 
 use std::collections::HashSet;
 
 use clr_il::{Opcode, length, raw_instructions};
 use clr_metadata::{Assembly, Table};
 
-/// Calls deep that are followed: what is called may be inlined, and what that calls.
+/// Maximum depth of followed calls. A callee may be inlined, and its callees too.
 const DEPTH: usize = 4;
-/// Calls that are followed of one method.
+/// Maximum number of followed calls of one method.
 const MOST: usize = 2000;
 
 /// A call in a method.
@@ -15,15 +15,14 @@ const MOST: usize = 2000;
 struct Call {
     /// Offset in the IL.
     offset: u32,
-    /// Name of the method, and of its type.
+    /// Name of the called method and of its type.
     name: Name,
-    /// Names of the methods that the code called there calls in turn, as far as it is code of this
-    /// module.
+    /// Names of the methods that the callee calls in turn, as far as the code is in this module.
     through: HashSet<Name>,
 }
 
-/// A method's name, without that of the interface that it implements, and for constructors that of
-/// the type: the method that runs may be another type's than the one that the code names.
+/// The name of a method without its type and interface; for a constructor, with the type. Types are
+/// left out because a virtual call may run the method of another type than the code names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Name(String);
 
@@ -70,8 +69,8 @@ impl Calls {
         Self(tokens(assembly, row).into_iter().filter_map(call).collect())
     }
 
-    /// Offsets of all calls that may lead to a method: its own, those of methods of this module
-    /// that may be inlined, and delegates.
+    /// Offsets of all calls that may lead to a method: direct calls, calls of methods of this
+    /// module that may be inlined, and calls of delegates.
     pub(crate) fn to(&self, function: &str) -> Vec<u32> {
         let wanted = Name::parse(function);
         // Whatever a delegate is made of.
@@ -81,7 +80,7 @@ impl Calls {
     }
 }
 
-/// Adds the names of what a method of this module calls.
+/// Adds the names of the callees of a method of this module.
 fn follow(assembly: &Assembly, token: u32, depth: usize, left: &mut usize, names: &mut HashSet<Name>) {
     let row = token & 0x00FF_FFFF;
     if depth == 0 || Table::METHOD_DEF.token(row) != token {
@@ -93,14 +92,14 @@ fn follow(assembly: &Assembly, token: u32, depth: usize, left: &mut usize, names
         }
         *left -= 1;
         let Some(fact) = assembly.method(token) else { continue };
-        // What is known already has been followed.
+        // Known names have been followed already.
         if names.insert(Name::new(&fact.owner, &fact.name)) {
             follow(assembly, token, depth - 1, left, names);
         }
     }
 }
 
-/// Offsets of the calls in a method, and the tokens of what they call.
+/// Offsets of the calls in a method, and the tokens of the callees.
 fn tokens(assembly: &Assembly, row: u32) -> Vec<(u32, u32)> {
     let code = assembly.code_from(row).and_then(|code| raw_instructions(code.get(..length(code).ok()?)?).ok());
     let calls = code.into_iter().flatten().map_while(Result::ok).filter_map(|one| {

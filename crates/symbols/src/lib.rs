@@ -1,6 +1,6 @@
 //! Files and lines of managed code, from portable PDBs: embedded in the module, or next to it.
-//! Names of native code, from the symbols of libraries and of the kernel. The version of the C
-//! library that a file needs or provides.
+//! Names of native code, from the symbols of libraries and of the kernel. Versions of the C library
+//! that a file needs or provides.
 //!
 //! ```no_run
 //! use clrscope_symbols::Lines;
@@ -11,13 +11,13 @@
 //! }
 //! ```
 //!
-//! Modules and PDBs are read on the machine where the lines are looked up, at most
-//! [`MOST_BYTES`](clr_metadata::MOST_BYTES) of each: at the module's path, or in a single-file
-//! program in that folder; the PDB in the module, next to it, in the program, or where the compiler
-//! wrote it. A PDB that was not made together with the module is passed over: its lines would be
-//! wrong. Files that are damaged, missing or too large give no lines and no error: a line is an
-//! extra, and what asks for one shows the method without. [`Lines::obstacle`] says why a module has
-//! none.
+//! The crate reads modules and PDBs on the machine where it looks up lines, at most
+//! [`MOST_BYTES`](clr_metadata::MOST_BYTES) of each. It looks for a module at its path, or in a
+//! single-file program in that folder; and for the PDB in the module, next to it, in the program,
+//! or where the compiler wrote it. It skips a PDB that was not built together with the module,
+//! because its lines would be wrong. Damaged, missing or too large files give no lines and no
+//! error: a line is an extra, and callers show the method without it. [`Lines::obstacle`] tells why
+//! a module has no lines.
 
 mod calls;
 mod native;
@@ -34,35 +34,35 @@ pub use clr_metadata::Obstacle;
 pub use native::{GlibcSymbol, GlibcVersion, NativeRange, kernel_symbols, library_symbols};
 pub use sources::Sources;
 
-/// Bytes of code before the first line of a method that are passed over.
+/// Maximum bytes of code that are skipped before the first line of a method.
 const MOST_BEFORE: u32 = 256;
 
 /// A place in a source file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceLine {
-    /// Path of the file, as the compiler was given it.
+    /// Path of the file, as given to the compiler.
     pub file: String,
     /// The line, from 1.
     pub line: u32,
 }
 
-/// An instruction of a method, as exactly as is known.
+/// An instruction of a method, as exactly as known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Spot<'c> {
-    /// Offset in the IL; `None` where all of the method is in question.
+    /// Offset in the IL; `None` where it may be anywhere in the method.
     pub il_offset: Option<u32>,
-    /// Bytes of IL from the offset on that are in question: 0 where it is exact, the largest number
-    /// for all that are left.
+    /// Length in bytes of the IL range from the offset on that may contain the instruction: 0 where
+    /// the offset is exact, the largest number for the rest of the method.
     pub il_span: u16,
-    /// The code was not optimised: its map is right.
+    /// Whether the code was not optimised, so that its IL map is exact.
     pub is_unoptimised: bool,
-    /// The method that is called there, as `Namespace.Type::Method`, by the name that the assembly
-    /// has for it, where something is.
+    /// The method that the instruction calls, if any, as `Namespace.Type::Method`, with its name in
+    /// the assembly.
     pub callee: Option<&'c str>,
 }
 
 impl Spot<'_> {
-    /// Offset past the last that is in question.
+    /// End of the range of possible offsets, exclusive.
     fn end(&self) -> u32 {
         match self.il_span {
             u16::MAX => u32::MAX,
@@ -70,7 +70,7 @@ impl Spot<'_> {
         }
     }
 
-    /// Whether an instruction is in question.
+    /// Whether an offset is in the range of possible offsets.
     fn holds(&self, offset: u32) -> bool {
         self.il_offset.is_none_or(|start| (start..self.end()).contains(&offset))
     }
@@ -79,13 +79,13 @@ impl Spot<'_> {
 /// The line of a spot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SpotLine {
-    /// The line, by the maps of compiler and runtime.
+    /// The line, from the maps of compiler and runtime.
     Line(SourceLine),
-    /// The one line among those in question that calls the method which is called there.
+    /// The only one of the possible lines that calls the recorded callee.
     ByCall(SourceLine),
-    /// The method has lines, in this file, and several are in question.
+    /// The method has lines in this file, but several lines are possible.
     Unknown(String),
-    /// No symbols of the method are at hand, or it has no lines, as code that the compiler made.
+    /// No symbols of the method are available, or it has no lines, like compiler-generated code.
     NoSource,
 }
 
@@ -100,15 +100,14 @@ impl SpotLine {
     }
 }
 
-/// Finds lines; each module and its PDB are read once, when the first line of the module is asked
-/// for.
+/// Finds lines. Reads each module and its PDB once, at the first request for a line of the module.
 #[derive(Debug, Default)]
 pub struct Lines {
-    /// The symbols by the module's path, or what keeps the module from having any.
+    /// The symbols by the module's path, or the obstacle where the module has none.
     modules: HashMap<PathBuf, Result<Symbols, Obstacle>>,
-    /// The modules themselves, of those whose code was searched; `None` where one can't be read.
+    /// The modules whose code was searched; `None` for a module that can't be read.
     assemblies: HashMap<PathBuf, Option<Assembly>>,
-    /// Calls in methods of modules.
+    /// Call sites by module and method.
     calls: HashMap<(PathBuf, u32), Calls>,
     files: Files,
 }
@@ -117,18 +116,18 @@ pub struct Lines {
 #[derive(Debug)]
 struct Symbols {
     pdb: Pdb,
-    /// Points with lines of the methods that were asked for, by row.
+    /// Sequence points with lines of the requested methods, by row.
     points: HashMap<u32, Vec<SequencePoint>>,
 }
 
 impl Symbols {
-    /// Points of a method that have lines, in the order of their offsets.
+    /// Sequence points of a method that have lines, in the order of their offsets.
     fn points(&mut self, row: u32) -> &[SequencePoint] {
         let read = || self.pdb.sequence_points(row).into_iter().filter(|point| !point.is_hidden()).collect();
         self.points.entry(row).or_insert_with(read)
     }
 
-    /// Documents and lines that are in question, each once.
+    /// Possible documents and lines, each once.
     fn lines_among(&mut self, row: u32, spot: &Spot<'_>) -> Vec<(u32, u32)> {
         let points = self.points(row);
         let range = match spot.il_offset {
@@ -144,7 +143,7 @@ impl Symbols {
         lines
     }
 
-    /// Document and line of instructions at these offsets, if it is one.
+    /// Document and line of the instructions at these offsets, if they are all on one line.
     fn one_line(&mut self, row: u32, offsets: &[u32]) -> Option<(u32, u32)> {
         let points = self.points(row);
         let mut lines = offsets.iter().map(|offset| {
@@ -155,7 +154,7 @@ impl Symbols {
         lines.all(|line| line == Some(first)).then_some(first)
     }
 
-    /// Line of the point of a method that a choice among them falls on.
+    /// Line of the sequence point that `choice` selects from the points of a method.
     fn line(&mut self, row: u32, choice: impl Fn(&[SequencePoint]) -> Option<&SequencePoint>) -> Option<SourceLine> {
         let SequencePoint { document, start_line, .. } = *choice(self.points(row))?;
         Some(SourceLine { file: self.pdb.document(document)?, line: start_line })
@@ -164,16 +163,16 @@ impl Symbols {
 
 impl Lines {
     /// The first line of the method with the metadata token `method`, in the module at the path
-    /// `module`, otherwise as [`find`](Self::find). Code that the compiler put before the first
-    /// line, as in state machines, is passed over.
+    /// `module`, otherwise as [`find`](Self::find). Skips compiler-generated code before the first
+    /// line, as in state machines.
     pub fn first(&mut self, module: impl AsRef<Path>, method: u32) -> Option<SourceLine> {
         let (symbols, row) = self.method(module.as_ref(), method)?;
         symbols.line(row, |points| points.first().filter(|point| point.il_offset < MOST_BEFORE))
     }
 
     /// The line of the instruction at `il_offset` of the method with the metadata token `method`,
-    /// in the module at the path `module`. `None` where there is no PDB, or the PDB has no line for
-    /// the instruction; an empty path and a token of row 0 (dynamic methods have them) have none.
+    /// in the module at the path `module`. `None` where there is no PDB, where the PDB has no line
+    /// for the instruction, and for an empty path or a token of row 0, as dynamic methods have.
     pub fn find(&mut self, module: impl AsRef<Path>, method: u32, il_offset: u32) -> Option<SourceLine> {
         let (symbols, row) = self.method(module.as_ref(), method)?;
         // Code without a line of its own belongs to the line before.
@@ -183,9 +182,9 @@ impl Lines {
     }
 
     /// The line of an instruction of the method with the metadata token `method`, in the module at
-    /// the path `module`: where the runtime can't say which of several statements it is, or names
-    /// one that calls something else, by what is called there, if only one line in question calls a
-    /// method of that name.
+    /// the path `module`. Where the runtime's map allows several statements, or names one that does
+    /// not call the recorded callee, the callee decides, if only one possible line calls a method
+    /// of that name.
     pub fn locate(&mut self, module: impl AsRef<Path>, method: u32, spot: &Spot<'_>) -> SpotLine {
         let module = module.as_ref();
         let Some((symbols, row)) = self.method(module, method) else { return SpotLine::NoSource };
@@ -213,7 +212,7 @@ impl Lines {
         found.map_or(SpotLine::Unknown(file), SpotLine::ByCall)
     }
 
-    /// Calls in the code of a method.
+    /// Call sites in the code of a method.
     fn calls(&mut self, module: &Path, method: u32) -> &Calls {
         let key = (module.to_owned(), method & 0x00FF_FFFF);
         if !self.calls.contains_key(&key) {
@@ -223,7 +222,7 @@ impl Lines {
         &self.calls[&key]
     }
 
-    /// A module whose code is searched; `None` where it can't be read.
+    /// A module for searching its code; `None` where it can't be read.
     fn assembly(&mut self, module: &Path) -> Option<&Assembly> {
         if !self.assemblies.contains_key(module) {
             let read = self.files.read(module).and_then(|image| Assembly::read(image).ok());
@@ -246,25 +245,25 @@ impl Lines {
         Some((self.modules.get_mut(module)?.as_mut().ok()?, row))
     }
 
-    /// The line that gives a static field what it holds, in the module at the path `module` that
-    /// declares it: the line of its declaration where it has an initializer, otherwise the first
-    /// that sets it, or adds a handler to an event. `field` is its name as C# writes it,
-    /// `Shop.Cache<string>.items`. `None` where the module has no such field, or no such line.
+    /// The line that assigns a static field, in the module at the path `module` that declares the
+    /// field: the line of its declaration where it has an initializer, otherwise the first line
+    /// that sets the field, or that adds a handler to an event. `field` is its name as C# writes
+    /// it, `Shop.Cache<string>.items`. `None` where the module has no such field, or no such line.
     pub fn static_field(&mut self, module: impl AsRef<Path>, field: &str) -> Option<SourceLine> {
         let module = module.as_ref();
         let places = statics::places(self.assembly(module)?, field);
         places.into_iter().find_map(|(method, offset)| self.find(module, method, offset))
     }
 
-    /// Obstacle to lines of the module at the path `module`; `None` where it has lines, or none
-    /// were asked for.
+    /// The reason why the module at the path `module` has no lines; `None` where it has lines, or
+    /// none were requested.
     #[must_use]
     pub fn obstacle(&self, module: impl AsRef<Path>) -> Option<&Obstacle> {
         self.modules.get(module.as_ref())?.as_ref().err()
     }
 
-    /// Sources that compilers put into the PDBs of the modules that lines were found of, by the
-    /// paths of their files: what generators wrote lies nowhere else.
+    /// Sources that compilers embedded into the PDBs of the modules for which lines were found, by
+    /// file path. Output of source generators exists nowhere else.
     #[must_use]
     pub fn embedded_sources(&self) -> HashMap<String, String> {
         self.modules.values().flatten().flat_map(|symbols| sources::embedded(&symbols.pdb)).collect()
@@ -303,8 +302,8 @@ mod tests {
         assert!(main.file.ends_with(".cs") && main.line > 0, "{main:?}");
     }
 
-    /// Takes the embedded PDB of a fixture out, puts it next to a module whose own is damaged, and
-    /// finds the lines there.
+    /// Extracts the embedded PDB of a fixture, puts it next to a module whose own PDB is damaged,
+    /// and finds the lines there.
     #[test]
     fn a_pdb_beside_its_module_is_found_and_one_of_another_module_is_not() {
         let image = std::fs::read(clrscope_testkit::fixture("Exceptions")).expect("the fixture");
@@ -330,7 +329,7 @@ mod tests {
         assert!(words.contains("is of another build"), "{words}");
     }
 
-    /// Line of a fixture's source that holds `text`, from 1.
+    /// Number of the line in a fixture's source that contains `text`, from 1.
     fn line_with(source: &str, text: &str) -> u32 {
         let at = source.lines().position(|line| line.contains(text));
         at.unwrap_or_else(|| panic!("no line with {text:?}")) as u32 + 1
@@ -361,8 +360,8 @@ mod tests {
         assert_eq!(lines.static_field("/nonexistent/Holders.dll", "Holders.Cache.Items"), None);
     }
 
-    /// The line of the place in a method where several are in question, and of one whose code calls
-    /// something else than what was called.
+    /// Tests a place with several possible lines, and a place whose code does not call the recorded
+    /// callee.
     #[test]
     fn what_is_called_tells_lines_apart_that_the_map_does_not() {
         let module = clrscope_testkit::fixture("Lines");
@@ -405,8 +404,8 @@ mod tests {
         assert_eq!(lines.locate(&module, 0, &all), SpotLine::NoSource);
     }
 
-    /// A single-file program has its modules behind the host's code, and its PDB there, or next to
-    /// it.
+    /// A single-file program has its modules after the host's code, and its PDB there or next to
+    /// the program.
     #[test]
     fn lines_of_a_single_file_program_are_found() {
         let image = std::fs::read(clrscope_testkit::fixture("Exceptions")).expect("the fixture");
@@ -427,7 +426,7 @@ mod tests {
         assert_eq!(first_line(&module), expected, "beside the program");
     }
 
-    /// The image with a damaged signature of its embedded PDB, which is then no embedded PDB.
+    /// The image with a damaged signature of its embedded PDB, so that it has no embedded PDB.
     fn without_embedded(image: &[u8]) -> Vec<u8> {
         let mut image = image.to_vec();
         let places: Vec<usize> = (0..image.len() - 4).filter(|&at| &image[at..at + 4] == b"MPDB").collect();
@@ -436,7 +435,7 @@ mod tests {
         image
     }
 
-    /// A compiler deflates long sources, and puts short ones there as they are.
+    /// A compiler deflates long sources and stores short ones uncompressed.
     #[test]
     fn sources_in_a_pdb_are_those_that_were_compiled() {
         let Some(sdk) = clrscope_testkit::Sdk::find() else {

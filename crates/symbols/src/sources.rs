@@ -1,4 +1,4 @@
-//! Source files, as far as they are on this machine.
+//! Source files on this machine.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use clr_metadata::{Pdb, read_bounded};
 
 /// Largest source file that is read, bytes.
 const MOST_BYTES: u64 = 16 << 20;
-/// Sources that are taken out of a PDB at most, bytes.
+/// Maximum total size of sources extracted from a PDB, bytes.
 const MOST_EMBEDDED: usize = 64 << 20;
 
-/// Finds the text of lines; each file is read once, when its first line is asked for.
+/// Finds the text of lines. Reads each file once, at the first request for one of its lines.
 #[derive(Debug, Default)]
 pub struct Sources {
     files: HashMap<String, Option<String>>,
@@ -19,29 +19,29 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Sources; `known` has the texts of some, by the paths of their files. Files that are not at
-    /// their paths are looked for below `root`.
+    /// Creates the index. `known` has the texts of some files, by path. Files that are not at their
+    /// paths are searched below `root`.
     #[must_use]
     pub fn new(known: HashMap<String, String>, root: Option<PathBuf>) -> Self {
         Self { files: known.into_iter().map(|(path, text)| (path, Some(text))).collect(), root }
     }
 
-    /// Text of a line, from 1, of the file at a path as the compiler was given it; without its end.
-    /// `None` where this machine has no such file, or the file has no such line.
+    /// Text of a line, from 1, without the line break. `file` is the path that was given to the
+    /// compiler. `None` where this machine has no such file, or the file has no such line.
     pub fn line(&mut self, file: &str, line: u32) -> Option<&str> {
         self.text(file)?.lines().nth((line as usize).checked_sub(1)?)
     }
 
-    /// Text of the file at a path as the compiler was given it. `None` where this machine has no
-    /// such file.
+    /// Text of a file. `file` is the path that was given to the compiler. `None` where this machine
+    /// has no such file.
     pub fn text(&mut self, file: &str) -> Option<&str> {
         let root = self.root.as_deref();
         let found = || read(Path::new(file)).or_else(|| below(root?, file));
         self.files.entry(file.to_owned()).or_insert_with(found).as_deref()
     }
 
-    /// Whether the file at the path that the compiler was given was written later than at
-    /// `unix_ns`, nanoseconds since 1970 (UTC).
+    /// Whether the file was modified after `unix_ns`, nanoseconds since 1970 (UTC). `file` is the
+    /// path that was given to the compiler.
     #[must_use]
     pub fn is_newer(file: &str, unix_ns: u64) -> bool {
         let written = std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok();
@@ -50,9 +50,9 @@ impl Sources {
     }
 }
 
-/// The text of a file below `root`, by as many of the last parts of its path as lead to one there.
-/// Paths are those of the machine that compiled, which may have been one with Windows, and often
-/// begin with a place that is none (`/_/`).
+/// The text of a file below `root`: the file that matches the longest possible tail of the path.
+/// The path is from the machine that compiled the code, possibly a Windows machine, and often
+/// begins with a placeholder (`/_/`).
 fn below(root: &Path, file: &str) -> Option<String> {
     // No path leads out of the folder.
     let is_plain = |part: &&str| !matches!(*part, "" | "." | "..");
@@ -60,7 +60,7 @@ fn below(root: &Path, file: &str) -> Option<String> {
     (0..parts.len()).find_map(|first| read(&root.join(parts[first..].iter().collect::<PathBuf>())))
 }
 
-/// The text of a plain file that is not too large.
+/// The text of a regular file that is not too large.
 fn read(path: &Path) -> Option<String> {
     read_bounded(path, MOST_BYTES).map(|bytes| text(&bytes))
 }

@@ -1,9 +1,9 @@
-//! Instructions that give static fields what they hold, in the code of the module that declares
-//! them.
+//! Finds instructions that assign static fields, in the code of the module that declares the
+//! fields.
 //!
 //! A field has no line of its own in a PDB. An initializer is code of the type's constructor, and
-//! its line is that of the declaration; an event has code of the compiler's, without lines, and
-//! grows where handlers are added.
+//! its line is the line of the declaration. An event has compiler-generated code without lines, and
+//! changes where handlers are added.
 
 use clr_il::{Opcode, RawInstruction, length, raw_instructions};
 use clr_metadata::{Assembly, Table};
@@ -22,7 +22,7 @@ enum Closeness {
     Elsewhere,
     /// A handler is added to an event.
     Subscription,
-    /// The address of the field is taken, by which others set it.
+    /// Code takes the address of the field, through which other code may set it.
     Address,
 }
 
@@ -43,8 +43,8 @@ impl<'a> Field<'a> {
         Some(Self { assembly, owner, name })
     }
 
-    /// Closeness of an instruction of a method to the field's declaration; `None` where it has
-    /// nothing to do with the field.
+    /// Closeness of an instruction of a method to the field's declaration; `None` where the
+    /// instruction does not use the field.
     fn closeness(&self, instruction: &RawInstruction<'_>, method: u32) -> Option<Closeness> {
         let token = || instruction.operand.try_into().ok().map(u32::from_le_bytes);
         let is_own = || self.assembly.type_of_method(method) == Some(self.owner);
@@ -67,7 +67,7 @@ impl<'a> Field<'a> {
         fact.name == self.name || of_property() == Some(self.name)
     }
 
-    /// Whether a token is that of the method that adds handlers to an event of the field's name.
+    /// Whether a token refers to the method that adds handlers to an event with the field's name.
     fn is_added_to_by(&self, token: u32) -> bool {
         let row = token & 0x00FF_FFFF;
         Table::METHOD_DEF.token(row) == token
@@ -76,8 +76,8 @@ impl<'a> Field<'a> {
     }
 }
 
-/// Instructions that give a static field what it holds, those closest to its declaration first. Its
-/// name is as C# writes it.
+/// Instructions that assign a static field, closest to its declaration first. `name` is the name as
+/// C# writes it.
 pub(crate) fn places(assembly: &Assembly, name: &str) -> Vec<Place> {
     let Some(field) = Field::find(assembly, name) else { return Vec::new() };
     let mut found = Vec::new();
@@ -93,8 +93,7 @@ pub(crate) fn places(assembly: &Assembly, name: &str) -> Vec<Place> {
     found.into_iter().map(|(_, place)| place).collect()
 }
 
-/// A type's name without type arguments or parameters, which the code of all its instances has in
-/// common.
+/// A type's name without type arguments or parameters: the name that all instantiations share.
 fn without_arguments(name: &str) -> String {
     let mut depth = 0_u32;
     let mut keep = |letter: &char| match letter {

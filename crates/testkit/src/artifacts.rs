@@ -1,4 +1,4 @@
-//! The agent, the tool and the examples, built once per state of the sources.
+//! Builds the agent, the tool and the examples, once per state of the sources.
 
 use std::env;
 use std::ffi::OsStr;
@@ -13,24 +13,25 @@ use crate::workspace::{target_folder, workspace_root};
 /// The agent as a release build: `libclrscope_agent.so`.
 ///
 /// # Panics
-/// With cargo's messages, when it does not build.
+/// With cargo's messages, when the build fails.
 pub fn agent() -> &'static Path {
     static AGENT: OnceLock<PathBuf> = OnceLock::new();
     AGENT.get_or_init(|| {
-        // As the tool's own build makes it, so that it is built once for both.
+        // With the same options as the tool's build script, so that the agent is built once for
+        // both.
         let manifest = workspace_root().join("crates/agent/Cargo.toml");
         let arguments = [OsStr::new("--release"), "--manifest-path".as_ref(), manifest.as_ref()];
         cargo_build_in(&agent_target(), &arguments).join("release/libclrscope_agent.so")
     })
 }
 
-/// The agent as a debug build with what only tests ask for. It panics where the environment
-/// variable `CLRSCOPE_TEST_PANIC` says: in a `callback`, in a `hook`, on the `helper` thread. It
-/// stops the runtime, and compares stacks, where [`STOPS_VARIABLE`](crate::STOPS_VARIABLE) is set.
-/// The framework has no field of the name in `CLRSCOPE_TEST_RENAMED`.
+/// The agent as a debug build with features for tests. It panics at the place named by the
+/// environment variable `CLRSCOPE_TEST_PANIC`: in a `callback`, in a `hook`, or on the `helper`
+/// thread. Where [`STOPS_VARIABLE`](crate::STOPS_VARIABLE) is set, it suspends the runtime and
+/// compares stacks. It treats the framework field named by `CLRSCOPE_TEST_RENAMED` as missing.
 ///
 /// # Panics
-/// With cargo's messages, when it does not build.
+/// With cargo's messages, when the build fails.
 pub fn hooked_agent() -> &'static Path {
     static AGENT: OnceLock<PathBuf> = OnceLock::new();
     AGENT.get_or_init(|| {
@@ -41,20 +42,20 @@ pub fn hooked_agent() -> &'static Path {
     })
 }
 
-/// The tool as a release build: `clrscope`, the agent inside.
+/// The tool as a release build: `clrscope`, with the agent inside.
 ///
 /// # Panics
-/// With cargo's messages, when it does not build.
+/// With cargo's messages, when the build fails.
 pub fn cli() -> &'static Path {
     static CLI: OnceLock<PathBuf> = OnceLock::new();
     CLI.get_or_init(|| build("clrscope").join("clrscope"))
 }
 
-/// An example profiler of this repository as a release build: a test does not build its package's
-/// `cdylib`.
+/// An example profiler of this repository as a release build, needed because a test does not build
+/// its package's `cdylib`.
 ///
 /// # Panics
-/// With cargo's messages, when it does not build.
+/// With cargo's messages, when the build fails.
 pub fn example(package: &str) -> PathBuf {
     build(package).join(format!("lib{}.so", package.replace('-', "_")))
 }
@@ -62,16 +63,16 @@ pub fn example(package: &str) -> PathBuf {
 /// An example profiler of the framework itself as a release build.
 ///
 /// # Panics
-/// With cargo's messages, when it does not build.
+/// With cargo's messages, when the build fails.
 pub fn framework_example(name: &str) -> PathBuf {
     let target = cargo_build(&["--release", "--package", "clr-profiler", "--example", name]);
     target.join("release/examples").join(format!("lib{name}.so"))
 }
 
-/// The native library that a C source of a fixture makes, `Sampled/storage.c` for instance.
+/// The native library built from a C source of a fixture, for instance `Sampled/storage.c`.
 ///
 /// # Panics
-/// With the compiler's messages, when it does not build, and where there is no C compiler.
+/// With the compiler's messages, when the build fails; and where there is no C compiler.
 pub fn native_library(source: &str) -> PathBuf {
     let source = workspace_root().join("dotnet/fixtures").join(source);
     let folder = target_folder().join("native");
@@ -93,13 +94,13 @@ pub fn load_profiler(command: &mut Command, library: &Path, clsid: &str) {
     command.env("CORECLR_ENABLE_PROFILING", "1").env("CORECLR_PROFILER", clsid).env("CORECLR_PROFILER_PATH", library);
 }
 
-/// Builds a package in release, and returns where results lie.
+/// Builds a package in release mode, and returns the folder of the results.
 fn build(package: &str) -> PathBuf {
     cargo_build(&["--release", "--package", package]).join("release")
 }
 
-/// Builds in a target folder of its own, as cargo holds a lock on the usual one while it runs
-/// tests, and returns the folder.
+/// Builds in a separate target folder and returns the folder. Cargo holds a lock on the usual one
+/// while it runs tests.
 fn cargo_build(arguments: &[&str]) -> PathBuf {
     let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
     cargo_build_in(&target_folder().join("testkit"), &arguments)

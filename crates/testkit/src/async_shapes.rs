@@ -1,19 +1,19 @@
-//! Ways in which async methods wait for each other, as the fixture `Roots` has them: each root
-//! waits for its work in one of them, and the work throws an exception of the root's own class.
+//! Ways in which async methods wait for each other, from the fixture `Roots`. Each root waits for
+//! its work in one of these ways, and the work throws an exception of the root's own class.
 
 use std::collections::BTreeMap;
 
 /// A way to wait.
 #[derive(Debug, Clone, Copy)]
 pub struct AsyncShape {
-    /// Words for tables.
+    /// Name for tables.
     pub name: &'static str,
     /// Class of the exceptions.
     pub class: &'static str,
     /// The root's method.
     pub root: &'static str,
-    /// Who awaits the work can be known. Boxes of pooled builders are no tasks, and consumers of
-    /// streams await none.
+    /// Whether the awaiter of the work can be known. It can't for boxes of pooled builders, which
+    /// are not tasks, and for consumers of streams, which do not await tasks.
     pub is_known: bool,
 }
 
@@ -25,7 +25,7 @@ const fn unknown(name: &'static str, class: &'static str, root: &'static str) ->
     AsyncShape { name, class, root, is_known: false }
 }
 
-/// All of them.
+/// All shapes.
 pub const ASYNC_SHAPES: [AsyncShape; 24] = [
     known("Task", "OfTask", "Task1"),
     known("ValueTask", "OfValueTask", "ValueTask1"),
@@ -53,23 +53,23 @@ pub const ASYNC_SHAPES: [AsyncShape; 24] = [
     known("Parallel.ForEachAsync", "OfForEach", "ForEach"),
 ];
 
-/// Throws, or objects, of one shape.
+/// Counts of throws, or of objects, of one shape.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RootTally {
     /// Below their root.
     pub right: u64,
     /// Below `[unknown awaiter]`.
     pub unknown: u64,
-    /// Below no root, and not below `[unknown awaiter]` either: the work was not awaited yet.
+    /// Below no root and not below `[unknown awaiter]`, because the work was not awaited yet.
     pub early: u64,
     /// Below other roots.
     pub wrong: u64,
-    /// All paths by their outermost frame and root.
+    /// Number of paths by their outermost frame and root.
     pub paths: BTreeMap<String, u64>,
 }
 
 impl RootTally {
-    /// All of them.
+    /// Sum of all counts.
     #[must_use]
     pub fn all(&self) -> u64 {
         self.right + self.unknown + self.early + self.wrong
@@ -81,8 +81,8 @@ impl RootTally {
 pub struct RootTallies(pub BTreeMap<String, RootTally>);
 
 impl RootTallies {
-    /// Adds so many exceptions of a class, with the names of the methods on their logical stack,
-    /// the innermost first. Classes that are no shape's are left out.
+    /// Adds `number` exceptions of a class, with the method names of their logical stack, innermost
+    /// first. Ignores classes that belong to no shape.
     pub fn add(&mut self, class: &str, names: &[&str], number: u64) {
         let class = class.strip_prefix("Roots.").unwrap_or(class);
         let Some(shape) = ASYNC_SHAPES.iter().find(|shape| shape.class == class) else { return };
@@ -101,7 +101,7 @@ impl RootTallies {
     }
 }
 
-/// How often the program has thrown each class, by what it has printed.
+/// How often the program threw each class, from its output.
 #[must_use]
 pub fn throws_by_class(printed: &str) -> BTreeMap<String, u64> {
     let throws = printed.lines().filter_map(|line| line.strip_prefix("THROWN ")?.split_once(' '));

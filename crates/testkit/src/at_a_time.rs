@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 use std::thread;
 
-/// Does `work` for each item, on so many threads at a time; what it returned, in the order in which
-/// it ended.
+/// Calls `work` for each item, on `threads` threads at a time. Returns the results in the order of
+/// completion.
 ///
 /// # Panics
 /// When `work` panics.

@@ -1,13 +1,13 @@
-//! Checks that a busy machine can spoil.
+//! Repeats checks that a busy machine can make fail.
 
-/// Attempts of a check whose figures a busy machine can spoil.
+/// Maximum attempts of a check that a busy machine can make fail.
 const ATTEMPTS: usize = 5;
 
-/// Makes a check again where it fails, up to five times in all. For figures that depend on when
-/// threads get a processor, never for what is exact. `check` has the same limits each time.
+/// Repeats a failing check, up to five times in all. For figures that depend on when threads get a
+/// processor, never for exact figures. `check` uses the same limits each time.
 ///
 /// # Errors
-/// The fault of the last attempt.
+/// The error of the last attempt.
 pub fn attempted<E>(mut check: impl FnMut() -> Result<(), E>) -> Result<(), E> {
     let mut outcome = check();
     for _ in 1..ATTEMPTS {

@@ -1,4 +1,4 @@
-//! A real program on .NET 10, a single file: `azmcp`, out of an npm package.
+//! A real single-file program on .NET 10: `azmcp`, from an npm package.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ const PACKAGE: &str = "@azure/mcp-linux-x64@2.0.5";
 const FOLDER: &str = "azmcp-2.0.5";
 const SHA256: &str = "59e49713045a8c78c4915a6368bfc7688e7e9032a74d1fdf6caaa24d05a4dbdb";
 
-/// `azmcp` in this user's cache, fetched by npm the first time; nothing where npm is not there.
+/// `azmcp` in this user's cache; npm fetches it the first time. `None` where npm is missing.
 ///
 /// # Panics
-/// When npm is there and what it brings is not the expected package.
+/// When npm is present and does not fetch the expected package.
 pub fn azmcp() -> Option<PathBuf> {
     let cache = cache_folder().expect("HOME or XDG_CACHE_HOME is set");
     let program = cache.join(FOLDER).join("package/dist/azmcp");
@@ -56,7 +56,7 @@ fn fetch(cache: &Path) {
         fs::read_dir(download.path()).expect("it is there").flatten().next().expect("npm packs a file").path();
     let found = hex(&Sha256::digest(fs::read(&package).expect("readable")));
     assert_eq!(found, SHA256, "{PACKAGE} is not the expected package");
-    // Next to its place, so that a rename puts all of it there at once.
+    // Fetched next to its final place, so that a rename moves the complete program there at once.
     let unpacked = tempfile::tempdir_in(cache).expect("the cache can be written");
     run(Command::new("tar").arg("-xzf").arg(&package).arg("-C").arg(unpacked.path()));
     fs::rename(unpacked.keep(), cache.join(FOLDER)).expect("the place is free");

@@ -1,30 +1,28 @@
-//! Samples of the program `Burning`, whose four roots wait for one method that works for each of
-//! them in a method of its own: so each sample of work says which root it is for.
+//! Samples of the program `Burning`. Its four roots wait for one shared method, which works for
+//! each root in a separate method. So each sample of work shows its true root.
 
 use clrscope_recording::model::{Process, StackFrame};
 
 use crate::samples;
 
-/// The roots, by the number of the method that works for each.
+/// The roots, by the number of the method that works for the root.
 const ROOTS: [&str; 4] = ["First", "Second", "Third", "Fourth"];
 
-/// Samples of work, by the root that the work is for.
+/// Samples of work, by the true root.
 #[derive(Debug, Default)]
 pub struct BurningSamples {
-    /// Below this root.
+    /// Samples below the true root.
     pub right: [u64; 4],
-    /// Below none.
+    /// Samples below no root.
     pub unknown: [u64; 4],
-    /// Methods of stacks, innermost first, on which a root stands that another one does the work
-    /// of.
+    /// Methods of stacks below a wrong root, innermost first.
     pub wrong: Vec<String>,
-    /// Nanoseconds that the work took by the clock of the thread.
+    /// Nanoseconds of work by the thread's CPU clock.
     pub clocked: Vec<f64>,
 }
 
 impl BurningSamples {
-    /// Reads the samples of `cpu` of a process whose paths are logical, and what the program
-    /// printed.
+    /// Reads the `cpu` samples of a process with logical paths, and the output of the program.
     ///
     /// # Panics
     /// Where the program printed no numbers.

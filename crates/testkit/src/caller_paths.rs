@@ -1,19 +1,19 @@
-//! The callers that exact call trees have, for stacks of samples to be among: what samples say of
-//! callers that a tree lacks is wrong.
+//! The paths of callers in exact call trees, to check stacks of samples: a sampled path that the
+//! trees lack is wrong.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// All paths from the roots of call trees, by the names of those methods that count.
+/// All paths from the roots of call trees, made of the names of the methods that count.
 #[derive(Debug, Default)]
 pub struct CallerPaths(HashSet<u64>);
 
-/// The path that begins.
+/// The empty path.
 const ROOT: u64 = 0;
 
 impl CallerPaths {
-    /// Adds the paths of a tree: of each node, after its parent, the parent's number and the name
-    /// of its method, nothing for one that does not count.
+    /// Adds the paths of a tree. `nodes` gives for each node, after its parent, the parent's number
+    /// and the method's name; `None` for a method that does not count.
     pub fn add<'a>(&mut self, nodes: impl Iterator<Item = (u32, Option<&'a str>)>) {
         self.0.insert(ROOT);
         let mut paths: Vec<u64> = Vec::new();
@@ -25,7 +25,7 @@ impl CallerPaths {
         }
     }
 
-    /// Whether a path, the outermost method first, is that of some node.
+    /// Whether some node has this path, given from the outermost method on.
     pub fn hold<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> bool {
         self.0.contains(&names.into_iter().fold(ROOT, step))
     }

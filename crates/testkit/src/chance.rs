@@ -1,4 +1,4 @@
-//! Pauses that are different in each run of the tests, and can be had again.
+//! Random pauses that differ in each run of the tests and can be repeated.
 
 use std::cell::Cell;
 use std::env;
@@ -9,12 +9,11 @@ use std::time::Duration;
 
 use crate::say;
 
-/// A number that repeats the pauses of the run that printed it.
+/// Environment variable with a seed, which repeats the pauses of the run that printed it.
 const SEED: &str = "CLRSCOPE_TEST_SEED";
 
-/// A pause of less than `most`, another one in each run, printed with the seed: with the variable
-/// `CLRSCOPE_TEST_SEED` set to that, each test makes the same pauses again, in the order in which
-/// it asks.
+/// A random pause of less than `most`, printed with its seed. With the variable
+/// `CLRSCOPE_TEST_SEED` set to the seed, each test gets the same sequence of pauses again.
 ///
 /// # Panics
 /// When the variable holds no number.

@@ -1,9 +1,9 @@
-//! Compiles the programs in `dotnet/`: the same bytes wherever the same compiler does it.
+//! Compiles the programs in `dotnet/`. The same compiler gives the same bytes on every machine.
 //!
 //! The C# compiler is called directly: no project files, no restore, one second per program.
 //! `dotnet/fixtures/NAME/NAME.cs` becomes `dotnet/fixtures/bin/NAME.dll`; `dotnet/bench/NAME/*.cs`
 //! becomes `dotnet/bench/bin/NAME.dll`; `dotnet/demo/*.cs` becomes `dotnet/demo/bin/Demo.dll`; the
-//! programs in `dotnet/il/` write libraries that C# cannot express.
+//! programs in `dotnet/il/` generate libraries that C# cannot express.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const CONFIG: &str = r#"{
 }
 "#;
 
-/// Namespaces that the SDK's templates use without being told.
+/// Namespaces of the implicit `using`s of the SDK's templates.
 const IMPLICIT: [&str; 7] = [
     "System",
     "System.Collections.Generic",
@@ -34,7 +34,7 @@ const IMPLICIT: [&str; 7] = [
     "System.Threading",
     "System.Threading.Tasks",
 ];
-/// Those of the template for web programs besides.
+/// Additional namespaces of the template for web programs.
 const IMPLICIT_WEB: [&str; 9] = [
     "System.Net.Http.Json",
     "Microsoft.AspNetCore.Builder",
@@ -47,7 +47,7 @@ const IMPLICIT_WEB: [&str; 9] = [
     "Microsoft.Extensions.Logging",
 ];
 
-/// The CPU time of a thread, in the folder `dotnet`.
+/// Source file in the folder `dotnet` that reads the CPU time of a thread.
 const CLOCK: &str = "ThreadClock.cs";
 
 /// One compilation.
@@ -56,7 +56,7 @@ struct Job {
     sources: Vec<PathBuf>,
     references: Vec<PathBuf>,
     library: bool,
-    /// As a debugger wants it: not optimised.
+    /// Whether the code is not optimised, as for a debugger.
     debug: bool,
     output: PathBuf,
 }
@@ -90,9 +90,8 @@ pub fn build_all(sdk: &Sdk, dotnet: &Path, out: &Path) -> Result<Vec<PathBuf>, S
     Ok(written.into_iter().map(|file| file.strip_prefix(out).expect("written there").to_path_buf()).collect())
 }
 
-/// A folder with `NAME.cs` is a program, unless a `library` file stands in it; a `web` file lets it
-/// use ASP.NET, a `clock` file asks for `ThreadClock.cs`, a `debug` file for code that is not
-/// optimised.
+/// A folder with `NAME.cs` is a program, unless it contains a file `library`. A file `web` lets it
+/// use ASP.NET, a file `clock` adds `ThreadClock.cs`, a file `debug` requests unoptimised code.
 fn fixture_jobs(sdk: &Sdk, dotnet: &Path, bin: &Path, il: &[PathBuf]) -> Vec<Job> {
     let fixtures = dotnet.join("fixtures");
     let mut jobs = Vec::new();
@@ -120,8 +119,8 @@ fn fixture_jobs(sdk: &Sdk, dotnet: &Path, bin: &Path, il: &[PathBuf]) -> Vec<Job
     jobs
 }
 
-/// Each folder in `dotnet/bench` is a program of its own; a `clock` file in it asks for
-/// `ThreadClock.cs`, a `groups` file for that and `Group.cs`.
+/// Each folder in `dotnet/bench` is a program. A file `clock` in it adds `ThreadClock.cs`, a file
+/// `groups` adds `ThreadClock.cs` and `Group.cs`.
 fn bench_jobs(dotnet: &Path, bin: &Path) -> Vec<Job> {
     make_folder(bin);
     let bench = dotnet.join("bench");
@@ -155,15 +154,15 @@ fn demo_job(dotnet: &Path, bin: &Path) -> Option<Job> {
     })
 }
 
-/// Two at a time: the compiler itself uses several threads.
+/// Runs two compilations at a time, because the compiler itself uses several threads.
 fn compile_all(sdk: &Sdk, dotnet: &Path, jobs: &[Job]) -> Result<(), String> {
     let failures: Vec<String> =
         at_a_time(2, jobs, |job| compile(sdk, dotnet, job)).into_iter().filter_map(Result::err).collect();
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
-/// Compiles one source file to a web program with its runtime configuration next to it, for .NET 8
-/// and later.
+/// Compiles one source file to a web program for .NET 8 and later, with its runtime configuration
+/// next to it.
 ///
 /// # Errors
 /// The compiler's messages, when it does not compile.
@@ -185,9 +184,9 @@ pub fn compile_program(sdk: &Sdk, source: &Path, output: &Path) -> Result<(), St
     compile_alone(sdk, source, output, false)
 }
 
-/// Compiles the `*.cs` of a folder as a project of the SDK's templates would be: with its implicit
-/// `using`s, unsafe code, ASP.NET where a file `web` asks for it, and no word about warnings. A
-/// `*.c` next to them becomes a library `libNAME.so` next to the program.
+/// Compiles the `*.cs` of a folder like a project of the SDK's templates: with implicit `using`s,
+/// unsafe code, ASP.NET where there is a file `web`, and without warnings. A `*.c` next to them
+/// becomes a library `libNAME.so` next to the program.
 ///
 /// # Errors
 /// The compilers' messages, when it does not compile.
@@ -223,7 +222,7 @@ fn compile_alone(sdk: &Sdk, source: &Path, output: &Path, is_web: bool) -> Resul
     Ok(())
 }
 
-/// A program outside of the committed ones, with ASP.NET or without.
+/// A program that is not one of the committed ones, with ASP.NET or without.
 fn program(sdk: &Sdk, name: &str, sources: Vec<PathBuf>, output: &Path, is_web: bool) -> Job {
     let references = if is_web { sdk.web_reference_assemblies() } else { Vec::new() };
     Job { name: name.to_owned(), sources, references, library: false, debug: false, output: output.to_path_buf() }
@@ -242,7 +241,7 @@ fn compile(sdk: &Sdk, dotnet: &Path, job: &Job) -> Result<(), String> {
     check(&job.name, &command.output(), &command)
 }
 
-/// The compiler's command without what it is to say about warnings and the language.
+/// The compiler's command without options for warnings and the language version.
 fn compiler(sdk: &Sdk, folder: &Path, job: &Job) -> Command {
     let mut command = sdk.compiler();
     command.current_dir(folder);
@@ -290,7 +289,8 @@ fn write_il(sdk: &Sdk, dotnet: &Path, source: &Path, bin: &Path) -> Result<PathB
     Ok(library)
 }
 
-/// A program's own `NAME.runtimeconfig.json` next to its source, else the common one.
+/// Writes a program's runtime configuration: `NAME.runtimeconfig.json` next to its source,
+/// otherwise the common one.
 fn write_config(dotnet: &Path, job: &Job) -> PathBuf {
     let path = job.output.with_extension("runtimeconfig.json");
     let own = dotnet.join("fixtures").join(&job.name).join(format!("{}.runtimeconfig.json", job.name));

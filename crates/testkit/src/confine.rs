@@ -1,4 +1,4 @@
-//! Programs in narrower places: without the powers of root, on a small disk, with small files.
+//! Runs programs with restrictions: without root's capabilities, on a small disk, with small files.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -6,16 +6,16 @@ use std::process::Command;
 
 use crate::not_run;
 
-/// Whether tests run as root, who may become anybody.
+/// Whether tests run as root, who can switch to any user.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// The command as a user without powers would run it, so that permissions mean something: root
-/// keeps its name and loses its capabilities.
+/// The command as a user without capabilities would run it, so that file permissions apply. The
+/// user stays root but loses its capabilities.
 ///
 /// # Panics
-/// When root has no `setpriv` to do so with.
+/// When tests run as root and `setpriv` is missing.
 pub fn without_powers(command: &Command) -> Command {
     match is_root() {
         true => wrapped(&["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"], command),
@@ -23,15 +23,15 @@ pub fn without_powers(command: &Command) -> Command {
     }
 }
 
-/// The command as user and group of this number, in no other group. Only for root.
+/// The command with this number as user and group id, and in no other group. Only for root.
 pub fn as_user(id: u32, command: &Command) -> Command {
     let (user, group) = (format!("--reuid={id}"), format!("--regid={id}"));
     wrapped(&["setpriv", &user, &group, "--clear-groups"], command)
 }
 
-/// The command where the folder `from` lies at the folder `to` as well: users who can't enter what
-/// is above `from` can read it there. `None`, said aloud, where tests are not root, or may not
-/// mount.
+/// The command in a mount namespace where the folder `from` also appears at `to`, so that users who
+/// can't enter the parent folders of `from` can read it there. `None`, with a message, where tests
+/// do not run as root or may not mount.
 pub fn with_folder_at(command: &Command, from: &Path, to: &Path) -> Option<Command> {
     const SCRIPT: &str = r#"mount --bind "$1" "$2" || exit 125; shift 2; exec "$@""#;
     let (from, to) = (from.to_str().expect("UTF-8"), to.to_str().expect("UTF-8"));
@@ -48,9 +48,9 @@ pub fn with_file_size_limit(command: &Command, kib: u64) -> Command {
     wrapped(&["bash", "-c", &format!("ulimit -f {kib}; exec \"$@\""), "bash"], command)
 }
 
-/// The command in a file system in memory of `size` (`3m`) over `folder`. When it has ended what it
-/// left there is copied to `kept`: the file system is gone with it. `None`, said aloud, where
-/// mounting is not allowed.
+/// The command with an in-memory file system of `size` (`3m`) mounted over `folder`. After the
+/// command, its files are copied to `kept`, because the file system disappears with the command.
+/// `None`, with a message, where mounting is not allowed.
 pub fn with_small_disk(command: &Command, folder: &Path, size: &str, kept: &Path) -> Option<Command> {
     const SCRIPT: &str = "mount -t tmpfs -o size=$1 small \"$2\" || exit 125\n\
                           folder=$2 kept=$3; shift 3; cd \"$folder\"; \"$@\"; code=$?; cd /\n\
@@ -69,14 +69,14 @@ pub fn with_small_disk(command: &Command, folder: &Path, size: &str, kept: &Path
     Some(wrapped(&words, command))
 }
 
-/// The command where the system refuses `process_vm_readv`, as filters of system calls in
-/// containers do; the filter is set by Python. `None`, said aloud, where there is none, or no
-/// filter may be set.
+/// The command with a filter that refuses `process_vm_readv`, like the system call filters of
+/// containers. Python sets the filter. `None`, with a message, where Python is missing or no filter
+/// may be set.
 pub fn without_copies(command: &Command) -> Option<Command> {
     without_system_calls(command, &[310])
 }
 
-/// As [`without_copies`], with the numbers of the system calls that are refused.
+/// As [`without_copies`], for the system calls with these numbers.
 pub fn without_system_calls(command: &Command, numbers: &[u32]) -> Option<Command> {
     const SCRIPT: &str = "import ctypes, os, struct, sys\n\
         refused = [int(number) for number in sys.argv.pop(1).split(',')]\n\
@@ -97,7 +97,7 @@ pub fn without_system_calls(command: &Command, numbers: &[u32]) -> Option<Comman
     Some(wrapped(&words, command))
 }
 
-/// `command` with words in front, in the same environment and folder.
+/// `command` with `words` in front, in the same environment and folder.
 pub fn wrapped(words: &[&str], command: &Command) -> Command {
     let mut outer = Command::new(words[0]);
     let all = words[1..].iter().map(OsString::from).chain([command.get_program().to_owned()]);

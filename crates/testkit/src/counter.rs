@@ -1,12 +1,12 @@
-//! Lines of the fixture `Counter`, which counts until it is killed.
+//! Reads the output of the fixture `Counter`, which counts until it is killed.
 
 use crate::program::Finished;
 
-/// The last number that the counter said, 0 before the first; it says one after each `batch` of
+/// The last number that the counter printed, 0 if none. It prints a number after each `batch` of
 /// calls.
 ///
 /// # Panics
-/// When anything was written to its streams that it does not write bare.
+/// When its output has anything that it would not print without a profiler.
 pub fn last_count(finished: &Finished, batch: u64) -> u64 {
     let text = finished.stdout_text();
     let lines = text.lines().count() as u64;

@@ -1,11 +1,11 @@
-//! Programs of others from Debian's packages, for tests that ask them.
+//! Third-party programs from Debian packages, for tests that compare with them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The reference reader of profiles, `go tool pprof`, below `place`, taken there once from the Go
-/// compiler that Debian's package `golang-go` depends on. `None` where it can't be had.
+/// The reference reader of profiles, `go tool pprof`. It is extracted once to `place` from the Go
+/// compiler on which Debian's package `golang-go` depends. `None` where it is not available.
 #[must_use]
 pub fn go_pprof(place: &Path) -> Option<PathBuf> {
     let folder = place.join("go-pprof");
@@ -31,7 +31,7 @@ pub fn go_pprof(place: &Path) -> Option<PathBuf> {
     if !found.status.success() || !done.success() {
         return None;
     }
-    // Under its name only once it is whole.
+    // The file gets its name only when it is complete.
     let partial = folder.join(format!("pprof.{}", std::process::id()));
     fs::write(&partial, found.stdout).ok()?;
     let copied = Command::new("install").args(["-m", "755"]).arg(&partial).arg(folder.join("made")).status().ok()?;

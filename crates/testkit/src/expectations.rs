@@ -23,7 +23,7 @@ pub struct ThreadCalls {
     pub count: u64,
 }
 
-/// The known answers of one run, names in the profiler's form `Namespace.Type::Method`.
+/// The known answers of one run, with names in the profiler's form `Namespace.Type::Method`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expectations {
     /// Calls by name.
@@ -36,18 +36,18 @@ pub struct Expectations {
     pub thread_calls: Vec<ThreadCalls>,
     /// Deepest recursion by name.
     pub max_recursion: BTreeMap<String, u64>,
-    /// Least inclusive wall milliseconds by name.
+    /// Minimum inclusive wall milliseconds by name.
     pub wall_ms: BTreeMap<String, u64>,
     /// Inclusive CPU milliseconds by name.
     pub cpu_ms: BTreeMap<String, u64>,
 }
 
 impl Expectations {
-    /// Reads the lines that begin with `EXPECT` out of a fixture's stdout.
+    /// Reads the lines of a fixture's stdout that begin with `EXPECT`.
     ///
     /// # Panics
-    /// At such a line that it cannot read, at one said twice, and when there is none at all: a test
-    /// must not pass on silence.
+    /// At an invalid or repeated `EXPECT` line, and when there is none, because a test must not
+    /// pass without expectations.
     pub fn parse(stdout: &str) -> Self {
         let mut all = Self::default();
         let mut lines = 0;
@@ -59,7 +59,7 @@ impl Expectations {
         all
     }
 
-    /// Lines of a fixture's stdout that are no expectations: they must be the same in every run.
+    /// Lines of a fixture's stdout that are not expectations. They must be the same in every run.
     pub fn other_lines(stdout: &str) -> String {
         stdout.split_inclusive('\n').filter(|line| !line.starts_with("EXPECT ")).collect()
     }

@@ -1,8 +1,8 @@
-//! Fixtures that are hard on a profiler.
+//! Fixtures that are difficult for a profiler.
 
-/// Fixtures with their arguments that end badly, have odd stacks, or whose code, threads and
-/// processes come and go. Each ends by itself, and says the same each time, but for what
-/// [`Expectations::other_lines`](crate::Expectations::other_lines) leaves out.
+/// Fixtures, with their arguments, that crash, have unusual stacks, or create and remove code,
+/// threads and processes. Each ends by itself and prints the same each time, except for the lines
+/// that [`Expectations::other_lines`](crate::Expectations::other_lines) leaves out.
 pub const HOSTILE: [(&str, &[&str]); 13] = [
     ("Ends", &["stackoverflow-thread"]),
     ("Ends", &["unhandled-thread"]),

@@ -1,8 +1,8 @@
-//! The fixture `KnownPaths`: what it noted about itself, and samples of it judged by that.
+//! The fixture `KnownPaths`: reads its notes about its own stacks, and judges samples by them.
 //!
-//! A path is a number that its methods hand down; the leaf notes it with the times between which it
-//! was on the stack. So a sample of the thread from that time must have the frames of that path, in
-//! order, and no others of the program's own.
+//! A path is a number that its methods pass down the call chain. The leaf notes the path and the
+//! time interval in which the leaf was on the stack. So a sample of the thread in that interval
+//! must have the frames of the path, in order, and no other frames of the program.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -13,11 +13,11 @@ use std::sync::OnceLock;
 /// A step of a path, or its leaf.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
-    /// Words for tables.
+    /// Name for tables.
     pub name: String,
-    /// Methods that it puts on the stack, the outermost first.
+    /// Methods that the shape puts on the stack, outermost first.
     frames: Vec<String>,
-    /// Methods that it may call in addition to the path.
+    /// Methods that the shape may call in addition to the path.
     beside: Vec<String>,
 }
 
@@ -25,49 +25,50 @@ pub struct Shape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Note {
     path: u64,
-    /// Monotonic nanoseconds.
+    /// Begin of the interval, in monotonic nanoseconds.
     from: u64,
     until: u64,
 }
 
-/// Doing of a thread at a moment.
+/// What a thread did at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// A leaf was on the stack, at the end of this path.
+    /// The leaf at the end of this path was on the stack.
     On(u64),
-    /// The thread was on its way from the leaf of one path to that of the other.
+    /// The thread was between two leaves: on its way from the leaf of the first path to the leaf of
+    /// the second.
     Between(u64, u64),
-    /// Nothing that is known: before its first leaf, after its last.
+    /// Unknown: before the thread's first leaf or after its last.
     Outside,
 }
 
-/// Longest way from a leaf to the next: what takes longer waits for something unknown, the end of
-/// the program for instance.
+/// Longest time between two leaves. A thread that takes longer waits for something unknown, for
+/// instance the end of the program.
 const LONGEST_WAY_NS: u64 = 1_000_000_000;
-/// Time before a thread stood still, or waited for a processor, in which it may have been seen
-/// last: on a busy machine the observer waits, too.
+/// How long before a thread blocked, or waited for a processor, its stack may have been sampled
+/// last: on a busy machine the sampler waits, too.
 const SEEN_BEFORE_NS: u64 = 2_000_000_000;
-/// Time before in which such a thread may have been on a way between leaves: in a longer one any
-/// stack is somewhere on a way.
+/// How long before that the thread may have been between two leaves. A longer time would accept any
+/// stack.
 const ON_THE_WAY_NS: u64 = 30_000_000;
-/// Frames that a leaf may have above its own, at most.
+/// Maximum number of frames above a leaf's own frames.
 const MOST_ABOVE: usize = 3;
-/// Digits of a path, see `KnownPaths.cs`.
+/// Bits per step in a path number, see `KnownPaths.cs`.
 const STEP_BITS: u32 = 6;
 
 /// The fixture's account of one run.
 #[derive(Debug)]
 pub struct KnownPaths {
     before: Vec<String>,
-    /// Methods that are native functions: frames of that name count for nothing.
+    /// Methods that are native functions; frames with these names are ignored.
     stubs: HashSet<String>,
     steps: Vec<Shape>,
     leaves: Vec<Shape>,
-    /// Methods that paths are made of.
+    /// Methods that occur on paths.
     on_paths: HashSet<String>,
-    /// By thread.
+    /// Notes by thread.
     notes: Vec<Notes>,
-    /// Thread and place of notes, by the own frames of their paths.
+    /// Thread and index of notes, by the own frames of their paths.
     by_frames: OnceLock<HashMap<u64, Vec<(usize, usize)>>>,
 }
 
@@ -79,20 +80,20 @@ struct Notes {
     all: Vec<Note>,
 }
 
-/// A frame of a path, with the shape it belongs to: a step's number, or that of a leaf after those
-/// of the steps; nothing for what stands between.
+/// A frame of a path, with the index of its shape: the number of a step, or of a leaf, which come
+/// after the steps; `None` for frames in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Expected<'known> {
     name: &'known str,
     shape: Option<usize>,
 }
 
-/// Differences between a stack and the truth.
+/// Differences between a sampled stack and the true one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Judgement {
-    /// Frames that should be there and are not, with the shape that each belongs to.
+    /// Missing frames, each with its shape.
     pub missing: Vec<(Option<usize>, String)>,
-    /// Frames that should not be there, with the shape of the last right one before each.
+    /// Superfluous frames, each with the shape of the last right frame before it.
     pub extra: Vec<(Option<usize>, String)>,
 }
 
@@ -107,7 +108,7 @@ impl KnownPaths {
     /// Reads the file that the fixture wrote.
     ///
     /// # Panics
-    /// When it is not what the fixture writes.
+    /// When the file is not in the fixture's format.
     pub fn read(file: &Path) -> Self {
         let bytes = fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         Self::parse(&bytes).unwrap_or_else(|| panic!("{} is no account of paths", file.display()))
@@ -132,7 +133,7 @@ impl KnownPaths {
         })
     }
 
-    /// All steps, and then all leaves; judgements name them by their index.
+    /// All steps, then all leaves; judgements refer to them by index.
     pub fn shapes(&self) -> impl Iterator<Item = &Shape> {
         self.steps.iter().chain(&self.leaves)
     }
@@ -141,12 +142,12 @@ impl KnownPaths {
         self.notes.get(walker).map_or(&[][..], |notes| &notes.all)
     }
 
-    /// N of the thread `walker N` that has this number by the system.
+    /// N of the thread `walker N` with this OS thread id.
     pub fn walker(&self, os_id: u64) -> Option<usize> {
         self.notes.iter().position(|notes| notes.os_id == os_id)
     }
 
-    /// Doing of the thread `walker N` at a time of the monotonic clock.
+    /// What the thread `walker N` did at a time of the monotonic clock.
     pub fn moment(&self, walker: usize, time_ns: u64) -> Moment {
         let notes = self.notes_of(walker);
         let after = notes.partition_point(|note| note.from <= time_ns);
@@ -160,8 +161,8 @@ impl KnownPaths {
         }
     }
 
-    /// Doings of the thread `walker N` in a time: the leaves that were on the stack then, and the
-    /// ways between them, in order.
+    /// What the thread `walker N` did in an interval: the leaves on its stack, and the ways between
+    /// them, in order.
     pub fn moments(&self, walker: usize, from_ns: u64, until_ns: u64) -> Vec<Moment> {
         let notes = self.notes_of(walker);
         let first = notes.partition_point(|note| note.until < from_ns);
@@ -174,7 +175,7 @@ impl KnownPaths {
         leaves.chain(ways).collect()
     }
 
-    /// The path at whose leaf `walker N` stood with this stack in a time, if it did.
+    /// The path with this stack whose leaf was on the stack of `walker N` in an interval, if any.
     fn seen(&self, walker: usize, (from_ns, until_ns): (u64, u64), names: &[&str]) -> Option<u64> {
         let by_frames = self.by_frames.get_or_init(|| self.notes_by_frames());
         let found = self.own(names);
@@ -198,7 +199,7 @@ impl KnownPaths {
         all
     }
 
-    /// Number of leaves that all threads noted.
+    /// Number of leaves noted by all threads.
     pub fn leaves_noted(&self) -> usize {
         self.notes.iter().map(|notes| notes.all.len()).sum()
     }
@@ -221,8 +222,8 @@ impl KnownPaths {
         all
     }
 
-    /// Judges a stack that was sampled while the leaf was on it. `names` are those of all its
-    /// methods as they are recorded, the outermost first.
+    /// Judges a stack that was sampled while the path's leaf was on it. `names` are the recorded
+    /// names of all its methods, outermost first.
     pub fn judge(&self, path: u64, names: &[&str]) -> Judgement {
         let mut found = self.own(names);
         let leaf = self.shapes_of(path).last().and_then(|leaf| self.shapes().nth(leaf));
@@ -232,15 +233,15 @@ impl KnownPaths {
         compare(&self.truth(path), &found)
     }
 
-    /// Whether a method may stand above those of a leaf: one that it calls, or one that is on no
-    /// path, such as a constructor.
+    /// Whether a method may be above the frames of a leaf: a method that the leaf calls, or one
+    /// that is on no path, such as a constructor.
     fn may_be_above(&self, leaf: &Shape, name: &str) -> bool {
         leaf.beside.iter().any(|beside| beside == name)
             || !self.on_paths.contains(name) && !self.before.iter().any(|one| one == name)
     }
 
-    /// Whether a stack can have been one on the way from a path's leaf to that of another: the
-    /// outer frames of either, and what else these may call.
+    /// Whether a stack is possible on the way from one path's leaf to another's: outer frames of
+    /// either path, and methods that these may call in addition.
     pub fn is_on_the_way(&self, from: u64, to: u64, names: &[&str]) -> bool {
         let found = self.own(names);
         [from, to].into_iter().any(|path| {
@@ -252,7 +253,7 @@ impl KnownPaths {
         })
     }
 
-    /// The program's own methods among these, in its own words.
+    /// The program's own methods among these, in the fixture's notation.
     fn own(&self, names: &[&str]) -> Vec<String> {
         let own = |name: &&str| {
             if let Some(own) = name.strip_prefix("KnownPaths.") {
@@ -266,8 +267,8 @@ impl KnownPaths {
         names.iter().filter_map(own).collect()
     }
 
-    /// A judgement in words: what was found where the truth is another, each way the frames from
-    /// just before the first difference on.
+    /// A judgement in words: found frames and true frames, each from just before the first
+    /// difference on.
     pub fn explain(&self, path: u64, names: &[&str]) -> String {
         const SHOWN: usize = 6;
         let (truth, found) = (self.truth(path), self.own(names));
@@ -301,14 +302,16 @@ fn list(text: &str) -> Vec<String> {
     text.split(", ").map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// The notes of all threads: for each the thread's number, theirs, and then their words.
+/// Parses the notes of all threads: for each thread its number, the number of its notes, then the
+/// words of the notes.
 fn notes(mut bytes: &[u8]) -> Option<Vec<Notes>> {
     let mut all = Vec::new();
     while !bytes.is_empty() {
         let (os_id, count) = (word(bytes, 0)?, usize::try_from(word(bytes, 1)?).ok()?);
         let own = (0..count).map(|at| {
             let [path, from, until] = [0, 1, 2].map(|field| word(bytes, 2 + 3 * at + field));
-            // The leaf stores the number as it has come to it, with how many steps are done.
+            // The leaf stores the number as it received it, including the number of completed
+            // steps.
             Some(Note { path: path? & !(15 << 60), from: from?, until: until? })
         });
         all.push(Notes { os_id, all: own.collect::<Option<Vec<_>>>()? });
@@ -321,7 +324,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(8 * at..8 * at + 8)?.try_into().ok()?))
 }
 
-/// Differences by a longest common subsequence: so few frames are called wrong as can be.
+/// Differences by a longest common subsequence, so that as few frames as possible count as wrong.
 fn compare(truth: &[Expected<'_>], found: &[String]) -> Judgement {
     let same = |at: usize, other: usize| truth[at].name == found[other];
     // Longest common subsequence of what begins at each pair of places.
@@ -354,20 +357,19 @@ fn compare(truth: &[Expected<'_>], found: &[String]) -> Judgement {
 /// Sums of judgements.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
-    /// Samples whose truth is known.
+    /// Samples whose true stack is known.
     pub samples: u64,
-    /// Samples whose own frames are the true ones, in order.
+    /// Samples whose own frames equal the true ones, in order.
     pub equal: u64,
-    /// Samples that are not equal, and pass for whole.
+    /// Samples that differ from the true stack although they are marked as complete.
     pub silent: u64,
     /// Samples between two leaves.
     pub between: u64,
-    /// Samples between two leaves that were on the way from none to the next.
+    /// Samples between two leaves whose stack is not possible there.
     pub astray: u64,
-    /// By shape: samples with it on their paths, those of them with a fault in it, and frames that
-    /// are missing and too many.
+    /// Sums by shape.
     pub by_shape: BTreeMap<usize, ShapeTally>,
-    /// The first sample between two leaves that was on neither way: the frames found.
+    /// The found frames of the first sample that counts as astray.
     pub first_astray: Option<String>,
 }
 
@@ -376,19 +378,19 @@ pub struct Tally {
 pub struct ShapeTally {
     /// Samples with the shape on their paths.
     pub samples: u64,
-    /// Samples without a fault in this shape.
+    /// Samples without an error in this shape.
     pub equal: u64,
     /// Frames of the shape that were not found.
     pub missing: u64,
-    /// Frames that were found after one of the shape and are none of the path.
+    /// Frames that were found after a frame of the shape and are not on the path.
     pub extra: u64,
-    /// First sample with a fault in it, in words.
+    /// First sample with an error in this shape, in words.
     pub first_wrong: Option<String>,
 }
 
 impl Tally {
-    /// Adds a sample: what the thread did then, the names of the methods found, the outermost
-    /// first, whether the stack passes for whole, and how many samples it stands for.
+    /// Adds a sample: what the thread did then, the names of the found methods, outermost first,
+    /// whether the stack is marked as complete, and the number of samples that it stands for.
     pub fn add(&mut self, known: &KnownPaths, moment: Moment, names: &[&str], whole: bool, count: u64) {
         match moment {
             Moment::On(path) => self.add_known(known, path, names, whole, count),
@@ -403,8 +405,8 @@ impl Tally {
         }
     }
 
-    /// Adds a record of `walker N`, which stood still or waited for a processor in a time: it must
-    /// have had the stack then, or when it was seen last before.
+    /// Adds a record of `walker N`, which was blocked or waited for a processor in an interval. It
+    /// must have had the stack in the interval, or when it was last sampled before.
     pub fn add_still(
         &mut self,
         known: &KnownPaths,
@@ -450,7 +452,7 @@ impl Tally {
         }
     }
 
-    /// Adds samples that were taken and not recorded: they are not equal to anything.
+    /// Adds samples that were taken but not recorded; they count as not equal.
     pub fn add_lost(&mut self, count: u64) {
         self.samples += count;
     }
@@ -548,7 +550,7 @@ NOTES
             .collect();
         let judge = |names: &[String]| {
             let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
-            // Others' frames, and those of native functions, say nothing.
+            // Frames of other code and of native functions are ignored.
             names.insert(names.len().min(3), "System.Threading.Tasks.Task::Wait");
             names.insert(names.len().min(1), "KnownPaths.Natives::Find");
             known.judge(path, &names)
@@ -598,8 +600,8 @@ NOTES
         assert_eq!(add(path(&[0, 1], 0), far + 250), [1, 0], "never");
     }
 
-    /// Of a thread that was stopped on its way nine of ten stacks were called wrong: they were held
-    /// against the leaf before.
+    /// For a thread that was stopped between leaves, nine of ten stacks used to count as wrong,
+    /// because they were compared with the previous leaf.
     #[test]
     fn a_thread_that_stands_still_between_leaves_is_on_the_way_to_the_next() {
         let (first, second) = (path(&[0], 0), path(&[1], 1));

@@ -1,10 +1,10 @@
-//! Leftovers in a process of an agent that was attached.
+//! What an attached agent has left in a process after it detached.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Kilobytes of private memory that a process has written to; 0 where it has ended.
+/// Kilobytes of written private memory of a process; 0 where the process has ended.
 pub fn private_kilobytes(pid: u32) -> u64 {
     let memory = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
     let kilobytes = |name: &str| {
@@ -14,12 +14,12 @@ pub fn private_kilobytes(pid: u32) -> u64 {
     kilobytes("Private_Dirty:") + kilobytes("Swap:")
 }
 
-/// Private memory of a process outside the range that the runtime reserves for its managed heap:
-/// the runtime's own, libraries' and the C library's heap, in kilobytes; 0 where the process has
-/// ended. The managed heap grows and shrinks by a megabyte by itself.
+/// Kilobytes of private memory of a process outside the range that the runtime reserves for its
+/// managed heap: memory of the runtime, of libraries, and the C heap. 0 where the process has
+/// ended. The managed heap is excluded because it grows and shrinks by a megabyte by itself.
 pub fn unmanaged_kilobytes(pid: u32) -> u64 {
-    /// Mappings side by side that are larger together are that range: 48 GiB on .NET 9, 256 GiB on
-    /// 8 and 10.
+    /// Adjacent mappings with a larger total size are that range: 48 GiB on .NET 9, 256 GiB on 8
+    /// and 10.
     const RESERVED: u64 = 1 << 30;
     let memory = fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap_or_default();
     let mut ranges: Vec<(u64, u64, u64)> = Vec::new();
@@ -41,8 +41,8 @@ pub fn unmanaged_kilobytes(pid: u32) -> u64 {
     ranges.iter().filter(|(start, end, _)| end - start <= RESERVED).map(|(_, _, kilobytes)| kilobytes).sum()
 }
 
-/// Leftovers: what a process has open or mapped of recordings, and the names of the agent's threads
-/// in it; nothing where it has ended.
+/// Leftovers in a process: open or mapped files of recordings, and names of the agent's threads;
+/// empty where the process has ended.
 pub fn left_over(pid: u32) -> BTreeSet<String> {
     let process = Path::new("/proc").join(pid.to_string());
     let maps = fs::read_to_string(process.join("maps")).unwrap_or_default();

@@ -10,31 +10,31 @@
 //! }
 //! ```
 //!
-//! - [`runtimes`], [`fixture`], [`run`] start programs; [`Expectations`] reads what they say about
-//!   themselves, [`last_count`] what one said before it was killed.
-//! - [`KnownPaths`] reads what a program noted about its call stacks, and judges samples of it.
-//!   With the feature `recordings`, `SampledPaths` judges those of a recording.
-//! - [`CallerPaths`] has the callers that exact trees have.
-//! - [`Slower`] predicts the times of a program in which one method is made slower.
-//! - [`Service`] is a program that serves; [`get`] and [`load`] ask it something.
-//! - [`agent`], [`cli`] and [`example`] give the agent library, the tool and the example profilers,
-//!   built once; [`hooked_agent`] one with faults, and with stops whose [`RuntimeStops`] this
-//!   reads.
-//! - [`wait_for`] and its neighbours wait for events, and [`random_pause`] is a pause that can be
-//!   repeated.
-//! - [`left_over`] says what an agent that was attached has left in a process,
-//!   [`private_kilobytes`] what memory the process has, [`unmanaged_kilobytes`] what of it lies
-//!   outside the managed heap.
+//! - [`runtimes`], [`fixture`] and [`run`] start programs. [`Expectations`] reads the known answers
+//!   that they print, [`last_count`] the last output of a program that was killed.
+//! - [`KnownPaths`] reads a program's notes about its call stacks, and judges samples by them. With
+//!   the feature `recordings`, `SampledPaths` judges the samples of a recording.
+//! - [`CallerPaths`] holds the paths of callers in exact trees.
+//! - [`Slower`] predicts the times of a program after one of its methods is made slower.
+//! - [`Service`] is a running web program; [`get`] and [`load`] send requests to it.
+//! - [`agent`], [`cli`] and [`example`] return the agent library, the tool and the example
+//!   profilers, built once. [`hooked_agent`] returns an agent with injected faults, and with stops
+//!   of the runtime whose results [`RuntimeStops`] reads.
+//! - [`wait_for`] and related functions wait for events; [`random_pause`] returns a pause that can
+//!   be repeated.
+//! - [`left_over`] tells what an attached agent has left in a process. [`private_kilobytes`]
+//!   returns the private memory of a process, [`unmanaged_kilobytes`] the part of it outside the
+//!   managed heap.
 //! - [`at_a_time`] shares work among threads.
-//! - [`single_file`] writes a program that holds its assemblies itself.
-//! - [`not_run`] says what a test can't check on this machine.
-//! - [`confine`] runs programs without powers, on a small disk, with small files.
-//! - [`fetched_runtime`], [`azmcp`], [`from_pypi`] and [`go_pprof`] fetch what a test wants and the
-//!   machine lacks.
+//! - [`single_file`] writes a single-file program.
+//! - [`not_run`] reports what a test can't check on this machine.
+//! - [`confine`] runs programs without capabilities, on a small disk, with small files.
+//! - [`fetched_runtime`], [`azmcp`], [`from_pypi`] and [`go_pprof`] fetch programs that a test
+//!   needs and the machine lacks.
 //! - [`compile`] and [`manifest`] rebuild the committed programs in `dotnet/` and show when they
 //!   are stale.
 //!
-//! Everything here panics with a sentence where a test cannot go on: that is how a test fails.
+//! All functions panic with a sentence where a test cannot continue, which makes the test fail.
 
 mod artifacts;
 mod async_shapes;

@@ -1,9 +1,8 @@
-//! `dotnet/sources.sha256`: what was compiled from what.
+//! `dotnet/sources.sha256`: the compiled programs and their sources.
 //!
-//! The manifest lists the SHA-256 of every file in `dotnet/`, sources and compiled programs alike
-//! (text about them left out), and which compiler made them. Where there is no SDK it is what
-//! reveals a stale program: a source that was edited without `cargo xtask fixtures` no longer
-//! matches its line.
+//! The manifest lists the SHA-256 of every source and compiled program in `dotnet/` (but not of
+//! documentation), and the compiler. It reveals a stale program where there is no SDK: a source
+//! that was edited without `cargo xtask fixtures` no longer matches its line.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,12 +14,11 @@ use crate::workspace::workspace_root;
 
 /// The file's name within `dotnet/`.
 pub const NAME: &str = "sources.sha256";
-/// Folders without sources of committed programs: what builds leave, and programs that are compiled
+/// Folders without sources of committed programs: build leftovers, and programs that are compiled
 /// when they are run.
 const LEFT_OUT: [&str; 2] = ["obj", "findings"];
 
-/// Returns the manifest as it should read for the files that are in `dotnet/` now, built by this
-/// compiler.
+/// Returns the manifest for the current files in `dotnet/`, built by this compiler.
 ///
 /// # Panics
 /// When a file cannot be read.

@@ -1,5 +1,5 @@
-//! Marks of `Whose`: exceptions that say for which request their code runs, against what a
-//! recording says of their threads.
+//! Marks of the fixture `Whose`: exceptions that name the request for which their code runs.
+//! Compares them with the threads of a recording.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,33 +7,33 @@ use clrscope_recording::events::{Kind, OwnedRecord, Record, Tag};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::Process;
 
-/// What the program and this module call code that runs for no request.
+/// Name of the route for code that runs for no request.
 pub const NO_REQUEST: &str = "(none)";
 
-/// An exception of the program's that says for which request its code runs.
+/// An exception that names the request for which its code runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
     /// Method and path of the request.
     pub route: String,
-    /// Number that the program gave the request; 0 of none.
+    /// Number of the request in the program; 0 for none.
     pub number: u64,
-    /// Thread that threw it.
+    /// Thread that threw the exception.
     pub thread: u32,
-    /// Time, from the start of the process's recording on.
+    /// Time since the start of the process's recording.
     pub time_ns: u64,
 }
 
 /// Which thread works for which request, and when.
 #[derive(Debug)]
 pub struct WorkOfThreads {
-    /// By thread: from when on it works for which one; 0 for none.
+    /// By thread: times, each with the request for which the thread works from then on; 0 for none.
     switches: BTreeMap<u32, Vec<(u64, u64)>>,
-    /// Method and route of those that have ended.
+    /// Method and route of requests that have ended.
     routes: BTreeMap<u64, String>,
 }
 
 impl WorkOfThreads {
-    /// Reads what `requests` has recorded.
+    /// Reads the records of the instrument `requests`.
     ///
     /// # Panics
     /// When the records of a thread are not in the order of time.
@@ -64,12 +64,12 @@ impl WorkOfThreads {
         self.routes.len()
     }
 
-    /// Times that threads began to work for another request, or for none.
+    /// Number of times that a thread switched to another request, or to none.
     pub fn switches(&self) -> usize {
         self.switches.values().map(Vec::len).sum()
     }
 
-    /// The id of the request that a thread works for; 0 for none.
+    /// The id of the request for which a thread works at a time; 0 for none.
     pub fn request(&self, thread: u32, time_ns: u64) -> u64 {
         let switches = self.switches.get(&thread).map_or(&[][..], Vec::as_slice);
         let before = switches.partition_point(|(since, _)| *since <= time_ns);
@@ -84,7 +84,7 @@ impl WorkOfThreads {
         }
     }
 
-    /// Marks whose thread does not work for the route that `known` says of them, in words.
+    /// Describes the marks whose thread works for another route than `known` accepts.
     pub fn misplaced<'m>(&self, marks: &'m [Mark], known: impl Fn(&'m Mark, &str) -> bool) -> Vec<String> {
         let wrong = marks.iter().filter_map(|mark| {
             let found = self.route(mark.thread, mark.time_ns);
@@ -94,8 +94,8 @@ impl WorkOfThreads {
         wrong.collect()
     }
 
-    /// The numbers of the requests of marks, and the ids that these have, as pairs: as many as
-    /// there are numbers, and ids, where each request has one.
+    /// Pairs of request numbers from marks and request ids from the recording. If each request has
+    /// one id, there are as many pairs as numbers and as ids.
     pub fn ids(&self, marks: &[Mark]) -> BTreeSet<(u64, u64)> {
         marks.iter().map(|mark| (mark.number, self.request(mark.thread, mark.time_ns))).collect()
     }

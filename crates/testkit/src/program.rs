@@ -1,4 +1,4 @@
-//! Runs a program to its end, never longer than it may take.
+//! Runs a program to its end, with a time limit.
 
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::signals;
 
-/// Variables that make the runtime load a profiler, ours or another's.
+/// Variables that make the runtime load a profiler.
 pub const PROFILER_VARIABLES: [&str; 7] = [
     "CORECLR_ENABLE_PROFILING",
     "CORECLR_PROFILER",
@@ -36,25 +36,25 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// The exit code, 128 + n for signal n, as a shell has it.
+    /// The exit code, or 128 + n for signal n, as in a shell.
     pub fn code(&self) -> i32 {
         self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
     }
 
-    /// stdout as text; what is no UTF-8 is replaced.
+    /// stdout as text; bytes that are not UTF-8 are replaced.
     pub fn stdout_text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// stderr as text; what is no UTF-8 is replaced.
+    /// stderr as text; bytes that are not UTF-8 are replaced.
     pub fn stderr_text(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
 
-    /// Checks that the program ended with 0.
+    /// Checks that the program ended with exit code 0.
     ///
     /// # Panics
-    /// With all the program wrote, when it did not.
+    /// With all output of the program, when it did not.
     pub fn expect_success(self) -> Self {
         assert!(self.status.success(), "exit code {}\n{}\n{}", self.code(), self.stdout_text(), self.stderr_text());
         self
@@ -64,15 +64,15 @@ impl Finished {
 /// Runs the command to its end with no input.
 ///
 /// # Panics
-/// When it does not start, or has not ended after three minutes; it is then killed.
+/// When the program does not start, or has not ended after three minutes. Then it is killed.
 pub fn run(command: Command) -> Finished {
     run_within(command, PATIENCE)
 }
 
-/// [`run`] with a limit of its own.
+/// As [`run`], with this time limit.
 ///
 /// # Panics
-/// When it does not start or does not end in time; it and what it started is then killed.
+/// When it does not start or does not end in time. Then it and its child processes are killed.
 pub fn run_within(mut command: Command, limit: Duration) -> Finished {
     let began = Instant::now();
     // A group of its own, so that children of a program that hangs can be ended too.
@@ -89,7 +89,7 @@ pub fn run_within(mut command: Command, limit: Duration) -> Finished {
     Finished { status, stdout: collect(stdout), stderr: collect(stderr), elapsed: began.elapsed() }
 }
 
-/// Takes from the command's environment what would change how .NET runs the program.
+/// Removes variables from the command's environment that would change how .NET runs the program.
 pub(crate) fn clean_environment(command: &mut Command) {
     for name in PROFILER_VARIABLES {
         command.env_remove(name);
@@ -105,7 +105,7 @@ pub(crate) fn drain(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHan
     let mut pipe = pipe.expect("the pipe was asked for");
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        // A pipe that breaks has given all it had.
+        // A broken pipe has delivered all its data.
         let _ = pipe.read_to_end(&mut bytes);
         bytes
     })

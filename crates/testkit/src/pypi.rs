@@ -1,11 +1,11 @@
-//! Programs of others from PyPI, for tests that ask them.
+//! Third-party programs from PyPI, for tests that compare with them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A folder below `place` with packages from PyPI, installed there once; `packages` are arguments
-/// of `pip install`, the first of which names the folder. `None` where they can't be had.
+/// of `pip install`; the first one names the folder. `None` where they are not available.
 #[must_use]
 pub fn from_pypi(packages: &str, place: &Path) -> Option<PathBuf> {
     let name = packages.split(['=', ' ']).next().unwrap_or_default();

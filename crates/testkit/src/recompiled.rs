@@ -1,4 +1,4 @@
-//! Methods that were compiled again.
+//! Methods that were recompiled.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,8 @@ use clrscope_recording::events::{Kind, OwnedRecord, Tag};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::Process;
 
-/// Those of the runtime's own library that `requests` has compiled again: four that give threads
-/// another context, and the one that has one of these in it.
+/// Methods of the core library that the instrument `requests` has recompiled: four that switch a
+/// thread's execution context, and a method into which one of these is inlined.
 pub const SWITCHING_METHODS: [&str; 5] = [
     "System.Threading.ExecutionContext::ResetThreadPoolThread",
     "System.Threading.ExecutionContext::RestoreChangedContextToThread",
@@ -16,7 +16,7 @@ pub const SWITCHING_METHODS: [&str; 5] = [
     "System.Threading.ThreadPoolWorkQueue::Dispatch",
 ];
 
-/// Names of an assembly's methods that were compiled again, as `events:jit` has recorded it.
+/// Names of an assembly's recompiled methods, as recorded by `events:jit`.
 pub fn recompiled<'p>(process: &'p Process, assembly: &str) -> BTreeSet<&'p str> {
     let mut found = BTreeSet::new();
     for chunk in process.arenas(instrument::EVENTS).flat_map(|arena| &arena.chunks) {

@@ -1,26 +1,26 @@
-//! Outcomes of stops of the runtime, at which an agent compares the runtime's own walk of each
-//! thread's stack with its walker's.
+//! Results of stops of the runtime, in which the agent compares the runtime's own stack walk of
+//! each thread with that of its own walker.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Environment variable that names the file in which [`hooked_agent`](crate::hooked_agent) leaves
-/// the outcome; where it is set, that agent stops the runtime.
+/// Environment variable with the file into which [`hooked_agent`](crate::hooked_agent) writes the
+/// results. Where the variable is set, that agent stops the runtime.
 pub const STOPS_VARIABLE: &str = "CLRSCOPE_TEST_STOPS";
 
-/// Outcomes of the stops of one run, or of several.
+/// Results of the stops of one run, or of several.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuntimeStops {
     counts: BTreeMap<String, u64>,
-    /// Stacks that differ though every step of the walker was certain.
+    /// Descriptions of the stacks that differ although every step of the walker was certain.
     pub wrong: Vec<String>,
 }
 
 impl RuntimeStops {
-    /// Reads the file that the agent left.
+    /// Reads the file that the agent wrote.
     ///
     /// # Panics
-    /// When there is none, or it is no such file.
+    /// When the file is missing or has another format.
     pub fn read(file: &Path) -> Self {
         let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         Self::parse(&text).unwrap_or_else(|| panic!("{} is no account of stops", file.display()))
@@ -37,7 +37,7 @@ impl RuntimeStops {
         Some(all)
     }
 
-    /// Adds the outcomes of another run.
+    /// Adds the results of another run.
     pub fn join(&mut self, other: Self) {
         for (what, count) in other.counts {
             *self.counts.entry(what).or_default() += count;
@@ -49,12 +49,12 @@ impl RuntimeStops {
         self.counts.get(what).copied().unwrap_or(0)
     }
 
-    /// Stops of the runtime.
+    /// Number of stops of the runtime.
     pub fn stops(&self) -> u64 {
         self.count("stops")
     }
 
-    /// Stacks that both walked.
+    /// Number of stacks that both walkers walked.
     pub fn compared(&self) -> u64 {
         let all = ["equal", "entering", "different"];
         all.iter()
@@ -62,36 +62,36 @@ impl RuntimeStops {
             .sum()
     }
 
-    /// Stacks with the same methods in the same order. Those are among them that have one method
-    /// more on top, which native code has called and the runtime does not know of yet.
+    /// Number of stacks with the same methods in the same order. Includes stacks with one
+    /// additional method on top, which native code has called and the runtime does not know yet.
     pub fn equal(&self) -> u64 {
         self.compared() - self.different() - self.said()
     }
 
-    /// Stacks that differ though each step of the walker was certain.
+    /// Number of stacks that differ although each step of the walker was certain.
     pub fn different(&self) -> u64 {
         self.count("different certain")
     }
 
-    /// Stacks that differ and where the walker said that it guessed.
+    /// Number of stacks that differ, where the walker reported a guess.
     pub fn said(&self) -> u64 {
         self.count("different guessed")
     }
 
-    /// Stacks in which the walker guessed, whatever came of it.
+    /// Number of stacks in which the walker guessed, right or wrong.
     pub fn guessed(&self) -> u64 {
         ["equal guessed", "entering guessed", "different guessed"].iter().map(|what| self.count(what)).sum()
     }
 
-    /// Frames of stacks that are equal, and how many of them have the same address in both. The
-    /// others wait in native code or stand in a block of a handler; for such a block the runtime
-    /// tells the address where its method called or threw.
+    /// Number of frames of equal stacks, and the number of these with the same address in both. The
+    /// others wait in native code or are in a handler block, for which the runtime reports the
+    /// address where its method called or threw.
     pub fn frames(&self) -> (u64, u64) {
         (self.count("frames"), self.count("addresses"))
     }
 
-    /// Threads that were not stopped, since they ran native code, and those that the runtime's own
-    /// walk refused.
+    /// Number of threads that were not stopped because they ran native code, and number of threads
+    /// that the runtime refused to walk.
     pub fn left_out(&self) -> (u64, u64) {
         let refused = self.counts.iter().filter(|(what, _)| what.starts_with("unwalked"));
         (self.count("running"), refused.map(|(_, count)| count).sum())

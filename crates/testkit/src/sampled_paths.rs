@@ -1,5 +1,4 @@
-//! Samples of recordings with the names of their methods, and those of `KnownPaths` judged by what
-//! it noted.
+//! Samples of recordings with their method names, and samples of `KnownPaths` judged by its notes.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,16 +10,15 @@ use crate::{KnownPaths, Tally};
 /// Samples of `KnownPaths`, judged.
 #[derive(Debug, Default)]
 pub struct SampledPaths {
-    /// Samples compared with what the program noted. Samples that were lost are in it, as some that
-    /// are not equal.
+    /// Samples compared with the program's notes. Lost samples are included as not equal.
     pub tally: Tally,
-    /// Time that all samples of the threads that go paths stand for, nanoseconds.
+    /// Nanoseconds that all samples of the walker threads stand for.
     pub weight_ns: u64,
 }
 
 impl SampledPaths {
     /// Judges the samples of an instrument; `start_ns` is the process's start by the monotonic
-    /// clock, as [`start_of_process`] knows it.
+    /// clock, from [`start_of_process`].
     pub fn judge(process: &Process, instrument: &str, start_ns: u64, known: &KnownPaths) -> Self {
         let walker = |name: &str| name.strip_prefix("walker ")?.parse::<usize>().ok();
         let walkers: HashMap<u32, usize> =
@@ -63,8 +61,8 @@ pub fn methods(process: &Process, stack: u32) -> Vec<&str> {
     names
 }
 
-/// Monotonic nanoseconds at the start of the one process of a recording that is a folder: the name
-/// of the process's folder ends with it (`pPID-START`).
+/// Monotonic nanoseconds at the start of the only process of a recording directory, from the name
+/// of the process's folder (`pPID-START`).
 pub fn start_of_process(recording: &Path) -> Option<u64> {
     let names = recording.read_dir().ok()?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     let mut starts = names.filter_map(|name| name.strip_prefix('p')?.split_once('-')?.1.parse().ok());

@@ -1,4 +1,4 @@
-//! The .NET SDK that the committed programs are built with, where one is at hand.
+//! The .NET SDK with which the committed programs are built, where one is available.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ impl Sdk {
         Some(Self { root: root.to_path_buf(), version, references })
     }
 
-    /// `SDK/REFERENCES`: two builds agree byte for byte only where this is the same.
+    /// `SDK/REFERENCES`. Two builds give the same bytes only where this is the same.
     pub fn identity(&self) -> String {
         format!("csc of SDK {}, references {}", self.version, self.references)
     }
@@ -56,7 +56,7 @@ impl Sdk {
     }
 
     /// The command that compiles into `assembly`, with the reference assemblies and without a
-    /// banner; what is to be compiled, and how, is for the caller to add.
+    /// banner. The caller adds sources and options.
     pub fn compiler_to(&self, assembly: &Path) -> Command {
         let mut command = self.compiler();
         command.arg("-nologo").arg(format!("-out:{}", assembly.display()));
@@ -64,7 +64,7 @@ impl Sdk {
         command
     }
 
-    /// Compiles the fixture of this name, of one file, without optimisation into a folder.
+    /// Compiles the single-file fixture of this name into a folder, without optimisation.
     ///
     /// # Panics
     /// When it does not compile.
@@ -86,7 +86,7 @@ impl Sdk {
         command
     }
 
-    /// `dotnet WORDS` in a home of its own, without servers that outlive the command.
+    /// `dotnet WORDS` with the home folder `home`, without servers that outlive the command.
     pub fn dotnet(&self, home: &Path, words: &[&str]) -> Command {
         let mut command = self.host();
         command.args(words).env("DOTNET_CLI_HOME", home).env("NUGET_PACKAGES", target_folder().join("nuget-packages"));
@@ -108,7 +108,7 @@ impl Sdk {
     /// `out`. Nothing is fetched.
     ///
     /// # Panics
-    /// With what the SDK says, when it does not build.
+    /// With the SDK's messages, when the build fails.
     pub fn publish_single_file(&self, place: &Path, name: &str, source: &str) -> PathBuf {
         self.publish_single_file_with(place, name, source, "")
     }
@@ -117,7 +117,7 @@ impl Sdk {
     /// `<DebugType>embedded</DebugType>`.
     ///
     /// # Panics
-    /// With what the SDK says, when it does not build.
+    /// With the SDK's messages, when the build fails.
     pub fn publish_single_file_with(&self, place: &Path, name: &str, source: &str, properties: &str) -> PathBuf {
         let framework = self.version.major;
         for (path, text) in [
@@ -137,7 +137,7 @@ impl Sdk {
         place.join("out").join(name)
     }
 
-    /// Lets a command find the SDK's runtime, and no profiler.
+    /// Sets a command's environment so that it finds the SDK's runtime and no profiler.
     pub fn lend_runtime(&self, command: &mut Command) {
         clean_environment(command);
         command.env("DOTNET_ROOT", &self.root);
@@ -148,7 +148,7 @@ impl Sdk {
         self.references_of("Microsoft.NETCore.App.Ref")
     }
 
-    /// Reference assemblies that a web program needs besides, sorted by name.
+    /// Additional reference assemblies of a web program, sorted by name.
     pub fn web_reference_assemblies(&self) -> Vec<PathBuf> {
         self.references_of("Microsoft.AspNetCore.App.Ref")
     }
@@ -166,8 +166,8 @@ impl Sdk {
     }
 }
 
-/// A project without what would have to be fetched: the runtime is not in the program, and nothing
-/// looks for code that can't be there.
+/// A project that needs no downloads: the program does not include the runtime, and the single-file
+/// analyzer is off.
 fn single_file_project(framework: u32, properties: &str) -> String {
     format!(
         "<Project Sdk=\"Microsoft.NET.Sdk\"><PropertyGroup><OutputType>Exe</OutputType>\

@@ -1,15 +1,16 @@
-//! Signals that the process that started the tests has turned off.
+//! Restores signals that the process which started the tests has set to ignored.
 
 use std::fs;
 use std::sync::{Arc, Once};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
 
-/// Makes programs start with the default answer to SIGHUP, SIGINT and SIGQUIT. `nohup`, and shells
-/// for what they start in the background, have them ignored; that is inherited, .NET keeps to it,
-/// and a test that sends one would wait for ever. A signal that is caught is inherited as the
-/// default, and catching it without an effect leaves the tests themselves as they were.
-/// [`Service`](crate::Service) and [`run`](crate::run) see to it themselves.
+/// Makes programs start with the default action for SIGHUP, SIGINT and SIGQUIT. `nohup`, and shells
+/// for background jobs, set them to ignored. Child processes inherit this and .NET respects it, so
+/// a test that sends such a signal would wait for ever. This function installs a handler without
+/// effect for each ignored signal: child processes inherit a caught signal as default, and the
+/// tests themselves still ignore it. [`Service`](crate::Service) and [`run`](crate::run) call this
+/// function.
 ///
 /// # Panics
 /// Where there is no `/proc`.

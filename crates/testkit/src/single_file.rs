@@ -1,4 +1,4 @@
-//! Single-file programs as the .NET SDK's bundler writes them, but for the code of their host.
+//! Single-file programs as the .NET SDK's bundler writes them, except for the code of the host.
 
 use std::fs;
 use std::io::Write;
@@ -8,14 +8,14 @@ use std::path::Path;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 
-/// The mark in the code of hosts.
+/// The marker in the host's code.
 const MARK: [u8; 32] = [
     0x8b, 0x12, 0x02, 0xb9, 0x6a, 0x61, 0x20, 0x38, 0x72, 0x7b, 0x93, 0x02, 0x14, 0xd7, 0xa0, 0x32, 0x13, 0xf5, 0xb9,
     0xe6, 0xef, 0xae, 0x33, 0x18, 0xee, 0x3b, 0x2d, 0xce, 0x24, 0xb3, 0x6a, 0xae,
 ];
 
-/// Writes a single-file program of these files, each with its name and whether it is deflated;
-/// `version` is that of the format.
+/// Writes a single-file program from files, each with its name, its content, and whether it is
+/// deflated. `version` is the version of the format.
 ///
 /// # Panics
 /// When it can't be written.

@@ -1,12 +1,12 @@
-//! The fixture `Slower`: one method is made slower. Its samples must rise by what the program takes
-//! longer, and those of no other method.
+//! The fixture `Slower`, in which one method is made slower. The method's samples must grow by the
+//! program's additional time, and samples of other methods must not grow.
 
 use std::collections::BTreeMap;
 
-/// The phase that others are compared with.
+/// The phase with which others are compared.
 const BASE: &str = "Base";
-/// Parts of a round, each with the methods that it is made of: what an inlined method takes may be
-/// found below its own name or its caller's.
+/// Parts of a round, each with its methods. The time of an inlined method may appear under its own
+/// name or under its caller's.
 const PARTS: [(&str, &[&str]); 6] = [
     ("Framed", &["Work::Framed"]),
     ("Inlined", &["Work::Inlined", "Work::Host"]),
@@ -15,44 +15,44 @@ const PARTS: [(&str, &[&str]); 6] = [
     ("what forwards", &["By1::Pass", "By2::Pass", "By3::Pass", "By5::Pass"]),
     ("another", &["Work::Other"]),
 ];
-/// Standard deviations that chance may put between a time by samples and the truth.
+/// Allowed random difference between a sampled time and the true time, in standard deviations.
 const DEVIATIONS: f64 = 4.0;
-/// Part of a phase's time that the same work may take longer or shorter: other code lies in other
-/// places.
+/// Share of a phase's time by which the duration of the same work may vary, because its code is
+/// placed differently.
 const UNEVEN: f64 = 0.03;
 
-/// Time by samples of the parts, by phase.
+/// Sampled times of the parts, by phase.
 #[derive(Debug, Clone, Default)]
 pub struct Slower {
-    /// CPU nanoseconds of each phase by the program.
+    /// CPU nanoseconds of each phase, measured by the program.
     phases: BTreeMap<String, f64>,
-    /// By phase and part.
+    /// Sampled time by phase and part.
     sampled: BTreeMap<(String, usize), f64>,
-    /// Samples of phases whose innermost own method is none of a round, or that had no whole path
-    /// to one.
+    /// Time of samples in phases whose innermost own method is not in a round, or whose path to it
+    /// is incomplete.
     odd: f64,
 }
 
 /// The time of a part in a phase, in nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PartTime {
-    /// Phase that it is of.
+    /// Phase of the time.
     pub phase: String,
     /// Part of a round.
     pub part: &'static str,
-    /// Whether it is the one that was made slower.
+    /// Whether this part was made slower.
     pub is_slower: bool,
-    /// As it must be: its time in the base phase, and for the slower one what the program took
-    /// longer.
+    /// Predicted time: the time in the base phase, plus the program's additional time for the
+    /// slower part.
     pub predicted: f64,
-    /// As samples have it.
+    /// Sampled time.
     pub sampled: f64,
-    /// Most that the two may be apart.
+    /// Maximum allowed difference of the two.
     pub bound: f64,
 }
 
 impl PartTime {
-    /// Whether samples have what was predicted.
+    /// Whether the sampled time agrees with the prediction.
     pub fn is_met(&self) -> bool {
         (self.sampled - self.predicted).abs() <= self.bound
     }
@@ -62,7 +62,7 @@ impl Slower {
     /// Reads the output of the program.
     ///
     /// # Panics
-    /// When it is none.
+    /// When `stdout` is not the program's output.
     pub fn parse(stdout: &str) -> Self {
         let lines = stdout.lines().filter_map(|line| line.strip_prefix("PHASE ")?.split_once(' '));
         let phases: BTreeMap<String, f64> =
@@ -71,8 +71,8 @@ impl Slower {
         Self { phases, ..Self::default() }
     }
 
-    /// Adds a sample: the names of its methods as they are recorded, innermost first, and the CPU
-    /// time that it stands for.
+    /// Adds a sample: its recorded method names, innermost first, and the CPU time that it stands
+    /// for.
     pub fn add(&mut self, names: &[&str], weight_ns: u64) {
         let own: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix("Slower.")).collect();
         let Some(phase) = own.iter().find_map(|name| name.strip_prefix("Phases::")) else { return };
@@ -85,12 +85,13 @@ impl Slower {
         }
     }
 
-    /// Share of the sampled time whose stacks are none of a round, in percent.
+    /// Share of the sampled time whose stacks are not in a round, in percent.
     pub fn odd_percent(&self) -> f64 {
         100.0 * self.odd / (self.odd + self.sampled.values().sum::<f64>()).max(1.0)
     }
 
-    /// All parts in all phases but the base one; `step_ns` is what a sample stands for.
+    /// All parts in all phases except the base phase; `step_ns` is the time that a sample stands
+    /// for.
     pub fn parts(&self, step_ns: f64) -> Vec<PartTime> {
         let phases = self.phases.iter().filter(|(phase, _)| *phase != BASE);
         phases.flat_map(|(phase, time)| (0..PARTS.len()).map(|part| self.part(phase, *time, part, step_ns))).collect()

@@ -4,7 +4,7 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longer than anything takes that a test waits for, on a busy machine.
+/// Longer than any event for which a test waits takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// The unit of times in `/proc/PID/stat`: `USER_HZ`, which is 100 on every Linux.
@@ -13,7 +13,7 @@ const TICK: Duration = Duration::from_millis(10);
 /// Waits until `look` finds something.
 ///
 /// # Panics
-/// When that has not happened after three minutes.
+/// When `look` has found nothing after three minutes.
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
@@ -25,7 +25,7 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Waits until `done`.
+/// Waits until `done` returns true.
 ///
 /// # Panics
 /// As [`wait_for`].
@@ -33,10 +33,10 @@ pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     wait_for(what, || done().then_some(()));
 }
 
-/// Waits until a process has used so much more CPU time, whatever else keeps the machine busy.
+/// Waits until a process has used `more` CPU time, independent of other load on the machine.
 ///
 /// # Panics
-/// When it ends before, or has not used it after three minutes.
+/// When the process ends before, or has not used the time after three minutes.
 pub fn wait_for_work(pid: u32, more: Duration) {
     let used = || cpu_time(pid).unwrap_or_else(|| panic!("process {pid} has ended"));
     let before = used();
@@ -55,8 +55,8 @@ pub fn cpu_time(pid: u32) -> Option<Duration> {
     Some(TICK * (ticks(11)? + ticks(12)?))
 }
 
-/// Sleeps, for tests in which the pause itself is what is tried, such as a signal at any moment.
-/// Who waits for something waits for that: [`wait_for`].
+/// Sleeps, for tests of the pause itself, such as a signal at any moment. To wait for an event, use
+/// [`wait_for`].
 #[expect(clippy::disallowed_methods, reason = "the place where tests sleep")]
 pub fn pause(time: Duration) {
     thread::sleep(time);

@@ -1,4 +1,4 @@
-//! A program that serves, a few requests for it, and its end in order.
+//! Runs a web program, sends requests to it, and ends it regularly.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -13,8 +13,8 @@ use crate::signals;
 /// Longer than a service takes to answer or to end on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A running program that has said its first line. It and what it started is killed when the value
-/// is dropped.
+/// A running program that has printed its first line. Dropping the value kills the program and its
+/// child processes.
 #[derive(Debug)]
 pub struct Service {
     child: Child,
@@ -28,7 +28,7 @@ impl Service {
     /// Starts the program and waits for its first line, such as `ready` or `listening on ADDRESS`.
     ///
     /// # Panics
-    /// When it does not start or says nothing.
+    /// When it does not start or prints nothing.
     pub fn start(command: Command) -> Self {
         let mut service = Self::start_silent(command);
         service.output.as_mut().expect("taken at its end").read_line(&mut service.first).expect("text");
@@ -36,7 +36,7 @@ impl Service {
         service
     }
 
-    /// Starts a program that may say nothing.
+    /// Starts a program that may print nothing.
     ///
     /// # Panics
     /// When it does not start.
@@ -50,43 +50,43 @@ impl Service {
         Self { child, output: Some(output), errors: Some(errors), first: String::new(), began }
     }
 
-    /// Process id: that of the command, which may be a launcher.
+    /// Process id of the command, which may be a launcher.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The next line that it prints, behind the first; empty at its end.
+    /// The next line of output after the first; empty at the end of the output.
     ///
     /// # Panics
-    /// When the line is no text.
+    /// When the line is not valid text.
     pub fn line(&mut self) -> String {
         let mut line = String::new();
         self.output.as_mut().expect("taken at its end").read_line(&mut line).expect("text");
         line
     }
 
-    /// Address behind `listening on http://` in the program's first line.
+    /// Address after `listening on http://` in the program's first line.
     ///
     /// # Panics
-    /// When that is not what it said.
+    /// When the first line is different.
     pub fn address(&self) -> &str {
         let found = self.first.trim().strip_prefix("listening on http://");
         found.unwrap_or_else(|| panic!("no address: {}", self.first))
     }
 
-    /// Sends it a signal (`TERM`, `INT`) and waits for its end.
+    /// Sends the program a signal (`TERM`, `INT`) and waits for its end.
     ///
     /// # Panics
-    /// When it can't be signalled, or does not end.
+    /// When the program can't be signalled, or does not end.
     pub fn stop(self, signal: &str) -> Finished {
         kill(&format!("-{signal}"), &self.child.id().to_string());
         self.wait()
     }
 
-    /// Waits until it and everything that holds its output has ended.
+    /// Waits until the program and every process that holds its output has ended.
     ///
     /// # Panics
-    /// When its end can't be seen.
+    /// When waiting for the end fails.
     pub fn wait(mut self) -> Finished {
         let rest = drain(self.output.take());
         let status = wait_within(&mut self.child, PATIENCE).unwrap_or_else(|| panic!("it has not ended"));
@@ -127,7 +127,8 @@ pub fn get(address: &str, path: &str) -> u16 {
     status.unwrap_or_else(|| panic!("{address}{path} answered {text:?}"))
 }
 
-/// `threads` clients at once make `requests` requests each; how many were answered with 200.
+/// Runs `threads` clients at the same time, each with `requests` requests. Returns the number of
+/// answers with status 200.
 ///
 /// # Panics
 /// When a request has no answer.

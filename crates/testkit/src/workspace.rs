@@ -21,7 +21,7 @@ pub fn target_folder() -> PathBuf {
 /// it.
 ///
 /// # Panics
-/// When there is none of this name.
+/// When there is no program of this name.
 pub fn fixture(name: &str) -> PathBuf {
     let dll = workspace_root().join("dotnet/fixtures/bin").join(format!("{name}.dll"));
     assert!(dll.is_file(), "no fixture {name}: {} is missing; `cargo xtask fixtures` builds them", dll.display());
@@ -36,11 +36,11 @@ pub fn scratch() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("clrscope-test-").tempdir().expect("a temporary folder can be made")
 }
 
-/// The unpacked .NET kit (an SDK and runtimes 8, 9 and 10), where `../shared/dotnet-kit` lies next
-/// to the workspace. Unpacking takes a minute the first time.
+/// The unpacked .NET kit (an SDK and runtimes 8, 9 and 10); `None` where there is no
+/// `../shared/dotnet-kit` next to the workspace. Unpacking takes a minute the first time.
 ///
 /// # Panics
-/// When the kit is there and does not unpack.
+/// When the kit is present and does not unpack.
 pub fn kit() -> Option<&'static Path> {
     static KIT: OnceLock<Option<PathBuf>> = OnceLock::new();
     KIT.get_or_init(unpack_kit).as_deref()

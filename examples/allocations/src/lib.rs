@@ -21,9 +21,9 @@ struct Allocations {
 
 #[derive(Default)]
 struct Sums {
-    /// By class, while its identifier is good.
+    /// Sums by class, while the class identifier is valid.
     live: HashMap<ClassId, (Arc<str>, Sum)>,
-    /// By name: what was allocated before a module was unloaded.
+    /// Sums by class name of allocations before the class's module was unloaded.
     gone: HashMap<Arc<str>, Sum>,
 }
 
@@ -43,7 +43,7 @@ impl Sum {
 impl Profiler for Allocations {
     fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
         let profiler = Self { info: info.clone(), names: NameCache::new(), sums: Mutex::default() };
-        // Other events would be asked for here, and come by other methods of `Callbacks`.
+        // Other events would be requested here, and arrive in other methods of `Callbacks`.
         let events = Events::OBJECT_ALLOCATED | Events::ENABLE_OBJECT_ALLOCATED | Events::MODULE_LOADS;
         Ok((profiler, Setup::new(events)))
     }
@@ -60,7 +60,7 @@ impl Callbacks for Allocations {
         self.sums().live.entry(class).or_insert_with(|| (name, Sum::default())).1.add(1, bytes);
     }
 
-    // The runtime uses its identifiers again: what is known by them must go with the module.
+    // The runtime reuses identifiers, so data stored under them must be removed with the module.
     fn module_unload_started(&self, module: ModuleId) {
         self.names.module_unloaded(module);
         let Sums { live, gone } = &mut *self.sums();
@@ -80,7 +80,7 @@ impl Allocations {
         self.sums.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes, objects and class, a line each.
+    /// Bytes, objects and class name, a line per class.
     fn report(&self) -> String {
         let sums = self.sums();
         let mut by_name = sums.gone.clone();

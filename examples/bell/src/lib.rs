@@ -2,9 +2,9 @@
 //! short tone per class load.
 //!
 //! The sound goes into a WAV file, whose name comes from `BELL_PROFILER_OUTPUT`; if that is
-//! `/dev/tty`, the terminal's bell rings instead, as the classes are loaded. What can't be written
-//! is dropped: the program's output is not ours. The tones are random, but the same for the same
-//! `BELL_PROFILER_SEED` (a number).
+//! `/dev/tty`, the terminal's bell rings instead, as the classes are loaded. Sound that can't be
+//! written is dropped, because a profiler must not write to the program's own output. The tones are
+//! random, but the same for the same `BELL_PROFILER_SEED` (a number).
 
 use std::f64::consts::TAU;
 use std::ffi::OsString;
@@ -16,10 +16,10 @@ clr_profiler::export_profiler!(Bell, "{3D9C7A54-9B0E-4A0B-8E55-7B1A2C6D4E43}");
 
 /// Samples per second; one channel, 16 bits.
 const RATE: u32 = 8000;
-/// Ten minutes: later tones are left out.
+/// Maximum number of samples, ten minutes; later tones are left out.
 const LIMIT: usize = RATE as usize * 600;
 const TERMINAL: &str = "/dev/tty";
-/// Steps of the pentatonic scale above the lowest tone: no two sound bad together.
+/// Steps of the pentatonic scale above the lowest tone; any two of them sound well together.
 const STEPS: [i32; 10] = [0, 2, 4, 7, 9, 12, 14, 16, 19, 21];
 
 /// The profiler the runtime makes when it loads this library.

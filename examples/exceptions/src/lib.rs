@@ -14,14 +14,14 @@ use clr_profiler::{
 
 clr_profiler::export_profiler!(Exceptions, "{0C8B5F0A-5B8B-4C57-9E0B-5C6E4C0B8A21}");
 
-/// Characters of a message that are kept.
+/// Maximum number of characters of a message that are kept.
 const LONGEST_MESSAGE: usize = 200;
 
 /// The profiler the runtime makes when it loads this library.
 struct Exceptions {
     info: ProfilerInfo,
     functions: Arc<NamedFunctions>,
-    /// Nothing is to be done at a call: the stacks are all that is wanted.
+    /// The shadow stacks, without any action at calls.
     stacks: Arc<CallStacks<()>>,
     reader: ExceptionReader,
     log: NestedLog,
@@ -88,8 +88,8 @@ impl Callbacks for Exceptions {
     }
 
     fn module_unload_started(&self, _module: ModuleId) {
-        // The runtime uses its identifiers again: what is known about them must go with the module.
-        // The functions know.
+        // The runtime reuses identifiers, so data about them must be removed with the module.
+        // `functions` does so itself.
         self.reader.module_unloaded();
     }
 }

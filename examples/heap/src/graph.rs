@@ -1,4 +1,4 @@
-//! Objects, what they refer to, and the shortest path to one from a root.
+//! Graph of objects and their references, and the shortest path from a root to an object.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -8,12 +8,12 @@ use clr_profiler::{ClassId, FunctionId};
 #[derive(Default)]
 pub(crate) struct Graph {
     pub(crate) objects: HashMap<usize, Object>,
-    /// Place in the object, and what is referred to.
+    /// Offset in the object, and the referenced object.
     references: Vec<(usize, usize)>,
     pub(crate) roots: Vec<Root>,
-    /// Keys of conditional weak tables hold their values.
+    /// Values of conditional weak tables, by the key objects that hold them.
     weak: HashMap<usize, Vec<usize>>,
-    /// The object added last: references are its.
+    /// The object added last, to which further references belong.
     last: usize,
 }
 
@@ -28,11 +28,11 @@ pub(crate) struct Object {
 pub(crate) struct Root {
     pub(crate) object: usize,
     pub(crate) kind: RootKind,
-    /// For what a stack holds: whose.
+    /// Function of the frame, for a root on a stack.
     pub(crate) function: Option<FunctionId>,
 }
 
-/// An object on a path, and the place at which the one before refers to it.
+/// An object on a path, and the place of the reference to it in the previous object.
 #[derive(Clone, Copy)]
 pub(crate) struct Step {
     pub(crate) object: usize,

@@ -1,9 +1,10 @@
 //! The heap of a program: objects and bytes by class, and what keeps the largest object of the
 //! largest class alive, as a path of fields from a root.
 //!
-//! Attached to a running program, the profiler takes one shot into the file that the client data
-//! names, and detaches. Loaded at the start, it waits for the file that `HEAP_PROFILER_TRIGGER`
-//! names, and takes a shot into the file that `HEAP_PROFILER_OUTPUT` names.
+//! Attached to a running program, the profiler takes one snapshot and detaches; the client data is
+//! the name of the output file. Loaded at the start, it waits until the file named by
+//! `HEAP_PROFILER_TRIGGER` exists, and takes a snapshot into the file named by
+//! `HEAP_PROFILER_OUTPUT`.
 
 mod graph;
 mod report;
@@ -25,12 +26,13 @@ clr_profiler::export_profiler!(Heap, "{E1C64B7A-0D52-4C39-A8F6-7B94D3E05A21}");
 /// The profiler the runtime makes when it loads this library.
 struct Heap(Arc<State>);
 
-/// Shared with the thread that takes the shot.
+/// State shared with the thread that takes the snapshot.
 struct State {
     info: ProfilerInfo,
     names: NameCache,
     output: PathBuf,
-    /// Objects and references reported by a collection so far, while a shot is taken.
+    /// Objects and references that a garbage collection has reported so far, while a snapshot is
+    /// taken.
     graph: Mutex<Option<Graph>>,
 }
 
@@ -43,22 +45,22 @@ impl State {
         self.graph.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forces a collection, which reports all that is alive. Only on a thread of the profiler's
-    /// own.
+    /// Forces a garbage collection, which reports all live objects. Only on a thread of the
+    /// profiler.
     fn shoot(&self) {
         *self.graph() = Some(Graph::default());
         let collected = self.info.force_gc();
         let graph = self.graph().take().unwrap_or_default();
         let text = collected.map_or_else(|error| format!("no shot: {error}\n"), |()| report::report_text(self, &graph));
-        // A file that others find when it is whole. A failure is ignored: the program's output is
-        // not ours.
+        // The file appears only when it is complete. A failure is ignored, because a profiler must
+        // not write to the program's own output.
         let part = self.output.with_extension("part");
         drop(std::fs::write(&part, text).and_then(|()| std::fs::rename(part, &self.output)));
     }
 }
 
-/// Events asked for: those of collections, and the loading of modules; at attach they can be asked
-/// for in `initialize_for_attach` only.
+/// Requested events: garbage collections and module loads. At attach they can be requested in
+/// `initialize_for_attach` only.
 const EVENTS: Events = Events::GC.union(Events::MODULE_LOADS);
 
 impl Profiler for Heap {
@@ -90,8 +92,8 @@ impl Callbacks for Heap {
         let own = Arc::clone(&self.0);
         drop(OwnThread::start(&self.0.info, "heap", move |_thread| {
             own.shoot();
-            // The last thing this thread asks: the runtime lets go of the profiler when it has
-            // returned from all callbacks.
+            // The last call of this thread: the runtime unloads the profiler after all callbacks
+            // have returned.
             drop(own.info.request_detach(0));
         }));
     }

@@ -1,4 +1,4 @@
-//! A shot as text: sums by class, and the path to the largest object of the largest class.
+//! A snapshot as text: sums by class, and the path to the largest object of the largest class.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use clr_profiler::ClassId;
 use crate::State;
 use crate::graph::{Graph, Root, Step};
 
-/// Returns bytes, objects and class, a line each; then the path.
+/// Returns bytes, objects and class name, a line per class; then the path.
 pub(crate) fn report_text(state: &State, graph: &Graph) -> String {
     let mut classes = HashMap::<ClassId, (usize, usize)>::new();
     for object in graph.objects.values() {
@@ -34,8 +34,8 @@ pub(crate) fn report_text(state: &State, graph: &Graph) -> String {
     text
 }
 
-/// A line for the root, and one for each object with the member of the one before that refers to
-/// it.
+/// A line for the root, and one for each object, with the member of the previous object that refers
+/// to it.
 fn path(state: &State, graph: &Graph, root: Root, steps: &[Step], text: &mut String) {
     let _ = writeln!(text, "{}", root_name(state, root));
     let statics = statics(state);
@@ -51,8 +51,8 @@ fn path(state: &State, graph: &Graph, root: Root, steps: &[Step], text: &mut Str
     }
 }
 
-/// Static fields by the place of their value: those of classes that had a method compiled, if only
-/// to set them up.
+/// Static fields by the address of their value, for classes with a compiled method, if only the
+/// static constructor.
 fn statics(state: &State) -> HashMap<usize, String> {
     let functions = state.info.compiled_functions().unwrap_or_default();
     let classes: HashSet<ClassId> =

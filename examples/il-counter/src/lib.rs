@@ -1,5 +1,5 @@
-//! Counts how often each method of the program is called, by an addition that is put into its code:
-//! no hook, no call.
+//! Counts how often each method of the program is called, by an addition that is inserted into its
+//! code, without a hook or a call.
 //!
 //! The file's name comes from `IL_COUNTER_OUTPUT`. `IL_COUNTER_EXITS=1` counts the ends of calls as
 //! well, `IL_COUNTER_MODULES=all` counts the runtime's own methods, too, and `IL_COUNTER_STRESS=1`
@@ -27,16 +27,16 @@ struct IlCounter {
     counters: Arc<Counters>,
     /// Modules, and whether their methods are counted.
     modules: Mutex<HashMap<ModuleId, bool>>,
-    /// Methods that stay as they are, and why.
+    /// Methods that were left unchanged, and the reasons.
     refused: Mutex<Vec<String>>,
 }
 
-/// Author of the additions.
+/// Inserts the additions.
 #[derive(Default)]
 struct Counters(Mutex<Vec<Counter>>);
 
-/// Calls of a method, and how many of them have ended, by return or exception. The code adds to
-/// them for as long as the process lives, so they are never freed.
+/// Number of calls of a method, and how many of them have ended, by return or exception. The code
+/// adds to the numbers as long as the process lives, so they are never freed.
 struct Counter {
     calls: &'static [AtomicU64; 2],
     metadata: MetadataImport,
@@ -57,7 +57,7 @@ impl BodyWriter for Counters {
     }
 }
 
-/// Author of changes that mean nothing.
+/// Inserts changes that have no effect.
 struct Stress;
 
 impl BodyWriter for Stress {
@@ -100,7 +100,7 @@ impl Callbacks for IlCounter {
         }
     }
 
-    /// Code that was compiled before has no additions in it.
+    /// Rejects precompiled code of counted modules, because it has no additions.
     fn jit_cached_function_search_started(&self, function: FunctionId) -> bool {
         let module = self.info.function_info(function).map(|about| about.module);
         !module.is_ok_and(|module| lock(&self.modules).get(&module) == Some(&true))
@@ -119,7 +119,7 @@ impl Callbacks for IlCounter {
 }
 
 impl IlCounter {
-    /// Whether a module is of the program and not of the runtime.
+    /// Whether a module belongs to the program and not to the runtime.
     fn is_own(&self, module: ModuleId) -> bool {
         let Ok(about) = self.info.module_info(module) else { return false };
         let is_of_runtime = about.path.contains("/shared/Microsoft.");

@@ -1,8 +1,7 @@
-//! Waits for locks, by the method that waited and how long: events that the runtime writes of
-//! itself (EventPipe).
+//! Waits for locks, by waiting method, with their duration; from EventPipe events of the runtime.
 //!
 //! The file's name comes from `LOCKS_PROFILER_OUTPUT`: a profiler must not write to the program's
-//! own output. An empty file is there as soon as waits are counted.
+//! own output. An empty file appears as soon as the profiler counts waits.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -22,7 +21,7 @@ clr_profiler::export_profiler!(Locks, "{9754FACF-377E-48AB-AF30-AD3E50437A82}");
 /// The runtime's own provider, and its keyword for contention.
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
 const CONTENTION: u64 = 0x4000;
-/// Numbers of the events: a thread begins to wait, and has waited.
+/// Event numbers: a thread begins to wait, and a thread has waited.
 const START: u32 = 81;
 const STOP: u32 = 91;
 
@@ -36,11 +35,11 @@ struct Locks {
 
 #[derive(Default)]
 struct Waits {
-    /// Stacks on which threads that wait began to: the functions, the innermost first.
+    /// Stacks at the begin of current waits, by thread: the functions, innermost first.
     begun: HashMap<ThreadId, Vec<FunctionId>>,
-    /// By place, while its functions are there.
+    /// Sums by stack, while its functions are loaded.
     live: HashMap<Vec<FunctionId>, Sum>,
-    /// By name: what was waited before a module was unloaded.
+    /// Sums by name, of waits before a module was unloaded.
     gone: HashMap<String, Sum>,
 }
 
@@ -61,7 +60,7 @@ impl Profiler for Locks {
     fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
         let output = PathBuf::from(std::env::var_os("LOCKS_PROFILER_OUTPUT").unwrap_or_else(|| "locks.txt".into()));
         let (asked, begun) = (info.clone(), output.clone());
-        // The runtime takes sessions when it is up, which threads of this kind wait for.
+        // The runtime accepts sessions after its startup, for which threads of this kind wait.
         OwnThread::start(info, "locks", move |_thread| {
             let contention = ProviderConfig { name: RUNTIME.into(), keywords: CONTENTION, level: 4, filter: None };
             let session = asked.event_pipe_start_session(&[contention], false);
@@ -75,7 +74,7 @@ impl Profiler for Locks {
 
 impl Callbacks for Locks {
     fn event_pipe_event_delivered(&self, event: &EventPipeEvent<'_>) {
-        // Events come on the thread that they are about.
+        // Events arrive on the thread that they describe.
         let Ok(thread) = self.info.current_thread() else { return };
         match event.event_id {
             START => {
@@ -99,10 +98,10 @@ impl Callbacks for Locks {
         }
     }
 
-    // The runtime uses its identifiers again: they become names while they are good.
+    // The runtime reuses identifiers, so they are turned into names while they are valid.
     fn module_unload_started(&self, module: ModuleId) {
         let live = std::mem::take(&mut self.waits().live);
-        // No lock is held while the runtime is asked for names.
+        // No lock is held while the runtime is queried for names.
         let named: Vec<_> = live.into_iter().map(|(place, sum)| (self.name(&place), sum)).collect();
         self.names.module_unloaded(module);
         let gone = &mut self.waits().gone;
@@ -119,14 +118,14 @@ impl Locks {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The innermost function that is not of the libraries of .NET.
+    /// Name of the innermost function that is not in the libraries of .NET.
     fn name(&self, place: &[FunctionId]) -> String {
         let names: Vec<_> = place.iter().map(|function| self.names.function(&self.info, *function)).collect();
         let own = names.iter().find(|name| !name.name.starts_with("System.")).or(names.first());
         own.map_or_else(|| "?".to_owned(), |name| name.name.clone())
     }
 
-    /// Waits, milliseconds and method, a line each; the longest sum first.
+    /// Waits, milliseconds and method, a line per method; the longest sum first.
     fn report(&self) -> String {
         let (live, mut sums) = {
             let waits = self.waits();

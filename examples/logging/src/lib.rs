@@ -1,7 +1,8 @@
 //! Every callback of the runtime, one line each, with names, indented by nesting.
 //!
 //! The file's name comes from `LOGGING_PROFILER_OUTPUT`; each line begins with the number of its
-//! thread. With `LOGGING_PROFILER_EVENTS=CLASS_LOADS,EXCEPTIONS` only these events are asked for.
+//! thread. With `LOGGING_PROFILER_EVENTS=CLASS_LOADS,EXCEPTIONS` the profiler requests only these
+//! events.
 
 use clr_profiler::callbacks::Argument;
 use clr_profiler::{Callbacks, Error, Events, NameCache, NestedLog, Profiler, ProfilerInfo, Result, Setup};
@@ -15,8 +16,8 @@ struct Logging {
     log: NestedLog,
 }
 
-/// Pairs that open no level: the search for precompiled code may never end, and some versions
-/// report the steps of the second pass of an exception twice.
+/// Pairs of callbacks that do not indent: the search for precompiled code may have no end callback,
+/// and some versions report the steps of the second pass of an exception twice.
 const FLAT: [&str; 4] =
     ["jit_cached_function_search", "exception_unwind_function", "exception_unwind_finally", "exception_catcher"];
 
@@ -24,18 +25,19 @@ const FLAT: [&str; 4] =
 type Arguments<'a> = &'a [(&'a str, &'a dyn Argument)];
 
 impl Logging {
-    /// A callback in which the runtime may be asked for names.
+    /// Logs a callback in which the runtime may be queried for names.
     fn asks(&self, callback: &'static str, arguments: Arguments<'_>) {
         self.write(callback, arguments, |argument| argument.ask(&self.info, &self.names));
     }
 
-    /// Logs a callback in which the runtime may not be queried: only names that are known already
-    /// are there.
+    /// Logs a callback in which the runtime may not be queried; shows only names that are known
+    /// already.
     fn knows(&self, callback: &'static str, arguments: Arguments<'_>) {
         self.write(callback, arguments, |argument| argument.known(&self.names));
     }
 
-    /// Logs an unload, after which the names must be forgotten, since identifiers are used again.
+    /// Logs an unload. Afterwards the names must be forgotten, because the runtime reuses
+    /// identifiers.
     fn unloads(&self, callback: &'static str, arguments: Arguments<'_>) {
         self.knows(callback, arguments);
         arguments.iter().for_each(|(_, argument)| argument.forget(&self.names));
@@ -46,8 +48,8 @@ impl Logging {
         for (name, argument) in arguments {
             text += &format!(" {name}={}", words(*argument));
         }
-        // Callbacks between a start and its end stand one level deeper: the classes that are loaded
-        // while a method is compiled, the modules that come with an assembly.
+        // Callbacks between a start and its end are indented one level deeper: classes loaded while
+        // a method is compiled, modules loaded with an assembly.
         match callback.rsplit_once('_') {
             Some((stem, _)) if FLAT.contains(&stem) => self.log.line(text),
             Some(("runtime_suspend", "started")) => self.log.begin("suspension", text),
@@ -60,7 +62,7 @@ impl Logging {
     }
 }
 
-/// Writes the methods of the trait: each hands on its name and its arguments.
+/// Declares the methods of the trait; each passes on its name and its arguments.
 macro_rules! log {
     ($($mode:ident $runtime_name:ident as $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty = $default:expr)?;)*) => {$(
         fn $name(&self $(, $argument: $type)*) $(-> $answer)? {

@@ -18,11 +18,12 @@ use clr_profiler::{
 clr_profiler::export_profiler!(Sampler, "{9A36C0D4-57E8-4F1B-8B02-61D7E94A3C5D}");
 
 const INTERVAL: Duration = Duration::from_millis(10);
-/// Time that a sample may wait for a collection that is under way.
+/// Maximum time that a sample waits for a running garbage collection.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Pauses between half and one and a half of the interval, evenly spread: at a regular interval a
-/// loop whose rounds take as long, or a third of it, would be seen at always the same places.
+/// Random pauses, uniformly distributed between half and one and a half of the interval. At a
+/// regular interval, a loop whose rounds take as long as the interval, or a third of it, would
+/// always be sampled at the same places.
 fn pauses() -> impl Iterator<Item = Duration> {
     // The fractions of the multiples of the golden ratio fill the range from 0 to 1 without gaps.
     (0_u32..).map(|number| INTERVAL / 2 + INTERVAL.mul_f64((f64::from(number) * 0.618_033_988_749_895).fract()))
@@ -31,7 +32,7 @@ fn pauses() -> impl Iterator<Item = Duration> {
 /// The profiler the runtime makes when it loads this library.
 struct Sampler(Arc<State>);
 
-/// Shared with the thread that takes the samples.
+/// State shared with the thread that takes the samples.
 struct State {
     info: ProfilerInfo,
     names: NameCache,
@@ -41,14 +42,15 @@ struct State {
 #[derive(Default)]
 struct Samples {
     threads: HashMap<ThreadId, String>,
-    /// By the thread's name and the frames from outside in.
+    /// Counts by thread name and frames, outermost first.
     stacks: HashMap<String, u64>,
     taken: u64,
-    /// Samples that were not taken: the runtime was busy for longer than [`PATIENCE`], say.
+    /// Samples that were not taken, for instance because the runtime was busy for longer than
+    /// [`PATIENCE`].
     missed: u64,
 }
 
-/// Functions on the stack of a thread, the innermost first.
+/// A thread and the functions on its stack, innermost first.
 type Stack = (ThreadId, Vec<FunctionId>);
 
 impl Profiler for Sampler {
@@ -63,7 +65,7 @@ impl Profiler for Sampler {
                 own.sample();
             }
         })?;
-        // Other events would be asked for here, and come by other methods of `Callbacks`.
+        // Other events would be requested here, and arrive in other methods of `Callbacks`.
         Ok((Self(state), Setup::new(Events::ENABLE_STACK_SNAPSHOT | Events::THREADS | Events::MODULE_LOADS)))
     }
 }
@@ -73,7 +75,7 @@ impl Callbacks for Sampler {
         self.0.samples().threads.insert(thread, name.to_owned());
     }
 
-    // The runtime uses its identifiers again: what is known by them must go with the thread, and
+    // The runtime reuses identifiers, so data stored under them must be removed with the thread or
     // the module.
     fn thread_destroyed(&self, thread: ThreadId) {
         self.0.samples().threads.remove(&thread);
@@ -115,7 +117,7 @@ impl State {
         self.samples().taken += 1;
     }
 
-    /// The stacks of all threads that run managed code, while the program stands still.
+    /// The stacks of all threads that run managed code, taken while the program is suspended.
     fn stacks(&self) -> Result<Vec<Stack>> {
         let suspended = self.info.suspend_within(PATIENCE)?;
         let mut stacks = Vec::new();

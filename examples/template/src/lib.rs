@@ -28,7 +28,7 @@ struct Counts {
     known: Mutex<HashMap<String, ClientId>>,
 }
 
-/// A function that is counted; found again in the hooks by its `ClientId`.
+/// A counted function. The hooks find it by its `ClientId`.
 struct Counted {
     name: String,
     calls: AtomicU64,
@@ -42,7 +42,7 @@ impl Profiler for CallCounter {
             functions: ClientTable::new(),
             known: Mutex::default(),
         });
-        // Other events would be asked for here, and come by other methods of `Callbacks`.
+        // Other events would be requested here, and arrive in other methods of `Callbacks`.
         let setup = Setup::new(Events::MODULE_LOADS).with_hooks(Hooks::safe(counts.clone(), counts.clone()));
         Ok((Self(counts), setup.without_inlining()))
     }
@@ -70,8 +70,8 @@ impl CallHooks for Counts {
     fn tailcall(&self, _id: ClientId, _sp: CallerSp) {}
 }
 
-/// The mapper gives each function a record. The runtime asks at each compilation of one, and wants
-/// the same answer each time.
+/// The mapper assigns a record to each function. The runtime calls it at each compilation of a
+/// function, and expects the same answer each time.
 impl FunctionMapper for Counts {
     fn map(&self, function: FunctionId) -> Mapped {
         let name = self.names.function(&self.info, function).signature.clone();
@@ -85,7 +85,7 @@ impl FunctionMapper for Counts {
         Mapped::Hook(id)
     }
 
-    // The runtime uses its identifiers again: what is known about them must go with the module.
+    // The runtime reuses identifiers, so data about them must be removed with the module.
     fn module_unloaded(&self, module: ModuleId) {
         self.names.module_unloaded(module);
     }

@@ -1,5 +1,5 @@
-//! Threads with their names and how long they lived, and how long the program stood still, for
-//! which reason.
+//! Threads with their names and lifetimes, and the suspensions of the program with their durations
+//! and reasons.
 //!
 //! The file's name comes from `THREADS_PROFILER_OUTPUT`: a profiler must not write to the program's
 //! own output.
@@ -29,7 +29,8 @@ struct Threads {
 struct ThreadLog {
     /// Threads in the order of their creation.
     threads: Vec<Thread>,
-    /// Index of each thread that is alive: the runtime uses identifiers again.
+    /// Index of each live thread; removed at the thread's end, because the runtime reuses
+    /// identifiers.
     alive: HashMap<ThreadId, usize>,
     suspensions: Vec<Suspension>,
 }
@@ -39,7 +40,7 @@ struct Thread {
     name: String,
     born: Duration,
     died: Option<Duration>,
-    /// Since when it waits for the end of a suspension.
+    /// Time since which the thread waits for the end of a suspension.
     stopped: Option<Duration>,
     stood: Duration,
 }
@@ -47,7 +48,7 @@ struct Thread {
 struct Suspension {
     reason: SuspendReason,
     asked: Duration,
-    /// Moment at which the last thread stood still, until the first could go on.
+    /// Time at which the last thread was suspended; `None` after the first one resumed.
     stopped: Option<Duration>,
     resumed: Option<Duration>,
 }
@@ -61,7 +62,7 @@ impl Threads {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes what is known of a thread, which may have begun before the runtime said so.
+    /// Changes the data of a thread. The thread may have begun before the runtime reported it.
     fn thread(&self, thread: ThreadId, change: impl FnOnce(&mut Thread, Duration)) {
         let now = self.now();
         let ThreadLog { threads, alive, .. } = &mut *self.seen();
@@ -135,9 +136,9 @@ fn milliseconds(time: Duration) -> String {
 }
 
 impl Threads {
-    /// Of threads: name, when born, how long lived (`-` where it lives on) and stood still; of
-    /// suspensions: reason, when, how long until all threads stood and how long they did. All in
-    /// milliseconds, with tabs between.
+    /// For threads: name, start, lifetime (`-` for a live thread) and suspended time. For
+    /// suspensions: reason, start, time until all threads were suspended, and time that they stayed
+    /// suspended. All times in milliseconds, separated by tabs.
     fn report(&self) -> String {
         let seen = self.seen();
         let or_dash = |time: Option<Duration>| time.map_or_else(|| "-".to_owned(), milliseconds);

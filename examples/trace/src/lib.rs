@@ -1,8 +1,8 @@
 //! A trace of all calls: one line per call, indented by depth, one file per thread.
 //!
 //! The folder's name comes from `TRACE_PROFILER_OUTPUT`. Hooks must be short, so they only note the
-//! call; the text is written when a thread ends and when the program does. Of each thread the first
-//! four million calls are kept.
+//! call. The text is written at the end of each thread and at the end of the program. The profiler
+//! keeps the first four million calls of each thread.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ struct Tracer {
     functions: Arc<NamedFunctions>,
 }
 
-/// Calls of one thread, and the blocks that ran because of exceptions.
+/// Calls of one thread, and the handler blocks that ran because of exceptions.
 #[derive(Default)]
 struct Lines {
     kept: Vec<(Call, Option<Block>)>,

@@ -1,4 +1,4 @@
-//! Processors: one module for each; the target's is re-exported.
+//! Processors: one module for each. The module of the target processor is re-exported.
 //!
 //! Instruments and services keep what only they need of it in folders `arch` of their own.
 //! `clr-profiler` refuses, with a sentence, to be built for processors that have no such modules.

@@ -1,7 +1,7 @@
-//! Values of an event, in the order in which the runtime packs them.
+//! The fields of an event, in the order in which the runtime packs them.
 
-/// Walks the bytes of an event. Every read answers `None` behind the end: newer runtimes add
-/// fields, older ones lack some.
+/// Reads the bytes of an event. Every read answers `None` past the end: newer runtimes add fields,
+/// and older ones lack some.
 #[derive(Debug, Clone, Copy)]
 pub struct Fields<'a>(&'a [u8]);
 
@@ -37,7 +37,7 @@ impl<'a> Fields<'a> {
         self.u64().map(f64::from_bits)
     }
 
-    /// Whether nothing follows.
+    /// Whether all fields were read.
     pub const fn is_at_end(&self) -> bool {
         self.0.is_empty()
     }
@@ -49,8 +49,7 @@ impl<'a> Fields<'a> {
         Some(taken)
     }
 
-    /// Units of the next text, which is UTF-16 with a zero at its end. `None` where the zero is
-    /// missing.
+    /// UTF-16 units of the next text, which ends with a zero. `None` where the zero is missing.
     pub fn text(&mut self) -> Option<impl Iterator<Item = u16> + Clone + use<'a>> {
         let (units, _) = self.0.as_chunks::<2>();
         let length = units.iter().position(|unit| *unit == [0, 0])?;

@@ -1,20 +1,20 @@
-//! Events of the runtime's own, delivered inside the process, through EventPipe sessions that all
-//! instruments share: one of what they ask for when they start, and further ones of what they
-//! [ask for later](EventPipe::want_more).
+//! The runtime's own events, delivered inside the process through EventPipe sessions that all
+//! instruments share. One session has the events that instruments ask for when they start. Further
+//! sessions have the events that they [ask for later](EventPipe::want_more).
 //!
-//! An instrument [asks](EventPipe::want) for a provider when it starts, lets the session
-//! [begin](EventPipe::begin), and takes its events out of the callback
-//! `event_pipe_event_delivered`: [`of_runtime`](EventPipe::of_runtime) says which are the
-//! runtime's, by number and version, with their [`Fields`]. The callback runs on the thread that
-//! raises the event, during collections too: nothing may wait there, and the runtime may be asked
-//! for nothing but what is safe at that place.
+//! An instrument [asks](EventPipe::want) for a provider when it starts, and lets the session
+//! [begin](EventPipe::begin). It gets its events from the callback `event_pipe_event_delivered`:
+//! [`of_runtime`](EventPipe::of_runtime) recognises events of the runtime's provider and gives
+//! their number, version and [`Fields`]. The callback runs on the thread that raises the event,
+//! also during collections. So it must not wait, and may ask the runtime only for information that
+//! is safe to request there.
 //!
-//! A session delivers what any instrument wants, so others' events arrive as well: instruments look
-//! at the provider and the number of an event. An event that several sessions ask for is delivered
-//! once for each of them.
+//! A session delivers the events that any instrument wants, so an instrument also gets events that
+//! it did not ask for, and has to check the provider and number of each. An event that several
+//! sessions ask for is delivered once for each of them.
 //!
-//! Sessions are started and stopped on a thread of the agent's own that ends with that: the runtime
-//! refuses sessions in `Initialize`, and none may be open when an attached agent leaves.
+//! Sessions are started and stopped on a short-lived thread of the agent: the runtime refuses
+//! sessions in `Initialize`, and no session may be open when an attached agent leaves.
 
 mod fields;
 
@@ -33,7 +33,7 @@ pub use fields::Fields;
 
 /// The provider of the runtime itself.
 pub const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
-/// The provider of what the runtime's own developers look at.
+/// The provider of events for the runtime's own developers.
 pub const RUNTIME_PRIVATE: &str = "Microsoft-Windows-DotNETRuntimePrivate";
 
 /// The event source by which a program marks parts of its recording.
@@ -42,24 +42,25 @@ pub const MARKS: &str = "clrscope";
 /// and 3).
 pub const XUNIT: &str = "xUnit.TestEventSource";
 
-/// Providers that events are looked for of.
+/// Providers of the events that instruments look for.
 const KNOWN: [&str; 4] = [RUNTIME, RUNTIME_PRIVATE, MARKS, XUNIT];
 
 /// Keyword of randomly sampled allocations (.NET 10 and later).
 pub const SAMPLED_ALLOCATIONS: u64 = 0x800_0000_0000;
-/// Keyword of collections, and of the tick that comes with each 100 KiB at the level
+/// Keyword of collections, and of the allocation tick for each 100 KiB at the level
 /// [`level::VERBOSE`].
 pub const COLLECTIONS: u64 = 1;
 
-/// Levels of events: a session delivers what is at most as verbose.
+/// Levels of events. A session delivers events up to its level of detail.
 pub mod level {
-    /// Events that say what goes on.
+    /// Informational events.
     pub const INFORMATIONAL: u32 = 4;
     /// Every event.
     pub const VERBOSE: u32 = 5;
 }
 
-/// Providers that are remembered by their identifiers; further ones are asked about at each event.
+/// Most providers that are remembered by their identifiers. Others are looked up again at each
+/// event.
 const MOST_PROVIDERS: usize = 64;
 
 /// An event of one of the runtime's providers.
@@ -67,23 +68,23 @@ const MOST_PROVIDERS: usize = 64;
 pub struct RuntimeEvent<'a> {
     /// Number of the event within its provider.
     pub id: u32,
-    /// Version of the event: which fields it has.
+    /// Version of the event, which says what fields it has.
     pub version: u32,
     /// The fields.
     pub fields: Fields<'a>,
 }
 
-/// The session, once an instrument has asked for it.
+/// The shared sessions, once an instrument has asked for them.
 #[derive(Default)]
 pub struct SharedEventPipe(OnceLock<&'static EventPipe>);
 
 impl SharedEventPipe {
-    /// The session, where an instrument asked for it.
+    /// The sessions, if an instrument asked for them.
     pub fn in_use(&self) -> Option<&'static EventPipe> {
         self.0.get().copied()
     }
 
-    /// The session, made when the first instrument asks.
+    /// The sessions, created when the first instrument asks.
     pub fn open(&self, info: &ProfilerInfo, writer: &'static ProcessWriter) -> &'static EventPipe {
         self.0.get_or_init(|| keep(EventPipe::new(info, writer)))
     }
@@ -94,21 +95,21 @@ pub struct EventPipe {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
     wanted: Mutex<Vec<ProviderConfig>>,
-    /// What was asked for since the session began, each list for a session of its own.
+    /// Requests since the first session began. Each list gets a session of its own.
     more: Mutex<Vec<Vec<ProviderConfig>>>,
     sessions: Mutex<Sessions>,
-    /// Whether there is to be a session.
+    /// Whether there should be a session.
     is_wanted: AtomicBool,
-    /// Whether there is one.
+    /// Whether there is a session.
     is_open: AtomicBool,
-    /// A thread is about to bring `is_open` to what is wanted.
+    /// Whether a thread is about to make `is_open` equal to `is_wanted`.
     is_changing: AtomicBool,
-    /// The providers that events have come from, each with its name where it is one of [`KNOWN`].
+    /// The providers of all events so far, each with its name if it is one of [`KNOWN`].
     providers: RwLock<Vec<(EventPipeProviderId, Option<&'static str>)>>,
 }
 
 impl EventPipe {
-    /// Sessions of their own, in addition to those that instruments [share](SharedEventPipe).
+    /// Creates sessions separate from those that instruments [share](SharedEventPipe).
     pub fn new(info: &ProfilerInfo, writer: &'static ProcessWriter) -> Self {
         Self {
             info: info.clone(),
@@ -123,14 +124,15 @@ impl EventPipe {
         }
     }
 
-    /// Events of a provider are wanted: those with any of these keywords, up to this level. Before
-    /// [`begin`](Self::begin). What several instruments want of one provider is delivered together,
-    /// up to the highest level of any.
+    /// Requests events of a provider: those with any of these keywords, up to this level. To be
+    /// called before [`begin`](Self::begin). Requests of several instruments for one provider are
+    /// combined, with the highest level of any.
     pub fn want(&self, provider: &str, keywords: u64, level: u32) {
         self.want_with(ProviderConfig { name: provider.to_owned(), keywords, level, filter: None });
     }
 
-    /// As [`want`](Self::want), of a provider that takes arguments. The first ones count.
+    /// Like [`want`](Self::want), for a provider that takes arguments. The arguments of the first
+    /// request count.
     pub fn want_with(&self, wanted: ProviderConfig) {
         let mut all = lock(&self.wanted);
         match all.iter_mut().find(|config| config.name == wanted.name) {
@@ -142,8 +144,9 @@ impl EventPipe {
         }
     }
 
-    /// Has the session deliver events of a provider that is not there yet: it is told when it is
-    /// made. `false` where that may come too late, as the session is about to begin.
+    /// Requests events of a provider that does not exist yet. The provider learns of the request
+    /// when it is created. `false` where the request may come too late, as the session is about to
+    /// begin.
     pub fn want_next(&self, provider: &ProviderConfig) -> bool {
         let Ok(sessions) = self.sessions.try_lock() else { return false };
         match sessions.first {
@@ -159,32 +162,34 @@ impl EventPipe {
         }
     }
 
-    /// Has a further session deliver events of these providers, each named once, as soon as there
-    /// is the first session. A process has room for 64: callers ask seldom, and for many at once.
+    /// Requests a further session with events of these providers, each named once. It starts as
+    /// soon as the first session exists. A process can have only 64 sessions, so callers ask
+    /// seldom, and for many providers at once.
     ///
-    /// A provider is told of the arguments of each session. Sessions end together, and begin again
+    /// A provider is told the arguments of each session. All sessions end together and begin again
     /// together.
     pub fn want_more(&'static self, wanted: Vec<ProviderConfig>) {
         lock(&self.more).push(wanted);
         self.settle();
     }
 
-    /// The events that the session needs from the runtime's interface for profilers.
+    /// The profiler events that the sessions need.
     pub fn events(&self) -> Events {
         Events::EVENT_PIPE
     }
 
-    /// Begins the session as soon as the runtime is up, with all that was asked for by then. For
-    /// the instruments' `begins`, as often as one likes.
+    /// Begins the session as soon as the runtime is up, with all requests made by then. For the
+    /// `begins` of instruments; may be called repeatedly.
     pub fn begin(&'static self) {
         self.is_wanted.store(true, Ordering::Release);
         self.settle();
     }
 
-    /// As [`begin`](Self::begin), but the session is there when this returns: for the callback
-    /// `event_pipe_provider_created`, on the thread that makes the provider, which may raise an
-    /// event next. Where another thread is about to start or stop sessions nothing is done: waiting
-    /// for it would be a deadlock, as it may need the lock of event sources, which this thread has.
+    /// Like [`begin`](Self::begin), but the session exists when this returns. For the callback
+    /// `event_pipe_provider_created`, on the thread that creates the provider and may raise an
+    /// event next. Where another thread is about to start or stop sessions, this does nothing.
+    /// Waiting for that thread would be a deadlock: it may need the lock of event sources, which
+    /// the calling thread holds.
     pub fn begin_here(&self) {
         let Ok(mut sessions) = self.sessions.try_lock() else { return };
         if sessions.first.is_none() {
@@ -204,12 +209,12 @@ impl EventPipe {
         self.is_open.load(Ordering::Acquire)
     }
 
-    /// The event, where it is one of the runtime's provider.
+    /// The decoded event, if it is one of the runtime's provider.
     pub fn of_runtime<'e>(&self, event: &EventPipeEvent<'e>) -> Option<RuntimeEvent<'e>> {
         self.of_provider(RUNTIME, event)
     }
 
-    /// The event, where it is one of this provider, which is one of `KNOWN`.
+    /// The decoded event, if it is one of this provider, which must be in `KNOWN`.
     pub fn of_provider<'e>(&self, name: &str, event: &EventPipeEvent<'e>) -> Option<RuntimeEvent<'e>> {
         let is_of_it = self.provider(event.provider) == Some(name);
         is_of_it.then(|| RuntimeEvent {
@@ -226,7 +231,7 @@ impl EventPipe {
         if let Some(known) = find(&self.providers.read().unwrap_or_else(PoisonError::into_inner)) {
             return known;
         }
-        // The name is a copy of the runtime's own, which waits for no lock.
+        // The name is a copy in the runtime, and reading it waits for no lock.
         let name = self.info.event_pipe_provider_name(provider).ok()?;
         let name = KNOWN.into_iter().find(|known| *known == name);
         let mut known = self.providers.write().unwrap_or_else(PoisonError::into_inner);
@@ -236,12 +241,13 @@ impl EventPipe {
         name
     }
 
-    /// The task of the helper thread for the session.
+    /// The task of the helper thread that handles the sessions.
     pub fn task(&'static self) -> Box<dyn Task> {
         Box::new(Switch(self))
     }
 
-    /// Brings the session to what is wanted, on another thread; whether it is already so.
+    /// Starts or stops the session on another thread, as wanted. Returns whether nothing was to be
+    /// done.
     fn settle(&'static self) -> bool {
         if self.is_settled() {
             return !self.is_changing.load(Ordering::Acquire);
@@ -251,7 +257,7 @@ impl EventPipe {
             if let Err(error) = started {
                 log(Level::Warn, || format!("no thread for a session of events: {error}"));
                 self.is_changing.store(false, Ordering::Release);
-                // The program is about to end, and the session with it.
+                // The program is about to end, and the session ends with it.
                 return true;
             }
         }
@@ -265,7 +271,7 @@ impl EventPipe {
                 self.change();
             }
             drop(changed);
-            // A caller that wanted something else meanwhile relied on this thread.
+            // A caller that wanted something else in the meantime relied on this thread.
             if self.is_settled() || self.is_changing.swap(true, Ordering::AcqRel) {
                 return;
             }
@@ -277,7 +283,7 @@ impl EventPipe {
         is_open == self.is_wanted.load(Ordering::Acquire) && (!is_open || lock(&self.more).is_empty())
     }
 
-    /// Starts or stops sessions. On a thread of the agent's own, where both may wait.
+    /// Starts or stops sessions. Runs on a thread of the agent, as both may wait.
     fn change(&self) {
         let mut sessions = lock(&self.sessions);
         match (self.is_wanted.load(Ordering::Acquire), sessions.first.take()) {
@@ -292,7 +298,7 @@ impl EventPipe {
             (false, Some(open)) => {
                 for (further, wanted) in std::mem::take(&mut sessions.further) {
                     self.end(further);
-                    // They begin again when the first one does.
+                    // Further sessions begin again when the first one does.
                     lock(&self.more).push(wanted);
                 }
                 self.end(open);
@@ -332,9 +338,9 @@ impl EventPipe {
         log(Level::Info, || format!("a session of events is over: {stopped:?}"));
     }
 
-    /// A session with sampled allocations silences the allocation ticks of all others, the
-    /// program's own listeners among them, also when it is over (.NET 10; measured). Any session
-    /// that comes after it brings them back.
+    /// A session with sampled allocations silences the allocation ticks of all other sessions,
+    /// including the program's own listeners, and also after it has ended (.NET 10; measured). Any
+    /// session that starts after it brings the ticks back.
     fn bring_ticks_back(&self) {
         let silences = |config: &ProviderConfig| config.name == RUNTIME && config.keywords & SAMPLED_ALLOCATIONS != 0;
         if !lock(&self.wanted).iter().any(silences) {
@@ -354,13 +360,13 @@ impl EventPipe {
 /// The sessions that are open.
 #[derive(Default)]
 struct Sessions {
-    /// The one of all that instruments asked for when they started.
+    /// The session for the requests that instruments made when they started.
     first: Option<EventPipeSessionId>,
-    /// Those for what was asked for since then.
+    /// The sessions for later requests.
     further: Vec<(EventPipeSessionId, Vec<ProviderConfig>)>,
 }
 
-/// Says that a change is over, also after a panic.
+/// Marks a change as finished, also after a panic.
 struct ChangeGuard<'a>(&'a AtomicBool);
 
 impl Drop for ChangeGuard<'_> {

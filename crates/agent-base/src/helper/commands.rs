@@ -1,5 +1,5 @@
-//! Commands from outside while the program runs: carried out one after another, each with an
-//! answer.
+//! Commands from outside while the program runs. They are carried out one after another, and each
+//! gets an answer.
 
 use std::sync::atomic::Ordering;
 
@@ -10,7 +10,7 @@ use super::rounds::Helper;
 use crate::developer_log::{Level, log};
 
 impl Helper {
-    /// Begins what a command from outside asks for, if there is one.
+    /// Begins to carry out the next command from outside, if there is one.
     pub(super) fn obey(&mut self) {
         self.answer_for_task();
         let Some((number, command)) = self.writer.state().command() else { return };
@@ -50,7 +50,7 @@ impl Helper {
         refusal.into_iter().for_each(|answer| self.answer(answer));
     }
 
-    /// Answers the command that a task carries out, once that is over.
+    /// Answers the command that a task carries out, once the task has finished it.
     pub(super) fn answer_for_task(&mut self) {
         if let Some(answer) = self.commanded.and_then(|at| self.tasks[at].answer()) {
             self.commanded = None;

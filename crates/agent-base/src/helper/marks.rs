@@ -1,9 +1,10 @@
-//! Boundaries between parts that the program's own code draws, on the thread that runs the code.
+//! Boundaries between parts of the recording that the program's own code draws, on the thread that
+//! runs the code.
 //!
-//! Where something counts what threads do without events, this thread is the one that knows what
-//! was counted up to a boundary. So the program's thread waits for it: what the thread did before
-//! lies in the part before, what it does next in the part behind. Everything else has times, and
-//! the program's thread notes the boundary itself.
+//! Some instruments count what threads do without recording events. Only the helper thread knows
+//! their counts up to a boundary, so the program's thread waits for the helper thread: work before
+//! the boundary is counted in the part before, and work after it in the next part. Everything else
+//! has times, and the program's thread notes the boundary itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -21,9 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Boundaries that wait for the helper thread.
 #[derive(Default)]
 pub(super) struct Marks {
-    /// Whether boundaries are taken: the recording goes on, and the helper thread looks.
+    /// Whether boundaries are accepted: the recording goes on, and the helper thread handles them.
     are_taken: AtomicBool,
-    /// Whether something is counted up to a boundary.
+    /// Whether any instrument counts up to a boundary.
     have_gains: AtomicBool,
     queue: Mutex<Queue>,
     noted: Condvar,
@@ -34,7 +35,7 @@ struct Queue {
     waiting: Vec<(BoundaryKind, String)>,
     /// Boundaries that were drawn so far.
     drawn: u64,
-    /// Those of them that are noted.
+    /// Number of the boundaries that are noted.
     noted: u64,
 }
 
@@ -53,7 +54,7 @@ impl Marks {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says whether boundaries are taken from now on. Where they are not, no thread waits for one.
+    /// Says whether boundaries are accepted from now on. If not, no thread waits for one.
     pub(super) fn take(&self, are_taken: bool) {
         self.are_taken.store(are_taken, Ordering::Release);
         if !are_taken {
@@ -64,7 +65,7 @@ impl Marks {
 }
 
 impl HelperHandle {
-    /// Whether the program's code can draw boundaries: what it does is recorded.
+    /// Whether the program's code can draw boundaries, because the recording goes on.
     pub fn takes_marks(&self) -> bool {
         self.0.marks.are_taken.load(Ordering::Acquire)
     }
@@ -82,7 +83,7 @@ impl HelperHandle {
             self.wake();
             return drawn;
         }
-        // With the lock, so that times are in the order of the log.
+        // Under the lock, so that times are in the order of the log.
         writer.part_boundary(&PartBoundary { mono_ns: monotonic_ns(), kind, name, number: 0 });
         DrawnBoundary(0)
     }
@@ -92,8 +93,8 @@ impl HelperHandle {
         DrawnBoundary(self.0.marks.queue().drawn)
     }
 
-    /// Waits until a boundary is noted, at most two seconds; no longer than recording goes on.
-    /// Returns whether it is.
+    /// Waits until a boundary is noted: at most two seconds, and only while recording goes on.
+    /// Returns whether it is noted.
     pub fn wait_for_boundary(&self, boundary: DrawnBoundary) -> bool {
         let (marks, deadline) = (&self.0.marks, Instant::now() + PATIENCE);
         let mut queue = marks.queue();
@@ -111,9 +112,10 @@ impl HelperHandle {
 }
 
 impl Helper {
-    /// Notes the boundaries that the program's code has drawn since the last time.
+    /// Notes the boundaries that the program's code drew since the last call.
     pub(super) fn note_marks(&mut self) {
-        // One after another: those that are drawn meanwhile come behind those of this round.
+        // One after another. Boundaries that are drawn in the meantime come after those of this
+        // round.
         let waiting = std::mem::take(&mut self.link.marks.queue().waiting);
         for (kind, name) in waiting {
             self.draw_boundary(kind, name);

@@ -1,15 +1,15 @@
-//! The agent's own thread: keeps space ahead of need, stores heartbeats, and runs what the
-//! instruments want done regularly.
+//! The agent's own thread. It provides memory ahead of need, stores heartbeats, and runs the
+//! regular work of instruments.
 //!
 //! The thread blocks all signals, so the program's handlers never run on it and SIGXFSZ from a file
 //! size limit stays pending instead of killing the process.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | this one | the work that others want done, and the handle by which they reach the thread |
+//! | this one | the work that other modules register, and the handle by which they reach the thread |
 //! | `rounds` | the thread's rounds |
-//! | `commands` | what is asked for from outside while the program runs |
-//! | `switching` | recording stops, starts again, and ends; boundaries between parts |
+//! | `commands` | commands from outside while the program runs |
+//! | `switching` | pause, restart and end of the recording; boundaries between its parts |
 //! | `marks` | boundaries that the program's own code draws |
 
 mod commands;
@@ -30,52 +30,52 @@ use crate::os::signals;
 use marks::Marks;
 use rounds::Helper;
 
-/// Time that a request to stop recording or start it again waits for its answer.
+/// Longest wait for the answer to a request to stop or restart recording.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Work to be done regularly. Runs on the helper thread: may allocate and wait for the disk, must
-/// not call the runtime.
+/// Regular work of an instrument. Runs on the helper thread: it may allocate and wait for the disk,
+/// and must not call the runtime.
 #[expect(unused_variables, reason = "the defaults ignore what they are given; the names are documentation")]
 pub trait Task: Send {
-    /// At each interval.
+    /// Called at each interval.
     fn tick(&mut self, now_ns: u64) {}
-    /// About fifty times a second.
+    /// Called about fifty times a second.
     fn slow_tick(&mut self, now_ns: u64) {}
-    /// The program ends: what was put off is done now. After [`tick`](Self::tick), in each of the
-    /// last rounds.
+    /// The program ends: the task does now what it has put off. Called after [`tick`](Self::tick),
+    /// in each of the last rounds.
     fn end(&mut self) {}
-    /// Write out what lies in private memory.
+    /// Writes out data that lies in private memory.
     fn write_out(&mut self) {}
-    /// The recording so far is about to be copied: what is known in the process alone is written
-    /// down.
+    /// The recording is about to be copied: the task records what only the process knows so far.
     fn get_ready_for_copy(&mut self) {}
-    /// Recording stops while the process goes on; called until it answers true, and now and then
+    /// Recording stops while the process goes on. Called until it returns true, and now and then
     /// after that.
     fn stop(&mut self) -> bool {
         true
     }
-    /// A command from outside that is for an instrument; whether it is for this one, which begins
-    /// to carry it out. What becomes of it says [`answer`](Self::answer).
+    /// Offers the task a command from outside. Returns whether the command is for this instrument,
+    /// which then begins to carry it out. [`answer`](Self::answer) gives the outcome.
     fn begins(&mut self, command: &Command) -> bool {
         false
     }
-    /// Answer to the command that [began](Self::begins) last; `None` while it is under way.
+    /// Answer to the last command that [began](Self::begins); `None` while it is being carried out.
     fn answer(&self) -> Option<Answer> {
         Some(Answer::Failed)
     }
-    /// The recording is about to end while the process goes on; called until it answers true, and
-    /// then tasks [stop](Self::stop).
+    /// The recording is about to end while the process goes on. Called until it returns true; then
+    /// tasks [stop](Self::stop).
     fn finish(&mut self) -> bool {
         true
     }
-    /// The recording is over, every task has [stopped](Self::stop) and none starts again, while the
-    /// process goes on: what was changed of the program's code is changed back. Called until it
-    /// answers true. Who asks the runtime for that does so on a thread that the runtime knows.
+    /// The recording is over, and the process goes on. Every task has [stopped](Self::stop) and
+    /// none starts again: the task reverts its changes to the program's code. Called until it
+    /// returns true. A task that needs the runtime for this asks on a thread that the runtime
+    /// knows.
     fn undo(&mut self) -> bool {
         true
     }
-    /// A boundary between parts of the recording: notes what was gained since the last one, a step
-    /// at each call, of less than a millisecond.
+    /// A boundary between parts of the recording: notes the gains since the last boundary. Each
+    /// call does one step of less than a millisecond.
     fn gains(&mut self) -> Gains {
         Gains::Noted(0)
     }
@@ -83,30 +83,30 @@ pub trait Task: Send {
     fn has_gains(&self) -> bool {
         false
     }
-    /// Recording is about to start again after [`stop`](Self::stop): what was known of threads is
-    /// out of date.
+    /// Recording is about to start again after [`stop`](Self::stop). The state of threads that the
+    /// task remembers is out of date.
     fn start_again(&mut self, now_ns: u64) {}
 }
 
-/// Way in which an attached agent leaves when the recording is over.
+/// How an attached agent leaves when the recording is over.
 pub trait Detach: Send + Sync {
-    /// Whether nothing waits for the recording any more. Looks into the file system now and then,
-    /// so for the helper thread.
+    /// Whether nothing waits for the recording any more. For the helper thread, as this sometimes
+    /// reads the file system.
     fn is_abandoned(&self, now_ns: u64) -> bool;
     /// The runtime has refused the setup.
     fn was_refused(&self);
-    /// Asks the runtime to detach the agent. Returns whether it will, or has, or the agent is
-    /// dormant instead.
+    /// Asks the runtime to detach the agent. Returns true if the runtime will detach it or has done
+    /// so, or if the agent is dormant instead.
     fn request(&self) -> bool;
 }
 
-/// A step of noting what was gained up to a boundary between parts.
+/// A step of noting the gains up to a boundary between parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gains {
     /// There is more to note.
     More,
-    /// All is noted, under this number; 0 where there is nothing that events and their times don't
-    /// tell, or no room for it.
+    /// All gains are noted, under this number. 0 where events and their times already tell
+    /// everything, or where there is no room.
     Noted(u32),
 }
 
@@ -117,26 +117,26 @@ pub struct HelperHandle(Arc<Link>);
 #[derive(Default)]
 struct Link {
     thread: OnceLock<Thread>,
-    /// The thread's end.
+    /// The handle to join the thread.
     end: Mutex<Option<JoinHandle<()>>>,
-    /// Way in which an attached agent leaves.
+    /// How an attached agent leaves.
     detachment: OnceLock<Box<dyn Detach>>,
-    /// Whether an attached agent has done what comes first.
+    /// Whether an attached agent has finished its first work.
     is_attached: AtomicBool,
     gone: AtomicBool,
     rounds: AtomicU64,
     /// Whether the program ends.
     is_ending: AtomicBool,
-    /// Whether recording is to be stopped for now.
+    /// Whether recording should be paused.
     is_stop_wanted: AtomicBool,
-    /// Whether it is.
+    /// Whether recording is paused.
     is_stopped: AtomicBool,
     /// Boundaries that the program's own code draws.
     marks: Marks,
 }
 
 impl HelperHandle {
-    /// A handle for a thread that is started later with [`start`](Self::start).
+    /// A handle for a thread that [`start`](Self::start) starts later.
     pub fn new() -> Self {
         Self(Arc::default())
     }
@@ -148,20 +148,20 @@ impl HelperHandle {
         }
     }
 
-    /// Whether the thread does not run (any more).
+    /// Whether the thread is not running (any more).
     pub fn is_gone(&self) -> bool {
         self.0.gone.load(Ordering::Acquire)
     }
 
-    /// The program ends: waits until the thread has made one more whole round, with all that was
-    /// put off, but not longer than `most`.
+    /// The program ends: waits until the thread has made one more whole round, including postponed
+    /// work, but at most `most`.
     pub fn wait_for_last_round(&self, most: Duration) {
         self.0.is_ending.store(true, Ordering::Release);
         let target = self.0.rounds.load(Ordering::Acquire) + 2;
         self.wait(most, || self.0.rounds.load(Ordering::Acquire) >= target);
     }
 
-    /// Waits until `is_done` says so, the thread is gone, or `most` is over.
+    /// Waits until `is_done` returns true, the thread is gone, or `most` is over.
     fn wait(&self, most: Duration, is_done: impl Fn() -> bool) {
         let deadline = monotonic_ns() + most.as_nanos() as u64;
         while !is_done() && monotonic_ns() < deadline && !self.is_gone() {
@@ -171,14 +171,14 @@ impl HelperHandle {
         }
     }
 
-    /// Stops recording until [`start_again`](Self::start_again); whether it stopped within
-    /// `PATIENCE`. The thread's last sample comes first, so that nothing is missing.
+    /// Pauses recording until [`start_again`](Self::start_again). Returns whether it stopped within
+    /// `PATIENCE`. The thread takes a last sample first, so that nothing is missing.
     pub fn stop_recording(&self) -> bool {
         self.0.is_stop_wanted.store(true, Ordering::Release);
         self.wait_until(true)
     }
 
-    /// Starts recording again; whether that came into effect within `PATIENCE`.
+    /// Starts recording again. Returns whether that took effect within `PATIENCE`.
     pub fn start_again(&self) -> bool {
         self.0.is_stop_wanted.store(false, Ordering::Release);
         self.wait_until(false)
@@ -190,11 +190,10 @@ impl HelperHandle {
         is_so() && !self.is_gone()
     }
 
-    /// Starts the thread. With a delay nothing is recorded from when this returns until the delay
-    /// is over.
+    /// Starts the thread. With a delay, nothing is recorded until the delay is over.
     ///
     /// # Errors
-    /// When the system has no thread to give.
+    /// The system can't create a thread.
     pub fn start(
         &self,
         writer: &'static ProcessWriter,
@@ -225,19 +224,19 @@ impl HelperHandle {
         Ok(())
     }
 
-    /// Says how the agent leaves when the recording is over, instead of staying. Before
-    /// [`start`](Self::start).
+    /// Says how the agent leaves when the recording is over, instead of staying. To be called
+    /// before [`start`](Self::start).
     pub fn set_detachment(&self, detachment: Box<dyn Detach>) {
         let _ = self.0.detachment.set(detachment);
     }
 
-    /// An attached agent has done what comes first, such as to give methods probes: from now on the
-    /// recording lasts as long as was asked for.
+    /// An attached agent has finished its first work, such as adding probes to methods. The
+    /// requested duration of the recording begins now.
     pub fn has_attached(&self) {
         self.0.is_attached.store(true, Ordering::Release);
     }
 
-    /// Way in which the agent leaves, where it was attached.
+    /// How the agent leaves, if it was attached.
     pub fn detachment(&self) -> Option<&dyn Detach> {
         self.0.detachment.get().map(Box::as_ref)
     }
@@ -246,8 +245,8 @@ impl HelperHandle {
         self.0.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until the system has the thread no more, once it [departs](Self::set_detachment);
-    /// whether that came within `PATIENCE`.
+    /// Waits until the system no longer has the thread, once it [departs](Self::set_detachment).
+    /// Returns whether that happened within `PATIENCE`.
     pub fn wait_for_end(&self) -> bool {
         let Some(thread) = self.end().take() else { return true };
         let deadline = monotonic_ns() + PATIENCE.as_nanos() as u64;
@@ -260,11 +259,11 @@ impl HelperHandle {
     }
 }
 
-/// Times at which recording begins and ends by itself.
+/// Automatic begin and end of the recording.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Schedule {
-    /// Pause between the agent's start and the recording's.
+    /// Pause between the start of the agent and the start of the recording.
     pub delay: Option<Duration>,
-    /// Time from the recording's start to its end.
+    /// Time from the start of the recording to its end.
     pub duration: Option<Duration>,
 }

@@ -1,4 +1,4 @@
-//! Rounds of the helper thread: what is done at each interval, and what more rarely.
+//! Rounds of the helper thread: the work of each interval, and rarer work.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use crate::faults::FaultReport;
 
 /// Pause between two heartbeats.
 const SLOW_NS: u64 = 20_000_000;
-/// Between two rounds of writing out what the file system could not promise space for.
+/// Pause between two rounds of writing out data for which the file system could not promise space.
 pub(super) const WRITE_OUT_NS: u64 = 200_000_000;
 
 /// The thread with its work.
@@ -22,9 +22,9 @@ pub(super) struct Helper {
     pub(super) writer: &'static ProcessWriter,
     pub(super) tasks: Vec<Box<dyn Task>>,
     pub(super) link: Arc<Link>,
-    /// Time at which recording begins, where it has not yet.
+    /// Time at which recording begins, if it has not begun yet.
     pub(super) delay_ends: Option<u64>,
-    /// Time that recording goes on, until it has begun.
+    /// Duration of the recording, until it has begun.
     duration: Option<Duration>,
     /// Time at which recording ends, once it has begun.
     pub(super) ends: Option<u64>,
@@ -32,7 +32,7 @@ pub(super) struct Helper {
     pub(super) next_part: String,
     /// Number of the command that is being carried out.
     pub(super) unanswered: Option<u32>,
-    /// Place among the tasks of the one that carries a command out.
+    /// Index of the task that carries out the command.
     pub(super) commanded: Option<usize>,
     next_slow: u64,
     pub(super) next_write_out: u64,
@@ -42,8 +42,8 @@ pub(super) struct Helper {
 }
 
 impl Helper {
-    /// A thread with this work; the times are those at which recording begins, where that is not at
-    /// once, and how long it goes on.
+    /// A thread with this work. The times say when recording begins, if not at once, and how long
+    /// it goes on.
     pub(super) fn new(
         writer: &'static ProcessWriter,
         tasks: Vec<Box<dyn Task>>,
@@ -92,7 +92,7 @@ impl Helper {
         }));
         if outcome.is_err() {
             crate::boundary::count_caught();
-            // The fault may lie in the recording of faults.
+            // Recording the faults may itself be faulty.
             crate::boundary::guard(|| self.faults.update(self.writer));
             crate::boundary::guard(developer_log::flush);
         }
@@ -119,8 +119,8 @@ impl Helper {
         }
         if self.link.is_ending.load(Ordering::Acquire) {
             self.tasks.iter_mut().for_each(|task| task.end());
-            // The recording lasts up to here: what was recorded since the last sign would lie
-            // behind its end, and behind that of its last part.
+            // The recording lasts up to here. Data recorded since the last sign of life would
+            // otherwise lie past its end, and past the end of its last part.
             self.give_sign(monotonic_ns());
         }
         // At once: a program that is refused space may be about to end.
@@ -151,7 +151,8 @@ impl Helper {
         }
     }
 
-    /// Losses say that space was refused; the reason, too, where the log still has room for it.
+    /// A loss says that space was refused. The reason is recorded, too, if the log still has room
+    /// for it.
     fn report_refusal(&mut self, now: u64) {
         if self.refusal_told {
             return;
@@ -163,7 +164,7 @@ impl Helper {
         }
     }
 
-    /// Bounds of what the recording may take of the disk are losses, each once.
+    /// Reached limits of the recording's disk space are losses, each recorded once.
     fn report_bounds(&mut self, now: u64) {
         for (bound, reason) in [(Bound::Size, LossReason::SizeLimit), (Bound::Reserve, LossReason::DiskReserve)] {
             if bound.was_reached() && !self.bounds_told.contains(&bound) {
@@ -191,8 +192,8 @@ impl Helper {
     }
 }
 
-/// Pauses between half and one and a half of an interval, in no order: samples at regular intervals
-/// would see a program that repeats itself always at the same place.
+/// Random pauses between half an interval and one and a half. Samples at regular intervals would
+/// always hit the same place of a program that repeats itself.
 struct Pauses {
     interval: Duration,
     state: u64,
@@ -203,7 +204,7 @@ impl Pauses {
         Self { interval, state: clock::ticks() | 1 }
     }
 
-    /// The next one (a xorshift generator; Marsaglia 2003).
+    /// The next pause (a xorshift generator; Marsaglia 2003).
     fn next(&mut self) -> Duration {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;

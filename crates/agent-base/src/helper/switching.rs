@@ -1,5 +1,5 @@
-//! Recording stops for now, starts again, and ends, while the process goes on; boundaries between
-//! parts of it.
+//! Pause, restart and end of the recording while the process goes on, and boundaries between its
+//! parts.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::hooks;
 
 /// Pause between two checks whether any thread records again after the end of the recording.
 const WATCH: Duration = Duration::from_millis(250);
-/// Between two rounds of stopping.
+/// Pause between two rounds of stopping.
 const STOP_PAUSE: Duration = Duration::from_millis(2);
 
 impl Helper {
@@ -32,8 +32,8 @@ impl Helper {
         self.draw_boundary(kind, name);
     }
 
-    /// As [`boundary`](Self::boundary), before a part of this name, or at the end of one that the
-    /// program's code has begun.
+    /// Like [`boundary`](Self::boundary), before a part of this name, or at the end of a part that
+    /// the program's code has begun.
     pub(super) fn draw_boundary(&mut self, kind: BoundaryKind, name: String) {
         let mono_ns = monotonic_ns();
         let number = match kind {
@@ -44,8 +44,8 @@ impl Helper {
         self.writer.part_boundary(&PartBoundary { mono_ns, kind, name, number });
     }
 
-    /// Notes what all tasks gained since the last boundary; where recording goes on, in turn with
-    /// the thread's other work.
+    /// Notes the gains of all tasks since the last boundary. While recording goes on, this
+    /// alternates with the thread's other work.
     fn note_gains(&mut self, goes_on: bool) -> u32 {
         let mut number = 0;
         for at in 0..self.tasks.len() {
@@ -66,7 +66,8 @@ impl Helper {
     /// Stops recording until it is wanted again, or the recording is over.
     pub(super) fn stop_for_now(&mut self) {
         log(Level::Info, || "recording stops for now".to_owned());
-        // First, so that no thread of the program waits for one while tasks wait for that thread.
+        // First, so that no thread of the program waits for a boundary while tasks wait for that
+        // thread.
         self.link.marks.take(false);
         let began = monotonic_ns();
         let is_commanded = self.unanswered.is_some();
@@ -122,7 +123,7 @@ impl Helper {
         self.answer(Answer::Done);
     }
 
-    /// The part of a round that goes on without recording.
+    /// The part of a round that is also done while recording is paused.
     fn show_life(&mut self) {
         let now = monotonic_ns();
         self.give_sign(now);
@@ -134,7 +135,7 @@ impl Helper {
         self.link.rounds.fetch_add(1, Ordering::Release);
     }
 
-    /// One round of stopping; whether all tasks have.
+    /// One round of stopping. Returns whether all tasks have stopped.
     fn stop_tasks(&mut self) -> bool {
         let mut done = true;
         for task in &mut self.tasks {
@@ -143,7 +144,7 @@ impl Helper {
         done
     }
 
-    /// Whether no task has anything to record any more at the end.
+    /// Whether no task has anything left to record at the end.
     pub(super) fn finish_tasks(&mut self) -> bool {
         let mut done = true;
         for task in &mut self.tasks {
@@ -153,13 +154,13 @@ impl Helper {
         done
     }
 
-    /// Whether the program has its own code again: tasks undo what they changed one after another.
+    /// Whether the program has its own code again: tasks revert their changes one after another.
     fn undo_tasks(&mut self) -> bool {
         self.tasks.iter_mut().all(|task| task.undo())
     }
 
-    /// Ends the recording while the process goes on: until every thread's hooks are off, and sees
-    /// to it that they stay so.
+    /// Ends the recording while the process goes on. Waits until every thread's hooks are off, and
+    /// makes sure that they stay off.
     pub(super) fn stop(&mut self) {
         log(Level::Info, || "recording ends: every thread's hooks are switched off".to_owned());
         self.link.marks.take(false);
@@ -176,8 +177,8 @@ impl Helper {
         loop {
             let done = self.stop_tasks();
             if done && !self.link.gone.swap(true, Ordering::AcqRel) {
-                // Only now: a reader that finds this in the recording may count on nothing being
-                // added.
+                // Only now: a reader that finds this in the recording may rely on it being
+                // complete.
                 self.writer.state().lose(LossReason::Stopped, 1, monotonic_ns());
                 self.write_out();
                 self.writer.state().stopped();
@@ -187,8 +188,8 @@ impl Helper {
             if done && self.undo_tasks() && self.link.detachment.get().is_some_and(|detachment| detachment.request()) {
                 return;
             }
-            // For ever: a thread that was preempted in the middle of a hook, for however long,
-            // stores where it stood when it goes on, and would record again.
+            // Repeats for ever: a thread that was preempted in the middle of a hook, for however
+            // long, stores its old position when it goes on, and would record again.
             std::thread::park_timeout(pause);
             if done {
                 pause = (pause * 2).min(WATCH);

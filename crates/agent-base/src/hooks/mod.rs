@@ -1,5 +1,5 @@
-//! Words that all hooks share: the thread-local one that leads to the thread's record, what is kept
-//! there, and the flag that turns the slow paths off.
+//! State that all hooks share: the thread-local word that leads to the thread's record, the hooks'
+//! fields in that record, and the flag that turns the slow paths off.
 
 pub mod own;
 

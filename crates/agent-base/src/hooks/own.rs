@@ -1,13 +1,13 @@
-//! Fields that the agent keeps of each thread for its hooks: in the thread's record, where the
-//! format leaves room to the writer.
+//! Per-thread fields of the agent's hooks. They lie in the thread's record, in the part that the
+//! format leaves to the writer.
 //!
-//! One thread-local word leads hooks to both, the thread's own words and what the recording keeps
-//! of the thread. The first line of the record is for what most events touch.
+//! So one thread-local word leads hooks both to these fields and to the recorded data of the
+//! thread. The first cache line of the record has the fields that most events use.
 
 use clrscope_recording::layout::thread;
 
-/// Declares areas of a thread's record, each with its offset and bytes, and checks that each lies
-/// where the format has nothing, and on no other.
+/// Declares areas of a thread's record, each with its offset and size. Checks that no area overlaps
+/// another one or a field of the format.
 macro_rules! areas {
     ($($(#[$doc:meta])* $name:ident: $bytes:expr, at $offset:literal;)*) => {
         $($(#[$doc])* pub const $name: usize = $offset;)*
@@ -33,39 +33,40 @@ areas! {
     FRAMES_END: 8, at 40;
     /// `u32`: bytes of the thread's last piece of the arena.
     PIECE_BYTES: 4, at 48;
-    /// `u32`: 1 while hooks of `clock=tsc` are not to read the clock, to measure what that costs.
+    /// `u32`: 1 while hooks with `clock=tsc` must not read the clock, to measure the cost of
+    /// reading it.
     CLOCK_OFF: 4, at 52;
     /// `u64`: address of the thread's map of edges, 0 where none of its callers has many callees.
     EDGE_MAP: 8, at 56;
-    /// `u32`: by how many bits a fingerprint is shifted to the right to be a place in the map of
-    /// edges.
+    /// `u32`: number of bits by which a fingerprint is shifted right to give its index in the map
+    /// of edges.
     EDGE_MAP_SHIFT: 4, at 112;
     /// `u32`: edges in the map.
     EDGE_MAP_LENGTH: 4, at 116;
-    /// `u32`: edges that belong into the map and found no room there.
+    /// `u32`: number of edges that should be in the map but found no room.
     EDGE_MAP_LACKS: 4, at 120;
-    /// `u32`: number and one of the wait after which the thread has just gone on with a method,
-    /// until the outcome is known; 0 for none.
+    /// `u32`: one more than the number of the wait after which the thread has just resumed a
+    /// method, until the outcome is known; 0 for none.
     AWAIT: 4, at 124;
-    /// `u64`: the highest frame pointer below which a finally or catch block that runs has ended
+    /// `u64`: the highest frame pointer below which a running finally or catch block has ended
     /// frames; 0 where none has.
     ENDED_BY_BLOCK: 8, at 224;
-    /// `u64`: below this address the thread's stack is nearly used up; 0 where its end is unknown.
+    /// `u64`: the stack is nearly used up below this address; 0 where its end is unknown.
     LITTLE_STACK: 8, at 232;
-    /// The filters under way, as the shadow stack's rules keep them.
+    /// The active filters, as the shadow stack's rules keep them.
     FILTERS: FILTERS_BYTES, at 128;
-    /// `u64`: address of the chunk that the thread's events of `flow` go to.
+    /// `u64`: address of the chunk that receives the thread's `flow` events.
     FLOW_CHUNK: 8, at 208;
-    /// `u32`: bytes of events the chunk has room for, 0 where there is no chunk.
+    /// `u32`: bytes of free room in that chunk, 0 where there is no chunk.
     FLOW_ROOM: 4, at 216;
-    /// `u32`: bytes of calls of probed methods that the thread's chunk has room for, 0 where there
+    /// `u32`: bytes of free room in the thread's chunk for calls of probed methods, 0 where there
     /// is no chunk.
     PROBE_ROOM: 4, at 220;
-    /// `u64`: address of the chunk that the thread's calls of probed methods go to.
+    /// `u64`: address of the chunk that receives the thread's calls of probed methods.
     PROBE_CHUNK: 8, at 240;
 }
 
-/// Bytes for the filters under way.
+/// Bytes for the active filters.
 pub const FILTERS_BYTES: usize = 80;
 
 const _: () = {

@@ -1,7 +1,7 @@
-//! Systems: one module for each; the target's is re-exported.
+//! Systems: one module for each. The module of the target system is re-exported.
 //!
-//! What POSIX has (keys of threads, handlers of `fork`, the dynamic loader's `dladdr`) stays where
-//! it is used.
+//! POSIX interfaces (keys of threads, handlers of `fork`, the dynamic loader's `dladdr`) stay where
+//! they are used.
 
 #[cfg(target_os = "linux")]
 mod linux;

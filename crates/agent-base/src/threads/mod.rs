@@ -1,8 +1,7 @@
-//! Threads: a record for each, from its first event until its end, whatever the instruments.
+//! Threads: a record for each, from its first event until its end, independent of instruments.
 //!
-//! A thread begins where it is first seen, in a hook or in a callback, and each instrument that
-//! keeps something per thread prepares the record then. [`names`] finds out what threads are
-//! called.
+//! A thread begins when a hook or callback first sees it. Then each instrument with per-thread data
+//! prepares the record. [`names`] finds out the names of threads.
 
 pub mod names;
 
@@ -26,47 +25,48 @@ use crate::os::threads::{nap, thread_id};
 /// The process-wide key whose destructor runs at a thread's end.
 static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 
-/// Between two looks whether threads have ended.
+/// Pause between two checks whether threads have ended.
 const A_MOMENT: Duration = Duration::from_micros(50);
 
-/// Some thread was seen by others before it was seen in a hook or callback of its own.
+/// Whether some thread was seen from outside before any hook or callback of its own.
 static SEEN_BY_OTHERS: AtomicBool = AtomicBool::new(false);
 
 static REGISTRY: PublishedState<Registry> = PublishedState::nothing();
 
-/// Threads that are in [`thread_ended`].
+/// Number of threads that are in [`thread_ended`].
 static ENDING: AtomicU32 = AtomicU32::new(0);
 
-/// Whether a recording of this process is over whose records threads may still have.
+/// Whether threads may still have records of a recording of this process that is over.
 static HAS_LET_GO: AtomicBool = AtomicBool::new(false);
 
 struct Registry {
     writer: &'static ProcessWriter,
     patience: Patience,
     followers: &'static dyn FollowThreads,
-    /// Threads may have run long before they are seen.
+    /// Whether threads may have run long before they are seen.
     begins_late: bool,
 }
 
 impl Registry {
-    /// Whether a thread is the program's first. Hosts may run it on any thread: without a delay it
-    /// is the first that is seen.
+    /// Whether a thread is the main thread of the program. Hosts may run the program on any thread:
+    /// without a delay, the main thread is the first thread that is seen.
     fn is_main(&self, serial: u32, os_id: u32) -> bool {
         if self.begins_late { os_id == std::process::id() } else { serial == 1 }
     }
 }
 
-/// Receivers of the begin and end of threads, which prepare each thread's record.
+/// Receivers of the begin and end of threads. They prepare each thread's record.
 pub trait FollowThreads: Send + Sync {
     /// Prepares the record of the calling thread, which is new. Runs in a hook, so it neither
-    /// blocks nor waits; false when there is no room, and then the thread is not recorded at all.
+    /// blocks nor waits. Returns false when there is no room; then the thread is not recorded at
+    /// all.
     fn thread_begins(&self, record: ThreadRecord) -> bool;
 
-    /// The calling thread ends. Runs after its last hook, or between two.
+    /// The calling thread ends. Called after its last hook, or between two hooks.
     fn thread_ends(&self, record: ThreadRecord);
 }
 
-/// Arranges that threads are known to `followers`. Called before any hook; whether that worked.
+/// Registers `followers` for threads. Called before any hook. Returns whether that worked.
 /// `begins_late`: recording begins after the program.
 pub fn prepare(
     writer: &'static ProcessWriter,
@@ -84,26 +84,25 @@ pub fn prepare(
     made
 }
 
-/// Whether threads are known to followers: a recording of this process goes on.
+/// Whether threads are followed, because a recording of this process goes on.
 pub fn is_prepared() -> bool {
     REGISTRY.get().is_some()
 }
 
-/// Forgets everything: for a forked child, in which no thread begins or ends for us.
-/// Async-signal-safe.
+/// Forgets everything, for a forked child, where no thread is followed. Async-signal-safe.
 pub fn withdraw() {
     REGISTRY.withdraw();
     hooks::set_current_record(ptr::null_mut());
 }
 
-/// Forgets everything, for a recording that is over while the process goes on: when this returns no
-/// record is used any more. Called when no callback comes any more, and there are no hooks.
+/// Forgets everything, for a recording that is over while the process goes on. When this returns,
+/// no record is used any more. Called when no callbacks come any more and there are no hooks.
 pub fn let_go() {
     HAS_LET_GO.store(true, Ordering::SeqCst);
     REGISTRY.withdraw();
     let key = KEY.swap(u32::MAX, Ordering::AcqRel);
-    // SAFETY: the key that `prepare` made, or none, which the C library refuses. What threads keep
-    // under it needs no end.
+    // SAFETY: the key that `prepare` made, or none, which the C library refuses. The values of
+    // threads under this key need no destructor.
     unsafe { libc::pthread_key_delete(key) };
     fence(Ordering::SeqCst);
     while ENDING.load(Ordering::SeqCst) != 0 {
@@ -119,7 +118,7 @@ pub fn known() -> Option<ThreadRecord> {
     (!address.is_null() && is_of_this_recording(address)).then(|| unsafe { ThreadRecord::from_address(address) })
 }
 
-/// The thread-local word of a thread outlives the recording; what lies under the key does not.
+/// The thread-local word of a thread outlives the recording; its value under the key does not.
 #[inline]
 fn is_of_this_recording(address: *mut u8) -> bool {
     // SAFETY: for a key that is not there the C library answers null.
@@ -133,7 +132,7 @@ pub fn active() -> Option<ThreadRecord> {
     known().filter(|_| !hooks::is_stopped())
 }
 
-/// The calling thread's record; begins the thread when it is new. Safe in a hook.
+/// The calling thread's record. A new thread begins here. Safe in a hook.
 #[inline]
 pub fn current() -> Option<ThreadRecord> {
     if hooks::is_stopped() {
@@ -152,8 +151,8 @@ fn begin() -> Option<ThreadRecord> {
     begun
 }
 
-/// Reason why a thread found no place: a full table never has one again, one that is behind has one
-/// soon, and the thread's next call takes it.
+/// The reason why a thread found no place in the table. A full table never gets room again. A table
+/// that is behind gets room soon, and the thread takes it at its next call.
 fn reason_without_place(table: &ThreadTable) -> LossReason {
     if table.may_grow() { LossReason::ThreadTableBehind } else { LossReason::ThreadTableFull }
 }
@@ -165,7 +164,7 @@ fn try_begin(registry: &Registry) -> Option<ThreadRecord> {
     let record = match seen {
         Some(record) => record,
         None => {
-            // Threads can come faster than a busy machine lets the helper thread run.
+            // Threads can start faster than a busy machine lets the helper thread run.
             let wait = || registry.patience.wait(table, thread::BYTES, || table.allocate_record());
             let record = table.allocate_record().or_else(wait)?;
             let first = registry.is_main(record.serial(), os_id);
@@ -181,15 +180,15 @@ fn try_begin(registry: &Registry) -> Option<ThreadRecord> {
         return None;
     }
     hooks::set_current_record(record.address());
-    // SAFETY: the key exists; without memory for the entry the thread's end is only seen by its
-    // absence.
+    // SAFETY: the key exists. Without memory for the entry, the thread's end is only detected by
+    // its absence.
     unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), record.address().cast()) };
     Some(record)
 }
 
 /// Record of a thread that another thread has seen, for instruments that look at threads from
-/// outside; a new one where the thread has none, which it takes when it comes by a hook or
-/// callback. `None` where there is no room, which is counted. Not for hooks.
+/// outside. A thread without a record gets a new one, and uses it from its first hook or callback.
+/// `None` where there is no room, which is counted. Not for hooks.
 pub fn seen(os_id: u32) -> Option<ThreadRecord> {
     let registry = REGISTRY.get()?;
     let table = registry.writer.threads();
@@ -213,19 +212,19 @@ pub fn stack_end() -> usize {
     CurrentStack::bounds().map_or(0, |bounds| bounds.end)
 }
 
-/// Destructor of the key: runs on the thread at its end. Managed code that still runs afterwards
-/// finds no record, begins a new one, and this runs again.
+/// Destructor of the key, which runs on the thread at its end. Managed code that still runs
+/// afterwards finds no record and begins a new one, and the destructor runs again.
 extern "C" fn thread_ended(record: *mut c_void) {
     ENDING.fetch_add(1, Ordering::SeqCst);
     fence(Ordering::SeqCst);
     guard(|| {
         let Some(registry) = REGISTRY.get() else { return };
-        // A thread that was seen by an earlier recording may be on its way here while the next one
-        // begins: its record may be gone, and none of the present followers has prepared it.
+        // A thread that an earlier recording has seen may get here while the next one begins. Its
+        // record may be gone, and none of the present followers has prepared it.
         if !registry.writer.threads().holds(record.cast()) {
             return;
         }
-        // SAFETY: an address of a record of the table that is in use.
+        // SAFETY: the address of a record of the table that is in use.
         let record = unsafe { ThreadRecord::from_address(record.cast()) };
         hooks::set_current_record(ptr::null_mut());
         if let Some(cpu) = clock::own_cpu_ns() {

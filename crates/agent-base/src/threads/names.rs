@@ -16,9 +16,9 @@ use crate::helper::Task;
 use crate::os::threads::{name_of, thread_id};
 use crate::threads;
 
-/// Between two questions to the system about one thread.
+/// Pause between two questions to the system about one thread.
 const PAUSE_NS: u64 = 300_000_000;
-/// Questions to the system about one thread.
+/// Most questions to the system about one thread.
 const MOST_ASKED: u32 = 3;
 
 /// Names that the program gave.
@@ -28,14 +28,14 @@ pub struct Names {
     given: Arc<Given>,
 }
 
-/// Names that the program gave, and which threads of the system have them.
+/// Names that the program gave, and the system's threads that have them.
 #[derive(Default)]
 struct Given(Mutex<HashMap<ThreadId, GivenName>>);
 
 #[derive(Default)]
 struct GivenName {
     name: String,
-    /// 0 before the thread has one.
+    /// The system's id of the thread; 0 before it has one.
     os_id: u32,
 }
 
@@ -44,7 +44,7 @@ impl Given {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The name of the thread that has this id of the system.
+    /// The name of the thread with this id of the system.
     fn of_os_thread(&self, os_id: u32) -> Option<String> {
         let names = self.names();
         let found = names.values().find(|given| given.os_id == os_id && !given.name.is_empty());
@@ -85,7 +85,7 @@ impl Callbacks for Names {
         }
     }
 
-    /// A managed thread is gone, and its id may be used again.
+    /// A managed thread is gone, and its id may be reused.
     fn thread_destroyed(&self, thread: ThreadId) {
         self.given.names().remove(&thread);
     }
@@ -96,7 +96,7 @@ struct UnnamedThread {
     record: ThreadRecord,
     due_ns: u64,
     asked: u32,
-    /// Whether what the program named it was looked up.
+    /// Whether the name that the program gave was looked up.
     is_looked_up: bool,
 }
 
@@ -104,16 +104,16 @@ struct UnnamedThread {
 pub struct SystemNames {
     writer: &'static ProcessWriter,
     given: Arc<Given>,
-    /// Threads were named before anybody listened: the system's names, which are cut after 15
-    /// bytes, are all that is left of that.
+    /// The agent was attached after threads were named. Only the system's names are left, which are
+    /// cut after 15 bytes.
     is_late: bool,
     seen: usize,
     unnamed: Vec<UnnamedThread>,
 }
 
 impl SystemNames {
-    /// `names`: what the program named threads that had no record yet. `is_late`: it ran before the
-    /// agent was there.
+    /// `names`: names that the program gave to threads without a record so far. `is_late`: the
+    /// program ran before the agent was there.
     pub fn new(writer: &'static ProcessWriter, names: &Names, is_late: bool) -> Self {
         Self { writer, given: Arc::clone(&names.given), is_late, seen: 0, unnamed: Vec::new() }
     }
@@ -139,14 +139,14 @@ impl UnnamedThread {
         self.record.u32(thread::ROLE).load(Ordering::Relaxed) == ThreadRole::Main as u32
     }
 
-    /// Asks for the name; whether it needs no more asking.
+    /// Asks for the name. Returns whether no more questions are needed.
     fn ask(&mut self, writer: &ProcessWriter, given: &Given, is_late: bool, now: u64) -> bool {
         self.asked += 1;
         self.due_ns = now + PAUSE_NS;
         let os_id = self.record.u32(thread::OS_ID).load(Ordering::Relaxed);
         if os_id != 0 {
-            // It may have been named while nothing was recorded; where both tell it, they say the
-            // same.
+            // The program may have named it while nothing was recorded. Where both sources have the
+            // name, they agree.
             let is_first = !std::mem::replace(&mut self.is_looked_up, true);
             let named = if is_first { given.of_os_thread(os_id) } else { None };
             let name = name_of(os_id);
@@ -165,8 +165,8 @@ impl UnnamedThread {
     }
 }
 
-/// The role of a thread that the runtime or the framework has named. Those begin with `.NET ` and
-/// are cut after 15 bytes.
+/// The role of a thread that the runtime or the framework has named. Such names begin with `.NET `
+/// and are cut after 15 bytes.
 fn role_of(name: &str) -> Option<ThreadRole> {
     let rest = name.strip_prefix(".NET ")?;
     Some(match rest {
@@ -184,7 +184,7 @@ fn role_of(name: &str) -> Option<ThreadRole> {
 mod tests {
     use super::*;
 
-    /// The first screen of `wall` was full of threads of the runtime that only wait.
+    /// The first screen of `wall` was once full of idle threads of the runtime.
     #[test]
     fn threads_that_the_runtime_names_serve_it_unless_they_run_a_task() {
         let runtime = ["SynchManag", "EventPipe", "DebugPipe", "Debugger", "SigHandler", "Sockets", "File Watch"];

@@ -1,25 +1,28 @@
-//! Places of the awaits in the code of an async method.
+//! Positions of the awaits in the code of an async method.
 //!
 //! Before the method waits it stores the number of the `await` in its state, as a constant: `ldc.i4
 //! N; dup; stloc; stfld <>1__state` (Roslyn's `AsyncMethodToStateMachineRewriter`). The last call
-//! before that asks whether what is awaited is complete, and is of the statement with the `await`.
+//! before that asks whether the awaited operation is complete, and belongs to the statement with
+//! the `await`.
 
 use clr_profiler::Token;
 use clr_profiler::il::{Flow, Opcode, raw_instructions};
 use clr_profiler::metadata::MetadataImport;
 
-/// Names of the field with the number of the await, of C# and Visual Basic.
+/// Names of the field with the number of the await, in C# and Visual Basic.
 pub const STATES: [&str; 2] = ["<>1__state", "$State"];
-/// Number of the table with fields of other modules, and of generic types (ECMA-335, II.22.25).
+/// Number of the metadata table with fields of other modules and of generic types (ECMA-335,
+/// II.22.25).
 const MEMBER_REF: u32 = 0x0A;
-/// Awaits of a method that are looked at.
+/// Most awaits of a method that are used.
 const MOST_AWAITS: usize = 4096;
 
-/// Offsets in the IL of a method, whose body with its header is given, of its awaits by their
-/// numbers; `None` for numbers that no code stores. Nothing where the body can't be understood.
+/// IL offsets of the awaits of a method, indexed by await number, given its body with the header.
+/// `None` for numbers that no code stores. Empty where the body can't be parsed.
 pub(super) fn awaits_in(body: &[u8], metadata: &MetadataImport) -> Vec<Option<u32>> {
     find(body, |field| {
-        // The runtime reads a row of the table that it is asked for, whichever table a token names.
+        // The runtime reads a row of the table that it is asked for, even if the token names
+        // another table.
         let name = match field.as_raw() >> 24 {
             MEMBER_REF => metadata.member_ref(field).ok().map(|named| named.name),
             _ => metadata.field(field).ok().map(|field| field.name),
@@ -34,7 +37,8 @@ fn find(body: &[u8], is_state: impl Fn(Token) -> bool) -> Vec<Option<u32>> {
     for instruction in code {
         let Ok(instruction) = instruction else { return Vec::new() };
         match instruction.opcode {
-            // What stands between the constant and the store: a copy for the method's own variable.
+            // Instructions between the constant and the store: a copy for the method's local
+            // variable.
             Opcode::Dup | Opcode::Nop | Opcode::Stloc | Opcode::StlocS => {}
             Opcode::Stloc0 | Opcode::Stloc1 | Opcode::Stloc2 | Opcode::Stloc3 => {}
             Opcode::Stfld => {
@@ -67,7 +71,7 @@ mod tests {
             vec![0x28, 1, 0, 0, 6, 0x02, 0x17, 0x25, 0x0A, 0x7D, 1, 0, 0, 4],
             // 23: callvirt; ldarg.0; ldc.i4.s 3; dup; stloc.s 9; stfld state
             vec![0x6F, 1, 0, 0, 6, 0x02, 0x1F, 3, 0x25, 0x13, 9, 0x7D, 1, 0, 0, 4],
-            // Another field, a number that is no constant, and the end.
+            // Another field, a number that is not a constant, and the end.
             vec![0x02, 0x16, 0x7D, 2, 0, 0, 4, 0x02, 0x03, 0x7D, 1, 0, 0, 4, 0x2A],
         ]
         .concat();

@@ -1,4 +1,4 @@
-//! Layout of the boxes that async methods live in while they wait.
+//! Layout of the state machine boxes of async methods that wait.
 
 use std::sync::Arc;
 
@@ -9,32 +9,31 @@ use clrscope_contract::async_code::CORE_LIBRARY;
 use super::awaits::{STATES, awaits_in};
 use super::core_types::field_offset;
 
-/// Types of boxes, which the builders of async methods make.
+/// Types of boxes, which the builders of async methods create.
 const BOXES: [&str; 2] = ["AsyncStateMachineBox`1", "DebugFinalizableAsyncStateMachineBox`1"];
-/// Classes between a box and the type that declares its field at most.
+/// Most classes between a box and the type that declares its field.
 const MOST_BASES: usize = 3;
 
 /// Layout of the boxes of a class.
 #[derive(Debug, Clone)]
 pub struct BoxLayout {
-    /// Module with the method's code.
+    /// Module of the method's code.
     pub module: ModuleId,
     /// Token of the code, `MoveNext` of its state machine.
     pub token: Token,
-    /// Offset in the box of the method's own state, or of what refers to it.
+    /// Offset in the box of the state machine, or of the reference to it.
     pub machine: usize,
-    /// Whether the method's own state lies in the box.
+    /// Whether the state machine lies in the box, as a value.
     pub is_value: bool,
-    /// Offset in the method's own state, or in the object that it is, of the number of its await,
-    /// where that is known.
+    /// Offset in the state machine of the number of its current await, where that is known.
     pub state: Option<usize>,
-    /// Offsets in the method's IL of the awaits, by their numbers.
+    /// IL offsets of the method's awaits, indexed by await number.
     pub awaits: Arc<[Option<u32>]>,
 }
 
 impl BoxLayout {
-    /// Finds the layout of the boxes of a class; `None` where they are not known, or it is no class
-    /// of boxes. Asks the runtime, and loads nothing: a box that is there has its type arguments.
+    /// Finds the layout of the boxes of a class; `None` where it is not known, or the class is not
+    /// a box. Asks the runtime, and loads nothing: an existing box has its type arguments.
     pub fn find(info: &ProfilerInfo, names: &NameCache, class: ClassId) -> Option<Self> {
         let about = info.class_info(class).ok()?;
         let metadata = names.metadata(info, about.module).ok()?;
@@ -43,8 +42,8 @@ impl BoxLayout {
         Self::with_machine(info, names, (class, &metadata), (machine, &found))
     }
 
-    /// Finds the layout of the boxes of a class, given the core library's metadata and the type
-    /// that holds the method's own state.
+    /// Finds the layout of the boxes of a class, given the core library's metadata and the type of
+    /// the state machine.
     pub(super) fn with_machine(
         info: &ProfilerInfo,
         names: &NameCache,
@@ -67,8 +66,8 @@ impl BoxLayout {
     }
 }
 
-/// The type that holds the state of the method whose boxes a class of the core library is of;
-/// `None` where it is no class of boxes.
+/// The state machine type of a box, given its class, which is one of the core library; `None` where
+/// the class is not a box.
 pub(super) fn machine_in(
     info: &ProfilerInfo,
     core: &MetadataImport,
@@ -79,12 +78,12 @@ pub(super) fn machine_in(
     Some((machine, info.class_info(machine).ok()?))
 }
 
-/// Whether a class of the core library is one of boxes.
+/// Whether a class of the core library is a box.
 pub(super) fn is_box(core: &MetadataImport, class: &ClassInfo) -> bool {
     core.type_def(class.token).is_ok_and(|declared| BOXES.contains(&&*declared.name))
 }
 
-/// Whether a class with this parent is one of values.
+/// Whether a class with this base class is a value type.
 fn is_value(info: &ProfilerInfo, names: &NameCache, parent: ClassId) -> Option<bool> {
     let about = info.class_info(parent).ok()?;
     let is_of_core = names.assembly(info, about.module).is_ok_and(|name| &*name == CORE_LIBRARY);

@@ -1,4 +1,4 @@
-//! The walk from the box of an async method to what awaits it.
+//! The walk from the box of an async method to its awaiters.
 
 use std::hash::{DefaultHasher, Hasher as _};
 
@@ -10,28 +10,29 @@ use super::core_types::{ChainReader, CoreTypes};
 use super::machines::{BoxClass, Builder, TaskClass};
 use super::memory::ObjectMemory;
 
-/// Objects between two boxes at most.
+/// Most objects between two boxes.
 const MOST_BETWEEN: usize = 64;
-/// Elements of a list of continuations that are looked at: those that are gone are empty.
+/// Most elements of a list of continuations that are read: removed ones leave empty elements.
 const MOST_ELEMENTS: usize = 64;
 
 /// A chain of awaiters; unknown by default.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Chain {
-    /// Indices of the functions, the one that awaits the resumed method first, and where in their
-    /// IL they await, where that is known.
+    /// Indices of the functions, from the direct awaiter of the resumed method outwards, and the IL
+    /// offsets of their awaits where known.
     functions: Vec<(u32, Option<u32>)>,
-    /// What the last of them leads to.
+    /// How the chain ends.
     pub end: ChainEnd,
 }
 
 impl Chain {
-    /// Whether nothing is known of it.
+    /// Whether nothing is known about the chain.
     pub fn is_unknown(&self) -> bool {
         self.functions.is_empty() && self.end == ChainEnd::Unknown
     }
 
-    /// Whether a later look finds the same as long as the method runs: the end is known, and stays.
+    /// Whether the chain stays the same as long as the method runs: its end is known and does not
+    /// change.
     pub(crate) fn is_final(&self) -> bool {
         !matches!(self.end, ChainEnd::Unknown | ChainEnd::NotAwaitedYet)
     }
@@ -47,7 +48,7 @@ impl Chain {
         self.functions.iter().map(frame).collect()
     }
 
-    /// A number that stands for the chain.
+    /// A hash of the chain.
     pub(crate) fn mixed(&self) -> u64 {
         let mut mix = DefaultHasher::new();
         for (function, place) in &self.functions {
@@ -60,7 +61,7 @@ impl Chain {
 
 /// The object behind a continuation.
 enum Next {
-    /// A task, with its class where it is a box.
+    /// A task, with its class if it is a box.
     Task(usize, Option<BoxClass>),
     End(ChainEnd),
 }
@@ -91,8 +92,8 @@ impl Awaiters {
         }
     }
 
-    /// The next box that awaits a task, or the end. `builder` is of the task's own method, if it is
-    /// one's.
+    /// The next box that awaits a task, or the end. `builder` is that of the task's own method, if
+    /// the task belongs to a method.
     fn awaiter(&self, reader: ChainReader<'_>, task: usize, builder: Option<Builder>) -> Next {
         let (mut task, mut builder) = (task, builder);
         for _ in 0..MOST_BETWEEN {
@@ -103,7 +104,8 @@ impl Awaiters {
                 return Next::End(match builder {
                     Some(Builder::Void) => ChainEnd::NotAwaited,
                     Some(Builder::Other) => ChainEnd::Unknown,
-                    // Of a task between methods, as of `WhenAll`, it is the same as of a method.
+                    // For a task between methods, such as that of `WhenAll`, the end is the same as
+                    // for a method.
                     Some(Builder::Task) | None => ChainEnd::NotAwaitedYet,
                 });
             }
@@ -115,7 +117,8 @@ impl Awaiters {
         Next::End(ChainEnd::Unknown)
     }
 
-    /// The task whose method, or whose own continuation, a continuation leads to.
+    /// The task that a continuation leads to: the box of a method, or a task with a continuation of
+    /// its own.
     fn task_behind(&self, reader: ChainReader<'_>, continuation: usize) -> Next {
         let mut object = continuation;
         for _ in 0..MOST_BETWEEN {
@@ -144,8 +147,8 @@ impl Awaiters {
         Next::End(ChainEnd::Unknown)
     }
 
-    /// The field by which objects of a class lead on that is one of continuations, or derived from
-    /// it.
+    /// The field by which objects of a class lead on, if it is a continuation class or derived from
+    /// one.
     fn continuation_field(&self, core: &CoreTypes, class: usize) -> Option<usize> {
         let bases = [core.await_continuation, core.continue_with];
         let base = bases.into_iter().find(|base| CoreTypes::derives(class, base.class))?;
@@ -156,7 +159,7 @@ impl Awaiters {
     }
 }
 
-/// The first element of an array of objects that is there: of several awaiters one is charged.
+/// The first element of an array of objects that is not null. Of several awaiters, one is charged.
 fn first_element(memory: ObjectMemory<'_>, array: usize) -> Option<usize> {
     const LENGTH: usize = 8;
     const ELEMENTS: usize = 16;

@@ -1,4 +1,4 @@
-//! Async code by address, as far as it is known.
+//! The known async code, by address.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,19 +10,19 @@ use clrscope_agent_base::os::memory::zeroed_words;
 
 use super::AsyncPart;
 
-/// Bytes of code that share a bit.
+/// Bytes of code that share one bit.
 const GRAIN: usize = 64;
-/// Words of bits, which are as many as the grains of 64 MB of code: 128 kB. The system backs the
-/// part that is used.
+/// Words of bits, one bit for each grain of 64 MB of code: 128 kB. The system backs only the part
+/// that is used.
 const WORDS: usize = 1 << 14;
 
-/// Part that a piece of code plays.
+/// The role of a piece of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CodePart {
-    /// That of an async method, by its number here. So many bytes below its frame pointer lies its
-    /// `this`.
+    /// Code of an async method, with its number in this table. The method's `this` lies `below`
+    /// bytes below the frame pointer.
     Method { number: u32, below: i32 },
-    /// The framework goes on with a method.
+    /// Code of the framework that resumes a method.
     Resumption,
 }
 
@@ -32,13 +32,13 @@ pub(super) struct AsyncCode {
     /// there.
     grains: Box<[AtomicU64]>,
     bodies: RwLock<Bodies>,
-    /// Counts changes.
+    /// Counts changes to the table.
     generation: AtomicU64,
 }
 
 #[derive(Default)]
 struct Bodies {
-    /// Ends and parts by beginnings.
+    /// Ends and roles of pieces, by their start addresses.
     parts: BTreeMap<usize, (usize, CodePart)>,
     /// Async methods by number.
     methods: Vec<FunctionId>,
@@ -67,14 +67,13 @@ impl Default for AsyncCode {
 }
 
 impl AsyncCode {
-    /// A number that is another one each time that something else is known. Read before what is
-    /// known is read.
+    /// A number that changes with each change to the table. To be read before the table is.
     #[inline]
     pub(super) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// A piece of code plays a part.
+    /// Adds a piece of code with its role.
     pub(super) fn add(&self, code: Range<usize>, part: AsyncPart) {
         let mut bodies = self.bodies.write().unwrap_or_else(PoisonError::into_inner);
         let Some(part) = bodies.part_of(part) else { return };
@@ -88,12 +87,12 @@ impl AsyncCode {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Code is gone: identifiers of functions may mean others now, and other code may come to lie
-    /// there.
+    /// Code was unloaded: identifiers of functions may be reused, and other code may be placed at
+    /// these addresses.
     pub(super) fn forget(&self) {
         let mut bodies = self.bodies.write().unwrap_or_else(PoisonError::into_inner);
         *bodies = Bodies::default();
-        // What was never touched stays so.
+        // Untouched words stay untouched.
         let marked = self.grains.iter().filter(|word| word.load(Ordering::Relaxed) != 0);
         marked.for_each(|word| word.store(0, Ordering::Relaxed));
         self.generation.fetch_add(1, Ordering::AcqRel);
@@ -104,8 +103,8 @@ impl AsyncCode {
         (&self.grains[grain / 64 % WORDS], 1 << (grain % 64))
     }
 
-    /// The part of the code at an address. Takes a lock where async code may lie, so not for signal
-    /// handlers.
+    /// The role of the code at an address. Takes a lock where async code may lie, so it is not for
+    /// signal handlers.
     #[inline]
     pub(super) fn part(&self, address: usize) -> Option<CodePart> {
         let (word, bit) = self.grain(address);
@@ -145,7 +144,7 @@ mod tests {
         let method = Some(CodePart::Method { number: 0, below: -16 });
         assert_eq!(parts, [other, resumes, resumes, other, other, method, other, other]);
         assert_eq!((code.method(0), code.method(1), code.part(205)), (Some(function), None, other));
-        // Its bits are those of other code, too.
+        // Its bits are shared with other code.
         assert_eq!(code.part(100 + WORDS * 64 * GRAIN), other);
         let known = code.generation();
         code.add(100..120, AsyncPart::Resumption);

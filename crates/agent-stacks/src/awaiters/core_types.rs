@@ -1,6 +1,6 @@
-//! The framework's types of tasks and continuations, and where their fields lie. Names and fields
-//! are those of .NET 8, 9 and 10 (`System.Private.CoreLib`, `System/Threading/Tasks` and
-//! `System/Runtime/CompilerServices` of dotnet/runtime); of a runtime that has others nothing is
+//! The framework's types of tasks and continuations, and the offsets of their fields. Names and
+//! fields are those of .NET 8, 9 and 10 (`System.Private.CoreLib`, `System/Threading/Tasks` and
+//! `System/Runtime/CompilerServices` of dotnet/runtime). In a runtime with other names no chain is
 //! known.
 
 use clr_profiler::metadata::MetadataImport;
@@ -12,14 +12,14 @@ use clrscope_contract::async_code::CORE_LIBRARY;
 use super::memory::ObjectMemory;
 use super::{Questions, TO_ARRAY};
 
-/// Classes between one and its base at most.
+/// Most classes between a class and its base class.
 const MOST_BASES: usize = 8;
 
 /// No class.
 const NONE: usize = usize::MAX;
 const BUILDER_CORE: &str = "System.Runtime.CompilerServices.AsyncMethodBuilderCore";
 
-/// A type by its first word in objects, and the offset of one of its fields in them.
+/// A type, given by the first word of its objects, and the offset of one of its fields.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TypeWithField {
     pub(super) class: usize,
@@ -32,39 +32,39 @@ pub(super) struct CoreTypes {
     pub(super) module: ModuleId,
     /// The continuation of a task.
     pub(super) task: TypeWithField,
-    /// What stands for the continuation of a task that has ended.
+    /// The type of the marker in place of the continuation of a completed task.
     pub(super) object: usize,
     /// The target of a delegate without arguments.
     pub(super) action: TypeWithField,
-    /// The delegate that an awaiter gave.
+    /// A continuation with the delegate that an awaiter gave.
     pub(super) await_continuation: TypeWithField,
     /// The task of `ContinueWith`.
     pub(super) continue_with: TypeWithField,
-    /// The delegate that another one stands for.
+    /// A wrapper, with the delegate that it wraps.
     pub(super) wrapper: TypeWithField,
-    /// A thread blocks.
+    /// The continuation of a thread that blocks.
     pub(super) blocked_thread: usize,
-    /// Several continuations: where a list has its elements.
+    /// A list of several continuations, with the field of its elements.
     pub(super) list: Option<TypeWithField>,
 }
 
-/// What a chain is read by.
+/// Everything that is needed to read a chain.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChainReader<'c> {
     /// The framework's types.
     pub(super) core: &'c CoreTypes,
-    /// What may be asked.
+    /// Whether the runtime may be asked.
     pub(super) questions: Questions,
-    /// Where objects are read.
+    /// The memory from which objects are read.
     pub(super) memory: ObjectMemory<'c>,
 }
 
 impl CoreTypes {
-    /// Finds them.
+    /// Finds the types.
     ///
     /// # Errors
-    /// What is missing: a type or field that has another name, or classes that do not say what they
-    /// are derived from where we look.
+    /// Describes what is missing: a type or field has another name, or the base class of a class is
+    /// not where we look for it.
     pub(super) fn find(info: &ProfilerInfo, functions: &Functions) -> Result<Self, String> {
         let core = CoreLibrary::find(info, functions).ok_or("the core library was not found")?;
         let is_there = |class: &str| core.class(class, None).ok_or(format!("{CORE_LIBRARY} has no {class}"));
@@ -77,7 +77,7 @@ impl CoreTypes {
             let field = core.field(declaring, name).ok_or(format!("{CORE_LIBRARY} has no field {name}"))?;
             Ok::<_, String>(TypeWithField { class: class.as_raw(), field })
         };
-        // Those that are not loaded, where they may not be, are met by no chain until then.
+        // Types that are not loaded, where that is allowed, appear in no chain until they are.
         let own = |class: Option<ClassId>, name: &str| {
             class.and_then(|class| field(class, class, name).ok()).unwrap_or(TypeWithField { class: NONE, field: 0 })
         };
@@ -97,7 +97,7 @@ impl CoreTypes {
         if says_parents { Ok(found) } else { Err("classes do not say what they are derived from".to_owned()) }
     }
 
-    /// The fields by which objects that are no tasks lead on.
+    /// The fields by which objects other than tasks lead on.
     pub(super) fn followed(&self) -> Vec<(usize, usize)> {
         let pair = |leads: TypeWithField| (leads.class, leads.field);
         let ends = [self.object, self.blocked_thread].map(|class| (class, 0));
@@ -106,16 +106,15 @@ impl CoreTypes {
         ends.into_iter().chain(by_field).chain(list).filter(|(class, _)| *class != NONE).collect()
     }
 
-    /// Whether a class is another one, or derived from it. `class` may be any word.
+    /// Whether a class is `base` or derived from it. `class` may be any word.
     pub(super) fn derives(class: usize, base: usize) -> bool {
         let classes = std::iter::successors(Some(class), |class| parent(*class).filter(|parent| *parent != 0));
         classes.take(MOST_BASES).any(|class| class == base)
     }
 }
 
-/// The first word of objects of the type of tasks, which all tasks are derived from; `None` where
-/// it is not loaded or classes do not say what they are derived from. For threads of the agent's
-/// own.
+/// The first word of objects of the task type, from which all tasks are derived. `None` where the
+/// type is not loaded, or the base classes of classes can't be read. For threads of the agent.
 pub fn task_class(info: &ProfilerInfo, functions: &Functions) -> Option<usize> {
     let core = CoreLibrary::find(info, functions)?;
     let loaded = |name: &str| core.class(name, None).map(ClassId::as_raw);
@@ -150,8 +149,8 @@ impl<'a> CoreLibrary<'a> {
         nested.map_or(Some(token), |nested| self.metadata.find_type_def(nested, Some(token)).ok()?)
     }
 
-    /// The class of a type that is not generic, where it is loaded: the runtime knows the functions
-    /// of loaded types only, and says so without loading one.
+    /// The class of a non-generic type, if it is loaded. The runtime knows functions only of loaded
+    /// types, and answers without loading one.
     fn class(&self, name: &str, nested: Option<&str>) -> Option<ClassId> {
         let token = self.token(name, nested)?;
         let methods = self.metadata.methods(token).ok()?;
@@ -162,7 +161,7 @@ impl<'a> CoreLibrary<'a> {
         loaded.or_else(|| self.info.class_from_token(self.module, token).ok().and_then(ClassId::non_null))
     }
 
-    /// Offset in objects of a field that a class declares.
+    /// Offset of a field that a class declares, in its objects.
     fn field(&self, class: ClassId, name: &str) -> Option<usize> {
         field_offset(self.info, &self.metadata, class, name)
     }
@@ -175,7 +174,7 @@ impl<'a> CoreLibrary<'a> {
     }
 }
 
-/// Offset of a field that a class declares: in its objects, or in its values.
+/// Offset of a field that a class declares, in its objects or values.
 pub(super) fn field_offset(
     info: &ProfilerInfo,
     metadata: &MetadataImport,

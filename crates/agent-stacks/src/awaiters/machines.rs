@@ -1,4 +1,4 @@
-//! The boxes that async methods live in while they wait.
+//! The state machine boxes of async methods that wait.
 
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::{self, Type};
@@ -10,41 +10,42 @@ use super::core_types::{ChainReader, CoreTypes, field_offset};
 use super::memory::ObjectMemory;
 use super::{Awaiters, Questions};
 
-/// Names of the builder's field, of C# and Visual Basic.
+/// Names of the builder's field, in C# and Visual Basic.
 pub const BUILDERS: [&str; 2] = ["<>t__builder", "$Builder"];
-/// Words of a builder in which its task lies.
+/// Words of a builder among which its task lies.
 const BUILDER_WORDS: usize = 3;
-/// Words of a method's own state that are looked through where its builder may lie anywhere.
+/// Words of a state machine that are searched where the offset of its builder is unknown.
 const STATE_WORDS: usize = 32;
 
-/// What builds the task of an async method.
+/// The kind of builder that makes the task of an async method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Builder {
     /// A task, or a value task that stands for one.
     Task,
-    /// No code sees the task of an `async void` method.
+    /// The builder of an `async void` method, whose task no code sees.
     Void,
-    /// The task of an iterator is not what its consumer awaits, nor do we know others.
+    /// Another builder. The consumer of an iterator does not await the iterator's task; further
+    /// kinds are unknown.
     Other,
 }
 
 /// A class of boxes.
 #[derive(Debug, Clone)]
 pub(super) struct BoxClass {
-    /// Index in the recording of the function with the method's code.
+    /// Index in the recording of the method's function.
     pub(super) function: u32,
     pub(super) builder: Builder,
     layout: BoxLayout,
 }
 
 impl BoxClass {
-    /// The offset in the method's IL of the await that a box of it waits at, where that is known.
+    /// The IL offset of the await at which a box of this class waits, where that is known.
     pub(super) fn place_of_await(&self, memory: ObjectMemory<'_>, object: usize) -> Option<u32> {
         let layout = &self.layout;
         let at = object.checked_add(layout.machine)?;
         let machine = if layout.is_value { at } else { memory.word(at)? };
         let number = memory.number(machine.checked_add(layout.state?)?)?;
-        // Negative ones are of a method that runs, or has ended.
+        // A negative number means that the method is running or has ended.
         *layout.awaits.get(await_number(number) as usize)?
     }
 }
@@ -52,23 +53,23 @@ impl BoxClass {
 /// A class of tasks.
 #[derive(Debug, Clone)]
 pub(super) enum TaskClass {
-    /// Of boxes.
+    /// A box.
     Box(BoxClass),
-    /// Of tasks that are no method's, such as promises.
+    /// A task without a method, such as a promise.
     Plain,
-    /// Of unknown boxes.
+    /// An unknown box.
     Unknown,
 }
 
-/// The code of an async method.
+/// An async method, by its code.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AsyncMethod {
-    /// Offset of the builder from `this`; `None` of code that several types share.
+    /// Offset of the builder from `this`; `None` for code that several types share.
     pub(super) builder: Option<usize>,
 }
 
 impl Awaiters {
-    /// The async method whose code a function is; `None` for other functions.
+    /// The async method that has this function as its code; `None` for other functions.
     pub(super) fn method(&self, function: FunctionId, questions: Questions) -> Option<AsyncMethod> {
         let known = self.known().methods.get(&function).copied();
         known.or_else(|| {
@@ -76,7 +77,7 @@ impl Awaiters {
                 self.want_function(function);
                 return None;
             }
-            // Most functions are none, and not worth a place in the table.
+            // Most functions are not async, and not worth a place in the table.
             let found = self.find_method(function)?;
             self.known().methods.insert(function, found);
             Some(found)
@@ -93,8 +94,8 @@ impl Awaiters {
         Some(AsyncMethod { builder: BUILDERS.iter().find_map(builder) })
     }
 
-    /// The box of the method whose `this` is given, where it has one: a method that has not waited
-    /// yet has none.
+    /// The box of the method with this `this`, if it has one: a method that has not waited yet has
+    /// none.
     pub(super) fn box_of(
         &self,
         reader: ChainReader<'_>,
@@ -106,14 +107,15 @@ impl Awaiters {
         (0..words).find_map(|number| {
             let object = memory.word(this.checked_add(first + number * 8)?)?;
             let Some(TaskClass::Box(found)) = self.as_task(reader, object) else { return None };
-            // The box says which method it is of.
+            // The box says which method it belongs to.
             let machine = object.checked_add(found.layout.machine)?;
             let is_own = if found.layout.is_value { machine == this } else { memory.word(machine) == Some(this) };
             is_own.then_some((object, found))
         })
     }
 
-    /// The class of a task; `None` for an address that is of none. It may be any word.
+    /// The class of the task at an address; `None` if there is no task. The address may be any
+    /// word.
     pub(super) fn as_task(&self, reader: ChainReader<'_>, object: usize) -> Option<TaskClass> {
         if object == 0 || !object.is_multiple_of(8) {
             return None;
@@ -135,16 +137,17 @@ impl Awaiters {
         }
     }
 
-    /// Finds the class of tasks out whose objects begin with a word, which is a class derived from
-    /// that of tasks.
+    /// Finds the class of tasks whose objects begin with the word `class`, a class derived from the
+    /// task class.
     pub(super) fn find_class(&self, core: &CoreTypes, class: usize) -> Option<TaskClass> {
-        // SAFETY: the first word of an object that is derived from a task, as its classes say.
+        // SAFETY: the first word of an object whose class is derived from the task class, as its
+        // classes say.
         let id = unsafe { ClassId::from_raw(class) };
         let found = match self.machine_in(core, id) {
             None => TaskClass::Unknown,
             Some(None) => TaskClass::Plain,
             Some(Some((machine, about))) => {
-                // The code may have to be looked up first, where the runtime may be asked.
+                // The method may have to be looked up first, where the runtime may be asked.
                 let Some(code) = self.code_of(about.module, about.token) else { return Some(TaskClass::Unknown) };
                 self.box_class(core, id, (machine, &about, code)).map_or(TaskClass::Unknown, TaskClass::Box)
             }
@@ -153,8 +156,8 @@ impl Awaiters {
         Some(found)
     }
 
-    /// The type that holds the state of the method whose boxes a class is of, `Some(None)` where it
-    /// is of other tasks, `None` where that is not known.
+    /// The state machine type of the boxes of a class. `Some(None)` where the class is of other
+    /// tasks, `None` where that is not known.
     fn machine_in(&self, core: &CoreTypes, class: ClassId) -> Option<Option<(ClassId, ClassInfo)>> {
         let about = self.info.class_info(class).ok()?;
         let metadata = self.functions.names().metadata(&self.info, core.module).ok()?;
@@ -182,7 +185,7 @@ impl Awaiters {
     }
 }
 
-/// The builder of an async method, by the type of its field.
+/// The kind of an async method's builder, by the type of its field.
 fn builder_of(metadata: &MetadataImport, machine: Token) -> Builder {
     let fields = metadata.fields(machine).unwrap_or_default();
     let builder = fields.into_iter().filter_map(|field| metadata.field(field).ok()).find_map(|field| {

@@ -1,23 +1,23 @@
-//! Objects that a chain is read from: as they are now, or as they were copied when a sample was
-//! taken.
+//! The memory from which a chain is read: objects as they are now, or copies that were made when a
+//! sample was taken.
 
 use clrscope_agent_base::os::memory::word_if_there;
 
-/// Words of an object that are copied: of a box those of the task, and a method's own state as far
-/// as it lies among them.
+/// Words of an object that are copied: for a box, the words of the task and the part of the state
+/// machine that lies among them.
 pub(crate) const COPIED_WORDS: usize = 24;
 
-/// Copies of objects at the moment of a sample.
+/// Copies of objects, made when a sample was taken.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct CopiedObjects {
-    /// `this` of the method from which objects were followed; 0 for none.
+    /// `this` of the method at which the copied chain begins; 0 for none.
     pub(crate) this: usize,
     /// Addresses of the objects, and their first words.
     pub(crate) objects: Vec<(usize, [usize; COPIED_WORDS])>,
 }
 
 impl CopiedObjects {
-    /// Forgets all, but keeps the memory.
+    /// Forgets all copies, but keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.this = 0;
         self.objects.clear();
@@ -35,14 +35,14 @@ impl CopiedObjects {
 /// Memory that objects are read from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ObjectMemory<'o> {
-    /// As it is now.
+    /// Objects as they are now.
     Live,
-    /// As it was when it was copied.
+    /// Copies of objects.
     Copied(&'o CopiedObjects),
 }
 
 impl ObjectMemory<'_> {
-    /// A word of memory, if it is there.
+    /// The word at an address, if it is mapped or copied.
     pub(super) fn word(self, address: usize) -> Option<usize> {
         match self {
             Self::Live => word_if_there(address),
@@ -50,7 +50,7 @@ impl ObjectMemory<'_> {
         }
     }
 
-    /// A number of four bytes.
+    /// The four-byte number at an address.
     pub(super) fn number(self, address: usize) -> Option<u32> {
         let word = self.word(address & !7)?;
         Some((word >> (8 * (address & 4))) as u32)

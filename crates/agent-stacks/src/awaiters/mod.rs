@@ -1,26 +1,26 @@
-//! Chains of awaiters: which async methods await the one that the calling thread has resumed.
+//! Chains of awaiters: the async methods that await the method that the calling thread has resumed.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | `core_types` | the framework's types of tasks and continuations, and where their fields lie |
-//! | `box_layout` | where these boxes have the number of their await |
-//! | `machines` | the boxes that async methods live in while they wait |
-//! | `memory` | where objects are read |
+//! | `box_layout` | the layout of state machine boxes, with the number of their await |
+//! | `machines` | the state machine boxes of async methods that wait |
+//! | `memory` | the memory from which objects are read |
 //! | `code` | async code by address |
-//! | `resumed_frame` | chains for who follows frame pointers alone |
-//! | `awaits` | where in its code a method awaits |
-//! | `chain` | the walk from a box to what awaits it |
+//! | `resumed_frame` | chains for callbacks that follow only frame pointers |
+//! | `awaits` | the positions of awaits in a method's code |
+//! | `chain` | the walk from a box to its awaiters |
 //!
-//! A method that goes on after an `await` lives in a box, which is its task. The box is found by
-//! `this` of the method's code, which the code stores in its frame: the handlers of its own catch
-//! block need it there. The task leads to its continuation, which is the box of the method that
-//! awaits it, or leads there. Each step checks what kind of object it has come to, and a step that
-//! is not understood ends the chain as unknown: no chain is guessed.
+//! A method that resumes after an `await` lives in a box, which is its task. The box is found
+//! through `this` of the method's code. The code stores `this` in its frame, because its own catch
+//! block needs it there. The task refers to its continuation, which is the box of the awaiting
+//! method, or leads to that box. Each step checks the kind of object that it has reached. A step
+//! that is not understood ends the chain as unknown: no chain is guessed.
 //!
-//! On the thread whose stack is meant, in callbacks in which the runtime keeps objects from moving
-//! (of exceptions: `EEToProfInterfaceImpl::ExceptionThrown` is called in cooperative mode); or on a
-//! thread of the agent's own, which checks that none has moved. Memory that is not there ends a
-//! chain, too.
+//! Chains are read in two places. One is the thread with the stack, in callbacks in which the
+//! runtime keeps objects from moving (for exceptions: `EEToProfInterfaceImpl::ExceptionThrown` is
+//! called in cooperative mode). The other is a thread of the agent, which checks that no object has
+//! moved. Unmapped memory also ends a chain.
 
 mod awaits;
 mod box_layout;
@@ -55,64 +55,66 @@ use machines::{AsyncMethod, TaskClass};
 pub(crate) use memory::{COPIED_WORDS, CopiedObjects, ObjectMemory};
 pub use resumed_frame::{LastChain, Moment, ResumedFrame, ResumedMethod};
 
-/// Classes and functions that wait to be looked up at most: more are noted when they are met again.
+/// Most classes and functions that wait to be looked up. Further ones are noted when they are seen
+/// again.
 const MOST_WANTED: usize = 1024;
-/// Bytes of a method's beginning in which it stores `this`.
+/// Bytes at the beginning of a method within which it stores `this`.
 const BEGINNING: usize = 160;
 
-/// Part that a frame plays in running asynchronous code.
+/// The role of a frame in asynchronous code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum AsyncPart {
-    /// None.
+    /// No role.
     #[default]
     Other,
-    /// The code of an async method. So many bytes below its frame pointer lies its `this`.
+    /// The code of an async method, whose `this` lies `below` bytes below its frame pointer.
     Method { function: FunctionId, below: i32 },
     /// The code of an async method that may not have stored its `this` yet.
     Beginning,
-    /// The framework goes on with a method that has awaited something.
+    /// The framework resumes a method after an await.
     Resumption,
 }
 
-/// The code of an async method that goes on after an `await`, on the calling thread's stack.
+/// A resumed async method on the calling thread's stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Resumed {
     /// The method.
     pub(crate) function: FunctionId,
-    /// Address of the word of its frame that holds `this`.
+    /// Address of the word in its frame that holds `this`.
     pub(crate) this: usize,
 }
 
-/// What may be asked while a chain is read.
+/// Whether the runtime may be asked while a chain is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Questions {
-    /// The runtime, about classes that are new: on the thread whose objects these are, or on
-    /// another one where unloads [wait](Unloads::hold).
+    /// The runtime may be asked about new classes: on the thread that uses these objects, or on
+    /// another thread while unloads [wait](Unloads::hold).
     Asked,
-    /// Nothing. Questions are noted, for [`Awaiters::look_up_wanted`].
+    /// The runtime may not be asked. Questions are noted for [`Awaiters::look_up_wanted`].
     Noted,
 }
 
-/// Finds the innermost method on a stack that was resumed, frame by frame from the innermost on.
+/// Finds the innermost resumed method on a stack. Frames are given one by one, from the innermost
+/// outwards.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct ResumedSearch {
-    /// The async method that was met last, with its frame pointer once that is known.
+    /// The last async method seen, with its frame pointer once that is known.
     method: Option<(FunctionId, i32, Option<usize>)>,
     is_over: bool,
     found: Option<Resumed>,
 }
 
 impl ResumedSearch {
-    /// The next frame, with its frame pointer where that is known.
+    /// Gives the next frame, with its frame pointer where that is known.
     pub(crate) fn frame(&mut self, part: AsyncPart, frame_pointer: Option<usize>) {
         match part {
             _ if self.is_over => {}
             AsyncPart::Other => {}
             AsyncPart::Beginning => self.method = None,
             AsyncPart::Method { function, below } => self.method = Some((function, below, frame_pointer)),
-            // Where it is no box that goes on, the method inside has none that its `this` lies in,
-            // or is not the one that was resumed but the first run of another, which lies in none
-            // either.
+            // If the resumption is not that of a box, the method inside has no box around its
+            // `this`. Or the method inside was not resumed: it is the first run of another method,
+            // which has no box either.
             AsyncPart::Resumption => {
                 self.is_over = true;
                 self.found = self.method.and_then(|(function, below, frame_pointer)| {
@@ -122,10 +124,11 @@ impl ResumedSearch {
         }
     }
 
-    /// The frame pointer of the frame that came last: the frame ends below the stack pointer of its
-    /// caller.
+    /// Gives the stack pointer of the last frame's caller, below which the frame ends. That tells
+    /// the frame's frame pointer.
     pub(crate) fn caller_at(&mut self, sp: usize) {
-        /// The return address, and the caller's frame pointer, which the frame pointer points to.
+        /// Size of the return address and the saved frame pointer of the caller, to which the frame
+        /// pointer points.
         const SAVED: usize = 16;
         if let Some((_, _, frame_pointer @ None)) = &mut self.method {
             *frame_pointer = sp.checked_sub(SAVED);
@@ -138,17 +141,17 @@ impl ResumedSearch {
     }
 }
 
-/// Fields by which objects lead to who awaits a task.
+/// Fields by which objects lead from a task to its awaiter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FollowedFields {
-    /// Offset of a task's.
+    /// Offset of the field of a task.
     pub(crate) task: usize,
-    /// The first words of other objects, with the offset of theirs: 0 where they lead no further,
-    /// with [`TO_ARRAY`] where to an array.
+    /// The first words of other objects, with the offset of their field: 0 where they lead no
+    /// further, with [`TO_ARRAY`] where the field refers to an array.
     pub(crate) others: Vec<(usize, usize)>,
 }
 
-/// Mark of a field that leads to an array whose first element leads on.
+/// Mark of a field that refers to an array whose first element leads on.
 pub(crate) const TO_ARRAY: usize = 1;
 
 /// Knowledge of async code in the process.
@@ -156,7 +159,7 @@ pub struct Awaiters {
     info: ProfilerInfo,
     functions: Arc<Functions>,
     core: OnceLock<Option<CoreTypes>>,
-    /// A stack was seen whose chain needs what was not looked up yet.
+    /// Whether a stack was seen whose chain needs classes or functions that are not looked up yet.
     is_wanted: AtomicBool,
     known: Mutex<KnownClasses>,
     unloads: Arc<Unloads>,
@@ -165,24 +168,25 @@ pub struct Awaiters {
 
 #[derive(Default)]
 struct KnownClasses {
-    /// Classes of tasks by the first word of their objects.
+    /// Classes of tasks, by the first word of their objects.
     tasks: HashMap<usize, TaskClass>,
     methods: HashMap<FunctionId, AsyncMethod>,
-    /// Bytes from the frame pointer to `this` in the code of async methods that was compiled last:
-    /// code that takes over a running frame (OSR) leaves `this` where that code has stored it.
+    /// Distance in bytes from the frame pointer to `this`, in the latest compiled code of async
+    /// methods. Code that takes over a running frame (OSR) leaves `this` where the earlier code has
+    /// stored it.
     stored: HashMap<FunctionId, i32>,
-    /// Code of async methods by the types that hold their state; `None` where the runtime does not
-    /// say.
+    /// Functions of async methods, by their state machine types; `None` where the runtime doesn't
+    /// know.
     code: HashMap<(ModuleId, Token), Option<FunctionId>>,
-    /// Such types whose code was asked for where the runtime may not be asked, each with the number
-    /// of unloads before.
+    /// State machine types whose functions were needed where the runtime may not be asked, each
+    /// with the number of unloads before.
     wanted: Vec<((ModuleId, Token), u64)>,
-    /// First words of objects that may be tasks, met where the runtime may not be asked, each with
+    /// First words of objects that may be tasks, seen where the runtime may not be asked, each with
     /// the number of unloads before.
     wanted_classes: Vec<(usize, u64)>,
-    /// The same of functions that may be async methods.
+    /// Functions that may be async methods, noted in the same way.
     wanted_functions: Vec<(FunctionId, u64)>,
-    /// Classes derived from those of continuations that chains have led through, with the field by
+    /// Classes derived from continuation classes that chains have passed through, with the field by
     /// which they lead on.
     continuations: Vec<(usize, usize)>,
 }
@@ -209,15 +213,15 @@ impl Awaiters {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Code is gone: identifiers may mean other things.
+    /// Code was unloaded: identifiers may be reused.
     pub(crate) fn forget(&self) {
         *self.known() = KnownClasses::default();
         self.code.forget();
     }
 
-    /// A method was compiled: whether it is async code. The framework's types are looked up when
-    /// the first async method is: where stacks are walked, objects must not move, and the runtime
-    /// refuses most questions.
+    /// A method was compiled. Returns whether it is async code. The first async method also makes
+    /// this look up the framework's types: where stacks are walked, objects must not move, and the
+    /// runtime refuses most questions.
     pub(crate) fn compiled(&self, function: FunctionId) -> bool {
         let is_method = self.method(function, Questions::Asked).is_some();
         if is_method
@@ -230,7 +234,7 @@ impl Awaiters {
         is_method || self.is_resumption(function)
     }
 
-    /// An async method has code that begins at an address.
+    /// Notes that an async method has code that begins at an address.
     pub(crate) fn has_code(&self, function: FunctionId, start: usize) {
         if let Some(below) = stored_this(start) {
             self.known().stored.insert(function, below);
@@ -242,7 +246,8 @@ impl Awaiters {
         &*name.module == CORE_LIBRARY && resumes(&name.name)
     }
 
-    /// Notes a piece of a function's code, whose code begins at `start`, where it is async code.
+    /// Notes a piece of a function's code if it is async code. The function's code begins at
+    /// `start`.
     pub(crate) fn note_code(&self, function: FunctionId, start: usize, piece: Range<usize>) {
         match self.part(function, start) {
             AsyncPart::Other => {}
@@ -250,7 +255,8 @@ impl Awaiters {
         }
     }
 
-    /// Looks up what stacks have asked for in vain. For threads of the agent's own.
+    /// Looks up the classes and functions that stack walks have needed and not found. For threads
+    /// of the agent.
     pub fn look_up_wanted(&self) {
         if !self.is_wanted.swap(false, Ordering::AcqRel) {
             return;
@@ -275,8 +281,7 @@ impl Awaiters {
         }
     }
 
-    /// The fields by which objects lead on, once they are known, where these are more than
-    /// `before`.
+    /// The fields by which objects lead on, once they are known, if there are more than `before`.
     pub(crate) fn followed_fields(&self, before: usize) -> Option<FollowedFields> {
         let core = self.core.get()?.as_ref()?;
         let known = self.known();
@@ -285,7 +290,7 @@ impl Awaiters {
         (others.len() > before).then_some(FollowedFields { task: core.task.field, others })
     }
 
-    /// An object of a class that is derived from that of continuations leads on by this field.
+    /// Notes that objects of a class, derived from a continuation class, lead on by this field.
     fn note_continuation(&self, class: usize, field: usize) {
         let mut known = self.known();
         if known.continuations.len() < MOST_WANTED && !known.continuations.contains(&(class, field)) {
@@ -293,35 +298,36 @@ impl Awaiters {
         }
     }
 
-    /// Offset of the builder from `this` of an async method, where it is known.
+    /// Offset of the builder from `this` of an async method, where known.
     pub(crate) fn builder(&self, function: FunctionId, questions: Questions) -> Option<usize> {
         self.method(function, questions)?.builder
     }
 
-    /// Has an async method looked up that was met where the runtime may not be asked.
+    /// Requests a look-up of a possible async method that was seen where the runtime may not be
+    /// asked.
     fn want_function(&self, function: FunctionId) {
         let unloads = self.unloads.count();
         let is_noted = add_if_new(&mut self.known().wanted_functions, function, unloads);
         self.is_wanted.fetch_or(is_noted, Ordering::AcqRel);
     }
 
-    /// Has a class looked up that was met where the runtime may not be asked.
+    /// Requests a look-up of a class that was seen where the runtime may not be asked.
     fn want_class(&self, class: usize) {
         let unloads = self.unloads.count();
         let is_noted = add_if_new(&mut self.known().wanted_classes, class, unloads);
         self.is_wanted.fetch_or(is_noted, Ordering::AcqRel);
     }
 
-    /// The code of the async method whose state a type holds. Only where the runtime tells
-    /// functions of tokens; of a generic type it does not.
+    /// The function of the async method with this state machine type. Only where the runtime finds
+    /// functions by token, which it does not for generic types.
     fn code_in(&self, module: ModuleId, machine: Token) -> Option<FunctionId> {
         let metadata = self.functions.names().metadata(&self.info, module).ok()?;
         let method = *metadata.methods_named(machine, "MoveNext").ok()?.first()?;
         self.info.function_from_token(module, method).ok()
     }
 
-    /// The code of the async method whose state a type holds, once it is known; asked for where it
-    /// is not.
+    /// The function of the async method with this state machine type, if it is known. Otherwise it
+    /// is requested.
     fn code_of(&self, module: ModuleId, machine: Token) -> Option<FunctionId> {
         let unloads = self.unloads.count();
         let mut known = self.known();
@@ -339,8 +345,8 @@ impl Awaiters {
         Some(metadata.method(method).ok()?.class)
     }
 
-    /// Part of a function whose code begins at an address, where an instruction of it was
-    /// interrupted.
+    /// The role of a function whose code begins at an address, if it was interrupted at the
+    /// instruction `at`.
     pub(crate) fn part_interrupted(&self, function: FunctionId, start: usize, at: usize) -> AsyncPart {
         match self.part(function, start) {
             AsyncPart::Method { .. } if at.wrapping_sub(start) < BEGINNING => AsyncPart::Beginning,
@@ -348,7 +354,7 @@ impl Awaiters {
         }
     }
 
-    /// Part of a function, whose code begins at an address.
+    /// The role of a function whose code begins at an address.
     pub(crate) fn part(&self, function: FunctionId, start: usize) -> AsyncPart {
         if self.is_resumption(function) {
             return AsyncPart::Resumption;
@@ -360,8 +366,8 @@ impl Awaiters {
         below.map_or(AsyncPart::Other, |below| AsyncPart::Method { function, below })
     }
 
-    /// Finds the framework's types out, once. Where they are not as they are known, the recording
-    /// says so.
+    /// Looks up the framework's types, once. If they differ from the known ones, the recording says
+    /// so.
     fn know_core(&self) {
         if self.core.get().is_none() {
             let found = CoreTypes::find(&self.info, &self.functions);
@@ -375,21 +381,21 @@ impl Awaiters {
         }
     }
 
-    /// The chain of who awaits a method, on whose thread this is, where objects don't move.
+    /// The chain of awaiters of a method, read on the method's own thread where objects don't move.
     pub(crate) fn chain(&self, resumed: Resumed) -> Chain {
         let chain = |this| self.chain_of(resumed.function, this, Questions::Asked);
         word_if_there(resumed.this).map_or_else(Chain::default, chain)
     }
 
-    /// The chain of who awaits the method whose `this` is given. Objects must not move meanwhile,
-    /// nor have moved since that was its `this`: then the box is where it was, and no other object
-    /// is there. Who awaits it may have come to its await since, and is who awaits it all the same;
-    /// a method that has ended is awaited no more, and its chain is unknown.
+    /// The chain of awaiters of the method with this `this`. Objects must not move in the meantime,
+    /// and must not have moved since `this` was read: then the box is still at that address, and no
+    /// other object is there. An awaiter that reached its await only afterwards is still the right
+    /// one. A method that has ended is no longer awaited, and its chain is unknown.
     pub(crate) fn chain_of(&self, function: FunctionId, this: usize, questions: Questions) -> Chain {
         self.chain_in(ObjectMemory::Live, (function, this), questions)
     }
 
-    /// [`chain_of`](Self::chain_of) of objects in some memory.
+    /// Like [`chain_of`](Self::chain_of), for objects in the given memory.
     pub(crate) fn chain_in(
         &self,
         memory: ObjectMemory<'_>,
@@ -408,15 +414,14 @@ impl Awaiters {
     }
 }
 
-/// Bytes from the frame pointer to the word in which the code that begins at an address stores
-/// `this`.
+/// Distance in bytes from the frame pointer to the word where the code at `start` stores `this`.
 fn stored_this(start: usize) -> Option<i32> {
     let mut beginning = [0; BEGINNING];
     copy_if_there(start, &mut beginning).then(|| bytes_to_stored_this(&beginning)).flatten()
 }
 
-/// Adds what is wanted to a list, with the number of unloads before, if it is not there; whether it
-/// was added.
+/// Adds an item to a list, with the number of unloads before, if it is not in the list. Returns
+/// whether it was added.
 fn add_if_new<T: PartialEq>(list: &mut Vec<(T, u64)>, wanted: T, unloads: u64) -> bool {
     let is_added = list.len() < MOST_WANTED && !list.iter().any(|(other, _)| *other == wanted);
     if is_added {

@@ -1,43 +1,43 @@
-//! The method that was resumed on a stack whose return addresses are folded from the outermost on,
-//! and its chain: for callbacks that follow frame pointers alone, as those about allocations.
+//! The resumed method on a stack and its chain, for callbacks that follow only frame pointers, such
+//! as callbacks about allocations. Return addresses are folded from the outermost inwards.
 //!
-//! Return addresses are compared with the async code that is known: what was compiled while the
-//! agent was there, at once, and precompiled code once the agent's thread has looked a stack up
-//! that it is on.
+//! Return addresses are compared with the known async code. Code compiled while the agent is there
+//! is known at once. Precompiled code is known once the agent's thread has looked up a stack that
+//! contains it.
 
 use clr_profiler::internals::{CurrentStack, ReturnAddress};
 
 use super::code::CodePart;
 use super::{Awaiters, Chain, Questions};
 
-/// The innermost method that was resumed on a stack, as far as its return addresses are folded: the
-/// same as a search from the innermost frame on finds. One word, as each frame that a thread knows
-/// has one.
+/// The innermost resumed method on a stack, after folding some of its return addresses. The result
+/// is the same as that of a search from the innermost frame outwards. It is one word, because each
+/// frame that a thread knows stores one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ResumedFrame(
-    /// 0 for none, or one whose `this` is not known; [`NEXT`]; or a method's.
+    /// 0 for no method, or one with an unknown `this`; [`NEXT`]; or the encoding of a method.
     u64,
 );
 
-/// The innermost part is a resumption: the next async method inside is the one.
+/// The innermost async part is a resumption: the next async method inside is the resumed one.
 const NEXT: u64 = 1;
-/// Bits of a method's number, below the address of the word that has its `this`, in words.
+/// Bits for the method's number, below the word address of the slot with its `this`.
 const NUMBER_BITS: u32 = 20;
 
-/// A method that was resumed on the calling thread's stack.
+/// A resumed method on the calling thread's stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResumedMethod {
     number: u32,
-    /// Address of the word of its frame that holds `this`.
+    /// Address of the word in its frame that holds `this`.
     this: usize,
 }
 
-/// The chain that a thread read last. Reading one takes some microseconds, and an object stays
-/// where it is between two collections.
+/// The chain that a thread read last. Reading a chain takes some microseconds, and between two
+/// collections an object stays at its address.
 #[derive(Debug)]
 pub struct LastChain {
-    /// Number of the method: another one's with this `this` would have moved there, in a
-    /// collection.
+    /// Number of the method. For another method to have this `this`, its box must have moved there
+    /// in a collection.
     number: u32,
     this: usize,
     collections: u64,
@@ -51,24 +51,24 @@ impl LastChain {
         &self.chain
     }
 
-    /// A number that stands for the chain.
+    /// A hash of the chain.
     #[inline]
     pub fn mixed(&self) -> u64 {
         self.mixed
     }
 }
 
-/// The moment at which a chain is asked for.
+/// The moment at which a chain is requested.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
-    /// Number of collections so far: objects move in no other time.
+    /// Number of collections so far: objects move only during collections.
     pub collections: u64,
-    /// The runtime may be asked: it keeps the object that the callback is about.
+    /// Whether the runtime may be asked: it keeps the callback's object alive.
     pub may_ask: bool,
 }
 
 impl ResumedFrame {
-    /// The method that was resumed.
+    /// The resumed method.
     #[inline]
     pub fn method(self) -> Option<ResumedMethod> {
         let number = (self.0 & ((1 << NUMBER_BITS) - 1)) as u32;
@@ -89,14 +89,14 @@ impl ResumedFrame {
 }
 
 impl Awaiters {
-    /// A number that is another one each time that more async code is known.
+    /// A number that changes each time more async code is known.
     #[inline]
     pub fn generation(&self) -> u64 {
         self.code.generation()
     }
 
-    /// Folds a return address into the method that was resumed further out. Takes a lock for a
-    /// look-up at most.
+    /// Folds a return address into the resumed method of the outer frames. Takes a lock at most for
+    /// a look-up.
     #[inline]
     pub fn fold(&self, outer: ResumedFrame, to: ReturnAddress) -> ResumedFrame {
         match self.code.part(to.address.wrapping_sub(1)) {
@@ -105,8 +105,8 @@ impl Awaiters {
         }
     }
 
-    /// The chain of who awaits a method on the calling thread's stack, which is read where `last`
-    /// is of another one. In a callback in which objects don't move.
+    /// The chain of awaiters of a method on the calling thread's stack. It is read if `last` is
+    /// that of another method. In a callback in which objects don't move.
     #[inline]
     pub fn chain_here<'o>(
         &self,
@@ -133,7 +133,7 @@ mod tests {
     use super::super::{AsyncPart, ResumedSearch};
     use super::*;
 
-    /// All stacks of four frames of each part.
+    /// All stacks of four frames with all combinations of roles.
     #[test]
     fn the_method_is_the_one_that_a_search_from_the_innermost_frame_finds() {
         // SAFETY: only compared.

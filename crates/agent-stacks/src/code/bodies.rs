@@ -20,58 +20,58 @@ use crate::unwind::images::{Image, Images};
 use crate::unwind::tables::{BodyCode, BodyUnwind, OwnMemory};
 use crate::unwind::{BodyStep, FrameShape, arch};
 
-/// Time for which code that is gone is remembered: samples of it may still come.
+/// Time for which unloaded code is remembered, as samples of it may still come.
 const REMEMBERED_NS: u64 = 5_000_000_000;
 /// Bytes of a body that are searched for counters.
 const SEARCHED: usize = 4096;
-/// Addresses of no method that are remembered.
+/// Most addresses without a method that are remembered.
 const MOST_STUBS: usize = 1 << 14;
-/// Time for which code may run before it is told of: the thread that compiled it may wait for a
-/// processor, or for a collection, in between.
+/// Longest time for which code may run before it is reported. The thread that compiled it may have
+/// to wait for a processor or a collection before it reports the code.
 const TOLD_LATE_NS: u64 = 100_000_000;
 
 /// One piece of one body of a method.
 pub struct Body {
     /// Addresses of the piece.
     pub addresses: Range<usize>,
-    /// Beginning of the body, which for a cold piece is elsewhere.
+    /// Beginning of the body, which is not that of the piece if the piece is cold code.
     start: usize,
     function: u32,
     id: FunctionId,
     is_framework: bool,
-    /// The module that takes the body with it, where that was told.
+    /// The module with which the body is unloaded, where that was reported.
     module: Option<ModuleId>,
     tier: Tier,
     born_ns: u64,
     il: OnceLock<Vec<IlRange>>,
     unwind: OnceLock<BodyUnwind>,
     has_blocks: OnceLock<bool>,
-    /// Methods that the compiler may have put into it.
+    /// Methods that the compiler may have inlined into the body.
     candidates: Candidates,
-    /// The compiler made it while we watched.
+    /// Whether the body was compiled while the agent watched.
     was_watched: bool,
-    /// Tells the body from others that lay or will lie there.
+    /// A number that distinguishes the body from earlier and later bodies at the same address.
     pub(super) number: u64,
 }
 
 impl Body {
-    /// A frame of the method, as it is recorded.
+    /// The recorded frame of the method.
     pub(super) fn frame(&self, place: Option<IlPlace>) -> StackFrame {
         let (il_offset, il_span) = recorded_place(place);
         StackFrame::Method { function: self.function, il_offset, il_span, tier: self.tier }
     }
 
-    /// The frame of the body it took over lies beneath its own.
+    /// Whether the body took over a running frame, whose own body is beneath it on the stack.
     pub(crate) fn took_over(&self) -> bool {
         self.tier == Tier::Osr
     }
 
-    /// Whether the body was there at a time, as long as it is not gone.
+    /// Whether the body existed at a time, as long as it is not unloaded.
     pub(super) fn is_as_old_as(&self, time_ns: u64) -> bool {
         self.born_ns <= time_ns
     }
 
-    /// Monotonic nanoseconds since which the body was there; 0 where that was not told.
+    /// Monotonic nanoseconds since which the body exists; 0 where that was not reported.
     pub(crate) fn born_ns(&self) -> u64 {
         self.born_ns
     }
@@ -81,18 +81,18 @@ impl Body {
         self.id
     }
 
-    /// Beginning of the body that it is a piece of.
+    /// Beginning of the body that this is a piece of.
     pub(super) fn start(&self) -> usize {
         self.start
     }
 
-    /// Methods that the compiler may have put into it.
+    /// Methods that the compiler may have inlined into the body.
     pub(super) fn candidates(&self) -> &Candidates {
         &self.candidates
     }
 
-    /// Whether it is known that the compiler put no other method into it: while we watched, it
-    /// looked at none.
+    /// Whether the body certainly has no inlined methods: the compiler considered none while the
+    /// agent watched.
     pub(super) fn holds_no_other(&self) -> bool {
         self.candidates.is_empty() && self.was_watched
     }
@@ -107,7 +107,7 @@ impl Body {
     }
 }
 
-/// A method, as bodies name it.
+/// A method, as its bodies refer to it.
 #[derive(Clone, Copy)]
 struct Method {
     index: u32,
@@ -116,26 +116,26 @@ struct Method {
     module: Option<ModuleId>,
 }
 
-/// All bodies that were asked for.
+/// All bodies that were looked up.
 pub(super) struct Bodies {
     info: ProfilerInfo,
     functions: Arc<Functions>,
     feed: Arc<CodeFeed>,
-    /// Pieces by where they begin. They don't overlap.
+    /// Pieces by their start addresses. They don't overlap.
     live: BTreeMap<usize, Arc<Body>>,
-    /// Pieces that are gone, with when they went.
+    /// Unloaded pieces, with the times of their unloads.
     gone: VecDeque<(Arc<Body>, u64)>,
     dynamic: HashMap<FunctionId, Vec<usize>>,
     images: Images,
     /// Addresses at which the runtime knows no method.
     stubs: HashMap<usize, ()>,
-    /// A body that took over a running frame was found.
+    /// Whether a new body was found that took over a running frame.
     pub(super) took_over_anew: bool,
     /// Whether the runtime's tiers are off.
     tiers_off: OnceCell<bool>,
-    /// Bodies so far.
+    /// Number of bodies so far.
     made: u64,
-    /// Whether the runtime may be asked: unloads wait.
+    /// Whether the runtime may be asked, because unloads wait.
     pub(super) asks: bool,
 }
 
@@ -157,7 +157,7 @@ impl Bodies {
         }
     }
 
-    /// Takes what callbacks told; whether something is gone.
+    /// Takes the reports of callbacks. Returns whether any code was unloaded.
     pub(super) fn update(&mut self, news: CodeChanges) -> bool {
         let mut is_gone = !news.freed.is_empty() || !news.unloaded.is_empty();
         if !news.bodies.is_empty() || is_gone {
@@ -177,7 +177,7 @@ impl Bodies {
                     (body.il.clone(), &body.candidates),
                 );
             }
-            // The code may be gone by the time it is asked about.
+            // The code may be unloaded by the time it is asked about.
             let fleeting = body.ranges.iter().filter_map(|range| self.live.get(&range.start));
             for body in fleeting {
                 body.unwind.get_or_init(|| BodyUnwind::find(body.code(None)));
@@ -198,12 +198,12 @@ impl Bodies {
         is_gone
     }
 
-    /// Modules are gone, each at its time. Of code that is not known to be a module's it is not
-    /// told whether it went; what is still there is asked for again.
+    /// Modules were unloaded, each at its time. Code without a known module may have been unloaded,
+    /// too, so it is forgotten as well. If it is still there, it is asked for again.
     fn unload(&mut self, modules: &HashMap<ModuleId, u64>, last_ns: u64) {
         let dynamic: HashSet<usize> = self.dynamic.values().flatten().copied().collect();
         let gone = |(start, body): (&usize, &Arc<Body>)| match body.module {
-            // The identifier may be another module's by now.
+            // The identifier may belong to another module by now.
             Some(module) => {
                 modules.get(&module).filter(|gone_ns| body.born_ns <= **gone_ns).map(|&gone_ns| (*start, gone_ns))
             }
@@ -213,22 +213,23 @@ impl Bodies {
         gone.into_iter().for_each(|(start, gone_ns)| self.retire(start, gone_ns));
     }
 
-    /// Whether a body still lies where it did, as far as was told.
+    /// Whether a body is still at its address, as far as reported.
     pub(super) fn is_live(&self, body: &Body) -> bool {
         self.live.get(&body.addresses.start).is_some_and(|live| live.number == body.number)
     }
 
-    /// Whether the runtime may be asked about the method of a body: not where that may be gone.
+    /// Whether the runtime may be asked about the method of a body: not if the method may be
+    /// unloaded.
     pub(super) fn may_ask_about(&self, body: &Body) -> bool {
         self.asks && self.is_live(body)
     }
 
-    /// Addresses of no method are asked for again: code may have come to lie there.
+    /// Forgets the addresses without a method: new code may have been placed there.
     pub(super) fn forget_stubs(&mut self) {
         self.stubs.clear();
     }
 
-    /// Whether the runtime was asked for an address not long ago, and knew no method there.
+    /// Whether the runtime was recently asked about an address and knew no method there.
     pub(super) fn is_known_stub(&self, address: usize) -> bool {
         self.stubs.contains_key(&address)
     }
@@ -242,7 +243,7 @@ impl Bodies {
         }
     }
 
-    /// The body that an address lay in at a time, of those that are known.
+    /// The known body that contained an address at a time.
     pub(super) fn find(&self, address: usize, time_ns: u64) -> Option<Arc<Body>> {
         let holds = |body: &Arc<Body>| body.addresses.contains(&address);
         let live = self.live.range(..=address).next_back().map(|(_, body)| body);
@@ -252,8 +253,8 @@ impl Bodies {
         let was =
             |&&(ref body, gone_ns): &&(Arc<Body>, u64)| holds(body) && body.born_ns <= time_ns && time_ns <= gone_ns;
         let gone = self.gone.iter().rev().find(was).map(|(body, _)| body);
-        // Nothing else lay there: other threads run new code before the one that compiled it tells
-        // of it.
+        // Nothing else was at this address. Other threads can run new code before the compiling
+        // thread reports it.
         let told_late = || live.filter(|body| holds(body) && body.born_ns <= time_ns.saturating_add(TOLD_LATE_NS));
         gone.or_else(told_late).map(Arc::clone)
     }
@@ -263,11 +264,11 @@ impl Bodies {
         self.live.values().filter(|body| body.took_over()).map(|body| body.addresses.clone())
     }
 
-    /// Asks the runtime what an address is that is in no body that is known. `is_image`: the
-    /// address lies in what is mapped from a file, where code lies that was compiled at build time.
+    /// Asks the runtime about an address that is in no known body. `is_image`: the address lies in
+    /// a mapped file, which contains code compiled at build time.
     pub(super) fn ask(&mut self, address: usize, is_image: bool) -> Option<Arc<Body>> {
-        // The body that is known to lie there came later than the one asked about, which is no
-        // longer known.
+        // The body known at this address is newer than the one asked about, which is no longer
+        // known.
         let is_younger = self.find(address, u64::MAX).is_some();
         if is_younger || self.stubs.contains_key(&address) {
             return None;
@@ -286,7 +287,7 @@ impl Bodies {
         let (id, rejit) = function_at(&self.info, RunAddress::executed(address))?;
         let around = code_around(&self.info, id, rejit, address);
         let told = around.map(|(start, ranges)| (start.address(), ranges)).or_else(|| {
-            // Dynamic methods that were compiled before anybody told of them.
+            // Dynamic methods that were compiled before the agent listened.
             let ranges = self.info.code_info(id).ok()?;
             Some((ranges.first()?.start, ranges))
         });
@@ -294,8 +295,8 @@ impl Bodies {
             Some((start, ranges)) => {
                 (start, ranges.iter().map(|range| range.start..range.start + range.bytes).collect::<Vec<_>>())
             }
-            // Calls of native functions that were compiled at build time: the runtime knows whose
-            // code that is, and not where it begins and ends.
+            // Precompiled stubs for calls of native functions: the runtime knows the method of this
+            // code, and not where the code begins and ends.
             None => {
                 let piece = self.images.around(&self.info, self.feed.loads(), address)?.piece_around(address)?;
                 (piece.start, vec![piece])
@@ -304,7 +305,7 @@ impl Bodies {
         let index = self.functions.noted(id).index;
         let method = Method { index, id, is_framework: self.functions.is_framework(id), module: None };
         let origin = self.feed.origin(start).map(|origin| self.refined(origin, id));
-        // Code that we were not told of was compiled at build time, or before we came.
+        // Code that was not reported was compiled at build time, or before the agent came.
         let is_precompiled =
             origin.is_none() && (is_image || self.images.around(&self.info, self.feed.loads(), start).is_some());
         let origin = origin.or(is_precompiled.then_some(Origin::Image));
@@ -315,8 +316,7 @@ impl Bodies {
         self.find(address, u64::MAX)
     }
 
-    /// The origin, where the method itself says that it is to be compiled with optimisation at
-    /// once.
+    /// The origin, refined: whether the method itself requests optimised compilation at once.
     fn refined(&self, origin: Origin, id: FunctionId) -> Origin {
         /// `MethodImplAttributes.AggressiveOptimization`.
         const AGGRESSIVE: u32 = 0x200;
@@ -329,8 +329,8 @@ impl Bodies {
         if is_aggressive { Origin::Aggressive } else { origin }
     }
 
-    /// Takes a piece of a body; whether others lay there. `il`: the map to the IL, where it is
-    /// known already.
+    /// Adds a piece of a body. Returns whether others were there. `il`: the map to the IL, where it
+    /// is already known.
     fn insert(
         &mut self,
         addresses: Range<usize>,
@@ -344,7 +344,7 @@ impl Bodies {
             first.clear();
         }
         let tier = self.tier(&addresses, &first, origin);
-        // What lay there before is gone, even where we were not told.
+        // Earlier pieces at these addresses are gone, even if that was not reported.
         let overlap: Vec<usize> = self
             .live
             .range(..addresses.end)
@@ -379,14 +379,14 @@ impl Bodies {
         is_other
     }
 
-    /// The tier, as far as where the code was compiled and what it looks like say it.
+    /// The tier, as far as it follows from the code's origin and its first bytes.
     fn tier(&self, addresses: &Range<usize>, first: &[u8], origin: Option<Origin>) -> Tier {
         if arch::takes_over_frame(first) {
             return Tier::Osr;
         }
         let tiers_off = || *self.tiers_off.get_or_init(|| variable_is("TieredCompilation", "0"));
         match origin {
-            // Compiled before we came.
+            // Compiled before the agent came.
             None => Tier::Unknown,
             Some(Origin::Foreground) if tiers_off() => Tier::Optimized,
             Some(Origin::Background { first: true }) => {
@@ -398,8 +398,8 @@ impl Bodies {
         }
     }
 
-    /// Whether an address of a body lies in a filter of the method, as far as IL and the map to
-    /// that say it.
+    /// Whether an address of a body lies in a filter of the method, as far as the IL and the map to
+    /// the IL tell.
     fn is_in_filter(&self, body: &Body, address: usize, is_return: bool) -> bool {
         if !matches!(body.unwind.get(), Some(BodyUnwind::Many(_))) || !self.has_blocks(body) {
             return false;
@@ -415,24 +415,24 @@ impl Bodies {
         found().unwrap_or(false)
     }
 
-    /// The step to the caller from an address in a body. `is_return`: the address is where a call
-    /// returns to, not an interrupted instruction.
+    /// The step to the caller from an address in a body. `is_return`: the address is a return
+    /// address, not an interrupted instruction.
     pub(super) fn step(&mut self, body: &Arc<Body>, address: usize, is_return: bool) -> BodyStep {
         let is_live = self.is_live(body);
-        // The filter is looked for by the body's pieces.
+        // The filter is looked up in the body's pieces.
         self.unwind(body);
         let in_filter = self.is_in_filter(body, address, is_return);
         let (unwind, code) = self.unwind(body);
         let BodyStep { step, is_certain } = unwind.step(code, address, is_return);
-        // While a filter runs, what has thrown is on the stack still, and so is its method below
-        // that: the filter has a frame of its own.
+        // While a filter runs, the frame that has thrown is still on the stack, and so is the
+        // filter's method. The filter has a frame of its own.
         let out = if in_filter { unwind.out_of_block(code, address, is_return) } else { None };
         let step = out.unwrap_or(step);
-        // Where code is gone, nothing tells whether it had set up its frame.
+        // For unloaded code it is unknown whether it had set up its frame.
         BodyStep { step, is_certain: is_certain && (is_live || is_return) }
     }
 
-    /// The unwind information of a body, and where that lies.
+    /// The unwind information of a body, and its location.
     fn unwind<'a>(&'a mut self, body: &'a Arc<Body>) -> (&'a BodyUnwind, BodyCode<'a>) {
         let (images, loads) = (&mut self.images, self.feed.loads());
         let image = match (body.tier, self.asks) {
@@ -451,7 +451,7 @@ impl Bodies {
         (unwind, code)
     }
 
-    /// The frame of a body behind its prolog, where that is known.
+    /// The layout of a body's frame behind the prolog, where known.
     pub(super) fn frame_shape(&mut self, body: &Arc<Body>) -> Option<FrameShape> {
         self.unwind(body).0.frame().map(FrameShape::from_step)
     }
@@ -469,7 +469,7 @@ impl Bodies {
         self.may_ask_about(body).then(|| self.functions.names().function(&self.info, body.id).name.clone())
     }
 
-    /// The frame as it is recorded, and whether it is the same next time.
+    /// The recorded frame, and whether it stays the same.
     pub(super) fn frame(&self, body: &Body, address: usize, is_return: bool) -> (StackFrame, bool) {
         if body.il.get().is_none() && !self.may_ask_about(body) {
             return (body.frame(None), false);
@@ -479,8 +479,7 @@ impl Bodies {
             self.info.il_map_at(start).ok()
         };
         let il = body.il.get_or_init(|| map().unwrap_or_default());
-        // An address on the stack is where a call returns to; the byte before it belongs to the
-        // call.
+        // An address on the stack is a return address; the byte before it belongs to the call.
         let at = address.checked_sub(body.start + usize::from(is_return)).and_then(|at| u32::try_from(at).ok());
         (body.frame(at.and_then(|at| IlRange::statement_at(il, at))), true)
     }

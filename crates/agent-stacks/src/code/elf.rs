@@ -1,37 +1,37 @@
-//! ELF files: where their code lies and how its frames are undone.
+//! ELF files: the location of their code and their unwind data.
 
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Bytes of one table or section that are read at most.
+/// Most bytes of one table or section that are read.
 const MOST: u64 = 64 << 20;
 const LOAD: u32 = 1;
 const EH_FRAME: u32 = 0x6474_e550;
-/// Type of a section that takes no bytes in the file.
+/// Type of a section without bytes in the file.
 const NO_BITS: u32 = 8;
 
-/// A section that stands in memory, with its addresses as the file gives them.
+/// A section of the loaded file, with its addresses as the file gives them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Section {
     pub addresses: Range<u64>,
     pub bytes: Vec<u8>,
 }
 
-/// Parts of a file that are needed.
+/// The parts of a file that are used here.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Elf {
-    /// From the lowest to the highest address of what is loaded, as the file gives them.
+    /// Range of the loaded addresses, as the file gives them.
     pub loaded: Range<u64>,
     pub text: Range<u64>,
     pub(crate) eh_frame: Option<Section>,
     pub(crate) eh_frame_header: Option<Section>,
-    /// Number that linkers give the file, in hexadecimal digits; empty without one.
+    /// Build id, in hexadecimal digits; empty without one.
     pub(crate) build_id: String,
 }
 
-/// Bytes that are read where they are needed.
+/// A source of bytes that are read on demand.
 trait Bytes {
     fn read(&self, at: u64, bytes: u64) -> Option<Vec<u8>>;
 }
@@ -52,19 +52,19 @@ impl Bytes for [u8] {
 }
 
 impl Elf {
-    /// Reads a file; `None` for one that can't be read or is of another kind.
+    /// Reads a file; `None` if it can't be read or is of another kind.
     pub(crate) fn of_file(path: &Path) -> Option<Self> {
         Self::read(&File::open(path).ok()?)
     }
 
-    /// Reads an image that lies in memory as in its file.
+    /// Reads an image that is laid out in memory as in its file.
     pub(crate) fn of_image(bytes: &[u8]) -> Option<Self> {
         Self::read(bytes)
     }
 
     fn read(file: &(impl Bytes + ?Sized)) -> Option<Self> {
         let head = file.read(0, 64)?;
-        // Sixty-four bits, little-endian.
+        // 64 bits, little-endian.
         if !head.starts_with(b"\x7FELF\x02\x01") {
             return None;
         }
@@ -76,7 +76,7 @@ impl Elf {
         if elf.loaded.is_empty() {
             return None;
         }
-        // A file without sections still has frames to be undone by frame pointers.
+        // Frames of a file without sections can still be unwound by frame pointers.
         elf.add_sections(file, &head);
         Some(elf)
     }
@@ -128,14 +128,14 @@ impl Elf {
 }
 
 impl Elf {
-    /// The function around an address, both as the file gives addresses: from where it begins up to
-    /// where the next one does, by the sorted table in front of the unwind data; `None` where there
-    /// is none, or in another form than linkers write.
+    /// The function around an address, with file addresses: from its beginning to that of the next
+    /// function. Uses the sorted table before the unwind data. `None` where there is no such table,
+    /// or it has another form than the usual one of linkers.
     pub(crate) fn function_around(&self, address: u64) -> Option<Range<u64>> {
         self.entry_around(address).map(|(function, _)| function)
     }
 
-    /// Whether unwind data says how the function around an address is left. Pieces in assembler may
+    /// Whether unwind data covers the function around an address. Code written in assembler may
     /// have none.
     pub(crate) fn has_unwind_data(&self, address: u64) -> bool {
         let covered = || {
@@ -194,14 +194,14 @@ fn table(
     Some(bytes.chunks_exact(row as usize).map(<[u8]>::to_vec).collect())
 }
 
-/// The little-endian number of `bytes` bytes that stands at an offset.
+/// The little-endian number of `width` bytes at an offset.
 fn number(bytes: &[u8], at: usize, width: usize) -> Option<u64> {
     let mut word = [0; 8];
     word[..width].copy_from_slice(bytes.get(at..at.checked_add(width)?)?);
     Some(u64::from_le_bytes(word))
 }
 
-/// The linker's number among notes (type 3 of `GNU`).
+/// The build id among notes (type 3 of `GNU`).
 fn build_id(notes: &[u8]) -> Option<String> {
     let mut at = 0;
     loop {

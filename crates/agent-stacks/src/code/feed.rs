@@ -1,9 +1,9 @@
-//! Changes of compiled code, by callbacks: which bodies are new, and which are gone.
+//! Changes of compiled code, reported by callbacks: new bodies and unloaded ones.
 //!
-//! Callbacks run on the program's threads and do as little as they can; the threads that look
-//! addresses up take what they left. Functions whose identifiers may be used again get their index
-//! at once, all others when an address asks for it. There is one feed in a process, a part of the
-//! agent's composition of callbacks, and as many readers as there are maps.
+//! Callbacks run on the program's threads and do as little as possible. Threads that look addresses
+//! up take the changes from here. A function whose identifier may be reused gets its index at once;
+//! every other function gets it when one of its addresses is looked up. A process has one feed,
+//! which is part of the agent's composition of callbacks, and one reader for each map of code.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,20 +24,20 @@ use crate::awaiters::Awaiters;
 use crate::inlined::{Candidates, InlinedMethods, OwnCalls};
 use crate::stacks::code_around;
 
-/// A new body that may be gone before anybody asks what lies there: of a dynamic method, or of one
-/// of a module that may be unloaded.
+/// A new body that may be unloaded before its address is looked up: that of a dynamic method, or of
+/// a module that may be unloaded.
 #[derive(Clone)]
 pub(super) struct NewBody {
     pub(super) ranges: Vec<CodeRange>,
     pub(super) function: u32,
     pub(super) id: FunctionId,
     pub(super) is_framework: bool,
-    /// The module that takes the body with it.
+    /// The module with which the body is unloaded.
     pub(super) module: Option<ModuleId>,
     pub(super) origin: Origin,
-    /// Map to the IL, where the runtime may have forgotten it later.
+    /// The map to the IL, where the runtime may forget it later.
     pub(super) il: Option<Vec<IlRange>>,
-    /// Methods that the compiler looked at as candidates to be put into it.
+    /// Methods that the compiler considered for inlining into the body.
     pub(super) candidates: Candidates,
     pub(super) born_ns: u64,
 }
@@ -46,9 +46,9 @@ pub(super) struct NewBody {
 #[derive(Default)]
 pub(super) struct CodeChanges {
     pub(super) bodies: Vec<NewBody>,
-    /// Dynamic methods that are gone, and when they went.
+    /// Unloaded dynamic methods, with the times of their unloads.
     pub(super) freed: Vec<(FunctionId, u64)>,
-    /// Modules that were unloaded, and when.
+    /// Unloaded modules, with the times of their unloads.
     pub(super) unloaded: Vec<(ModuleId, u64)>,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct CodeChanges {
 struct FeedState {
     /// Changes for each reader.
     news: Vec<CodeChanges>,
-    /// Origins of bodies, by the addresses where they begin.
+    /// Origins of bodies, by their start addresses.
     origins: Origins,
     /// Functions that were compiled in the background before.
     warm: HashSet<FunctionId>,
@@ -64,7 +64,7 @@ struct FeedState {
     collectible: HashSet<ModuleId>,
 }
 
-/// The callbacks' side.
+/// The side of the feed that callbacks use.
 pub struct CodeFeed {
     info: ProfilerInfo,
     functions: Arc<Functions>,
@@ -72,25 +72,25 @@ pub struct CodeFeed {
     awaiters: Arc<Awaiters>,
     unloads: Arc<Unloads>,
     told: Mutex<FeedState>,
-    /// Monotonic nanoseconds of the last callback about a module that goes.
+    /// Monotonic nanoseconds of the last callback about the unload of a module.
     last_unload_ns: AtomicU64,
-    /// Callbacks about modules that came.
+    /// Number of callbacks about loaded modules.
     loads: AtomicU64,
 }
 
-/// The feed of the process, once a map of code was asked for.
+/// The feed of the process, once a map of code was requested.
 #[derive(Default)]
 pub struct SharedCodeFeed(OnceLock<Arc<CodeFeed>>);
 
 impl SharedCodeFeed {
-    /// The feed, where a map was asked for.
+    /// The feed, if a map was requested.
     pub fn in_use(&self) -> Option<Arc<CodeFeed>> {
         self.0.get().map(Arc::clone)
     }
 
-    /// The feed, made when the first asks. Who does asks the runtime for [`CodeFeed::EVENTS`].
-    /// `has_changed_code`: methods may have code from the load of their module on that is not their
-    /// own.
+    /// The feed, created at the first request. Every requester asks the runtime for
+    /// [`CodeFeed::EVENTS`]. `has_changed_code`: methods may have changed code from the load of
+    /// their module on.
     pub fn open(
         &self,
         info: &ProfilerInfo,
@@ -103,7 +103,7 @@ impl SharedCodeFeed {
 }
 
 impl CodeFeed {
-    /// The events that tell of code. Every owner of a map of code asks for them.
+    /// The events that report changes of code. Every owner of a map of code asks for them.
     pub const EVENTS: Events =
         Events::JIT_COMPILATION.union(Events::DYNAMIC_FUNCTION_UNLOADS).union(Events::MODULE_LOADS);
 
@@ -125,34 +125,34 @@ impl CodeFeed {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new reader's number.
+    /// Registers a new reader and returns its number.
     pub(super) fn reader(&self) -> usize {
         let mut told = self.told();
         told.news.push(CodeChanges::default());
         told.news.len() - 1
     }
 
-    /// Returns everything that is new to a reader, and forgets it.
+    /// Returns all changes that are new to a reader, and forgets them.
     pub(super) fn take_news(&self, reader: usize) -> CodeChanges {
         std::mem::take(&mut self.told().news[reader])
     }
 
-    /// Tells every reader.
+    /// Reports changes to every reader.
     fn tell(&self, news: impl Fn(&mut CodeChanges)) {
         self.told().news.iter_mut().for_each(news);
     }
 
-    /// Origin of the body that begins at `start`, where that was told.
+    /// Origin of the body that begins at `start`, where it was reported.
     pub(super) fn origin(&self, start: usize) -> Option<Origin> {
         self.told().origins.get(start)
     }
 
-    /// Methods that were put into others.
+    /// Inlined methods.
     pub fn inlined(&self) -> &Arc<InlinedMethods> {
         &self.inlined
     }
 
-    /// Who awaits async methods.
+    /// Awaiters of async methods.
     pub fn awaiters(&self) -> &Arc<Awaiters> {
         &self.awaiters
     }
@@ -162,13 +162,13 @@ impl CodeFeed {
         &self.unloads
     }
 
-    /// Monotonic nanoseconds when a module began to go or was gone last; 0 for never.
+    /// Monotonic nanoseconds of the last beginning or end of a module's unload; 0 for never.
     pub(super) fn last_unload_ns(&self) -> u64 {
         self.last_unload_ns.load(Ordering::Acquire)
     }
 
-    /// Number of modules that have come since the feed was made: as long as it is the same, there
-    /// are no new ones.
+    /// Number of modules loaded since the feed was created. While it stays the same, there are no
+    /// new modules.
     pub(super) fn loads(&self) -> u64 {
         self.loads.load(Ordering::Acquire)
     }
@@ -201,13 +201,13 @@ impl CodeFeed {
         }
     }
 
-    /// The module of a function, where that may be unloaded.
+    /// The module of a function, if the module may be unloaded.
     fn collectible_module(&self, function: FunctionId) -> Option<ModuleId> {
         let module = self.info.function_info(function).ok()?.module;
         self.told().collectible.contains(&module).then_some(module)
     }
 
-    /// Tells of the body that begins at `start` as long as it is there.
+    /// Reports the body that begins at `start` while it exists.
     fn tell_body(
         &self,
         (id, rejit): (FunctionId, ReJitId),
@@ -231,7 +231,7 @@ impl CodeFeed {
     }
 }
 
-/// Whether this is the runtime's thread that compiles hot methods.
+/// Whether the calling thread is the runtime's thread that compiles hot methods.
 fn is_tiering_thread() -> bool {
     threads::own_name_starts_with(b".NET Tiered")
 }
@@ -321,18 +321,18 @@ impl Callbacks for CodeFeed {
     fn module_unload_finished(&self, module: ModuleId, _status: Result<()>) {
         let now = monotonic_ns();
         self.last_unload_ns.store(now, Ordering::Release);
-        // Before the maps hear of it: what they find out from then on stays.
+        // Before the maps get the change: what they look up from then on stays valid.
         self.awaiters.forget();
         self.tell(|news| news.unloaded.push((module, now)));
         let mut told = self.told();
         told.collectible.remove(&module);
-        // Which modules these belong to is not known, and their identifiers and addresses may be
-        // used again.
+        // It is not known to which module these belong, and their identifiers and addresses may be
+        // reused.
         told.origins.clear();
         told.warm.clear();
         drop(told);
         self.inlined.module_unloaded();
-        // Who took what was told before takes this first.
+        // A reader that has taken earlier changes takes this one first.
         self.unloads.ends();
     }
 }

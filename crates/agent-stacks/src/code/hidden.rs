@@ -1,5 +1,5 @@
-//! Return addresses that no frame pointer leads to, by the unwind information of the code that
-//! hides them.
+//! Return addresses that no frame pointer leads to, found by the unwind information of the code
+//! that hides them.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::unwind::BodyStep;
 use crate::unwind::arch::Base;
 
 impl CodeMap {
-    /// Knowledge of an address at which a body goes on: whether the body hides where its caller
-    /// does.
+    /// What is known about an address at which a body resumes: whether the body hides its return
+    /// address there.
     pub fn behind(&mut self, body: &Arc<Body>, address: usize) -> CallerReturn {
         let BodyStep { step, is_certain } = self.step(body, address, true);
         let takes_place = body.took_over();
@@ -26,8 +26,8 @@ impl CodeMap {
         }
     }
 
-    /// Answers the doubts of the code that follows frame pointers; not yet where the runtime may
-    /// not be asked.
+    /// Answers the open questions of the code that follows frame pointers. Where the runtime may
+    /// not be asked, they stay open.
     pub fn settle(&mut self, hidden: &HiddenReturns) {
         self.look(|map| {
             if map.questions() == Questions::Asked {
@@ -41,7 +41,7 @@ impl CodeMap {
             Place::Method(body) => self.behind(&body, doubt.address),
             _ => CallerReturn::Unsure,
         };
-        // Code of the runtime, and what has no unwind information that can be believed.
+        // Code of the runtime, or code without reliable unwind information.
         if behind == CallerReturn::Unsure {
             doubt.bytes.map_or(CallerReturn::Unsure, CallerReturn::Seen)
         } else {

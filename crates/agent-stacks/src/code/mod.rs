@@ -1,15 +1,15 @@
-//! The map of code: from an address to what runs there.
+//! The map of code: finds the method, library or stub at an address.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `feed` | what callbacks tell of bodies that come and go |
-//! | `origins` | where each body was compiled, in a word |
-//! | `bodies` | compiled methods by address, each tier its own, precompiled code and code that is gone a moment ago too |
+//! | `feed` | new and unloaded bodies, as callbacks report them |
+//! | `origins` | how each body was compiled, in one word |
+//! | `bodies` | compiled methods by address, separate for each tier, including precompiled code and recently unloaded code |
 //! | `hidden` | return addresses that no frame pointer leads to |
-//! | `native` | libraries and other mappings; `elf` reads what their files say |
+//! | `native` | libraries and other mappings; `elf` reads their files |
 //!
-//! Look-ups are for one thread, which drains samples: they ask the runtime about addresses that are
-//! new, allocate, and read files. Nothing here is for hooks or signal handlers.
+//! Only one thread looks addresses up, the one that drains samples: a look-up asks the runtime
+//! about new addresses, allocates, and reads files. Nothing here is for hooks or signal handlers.
 
 mod bodies;
 pub(crate) mod elf;
@@ -42,28 +42,28 @@ use crate::inlined::{CodeOffset, InlinedFrames, InlinedThere, KnownRows};
 use crate::stacks::Mix;
 use crate::unwind::{BodyStep, FrameShape};
 
-/// Longest time that a list of mappings is believed.
+/// Longest time for which a list of mappings is trusted.
 const STALE_NS: u64 = 2_000_000_000;
-/// Shortest time between two readings of it for the sake of single addresses. As long as readings
-/// bring nothing, each is twice as long after the one before.
+/// Shortest time between two readings of the list for single addresses. While readings find nothing
+/// new, each interval is twice as long as the one before.
 const HASTE_NS: u64 = 50_000_000;
 
-/// Code at an address.
+/// What lies at an address.
 #[derive(Clone)]
 pub enum Place {
     /// A compiled method.
     Method(Arc<Body>),
-    /// A library, and its module's index in the recording.
+    /// A library, with the index of its module in the recording.
     Native(Arc<Library>, u32),
-    /// Code of the runtime that is no method: a stub, or a method that is gone. The offset counts
-    /// from nowhere.
+    /// Code of the runtime outside of methods: a stub, or an unloaded method. Its offsets have no
+    /// base.
     Stub,
-    /// Nothing that can be run.
+    /// Nothing executable.
     Nowhere,
 }
 
 impl Place {
-    /// Whether that lay there at a time already, as far as it is known.
+    /// Whether this already existed at a time, as far as known.
     fn is_as_old_as(&self, time_ns: u64) -> bool {
         match self {
             Self::Method(body) => body.is_as_old_as(time_ns),
@@ -72,31 +72,31 @@ impl Place {
     }
 }
 
-/// Ways in which an address came to be known, which say whether code there has run.
+/// How an address came to be known. This says whether code there has run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum KnownFrom {
     /// A thread was interrupted there.
     Interrupted,
-    /// A word of a stack says that a call there returns to the next address, which may be by
-    /// chance: see [`code_owner`](clrscope_agent_base::code_owner).
+    /// A word of a stack looks like the return address of a call there. That may be a coincidence:
+    /// see [`code_owner`](clrscope_agent_base::code_owner).
     Called,
 }
 
-/// Frames at one place of compiled code.
+/// Frames at one position of compiled code.
 #[derive(Debug, Clone, Copy)]
 pub struct FramesThere {
-    /// The frame of the method whose code it is.
+    /// The frame of the method that owns the code.
     pub frame: StackFrame,
-    /// Methods that were put into that, for [`CodeMap::inlined`].
+    /// Methods inlined there, for [`CodeMap::inlined`].
     pub inlined: InlinedFrames,
-    /// Whether it is known which those are.
+    /// Whether the inlined methods are known.
     pub inlining: Inlining,
-    /// Whether that will be the same next time.
+    /// Whether the answer stays the same.
     pub lasts: bool,
 }
 
 impl FramesThere {
-    /// Returns a frame of something that is no method.
+    /// Returns a frame outside of methods.
     pub(crate) fn from_frame(frame: StackFrame) -> Self {
         Self { frame, inlined: InlinedFrames::default(), inlining: Inlining::Unsaid, lasts: true }
     }
@@ -109,33 +109,32 @@ pub struct CodeMap {
     reader: usize,
     functions: Arc<Functions>,
     bodies: Bodies,
-    /// Frames of methods that were put into others.
+    /// Frames of inlined methods.
     rows: KnownRows,
     native: NativeMap,
-    /// Modules of libraries in the recording, by where these are loaded.
+    /// Modules of libraries in the recording, by load address.
     modules: HashMap<usize, (u32, Arc<Library>)>,
     special: HashMap<&'static str, u32>,
     read_ns: u64,
-    /// Time after which the list is read again for the sake of one address.
+    /// Time after which the list is read again for one address.
     haste_ns: u64,
-    /// Mappings are gone, or others lie there, since what was found out about addresses was last
-    /// thrown away.
+    /// Whether mappings were removed or replaced since cached addresses were last dropped.
     has_moved: bool,
-    /// Places found at addresses, until code goes or comes to lie where none was.
+    /// Places found at addresses, until code is unloaded or new code is placed where none was.
     places: HashMap<usize, Place, BuildHasherDefault<Mix>>,
     /// Whether a call ends before an address, where that could be read.
     calls: HashMap<usize, Option<bool>, BuildHasherDefault<Mix>>,
-    /// Frames by the number of the body, by addresses.
+    /// Frames by number of the body and address.
     frames: HashMap<(u64, usize, bool), StackFrame, BuildHasherDefault<Mix>>,
-    /// Numbers of the bodies that are made known where they are async code.
+    /// Numbers of the bodies that were already checked for async code.
     noted: HashSet<u64, BuildHasherDefault<Mix>>,
-    /// Unloads before what callbacks have told so far.
+    /// Number of unloads before the changes that callbacks have reported so far.
     unloads: u64,
 }
 
-/// Lends the map of something for a look at it, in which the runtime may be asked: unloads wait
-/// meanwhile. Where something was unloaded that the map does not know of, or is being unloaded, the
-/// runtime is not asked, and what is not known yet stays so. A look must not hold another one.
+/// Lends the map of `owner` for a look in which the runtime may be asked: unloads wait in the
+/// meantime. If there was an unload that the map does not know of, or one is going on, the runtime
+/// is not asked, and unknown addresses stay unknown. Looks must not be nested.
 pub fn look<T, R>(owner: &mut T, map: fn(&mut T) -> &mut CodeMap, look: impl FnOnce(&mut T) -> R) -> R {
     let unloads = Arc::clone(map(owner).feed.unloads());
     let held = unloads.hold(map(owner).unloads);
@@ -145,13 +144,12 @@ pub fn look<T, R>(owner: &mut T, map: fn(&mut T) -> &mut CodeMap, look: impl FnO
     found
 }
 
-/// Addresses that are remembered.
+/// Most addresses that are remembered.
 const MOST_PLACES: usize = 1 << 16;
 
 impl CodeMap {
-    /// An empty map, which callbacks tell of code from now on by the process's feed.
-    /// `has_changed_code`: methods may have code from the load of their module on that is not their
-    /// own.
+    /// Creates an empty map, to which callbacks report code from now on through the process's feed.
+    /// `has_changed_code`: methods may have changed code from the load of their module on.
     pub fn new(
         info: &ProfilerInfo,
         functions: &Arc<Functions>,
@@ -179,10 +177,10 @@ impl CodeMap {
         }
     }
 
-    /// Takes what callbacks told; whether something is gone, so that what was found out about
-    /// addresses may be wrong now.
+    /// Takes the reports of callbacks. Returns whether any code was unloaded, so that earlier
+    /// answers about addresses may be wrong now.
     pub fn update(&mut self) -> bool {
-        // Counted first: what is told from here on may not be among the news.
+        // Counted first: the changes may lack anything reported from here on.
         self.unloads = self.feed.unloads().count();
         let news = self.feed.take_news(self.reader);
         if self.is_older_than(STALE_NS) {
@@ -202,7 +200,7 @@ impl CodeMap {
         has_changed
     }
 
-    /// Whether something was unloaded that the map was not told of yet.
+    /// Whether there was an unload that the map has not been told of.
     pub fn is_behind(&self) -> bool {
         self.feed.unloads().count() != self.unloads
     }
@@ -212,13 +210,13 @@ impl CodeMap {
         self.read_ns = monotonic_ns();
     }
 
-    /// Whether the list was read longer ago.
+    /// Whether the list was read before a time.
     fn is_older_than(&self, time_ns: u64) -> bool {
         monotonic_ns().saturating_sub(self.read_ns) > time_ns
     }
 
-    /// Reads the list for the sake of an address that is not in it, if it may be: unwinding that
-    /// has lost its way finds such all the time.
+    /// Reads the list for an address that is not in it, if the pause allows that: a walk that has
+    /// gone wrong finds such addresses all the time.
     fn refresh_for(&mut self, address: usize) {
         if self.is_older_than(self.haste_ns) {
             self.refresh();
@@ -227,9 +225,9 @@ impl CodeMap {
         }
     }
 
-    /// Asks the runtime for a method at an address that was on a thread's stack at a time. Not
-    /// where a module was unloaded since: the runtime reads what it knows of code that it is about
-    /// to give back. Nor where it is sure that no call is.
+    /// Asks the runtime for the method at an address that was on a thread's stack at a time. Not if
+    /// a module was unloaded since then, as the runtime may read data of code that it is about to
+    /// free. Not if it is certain that no call ends there.
     fn ask(&mut self, address: usize, known: KnownFrom, is_image: bool, time_ns: u64) -> Option<Arc<Body>> {
         let may_ask = self.bodies.asks
             && !self.may_be_gone(time_ns)
@@ -238,17 +236,17 @@ impl CodeMap {
         if may_ask { self.bodies.ask(address, is_image) } else { None }
     }
 
-    /// A look at the map, in which the runtime may be asked ([`look`]).
+    /// A look at the map in which the runtime may be asked ([`look`]).
     pub fn look<R>(&mut self, look_at: impl FnOnce(&mut Self) -> R) -> R {
         look(self, |map| map, look_at)
     }
 
-    /// Who may be asked about what is on a stack.
+    /// Whether the runtime may be asked about objects on a stack.
     pub(crate) fn questions(&self) -> Questions {
         if self.bodies.asks { Questions::Asked } else { Questions::Noted }
     }
 
-    /// Whether it is known that no call ends right before an address.
+    /// Whether it is certain that no call ends right before an address.
     pub(crate) fn follows_no_call(&mut self, address: usize) -> bool {
         self.is_call_before(address) == Some(false)
     }
@@ -257,13 +255,13 @@ impl CodeMap {
         *self.calls.entry(address).or_insert_with(|| is_call_before(address))
     }
 
-    /// Whether code that was there at a time may be gone by now.
+    /// Whether code that existed at a time may be unloaded by now.
     pub(crate) fn may_be_gone(&self, time_ns: u64) -> bool {
         self.feed.last_unload_ns() >= time_ns
     }
 
-    /// Whether a call returns to an address, as far as that is known without reading the list
-    /// again: for words that are addresses by chance as a rule.
+    /// Whether an address is a return address, as far as known without reading the list again. For
+    /// words that are mostly addresses by coincidence.
     pub fn is_return_address(&mut self, address: usize, time_ns: u64) -> bool {
         let call = address - 1;
         let is_code = self.places.contains_key(&call)
@@ -282,18 +280,18 @@ impl CodeMap {
         Some((library, at(found.start)..at(found.end)))
     }
 
-    /// Whether the address is where a function of a library begins: no call returns there.
+    /// Whether a function of a library begins at the address: no call returns there.
     pub(crate) fn begins_function(&self, address: usize) -> bool {
         self.native_function(address).is_some_and(|(_, function)| function.start == address)
     }
 
-    /// Whether a library's unwind data says how its function around an address is left.
+    /// Whether a library's unwind data covers the function around an address.
     pub(crate) fn has_unwind_data(library: &Library, address: usize) -> bool {
         let distance = (library.base as u64).wrapping_sub(library.elf.loaded.start);
         library.elf.has_unwind_data((address as u64).wrapping_sub(distance))
     }
 
-    /// Whether what was found at an address is the same until code goes.
+    /// Whether the place at an address stays the same until code is unloaded.
     pub fn lasts(&self, place: &Place) -> bool {
         match place {
             Place::Method(body) => self.bodies.is_live(body),
@@ -307,8 +305,8 @@ impl CodeMap {
         self.place_known(address, KnownFrom::Interrupted, time_ns)
     }
 
-    /// Code of the call that returns to an address which was on a stack at a time: that address
-    /// belongs to the next instruction.
+    /// The code of the call that returns to an address, which was on a stack at a time. The return
+    /// address itself belongs to the next instruction.
     pub fn place_of_call(&mut self, return_address: usize, time_ns: u64) -> Place {
         self.place_known(return_address.saturating_sub(1), KnownFrom::Called, time_ns)
     }
@@ -320,7 +318,7 @@ impl CodeMap {
         let place = self.look_up(address, known, time_ns);
         let is_sure = match &place {
             Place::Method(body) => self.bodies.is_live(body),
-            // Code may come to lie where none is.
+            // New code may be placed where none is.
             Place::Nowhere => false,
             // If a thread is interrupted there later, the runtime is asked about it.
             Place::Stub => self.bodies.asks && known == KnownFrom::Interrupted && !self.may_be_gone(time_ns),
@@ -338,8 +336,8 @@ impl CodeMap {
         }
         let mut contents = self.native.at(address).cloned();
         if contents.is_none() {
-            // The runtime maps memory for code all the time; asking it costs less than reading the
-            // list.
+            // The runtime maps memory for code all the time. Asking the runtime costs less than
+            // reading the list.
             if let Some(body) = self.ask(address, known, false, time_ns) {
                 return Place::Method(body);
             }
@@ -358,8 +356,7 @@ impl CodeMap {
         }
     }
 
-    /// The frame for a place, as it is recorded. `is_return`: the address is where a call returns
-    /// to.
+    /// The recorded frame for a place. `is_return`: the address is a return address.
     pub fn frame(&mut self, place: &Place, address: usize, is_return: bool) -> StackFrame {
         match place {
             Place::Method(body) => {
@@ -374,8 +371,8 @@ impl CodeMap {
                 frame
             }
             Place::Native(library, module) => {
-                // A function that is called for good may be the last thing that its caller does:
-                // what follows is another's.
+                // A call that never returns may be the last instruction of its caller: the next
+                // byte belongs to another function.
                 let at = address - usize::from(is_return);
                 StackFrame::Native { module: *module, offset: at.wrapping_sub(library.base) as u32 }
             }
@@ -384,8 +381,8 @@ impl CodeMap {
         }
     }
 
-    /// The frames at a place in a method that an address on a stack is of. `is_return`: the address
-    /// is where a call returns to.
+    /// The frames at a position in a method, for an address on a stack. `is_return`: the address is
+    /// a return address.
     pub fn frames_there(&mut self, body: &Arc<Body>, address: usize, is_return: bool, time_ns: u64) -> FramesThere {
         let frame = self.frame(&Place::Method(Arc::clone(body)), address, is_return);
         let inlining = if body.holds_no_other() { Inlining::None } else { Inlining::Unknown };
@@ -406,7 +403,7 @@ impl CodeMap {
         FramesThere { lasts, ..there }
     }
 
-    /// The frame of a method with those that were put into it.
+    /// The frame of a method together with the methods inlined there.
     fn with_inlined(&mut self, frame: StackFrame, there: InlinedThere) -> FramesThere {
         self.feed.inlined().copy_rows(&mut self.rows);
         let inlining = match there {
@@ -418,8 +415,8 @@ impl CodeMap {
         FramesThere { frame: there.at_call(frame), inlined: there.frames, inlining, lasts: true }
     }
 
-    /// Part that a method plays in running asynchronous code, at an address on a stack.
-    /// `is_return`: a call returns there.
+    /// The role of a method in asynchronous code, at an address on a stack. `is_return`: a call
+    /// returns there.
     pub(crate) fn async_part(&self, body: &Body, address: usize, is_return: bool) -> AsyncPart {
         if !self.bodies.may_ask_about(body) {
             return AsyncPart::Other;
@@ -431,8 +428,8 @@ impl CodeMap {
         }
     }
 
-    /// Makes a body known to [`Awaiters::fold`], where it is async code. It was there when there
-    /// had been so many unloads.
+    /// Registers a body for [`Awaiters::fold`] if it is async code. The body existed after this
+    /// many unloads.
     pub fn note_async_code(&mut self, body: &Body, unloads: u64) {
         let may_ask = self.bodies.may_ask_about(body) && unloads == self.unloads;
         if may_ask && self.noted.insert(body.number) {
@@ -440,17 +437,17 @@ impl CodeMap {
         }
     }
 
-    /// Who awaits async methods.
+    /// Awaiters of async methods.
     pub(crate) fn awaiters(&self) -> &Awaiters {
         self.feed.awaiters()
     }
 
-    /// The frames of methods that were put into another one, innermost first.
+    /// The frames of methods inlined into another one, innermost first.
     pub fn inlined(&self, frames: InlinedFrames) -> &[StackFrame] {
         self.rows.get(frames)
     }
 
-    /// Code at an address that a call led to.
+    /// The code at an address to which a call leads.
     fn code_at(&mut self, address: usize, time_ns: u64) -> CodeAt {
         let method = |body: Arc<Body>| CodeAt::Method { method: body.id(), start: body.start() };
         if let Some(body) = self.bodies.find(address, u64::MAX) {
@@ -467,23 +464,23 @@ impl CodeMap {
         self.ask(address, KnownFrom::Interrupted, is_image, time_ns).map_or(CodeAt::Piece, method)
     }
 
-    /// The step from an address in a body to its caller. `is_return`: the address is where a call
-    /// returns to, not an interrupted instruction.
+    /// The step from an address in a body to its caller. `is_return`: the address is a return
+    /// address, not an interrupted instruction.
     pub(crate) fn step(&mut self, body: &Arc<Body>, address: usize, is_return: bool) -> BodyStep {
         self.bodies.step(body, address, is_return)
     }
 
-    /// The frame of a body behind its prolog, where that is known.
+    /// The layout of a body's frame behind the prolog, where known.
     pub fn frame_shape(&mut self, body: &Arc<Body>) -> Option<FrameShape> {
         self.bodies.frame_shape(body)
     }
 
-    /// The frame of a body, at an unknown place in it.
+    /// The frame of a body, without a position in it.
     pub fn frame_without_line(&self, body: &Body) -> StackFrame {
         body.frame(None)
     }
 
-    /// Whether a body has catch, finally or filter blocks, as far as that is known.
+    /// Whether a body has catch, finally or filter blocks, as far as known.
     pub fn has_blocks(&self, body: &Body) -> bool {
         self.bodies.has_blocks(body)
     }
@@ -493,7 +490,7 @@ impl CodeMap {
         self.bodies.name(body)
     }
 
-    /// A frame of the kernel, so many bytes from its first function.
+    /// A frame of the kernel, at this offset from the kernel's first function.
     pub fn kernel(&mut self, offset: u32) -> StackFrame {
         StackFrame::Native { module: self.special("[kernel]", ModuleKind::Kernel), offset }
     }
@@ -503,7 +500,7 @@ impl CodeMap {
         self.bodies.that_took_over()
     }
 
-    /// Whether such code was found since this was last asked.
+    /// Whether such code was found since the last call.
     pub(crate) fn takes_over_anew(&mut self) -> bool {
         std::mem::take(&mut self.bodies.took_over_anew)
     }

@@ -1,6 +1,6 @@
 //! Native modules and other places with code, by the system's list of mappings.
 //!
-//! The list is read, never the dynamic loader asked: a thread may hold the loader's lock for as
+//! Reads the list and never asks the dynamic loader: a thread may hold the loader's lock for as
 //! long as a constructor runs.
 
 use std::collections::HashMap;
@@ -12,17 +12,17 @@ use clrscope_agent_base::os::memory;
 
 use super::elf::Elf;
 
-/// Contents of a range of addresses that can be run.
+/// Contents of an executable range of addresses.
 #[derive(Debug, Clone)]
 pub(crate) enum Contents {
-    /// A native library, the main executable, or the system's page of functions.
+    /// A native library, the main executable, or the system's page of functions (vDSO).
     Library(Arc<Library>),
-    /// Code that the runtime alone knows: compiled methods and stubs, in images of assemblies
+    /// Code that only the runtime knows: compiled methods and stubs. In images of assemblies,
     /// methods compiled at build time.
     Runtime { is_image: bool },
 }
 
-/// A library as it is loaded.
+/// A loaded library.
 #[derive(Debug)]
 pub struct Library {
     /// File name.
@@ -32,7 +32,7 @@ pub struct Library {
     /// Address at which the file's lowest segment is loaded.
     pub base: usize,
     pub(crate) elf: Elf,
-    /// The program's own file.
+    /// Whether this is the program's own file.
     pub(crate) is_main: bool,
 }
 
@@ -69,8 +69,8 @@ struct Line<'a> {
 }
 
 impl NativeMap {
-    /// Reads the system's list as it is now. Returns whether anything that could be run is gone, or
-    /// something else lies there now.
+    /// Reads the system's current list. Returns whether any executable range is gone or has other
+    /// contents.
     pub(super) fn update(&mut self, list: &str) -> bool {
         if self.main.as_os_str().is_empty() {
             self.main = clrscope_agent_base::os::process::executable();
@@ -88,11 +88,11 @@ impl NativeMap {
             }
         }
         let before = std::mem::replace(&mut self.mapped, mapped);
-        // Code is added all the time, and pieces that lie side by side become one.
+        // Code is added all the time, and adjacent ranges become one.
         !before.iter().all(|mapped| self.still_has(mapped))
     }
 
-    /// Whether at all addresses of a mapping of before there is what was there.
+    /// Whether all addresses of an earlier mapping still have the same contents.
     fn still_has(&self, before: &MappedRange) -> bool {
         let mut at = before.addresses.start;
         while at < before.addresses.end {
@@ -109,7 +109,7 @@ impl NativeMap {
         self.mapped.get(after.checked_sub(1)?).filter(|found| found.addresses.contains(&address))
     }
 
-    /// Contents at an address, as far as the list says that something there can be run.
+    /// Contents at an address, if the list says that it is executable.
     pub(crate) fn at(&self, address: usize) -> Option<&Contents> {
         self.mapping(address).map(|mapped| &mapped.contents)
     }
@@ -118,8 +118,8 @@ impl NativeMap {
         if line.path == "[vdso]" {
             return self.library(Path::new("[vdso]"), line.addresses.start, || image(&line.addresses));
         }
-        // Compiled code is mapped twice from memory without a file, and images of assemblies from
-        // theirs.
+        // Compiled code is mapped twice from memory without a file; images of assemblies are mapped
+        // from their files.
         let is_file = line.path.starts_with('/') && !line.path.starts_with("/memfd:");
         if !is_file || line.path.ends_with(".dll") {
             return Contents::Runtime { is_image: is_file };
@@ -127,7 +127,7 @@ impl NativeMap {
         let path = line.path.strip_suffix(" (deleted)").unwrap_or(line.path);
         let found = self.library(Path::new(path), base, || Elf::of_file(Path::new(path)));
         match &found {
-            // In a single file assemblies lie behind the program.
+            // In a single-file program, assemblies lie behind the program.
             Contents::Library(library) if !library.holds(line.addresses.start) => Contents::Runtime { is_image: true },
             _ => found,
         }
@@ -145,13 +145,13 @@ impl NativeMap {
 }
 
 impl Library {
-    /// Whether an address lies in what is loaded of the file.
+    /// Whether an address lies in the loaded part of the file.
     fn holds(&self, address: usize) -> bool {
         let bytes = self.elf.loaded.end - self.elf.loaded.start;
         address >= self.base && ((address - self.base) as u64) < bytes
     }
 
-    /// The addresses at which it is loaded.
+    /// The addresses at which the library is loaded.
     pub(crate) fn addresses(&self) -> Range<usize> {
         self.base..self.base + (self.elf.loaded.end - self.elf.loaded.start) as usize
     }

@@ -1,5 +1,4 @@
-//! Origins of bodies by the addresses where they begin, in a word each: programs compile half a
-//! million methods.
+//! Origins of bodies by start address, in one word each: programs compile half a million methods.
 
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
@@ -9,20 +8,21 @@ use clrscope_recording::model::Tier;
 /// Origin of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// On a thread that was about to run the method: the first body, or one for a loop that runs.
+    /// Compiled on a thread that was about to run the method: the first body, or one for a running
+    /// loop.
     Foreground,
-    /// On the runtime's thread for hot methods.
+    /// Compiled on the runtime's thread for hot methods.
     Background { first: bool },
     /// A dynamic method: compiled once, with optimisation.
     Dynamic,
-    /// At build time.
+    /// Compiled at build time.
     Image,
-    /// Once, with optimisation, for the method asks for it.
+    /// Compiled once, with optimisation, because the method requests it.
     Aggressive,
 }
 
 impl Origin {
-    /// The tier, where the origin alone says it.
+    /// The tier, if the origin alone determines it.
     pub(super) fn tier(self) -> Tier {
         match self {
             Self::Foreground => Tier::Tier0,
@@ -33,11 +33,11 @@ impl Origin {
     }
 }
 
-/// Bits of an address below those that tell bodies apart: no body is shorter than a cell of eight
-/// bytes.
+/// Lowest bits of an address, which do not distinguish bodies: no body is shorter than a cell of
+/// eight bytes.
 const CELL: u32 = 3;
 
-/// Origins that callbacks tell of: on threads that run the program, and on the runtime's own.
+/// Origins that callbacks report: on threads that run the program, and on the runtime's own thread.
 const TOLD: [Origin; 3] = [Origin::Foreground, Origin::Background { first: true }, Origin::Background { first: false }];
 
 /// Address of a body, with its origin in the lowest bits. Bodies at one address are equal.
@@ -78,7 +78,7 @@ impl Origins {
         TOLD.get(entry.0 & ((1 << CELL) - 1)).copied()
     }
 
-    /// Adds a body that was not told of before; returns whether it was added.
+    /// Adds a body that was not reported before. Returns whether it was added.
     pub(super) fn add(&mut self, start: usize, origin: Origin) -> bool {
         let Some(number) = TOLD.iter().position(|told| *told == origin) else { return false };
         self.0.insert(Entry::new(start, number))

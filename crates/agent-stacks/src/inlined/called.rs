@@ -1,4 +1,4 @@
-//! From a call instruction to the method that it leads to.
+//! From a call instruction to the called method.
 
 use std::ops::Range;
 
@@ -6,24 +6,24 @@ use clr_profiler::FunctionId;
 use clrscope_agent_base::arch::{BEFORE_CALL, Destination, LONGEST_JUMP, called, jump};
 use clrscope_agent_base::os::memory::{copy_if_there, word_if_there};
 
-/// Jumps from a call to the code of the method.
+/// Most jumps between a call and the code of the method.
 const MOST_JUMPS: usize = 6;
-/// Bytes of a body that are looked through for calls.
+/// Most bytes of a body that are searched for calls.
 const MOST_CODE: usize = 16 << 10;
 
 /// Code at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CodeAt<Id = FunctionId> {
-    /// Of a method, whose code begins at `start`.
+    /// Code of a method, which begins at `start`.
     Method {
         /// The method.
         method: Id,
         /// Beginning of its code.
         start: usize,
     },
-    /// Of no method: it may hand the call on.
+    /// A piece of code outside of methods, which may pass the call on.
     Piece,
-    /// Of a library.
+    /// Code of a library.
     Library,
     /// Not known.
     Unknown,
@@ -34,16 +34,15 @@ pub(crate) enum CodeAt<Id = FunctionId> {
 pub(crate) enum CallTarget<Id = FunctionId> {
     /// The method.
     Method(Id),
-    /// Nothing that is a method, and never will be.
+    /// Certainly not a method.
     Nothing,
-    /// Not known now. The runtime may not have put the method's address there yet.
+    /// Not known now. The runtime may not have stored the method's address there yet.
     Unknown,
 }
 
-/// The method that the call leads to which returns to an address; `code_at` says what lies at an
-/// address. A method's own code is never looked through:
-/// one that begins with a jump hands its caller's call on to another method, but is the one that
-/// was called.
+/// The method called by the call that returns to an address. `code_at` says what lies at an
+/// address. A method's own code is never searched: a method that begins with a jump passes its
+/// caller's call on to another method, but is itself the called method.
 pub(crate) fn called_before<Id>(return_address: usize, mut code_at: impl FnMut(usize) -> CodeAt<Id>) -> CallTarget<Id> {
     let mut before = [0; BEFORE_CALL];
     let is_read = return_address.checked_sub(BEFORE_CALL).is_some_and(|start| copy_if_there(start, &mut before));
@@ -51,7 +50,7 @@ pub(crate) fn called_before<Id>(return_address: usize, mut code_at: impl FnMut(u
     destination.map_or(CallTarget::Nothing, |destination| reached(destination, &mut code_at))
 }
 
-/// The methods that code at an address calls by instructions that say it, each once, as far as they
+/// The methods that the code at an address calls by direct instructions, each once, as far as they
 /// are known now.
 pub(crate) fn called_by<Id: PartialEq>(
     addresses: &Range<usize>,
@@ -74,7 +73,7 @@ pub(crate) fn called_by<Id: PartialEq>(
     found
 }
 
-/// The method that a destination leads to.
+/// The method to which a destination leads.
 fn reached<Id>(mut destination: Destination, code_at: &mut impl FnMut(usize) -> CodeAt<Id>) -> CallTarget<Id> {
     for jumps in 0..MOST_JUMPS {
         let address = match destination {
@@ -83,17 +82,17 @@ fn reached<Id>(mut destination: Destination, code_at: &mut impl FnMut(usize) -> 
         };
         let Some(address) = address else { return CallTarget::Unknown };
         match code_at(address) {
-            // A call into the middle of a method is one of its own blocks.
+            // A call into the middle of a method is one to a block of the method.
             CodeAt::Method { method, start } if start == address => return CallTarget::Method(method),
             CodeAt::Method { .. } => return CallTarget::Nothing,
-            // What jumps lead to may be the runtime's way to compile the method first.
+            // The jumps may lead to the runtime's code that compiles the method first.
             CodeAt::Library if jumps == 0 => return CallTarget::Nothing,
             CodeAt::Library | CodeAt::Unknown => return CallTarget::Unknown,
             CodeAt::Piece => {}
         }
         let mut code = [0; LONGEST_JUMP];
         let next = copy_if_there(address, &mut code).then(|| jump(&code, address)).flatten();
-        // Calls of methods lead to jumps; other pieces look for the method each time.
+        // Calls of methods lead to jumps. Other pieces look the method up at each call.
         let Some(next) = next else { return if jumps == 0 { CallTarget::Nothing } else { CallTarget::Unknown } };
         destination = next;
     }
@@ -104,7 +103,7 @@ fn reached<Id>(mut destination: Destination, code_at: &mut impl FnMut(usize) -> 
 mod tests {
     use super::*;
 
-    /// Room for code in which a call at the beginning leads to offset 64.
+    /// Room for code. A call at the beginning leads to offset 64.
     #[repr(align(64))]
     struct Room([u8; 192]);
 
@@ -116,7 +115,7 @@ mod tests {
             room
         }
 
-        /// The method that is called, where code at offsets is as said.
+        /// The called method, where the code at offsets is as given.
         fn called(&self, at: &[(usize, CodeAt<u32>)]) -> CallTarget<u32> {
             let base = std::hint::black_box(&self.0).as_ptr().expose_provenance();
             let code_at = |address: usize| {

@@ -1,5 +1,4 @@
-//! Candidates: methods that the compiler looked at to put them into the one that it compiled, as
-//! callbacks tell of them.
+//! Candidates: methods that the compiler considered for inlining, as callbacks report them.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,23 +11,23 @@ use clrscope_agent_base::os::threads;
 use super::exact::InlineMap;
 use super::inline_paths::Candidate;
 
-/// Bytes of debug information of a body that are kept at most.
+/// Most bytes of debug information of a body that are kept.
 const MOST_BYTES: usize = 4 << 20;
 
-/// Knowledge of the calls in the IL of a compiled method itself.
+/// What is known about the calls in the IL of a compiled method itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum OwnCalls {
-    /// The runtime gives the IL, and the module's metadata says what it calls.
+    /// The runtime gives the IL, and the module's metadata names the called methods.
     #[default]
     Readable,
-    /// A dynamic method has so many, by tokens that the runtime alone can read.
+    /// A dynamic method with this number of calls, by tokens that only the runtime can read.
     Counted(u32),
     /// The IL is not known.
     Unknown,
 }
 
 impl OwnCalls {
-    /// Of the IL of a dynamic method, without a header.
+    /// The calls of a dynamic method, given its IL without a header.
     pub(crate) fn of_dynamic(il: &[u8]) -> Self {
         let mut calls = 0;
         for instruction in raw_code(il) {
@@ -39,13 +38,14 @@ impl OwnCalls {
     }
 }
 
-/// Candidates to be put into a body, each once, in the order in which the compiler came to them;
-/// none by default.
+/// Candidates for inlining into a body, each once, in the order in which the compiler considered
+/// them. Empty by default.
 #[derive(Debug, Clone)]
 pub(crate) struct Candidates<Id = FunctionId> {
     pairs: Arc<[Candidate<Id>]>,
     own_calls: OwnCalls,
-    /// The candidates that were taken, and where, if the runtime's debug information was asked for.
+    /// The inlined candidates and their positions, if the runtime's debug information was
+    /// requested.
     map: Option<Arc<InlineMap>>,
 }
 
@@ -56,7 +56,7 @@ impl<Id> Default for Candidates<Id> {
 }
 
 impl<Id> Candidates<Id> {
-    /// Whether there are none, so that nothing was put into the body.
+    /// Whether there are no candidates, so that nothing was inlined into the body.
     pub(crate) fn is_empty(&self) -> bool {
         self.pairs.is_empty() && self.map.is_none()
     }
@@ -74,19 +74,19 @@ impl<Id> Candidates<Id> {
     }
 }
 
-/// A compilation that goes on.
+/// A compilation in progress.
 struct Compilation<Id> {
     function: Id,
     own_calls: OwnCalls,
     candidates: Vec<Candidate<Id>>,
-    /// Debug information, as far as it has come.
+    /// Debug information received so far.
     debug: Vec<u8>,
 }
 
 impl<Id> Compilation<Id> {
     fn into_candidates(self) -> Candidates<Id> {
         let map = InlineMap::read(&self.debug);
-        // What is known to hold no other method needs neither a map nor candidates.
+        // A body without inlined methods needs neither a map nor candidates.
         let is_alone = map.as_ref().is_some_and(InlineMap::is_alone);
         let pairs = if is_alone { Vec::new() } else { self.candidates };
         let map = map.filter(|_| !is_alone).map(Arc::new);
@@ -95,11 +95,11 @@ impl<Id> Compilation<Id> {
 }
 
 struct Tables<Id> {
-    /// Compilations that go on, on each thread; one may lead to another.
+    /// Compilations in progress on each thread. One may lead to another.
     compilations: HashMap<u32, Vec<Compilation<Id>>>,
-    /// Candidates by the addresses where bodies begin.
+    /// Candidates by the start addresses of bodies.
     bodies: HashMap<usize, Candidates<Id>>,
-    /// Dynamic methods: where each begins, and how often it was looked at.
+    /// Dynamic methods: the start address of each, and how often it was looked at.
     dynamic: HashMap<Id, (usize, u32)>,
 }
 
@@ -123,18 +123,18 @@ impl<Id: Copy + Eq + Hash> Compilations<Id> {
         self.tables().compilations.entry(threads::thread_id()).or_default().push(compilation);
     }
 
-    /// The compiler looks at a candidate on this thread.
+    /// The compiler considers a candidate on this thread.
     pub(crate) fn candidate(&self, caller: Id, callee: Id) {
         let mut tables = self.tables();
         let compilation = tables.compilations.get_mut(&threads::thread_id()).and_then(|open| open.last_mut());
-        // One that is called at many places is one candidate.
+        // A method that is called at many places is one candidate.
         if let Some(open) = compilation.filter(|open| !open.candidates.contains(&(caller, callee))) {
             open.candidates.push((caller, callee));
         }
     }
 
-    /// A piece of the debug information of a method came on this thread, which has just compiled
-    /// it.
+    /// A piece of a method's debug information was received on this thread, which has just compiled
+    /// the method.
     pub(super) fn debug(&self, is_of: impl Fn(Id) -> bool, is_first: bool, bytes: &[u8]) {
         let mut tables = self.tables();
         let compilation = tables.compilations.get_mut(&threads::thread_id()).and_then(|open| open.last_mut());
@@ -148,8 +148,8 @@ impl<Id: Copy + Eq + Hash> Compilations<Id> {
         }
     }
 
-    /// Ends the compilation of a function on this thread, with those that it led to and whose ends
-    /// were not told; its candidates.
+    /// Ends the compilation of a function on this thread, and nested compilations whose ends were
+    /// not reported. Returns the candidates.
     pub(crate) fn ends(&self, function: Id) -> Candidates<Id> {
         let (thread, mut tables) = (threads::thread_id(), self.tables());
         let Some(open) = tables.compilations.get_mut(&thread) else { return Candidates::default() };
@@ -169,7 +169,8 @@ impl<Id: Copy + Eq + Hash> Compilations<Id> {
         }
     }
 
-    /// Keeps the candidates of a dynamic method that begins at an address, until it goes.
+    /// Keeps the candidates of a dynamic method that begins at an address, until the method is
+    /// freed.
     pub(crate) fn keep_dynamic(&self, function: Id, start: usize, candidates: &Candidates<Id>) {
         if !candidates.is_empty() {
             let mut tables = self.tables();
@@ -178,12 +179,12 @@ impl<Id: Copy + Eq + Hash> Compilations<Id> {
         }
     }
 
-    /// Candidates of the body that begins at an address, as far as was told.
+    /// Candidates of the body that begins at an address, as far as reported.
     pub(crate) fn of_body(&self, start: usize) -> Candidates<Id> {
         self.tables().bodies.get(&start).cloned().unwrap_or_default()
     }
 
-    /// Counts a look at a dynamic method; how many there were, with this one.
+    /// Counts a look at a dynamic method. Returns the number of looks including this one.
     pub(super) fn tries(&self, function: Id) -> u32 {
         let mut tables = self.tables();
         tables.dynamic.get_mut(&function).map_or(u32::MAX, |(_, tries)| {

@@ -1,9 +1,9 @@
 //! The runtime's events with its debug information about inlined methods, for `--inlined=exact`.
 //!
-//! They come where the process began with `DOTNET_RichDebugInfo=1` and a session listens to both
-//! providers, on the thread that compiles: after the compiler, and before the callback about the
-//! end of the compilation (`MethodDesc::JitCompileCodeLockedEventWrapper` in the runtime's
-//! `prestub.cpp`).
+//! The events are raised if the process began with `DOTNET_RichDebugInfo=1` and a session listens
+//! to both providers. They come on the thread that compiles: after the compiler has finished, and
+//! before the callback for the end of the compilation
+//! (`MethodDesc::JitCompileCodeLockedEventWrapper` in the runtime's `prestub.cpp`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,15 +17,15 @@ use clrscope_agent_base::os::threads::nap;
 
 use super::InlinedMethods;
 
-/// `JITKeyword` of the runtime's provider: without it compilations have no events at all.
+/// `JITKeyword` of the runtime's provider. Without it there are no events for compilations.
 const COMPILATIONS: u64 = 0x10;
 /// `CodeSymbols` of the private provider (`ClrEtwAll.man`), and the number of the event.
 const DEBUG_KEYWORD: u64 = 0x40000;
 const JITTED_METHOD_RICH_DEBUG_INFO: u32 = 189;
-/// Bits of a piece's number: the last one of a body has the highest set.
+/// Bits of a piece's number. The highest bit is set in the last piece of a body.
 const NUMBER: u32 = !0x8000_0000;
 
-/// Pause between looks whether the session is there, and how many there are at most.
+/// Pause between checks whether the session exists, and the most such checks.
 const PAUSE: Duration = Duration::from_millis(1);
 const MOST_PAUSES: usize = 200;
 
@@ -35,7 +35,7 @@ pub struct DebugEvents {
     functions: Arc<Functions>,
     event_pipe: &'static EventPipe,
     inlined: Arc<InlinedMethods>,
-    /// No compilation waits for the session any more.
+    /// Whether a compilation has already waited for the session.
     has_waited: AtomicBool,
 }
 
@@ -53,7 +53,7 @@ impl DebugEvents {
         Self { info: info.clone(), functions, event_pipe, inlined, has_waited: AtomicBool::new(false) }
     }
 
-    /// The events that this needs from the runtime's interface for profilers.
+    /// The profiler events that this needs.
     pub fn events(&self) -> Events {
         self.event_pipe.events()
     }
@@ -65,8 +65,8 @@ impl DebugEvents {
 }
 
 impl DebugEvents {
-    /// Whether the program itself begins: a method of an assembly that is not the framework's. By
-    /// then the runtime is up, and gives sessions.
+    /// Whether a method is the first sign of the program itself: it is in an assembly outside the
+    /// framework. By then the runtime is up, and accepts sessions.
     fn is_of_program(&self, function: FunctionId) -> bool {
         let module = self.info.function_info(function).ok().map(|about| about.module);
         let path = module.and_then(|module| Some((module, self.info.module_info(module).ok()?.path)));
@@ -75,8 +75,8 @@ impl DebugEvents {
 }
 
 impl Callbacks for DebugEvents {
-    /// The first method of the program waits for the session, which another thread begins: what is
-    /// compiled before has no debug information, and a loop in `Main` may be compiled for good
+    /// The first method of the program waits for the session, which another thread begins. Methods
+    /// compiled earlier would lack debug information, and a loop in `Main` may get its final code
     /// within milliseconds.
     fn jit_compilation_started(&self, function: FunctionId, is_safe_to_block: bool) {
         if self.has_waited.load(Ordering::Relaxed) || !is_safe_to_block {

@@ -1,19 +1,18 @@
 //! Inlined methods by the runtime's own debug information, for `--inlined=exact`.
 //!
-//! With `DOTNET_RichDebugInfo=1` the compiler keeps for each body the tree of the methods that it
-//! put into it and, for statements of the code, their method and offset in its IL. The event
-//! `JittedMethodRichDebugInfo` has both (`SendMethodRichDebugInfo` in the runtime's
-//! `eventtrace.cpp`).
+//! With `DOTNET_RichDebugInfo=1` the compiler keeps the inlining tree of each body and, for
+//! statements of the code, their method and IL offset. The event `JittedMethodRichDebugInfo` has
+//! both (`SendMethodRichDebugInfo` in the runtime's `eventtrace.cpp`).
 //!
-//! The map is as exact as the compiler's statements: the value that an inlined method returns may
-//! be computed in the statement of its caller, and counts for the caller then. A call in such a
-//! statement is told by its callee: [`Places::way_to_call`].
+//! The map is as exact as the compiler's statements. The result of an inlined method may be
+//! computed in the statement of its caller, and then counts for the caller. A call in such a
+//! statement is identified by its callee: [`Places::way_to_call`].
 //!
-//! Not all code has a statement of its own: a block that begins with values on the stack (behind
-//! `?:` or `??` within an expression) has none before the stack is empty again
-//! (`Compiler::impInitBlockLineInfo` in the runtime's `importer.cpp`), so its code stands behind
-//! another block's statement. Where code runs on from that statement, the block is one that the
-//! statement's IL leads to; where it may not, nothing is known of it.
+//! Not all code has a statement of its own. A block that begins with values on the stack (behind
+//! `?:` or `??` within an expression) has none until the stack is empty again
+//! (`Compiler::impInitBlockLineInfo` in the runtime's `importer.cpp`). So its code comes under the
+//! statement of another block. If the code runs on from that statement, the block is one that the
+//! statement's IL leads to. Otherwise nothing is known about it.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -23,17 +22,17 @@ use clrscope_agent_base::event_pipe::Fields;
 
 use super::inline_paths::{MethodName, Methods, PathMethod};
 
-/// Methods and statements of a body that are read at most.
+/// Most methods and statements of a body that are read.
 const MOST: u32 = 1 << 16;
-/// The runtime writes numbers from here on where there is no offset (`MappingTypes` in its
+/// Numbers from here on mean that there is no offset (`MappingTypes` in the runtime's
 /// `cordebuginfo.h`).
 const NO_OFFSET: u32 = 0x8000_0000;
 
-/// A method that was put into another one; the first is the compiled method itself.
+/// A method in the inlining tree. The first one is the compiled method itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Node<Id> {
     method: Id,
-    /// The node that calls it; none for the first one.
+    /// The calling node; none for the first one.
     caller: Option<u32>,
 }
 
@@ -45,13 +44,13 @@ struct Statement {
     il: Option<u32>,
 }
 
-/// The methods that were put into a body, and where their code lies.
+/// The methods inlined into a body, and the positions of their code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct InlineMap<Id = FunctionId> {
     nodes: Vec<Node<Id>>,
-    /// By offset in the code. Of several at one offset the last one has code.
+    /// By offset in the code. Of several at one offset, only the last one has code.
     statements: Vec<Statement>,
-    /// Whether a block may have no statement of its own, once that was asked.
+    /// Whether a block may have no statement of its own, once that was computed.
     has_silent_blocks: OnceLock<bool>,
 }
 
@@ -75,12 +74,12 @@ impl IlParts {
 pub(super) enum PathOutcome<Id = FunctionId> {
     /// The methods that lead to the call, outermost first.
     Only(Vec<PathMethod<Id>>),
-    /// Different ones may lead there, or none does, or the IL of one can't be read.
+    /// Several paths are possible, or none is, or the IL of a method can't be read.
     Unknown,
 }
 
 impl InlineMap {
-    /// Reads the data of the event, all pieces in one. `None` where it makes no sense.
+    /// Reads the joined data of the event. `None` where it is invalid.
     pub(super) fn read(data: &[u8]) -> Option<Self> {
         let mut fields = Fields::new(data);
         let counts = (fields.u32()?, fields.u32()?);
@@ -89,17 +88,17 @@ impl InlineMap {
         }
         let mut raw = Vec::new();
         for _ in 0..counts.0 {
-            // SAFETY: the runtime writes identifiers of methods there, of the body that it compiles
-            // and of those that it put into that; they stay as long as the body.
+            // SAFETY: the runtime writes identifiers of methods there: of the method that it
+            // compiles and of inlined ones. They stay valid as long as the body.
             let method = unsafe { FunctionId::from_raw(fields.u64()? as usize) };
-            // The offset of the call is not filled in on .NET 9 and 10: any number stands there.
+            // The offset of the call is not filled in on .NET 9 and 10, and has any value.
             fields.u32()?;
             raw.push((method, [fields.u32()?, fields.u32()?]));
         }
         let mut statements = Vec::new();
         for _ in 0..counts.1 {
             let (il, node, code) = (offset(fields.u32()?), fields.u32()?, fields.u32()?);
-            // What kind of place it is in the IL.
+            // The kind of the IL position.
             fields.read_bytes(1)?;
             statements.push(Statement { code, node, il });
         }
@@ -108,14 +107,15 @@ impl InlineMap {
 }
 
 impl<Id: Copy> InlineMap<Id> {
-    /// Of nodes with method, first callee and next callee of the same caller (0 for none).
+    /// Creates the map from nodes, each with method, first callee and next callee of the same
+    /// caller (0 for none).
     fn new(raw: Vec<(Id, [u32; 2])>, mut statements: Vec<Statement>) -> Option<Self> {
         let node = |&(method, _): &(Id, _)| Node { method, caller: None };
         let mut nodes: Vec<Node<Id>> = raw.iter().map(node).collect();
         let mut open = vec![(0, raw.first()?.1[0])];
         while let Some((caller, callee)) = open.pop() {
             let Some(&(_, [first, next])) = raw.get(callee as usize).filter(|_| callee != 0) else { continue };
-            // Each has one caller, or this is no tree.
+            // Each node has one caller, or this is not a tree.
             if nodes[callee as usize].caller.replace(caller).is_some() {
                 return None;
             }
@@ -124,12 +124,12 @@ impl<Id: Copy> InlineMap<Id> {
         if statements.iter().any(|statement| statement.node as usize >= nodes.len()) {
             return None;
         }
-        // Stable: of several at one offset the last stays behind the others.
+        // A stable sort: of several at one offset, the last stays last.
         statements.sort_by_key(|statement| statement.code);
         Some(Self { nodes, statements, has_silent_blocks: OnceLock::new() })
     }
 
-    /// Whether the compiler put no method into the body.
+    /// Whether the compiler inlined no method into the body.
     pub(super) fn is_alone(&self) -> bool {
         self.nodes.len() == 1
     }
@@ -139,7 +139,7 @@ impl<Id: Copy> InlineMap<Id> {
         behind.checked_sub(1).map(|last| self.statements[last])
     }
 
-    /// Offsets in the IL of a node's method at which statements begin, in order.
+    /// IL offsets in a node's method at which statements begin, in order.
     fn beginnings(&self, node: u32) -> Vec<u32> {
         let of_node = self.statements.iter().filter(|statement| statement.node == node);
         let mut beginnings: Vec<u32> = of_node.filter_map(|statement| statement.il).collect();
@@ -152,17 +152,17 @@ impl<Id: Copy> InlineMap<Id> {
     }
 }
 
-/// A body's map, with what is known of the methods in it.
+/// A body's map, with facts about its methods.
 pub(super) struct Places<'a, M: Methods> {
     pub(super) map: &'a InlineMap<M::Id>,
     pub(super) methods: &'a mut M,
-    /// Whether the body's code certainly runs on from an offset to the instruction that is looked
-    /// for, without a jump or a call that may not return.
+    /// Whether the body's code certainly runs on from an offset to the instruction in question,
+    /// without a jump or a call that may not return.
     pub(super) runs_on_from: &'a dyn Fn(u32) -> bool,
 }
 
 impl<M: Methods> Places<'_, M> {
-    /// The statement that the code at an offset in the body is of, and the IL that it may be of.
+    /// The statement of the code at an offset in the body, and the IL that the code may belong to.
     fn statement(&mut self, code: u32) -> Option<(Statement, IlParts)> {
         let statement = self.map.statement(code)?;
         if !(self.runs_on_from)(statement.code) && self.has_silent_blocks() {
@@ -183,8 +183,8 @@ impl<M: Methods> Places<'_, M> {
         })
     }
 
-    /// The IL of a node's method that code behind a statement may be of: what it runs on to without
-    /// another statement.
+    /// The parts of a node's IL that the code behind a statement may belong to: everything that the
+    /// statement runs on to without another statement.
     fn parts(&mut self, statement: Statement) -> IlParts {
         let Some(il) = statement.il else { return IlParts::all() };
         let Some(jumps) = self.methods.jumps(self.map.nodes[statement.node as usize].method) else {
@@ -203,8 +203,8 @@ impl<M: Methods> Places<'_, M> {
         parts
     }
 
-    /// The methods whose statement the code at an offset in the body is of, outermost first, each
-    /// at the offset in its IL that leads on; and whether that is all, as no other method was put
+    /// The methods of the statement at an offset in the body, outermost first, each with the IL
+    /// offset that leads on. Also says whether the list is complete, as no other method was inlined
     /// into the innermost one there. `None` before the first statement, and where the statement is
     /// not certain.
     pub(super) fn at(&mut self, code: u32) -> Option<(Vec<PathMethod<M::Id>>, bool)> {
@@ -214,8 +214,7 @@ impl<M: Methods> Places<'_, M> {
         Some((self.stations(statement.node, statement.il), is_all))
     }
 
-    /// The way to the call in the code at an offset in the body that leads to a method with these
-    /// names.
+    /// The path to the call at an offset in the body, which leads to a method with these names.
     pub(super) fn way_to_call(&mut self, code: u32, names: &[MethodName]) -> PathOutcome<M::Id> {
         let Some((statement, parts)) = self.statement(code) else { return PathOutcome::Unknown };
         let mut found = Vec::new();
@@ -225,7 +224,7 @@ impl<M: Methods> Places<'_, M> {
         }
     }
 
-    /// Finds the calls in a node's method, within parts of its IL, and in what was put into it
+    /// Finds the calls in a node's method, within parts of its IL, and in the methods inlined
     /// there.
     fn find(
         &mut self,
@@ -248,8 +247,8 @@ impl<M: Methods> Places<'_, M> {
         Some(())
     }
 
-    /// Offsets in its caller's IL at which a node's method may be called; `None` where they are not
-    /// known.
+    /// IL offsets in the caller at which a node's method may be called; `None` where they are
+    /// unknown.
     fn calls_of(&mut self, node: u32) -> Option<Vec<u32>> {
         let Node { method, caller } = self.map.nodes[node as usize];
         let calls = self.methods.calls(self.map.nodes[caller? as usize].method)?;
@@ -259,8 +258,8 @@ impl<M: Methods> Places<'_, M> {
         Some(offsets).filter(|offsets| !offsets.is_empty())
     }
 
-    /// Whether a node's method may be called within parts of its caller's IL. One that is called by
-    /// another name than its own stands for some call all the same.
+    /// Whether a node's method may be called within parts of its caller's IL. A method that is
+    /// called by another name than its own still belongs to some call.
     fn may_be_called_in(&mut self, node: u32, parts: &IlParts) -> bool {
         if let Some(calls) = self.calls_of(node) {
             return calls.iter().any(|call| parts.contains(*call));
@@ -270,7 +269,7 @@ impl<M: Methods> Places<'_, M> {
         calls.is_none_or(|calls| calls.iter().any(|call| call.offset.is_none_or(|offset| parts.contains(offset))))
     }
 
-    /// The way from the compiled method to a node, whose own offset is `il`.
+    /// The path from the compiled method to a node, whose own IL offset is `il`.
     fn stations(&mut self, node: u32, il: Option<u32>) -> Vec<PathMethod<M::Id>> {
         let (mut stations, mut next, mut offset) = (Vec::new(), Some(node), il);
         while let Some(node) = next {
@@ -284,7 +283,8 @@ impl<M: Methods> Places<'_, M> {
     }
 }
 
-/// One way out of several that lead through the same methods; offsets stay where all have the same.
+/// One path from several that lead through the same methods. An offset stays where all have the
+/// same.
 fn merged<Id: Copy + PartialEq>(found: Vec<Vec<PathMethod<Id>>>) -> PathOutcome<Id> {
     let mut all = found.into_iter();
     let Some(mut way) = all.next() else { return PathOutcome::Unknown };
@@ -311,10 +311,10 @@ mod tests {
     use super::super::inline_paths::{Callee, IlCall, Jump};
     use super::*;
 
-    /// Calls at offsets in the IL of methods, and jumps that each of them has.
+    /// Calls at IL offsets of methods, and the jumps that each method has.
     struct Calls(HashMap<u32, Vec<(u32, &'static str)>>, Vec<Jump>);
 
-    /// Code that runs on from wherever it begins.
+    /// Code that runs on from any offset.
     const STRAIGHT: &dyn Fn(u32) -> bool = &|_| true;
 
     impl Methods for Calls {
@@ -392,7 +392,7 @@ mod tests {
     #[test]
     fn a_call_that_an_inlined_method_returns_is_found_in_the_statement_of_its_caller() {
         let mut calls = calls();
-        // The statement at 20 goes on behind offset 19 of method 1, with method 3 in it.
+        // The statement at 20 goes on behind offset 19 of method 1, with method 3 inlined.
         assert_eq!(way(&mut calls, 22, "Other"), Some(vec![(1, Some(20)), (3, Some(9))]));
         assert_eq!(way(&mut calls, 22, "Leaf"), None, "the method itself and the one in it call it");
         assert_eq!(way(&mut calls, 22, "Four"), None, "method 2 was left behind");
@@ -403,8 +403,8 @@ mod tests {
         assert_eq!(way(&mut calls, 12, "Deep"), None, "its IL can't be read");
     }
 
-    /// `Where(...)` leads to a method that no IL names: a loop without a call was "not known" for
-    /// its sake.
+    /// `Where(...)` leads to a method that no IL names. A loop without a call was once unknown
+    /// because of it.
     #[test]
     fn a_statement_without_a_call_holds_no_other_method() {
         let mut calls = Calls(HashMap::from([(1, vec![(30, "Leaf")])]), Vec::new());
@@ -417,9 +417,9 @@ mod tests {
         assert_eq!([4, 12, 20].map(&mut is_all), [true, false, true]);
     }
 
-    /// A lambda that is kept is made only once: `call(kept ?? (kept = made))`. The call's block
-    /// begins with a value on the stack, and has no statement; it was taken for one that calls
-    /// nothing.
+    /// A kept lambda is created only once: `call(kept ?? (kept = made))`. The call's block begins
+    /// with a value on the stack, and has no statement. It was once taken for a block without
+    /// calls.
     #[test]
     fn a_block_that_begins_with_a_value_is_of_the_statement_that_leads_to_it() {
         let jump = Jump { from: Some(6), to: 31 };
@@ -465,7 +465,7 @@ mod tests {
         for length in 0..data.len() {
             assert_eq!(InlineMap::read(&data[..length]), None, "{length} bytes");
         }
-        // No nodes, a callee that is its own callee, a statement of no node.
+        // No nodes; a callee that is its own callee; a statement without a node.
         for (at, byte) in [(0, 0), (8 + 20 + 12, 1), (8 + 2 * 20 + 4, 2)] {
             let mut changed = data.clone();
             changed[at] = byte;

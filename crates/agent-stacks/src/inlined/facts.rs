@@ -1,4 +1,4 @@
-//! Facts of methods: the calls in their IL, and the names by which they are called.
+//! Facts about methods: the calls in their IL, and the names by which they are called.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,30 +11,30 @@ use clrscope_agent_base::functions::{Functions, is_runtime_helper};
 
 use super::inline_paths::{Callee, IlCall, Jump, MethodName};
 
-/// Methods that are remembered.
+/// Most methods that are remembered.
 const MOST_METHODS: usize = 1 << 14;
-/// Base types that are looked at.
+/// Most base types that are visited.
 const MOST_BASES: usize = 32;
 
 /// Names of a method.
 type Names = Arc<[MethodName]>;
 
-/// Facts that were looked up; a method about which nothing can be found out has `None`.
+/// Facts that were looked up. `None` for a method whose facts can't be found.
 #[derive(Default)]
 struct KnownFacts {
     calls: HashMap<FunctionId, Option<Arc<[IlCall]>>>,
     jumps: HashMap<FunctionId, Option<Arc<[Jump]>>>,
     names: HashMap<FunctionId, Option<Names>>,
     by_compilers: HashMap<FunctionId, bool>,
-    /// Counts what makes identifiers mean other methods: what was looked up before is not stored
-    /// after it.
+    /// Counts the events after which identifiers may mean other methods. A fact looked up before
+    /// such an event is not stored after it.
     unloads: u64,
 }
 
 /// A table of facts.
 type Table<T> = HashMap<FunctionId, T>;
 
-/// Facts of methods, each looked up once. No lock is held while the runtime is asked.
+/// Facts about methods, each looked up once. No lock is held while the runtime is asked.
 pub(super) struct MethodFacts {
     info: ProfilerInfo,
     functions: Arc<Functions>,
@@ -50,13 +50,13 @@ impl MethodFacts {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Identifiers may mean other methods from now on.
+    /// Forgets all facts, as identifiers may mean other methods from now on.
     pub(super) fn forget(&self) {
         let mut known = self.known();
         *known = KnownFacts { unloads: known.unloads + 1, ..KnownFacts::default() };
     }
 
-    /// A dynamic method is gone, and its identifier may mean another one.
+    /// A dynamic method was freed, and its identifier may be reused.
     pub(super) fn forget_one(&self, method: FunctionId) {
         let mut known = self.known();
         known.calls.remove(&method);
@@ -90,19 +90,19 @@ impl MethodFacts {
         })
     }
 
-    /// The calls in a method's IL; `None` where that can't be read.
+    /// The calls in a method's IL; `None` where the IL can't be read.
     pub(super) fn calls(&self, method: FunctionId) -> Option<Arc<[IlCall]>> {
         self.remembered(|known| &mut known.calls, method, || self.find_calls(method))
     }
 
-    /// The jumps in a method's IL, with those to its handlers; `None` where that can't be read.
+    /// The jumps in a method's IL, including those to its handlers; `None` where the IL can't be
+    /// read.
     pub(super) fn jumps(&self, method: FunctionId) -> Option<Arc<[Jump]>> {
         self.remembered(|known| &mut known.jumps, method, || self.find_jumps(method))
     }
 
-    /// Simple names that a call may have which leads to a method: its own, and those of methods
-    /// that it implements or overrides by another one's
-    /// name. `None` where that can't be found out.
+    /// Simple names by which a call may name a method: its own name, and the names of methods that
+    /// it implements or overrides under another name. `None` where they can't be found.
     pub(super) fn names(&self, method: FunctionId) -> Option<Names> {
         self.remembered(|known| &mut known.names, method, || self.find_names(method))
     }
@@ -112,7 +112,7 @@ impl MethodFacts {
         &*self.functions.names().function(&self.info, method).module == CORE
     }
 
-    /// Whether compiled code calls the method also where no IL does.
+    /// Whether compiled code also calls the method where no IL does.
     pub(super) fn is_called_by_compilers(&self, method: FunctionId) -> bool {
         self.remembered(
             |known| &mut known.by_compilers,
@@ -202,14 +202,14 @@ impl MethodFacts {
         Some(names.into())
     }
 
-    /// The base type, `Some(None)` where there is none, `None` where that can't be found out.
+    /// The base type. `Some(None)` where there is none, `None` where it can't be found.
     fn base(&self, of: &DeclaredType, metadata: &MetadataImport) -> Option<Option<DeclaredType>> {
         if let Some(class) = of.class {
             let Some(class) = self.info.class_info(class).ok()?.parent else { return Some(None) };
             let about = self.info.class_info(class).ok()?;
             return Some(Some(DeclaredType { module: about.module, token: about.token, class: Some(class) }));
         }
-        // Of code that instantiations share the class is not told.
+        // The runtime does not give the class of code that instantiations share.
         let mut extends = metadata.type_def(of.token).ok()?.extends;
         if extends.as_raw() >> 24 == TYPE_SPEC {
             let (Type::Generic { token, .. } | Type::Named { token, .. }) =
@@ -222,7 +222,7 @@ impl MethodFacts {
         match extends.as_raw() >> 24 {
             _ if extends.as_raw() & 0x00FF_FFFF == 0 => Some(None),
             TYPE_DEF => Some(Some(DeclaredType { token: extends, ..*of })),
-            // These override nothing by another name.
+            // These override nothing under another name.
             TYPE_REF => {
                 let name = metadata.type_ref(extends).ok()?.name;
                 matches!(name.as_str(), "System.Object" | "System.ValueType" | "System.Enum").then_some(None)
@@ -239,11 +239,10 @@ const TYPE_REF: u32 = 0x01;
 const TYPE_DEF: u32 = 0x02;
 const TYPE_SPEC: u32 = 0x1B;
 
-/// Methods that call others, and whose IL the runtime makes itself instead of what the metadata
-/// has.
+/// Methods that call others, and whose IL the runtime generates in place of that in the metadata.
 const MADE_BY_RUNTIME: &str = "System.Activator::CreateInstance";
 
-/// A type where it is declared.
+/// A type at its declaration.
 #[derive(Clone, Copy)]
 struct DeclaredType {
     module: ModuleId,
@@ -252,14 +251,14 @@ struct DeclaredType {
     class: Option<ClassId>,
 }
 
-/// Whether a method may stand for one of a base type.
+/// Whether a method may override a method of a base type.
 fn may_override(method: &MethodDef) -> bool {
     method.attributes.is_virtual() && !method.attributes.is_new_slot()
 }
 
-/// Whether a method of the core library, besides the runtime's own helpers, is one that compilers
-/// call for IL that has no call of it: copies and
-/// fills of memory, checked conversions, throws, constructors of strings and delegates.
+/// Whether compilers call a method of the core library for IL without such a call, in addition to
+/// the runtime's own helpers: copies and fills of memory, checked conversions, throws, constructors
+/// of strings and delegates.
 fn is_of_compilers(name: &str) -> bool {
     const TYPES: [&str; 10] = [
         "System.SpanHelpers",
@@ -297,11 +296,9 @@ fn named(metadata: &MetadataImport, token: Token) -> Option<MethodName> {
     }
 }
 
-/// A method by its name and signature; `None` where the number of parameters is not the same for
-/// all calls.
+/// A method by its name and signature; `None` where the number of parameters varies between calls.
 fn with_signature(name: &str, blob: &[u8]) -> Option<MethodName> {
-    /// Calling convention of methods that take as many arguments as there are (ECMA-335,
-    /// II.23.2.2).
+    /// Calling convention of methods with a variable number of arguments (ECMA-335, II.23.2.2).
     const ANY_NUMBER: u8 = 5;
     let signature = signature::method(blob).ok()?;
     let parameters = signature.parameters.len() as u32;

@@ -1,12 +1,11 @@
-//! The path from a compiled method to a call in it, through methods that were inlined into it.
+//! The path from a compiled method to a call in it, through inlined methods.
 //!
-//! The runtime says which methods the compiler looked at as candidates for a compilation, with the
-//! method that each is called in; which
-//! of these it took is not said, nor where their code lies. But a call instruction of the compiled
-//! code stands for one call in the code of the
-//! method or of a candidate. Where only one of these has a call that the instruction may be, the
-//! candidates that lead there were
-//! taken, or the instruction would not be there. Where two have one, there is no answer.
+//! The runtime reports the candidates that the compiler considered in a compilation, each with the
+//! method that calls it. It does not report which candidates were inlined, nor where their code
+//! lies. But each call instruction of the compiled code stands for one call in the IL of the method
+//! or of a candidate. If only one of these has a call that the instruction may be, then the
+//! candidates that lead there were inlined, or the instruction would not be there. If two have one,
+//! there is no answer.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -14,12 +13,12 @@ use std::sync::Arc;
 
 use clr_profiler::FunctionId;
 
-/// Steps of a search after which it is given up.
+/// Most steps of a search before it is given up.
 const MOST_STEPS: usize = 4096;
-/// Methods on a way at most. The compiler goes no deeper than 20.
+/// Most methods on a path. The compiler inlines no deeper than 20.
 const DEEPEST: usize = 32;
 
-/// A candidate: the method that calls it, and the candidate itself.
+/// A candidate: its caller, and the candidate itself.
 pub(super) type Candidate<Id = FunctionId> = (Id, Id);
 
 /// A call in the IL of a method.
@@ -30,20 +29,20 @@ pub(super) struct IlCall {
     pub(super) callee: Callee,
 }
 
-/// The method that a call is of.
+/// The callee of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Callee {
-    /// One with this name.
+    /// A method with this name.
     Named(MethodName),
-    /// A delegate's, which takes so many arguments: its method may take its object as one more, or
-    /// one of them as its object.
+    /// A delegate with this number of arguments. Its method may take its object as an additional
+    /// argument, or one of the arguments as its object.
     Delegate(u32),
-    /// Any.
+    /// Any method.
     Any,
 }
 
-/// A method by what overrides have as well: its simple name, the number of its parameters, and
-/// whether it is of an object.
+/// The features of a method that its overrides share: its simple name, the number of its
+/// parameters, and whether it is an instance method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MethodName {
     pub(super) name: Arc<str>,
@@ -52,15 +51,16 @@ pub(super) struct MethodName {
 }
 
 impl MethodName {
-    /// Whether both may be one method. Methods of interfaces have their names behind a point.
+    /// Whether both may be the same method. Methods of interfaces have their simple names behind a
+    /// dot.
     fn may_be(&self, other: &Self) -> bool {
         (self.parameters, self.has_this) == (other.parameters, other.has_this)
             && last_part(&self.name) == last_part(&other.name)
     }
 
-    /// Whether a delegate may be of it that takes so many arguments. One of a static method may
-    /// bring the first of them, one of a method of objects be
-    /// given the object.
+    /// Whether a delegate with this number of arguments may call the method. A delegate of a static
+    /// method may supply the first argument itself, and a delegate of an instance method may get
+    /// the object as an argument.
     fn may_be_behind(&self, arguments: u32) -> bool {
         arguments == self.parameters
             || (self.has_this && arguments == self.parameters + 1)
@@ -69,7 +69,7 @@ impl MethodName {
 }
 
 impl IlCall {
-    /// Whether the call may be one of a method that may be called by these names.
+    /// Whether the call may be one of a method that has these names.
     pub(super) fn may_be_of(&self, names: &[MethodName]) -> bool {
         match &self.callee {
             Callee::Named(own) => names.iter().any(|name| own.may_be(name)),
@@ -79,7 +79,7 @@ impl IlCall {
     }
 }
 
-/// The name behind the last point, but for constructors.
+/// The name behind the last dot, except for constructors.
 fn last_part(name: &str) -> &str {
     match name {
         ".ctor" | ".cctor" => name,
@@ -90,28 +90,28 @@ fn last_part(name: &str) -> &str {
 /// A jump in the IL of a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Jump {
-    /// Offset of the instruction that jumps; `None` where an exception leads to the handler.
+    /// Offset of the jump instruction; `None` where an exception leads to the handler.
     pub(super) from: Option<u32>,
     pub(super) to: u32,
 }
 
-/// Methods, as far as a search asks about them.
+/// Facts about methods, as a search needs them.
 pub(super) trait Methods {
     /// Identifier of a method.
     type Id: Copy + Eq + Hash;
-    /// The calls in a method's IL; `None` where that can't be read.
+    /// The calls in a method's IL; `None` where the IL can't be read.
     fn calls(&mut self, method: Self::Id) -> Option<Arc<[IlCall]>>;
-    /// The jumps in a method's IL; `None` where that can't be read.
+    /// The jumps in a method's IL; `None` where the IL can't be read.
     fn jumps(&mut self, method: Self::Id) -> Option<Arc<[Jump]>>;
-    /// The names that a method may be called by.
+    /// The names by which a method may be called.
     fn names(&mut self, method: Self::Id) -> Option<Arc<[MethodName]>>;
 }
 
-/// A method on such a path.
+/// A method on a path to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PathMethod<Id = FunctionId> {
     pub(super) method: Id,
-    /// Offset of the call that leads on, where the method has only one that may be it.
+    /// Offset of the call that leads on, if the method has only one possible call.
     pub(super) offset: Option<u32>,
 }
 
@@ -129,9 +129,8 @@ pub(super) fn only_path<M: Methods>(
     search.found
 }
 
-/// The candidates that lead from `root` to a call of a method with the names `target`; `None` where
-/// the code of one on a way from there can't be
-/// read.
+/// The candidates on paths from `root` to a call of a method with the names `target`; `None` where
+/// the code of a method on such a path can't be read.
 fn leading<M: Methods>(
     root: M::Id,
     candidates: &[Candidate<M::Id>],
@@ -189,13 +188,14 @@ impl<M: Methods> Search<'_, M> {
         let callees: Vec<M::Id> =
             self.leading.iter().filter(|(caller, _)| *caller == method).map(|(_, callee)| *callee).collect();
         for callee in callees {
-            // Code of a method within itself can't be told from that of another round.
+            // Code of a method inlined into itself can't be distinguished from that of another
+            // level.
             if callee == method || self.path.iter().any(|station| station.method == callee) {
                 return Err(NoUniquePath);
             }
             let names = self.methods.names(callee).ok_or(NoUniquePath)?;
-            // From .NET 10 on a candidate that the compiler comes to late, once others are in
-            // place, is told as one of the root.
+            // From .NET 10 on, a candidate that the compiler considers late, after inlining others,
+            // is reported as one of the root.
             let offset = only(&calls, &names).ok_or(NoUniquePath)?;
             self.path.push(PathMethod { method, offset });
             self.visit(callee)?;
@@ -205,7 +205,7 @@ impl<M: Methods> Search<'_, M> {
     }
 }
 
-/// Whether any of the calls may be of a method with those names, and the offset where it is only
+/// Whether any of the calls may be of a method with those names, and the offset if it is the only
 /// one.
 fn only(calls: &[IlCall], names: &[MethodName]) -> Option<Option<u32>> {
     let mut fitting = calls.iter().filter(|call| call.may_be_of(names));
@@ -219,9 +219,9 @@ mod tests {
 
     use super::*;
 
-    /// Methods by number, each with its name (and others that it implements, behind `/`) and what
-    /// it calls, at offsets 0, 5, 10 and so on; `*` is a
-    /// call of anything, `*2` one of a delegate with two arguments.
+    /// Methods by number, each with its name (and others that it implements, behind `/`) and its
+    /// calls, at offsets 0, 5, 10 and so on. `*` is a call of anything, `*2` one of a delegate with
+    /// two arguments.
     struct TestMethods(HashMap<usize, (&'static str, Option<&'static str>)>);
 
     impl TestMethods {
@@ -255,13 +255,13 @@ mod tests {
         }
     }
 
-    /// A name, with the number of parameters behind `:`; without it none.
+    /// A name, with the number of parameters behind `:`, by default 0.
     fn named(word: &str) -> MethodName {
         let (name, parameters) = word.split_once(':').unwrap_or((word, "0"));
         MethodName { name: name.into(), parameters: parameters.parse().expect("a number"), has_this: false }
     }
 
-    /// The way from method 1, as `method@offset`.
+    /// The path from method 1, as `method@offset`.
     fn way(known: &mut TestMethods, candidates: &[(usize, usize)], target: &str) -> Option<String> {
         let target: Vec<MethodName> = target.split('/').map(named).collect();
         let way = only_path(1, candidates, &target, known)?;
@@ -328,7 +328,7 @@ mod tests {
         assert_eq!(way(&mut known, &[(1, 3)], "Leaf").as_deref(), Some("Root@0 Fast/Run@0"));
     }
 
-    /// A handler waits for a task: the method that waits calls another one of that name with more
+    /// A handler waits for a task: the waiting method calls another one of the same name with more
     /// parameters.
     #[test]
     fn methods_of_one_name_are_told_by_the_number_of_their_parameters() {

@@ -1,22 +1,21 @@
-//! Methods that the compiler put into others, where a call tells that the thread is in them.
+//! Methods that the compiler inlined into others, recognised at call instructions.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `candidates` | what callbacks tell of compilations: which methods the compiler looked at |
+//! | `candidates` | the methods that the compiler considered for inlining, as callbacks report them |
 //! | `called` | the method that a call instruction leads to |
 //! | `facts` | calls in methods, and the names that methods are called by |
-//! | `inline_paths` | the one way from a compiled method to a call in it |
-//! | `debug_events` | the runtime's debug information, where it is asked for |
-//! | `exact` | the map of a body in it |
+//! | `inline_paths` | the only path from a compiled method to a call in it |
+//! | `debug_events` | the runtime's debug information, if it is requested |
+//! | `exact` | the map of a body, from that debug information |
 //!
-//! A call instruction says by itself where it leads: to a method's code, or to a piece of the
-//! runtime's that hands the call on. Which method's IL that call stands in, `inline_paths` finds
-//! out. Nothing says which method an interrupted instruction belongs to, nor which one a call by a
-//! table of methods belongs to: these have no frames here.
+//! A call instruction says where it leads: to a method's code, or to a stub of the runtime that
+//! passes the call on. `inline_paths` finds out which method's IL contains the call. Nothing says
+//! which method an interrupted instruction belongs to, nor a call by a table of methods: these get
+//! no inlined frames here.
 //!
-//! All instruments ask here, of return addresses alone: samples by the map of code, exceptions and
-//! collections in their callbacks. No lock
-//! is held while the runtime is asked.
+//! All instruments use this module, and only for return addresses: samples through the map of code,
+//! exceptions and collections in their callbacks. No lock is held while the runtime is asked.
 
 pub mod called;
 mod candidates;
@@ -43,37 +42,38 @@ use exact::{PathOutcome, Places};
 use facts::MethodFacts;
 use inline_paths::{Callee, Candidate, IlCall, Jump, MethodName, Methods, PathMethod, only_path};
 
-/// Looks at the code of a dynamic method after which what it calls is known, or never will be. Each
-/// is as many times later as all before.
+/// Number of looks at the code of a dynamic method after which its unknown calls are given up. The
+/// looks that search the code become rarer: each comes after twice as many looks as the one before.
 const MOST_TRIES: u32 = 1 << 16;
 
-/// Bytes between a statement and an instruction that are looked through at most.
+/// Most bytes between a statement and an instruction that are searched.
 const MOST_CODE: usize = 4 << 10;
 
-/// Frames of methods that were put into another one; none by default.
+/// Frames of methods inlined into another one; none by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct InlinedFrames(u32);
 
 impl InlinedFrames {
-    /// The number, other than that of any other frames; 0 for none.
+    /// A number that identifies these frames; 0 for none.
     pub(crate) fn number(self) -> u32 {
         self.0
     }
 }
 
-/// Frames at an instruction. By default that is of the method whose code it is.
+/// The inlined frames at an instruction. By default the instruction belongs to the method that owns
+/// the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct InlinedThere {
-    /// Methods that were put into the one whose code it is.
+    /// Methods inlined into the method that owns the code.
     pub frames: InlinedFrames,
-    /// Offset of the call in that method's IL that leads to them, where that is certain.
+    /// IL offset in that method of the call that leads to them, where it is certain.
     pub offset: Option<u32>,
-    /// The thread may be in one more, which was put into the innermost of them.
+    /// Whether the thread may be in a further method, inlined into the innermost of them.
     pub(crate) may_be_deeper: bool,
 }
 
 impl InlinedThere {
-    /// The frame of the method whose code it is, at that call.
+    /// The frame of the method that owns the code, at that call.
     pub(crate) fn at_call(self, frame: StackFrame) -> StackFrame {
         match (frame, self.offset) {
             (StackFrame::Method { function, tier, .. }, Some(il_offset)) => {
@@ -91,7 +91,7 @@ pub(crate) struct CodeOffset {
     pub start: usize,
     /// Offset of a byte of the instruction.
     pub offset: u32,
-    /// The instruction is a call, and this is its last byte.
+    /// Whether the instruction is a call, and this is its last byte.
     pub is_call: bool,
 }
 
@@ -108,22 +108,22 @@ impl CodeOffset {
     }
 }
 
-/// Knowledge of inlining in the process.
+/// What is known about inlining in the process.
 pub struct InlinedMethods {
     functions: Arc<Functions>,
-    /// Methods may have code from the load of their module on that is not their own.
+    /// Whether methods may have changed code from the load of their module on.
     has_changed_code: Arc<AtomicBool>,
     told: Compilations,
     facts: MethodFacts,
     rows: Mutex<Rows>,
 }
 
-/// Frames that were found, each row once, innermost first. Rows name methods by their numbers in
-/// the recording, which stay.
+/// Rows of frames that were found, each stored once, innermost frame first. Rows name methods by
+/// their indices in the recording, which do not change.
 #[derive(Default)]
 struct Rows {
     numbers: HashMap<Arc<[StackFrame]>, InlinedFrames>,
-    /// Rows by their numbers less one.
+    /// Rows, by number less one.
     rows: Vec<Arc<[StackFrame]>>,
 }
 
@@ -138,12 +138,12 @@ impl Rows {
     }
 }
 
-/// Copies of rows for a thread that asks for them all the time.
+/// Copies of rows for a thread that needs them all the time.
 #[derive(Default)]
 pub(crate) struct KnownRows(Vec<Arc<[StackFrame]>>);
 
 impl KnownRows {
-    /// The frames, innermost first, as far as they were [copied](InlinedMethods::copy_rows).
+    /// The frames, innermost first, if they were [copied](InlinedMethods::copy_rows).
     #[inline]
     pub(crate) fn get(&self, frames: InlinedFrames) -> &[StackFrame] {
         let index = (frames.0 as usize).checked_sub(1);
@@ -151,7 +151,7 @@ impl KnownRows {
     }
 }
 
-/// The methods of one compilation, as the search asks for them.
+/// The methods of one compilation, in the form that the search needs.
 struct CompilationMethods<'a> {
     facts: &'a MethodFacts,
     root: FunctionId,
@@ -179,7 +179,7 @@ impl Methods for CompilationMethods<'_> {
 }
 
 impl InlinedMethods {
-    /// Returns a table without methods; `has_changed_code` says whether the program's code is
+    /// Creates a table without methods. `has_changed_code` says whether the program's code is
     /// changed.
     pub fn new(info: &ProfilerInfo, functions: &Arc<Functions>, has_changed_code: Arc<AtomicBool>) -> Self {
         Self {
@@ -191,7 +191,7 @@ impl InlinedMethods {
         }
     }
 
-    /// Compilations, as callbacks tell of them.
+    /// Compilations, as callbacks report them.
     pub(crate) fn told(&self) -> &Compilations {
         &self.told
     }
@@ -201,22 +201,22 @@ impl InlinedMethods {
     }
 
     /// A piece of the runtime's debug information about the method that this thread compiles.
-    /// `is_first`: what came before is of another body.
+    /// `is_first`: earlier pieces belong to another body.
     pub(crate) fn debug_information(&self, method: u64, is_first: bool, bytes: &[u8]) {
         self.told.debug(|function| function.as_raw() as u64 == method, is_first, bytes);
     }
 
-    /// [`there`](Self::there) by the runtime's debug information alone.
+    /// Like [`there`](Self::there), with the runtime's debug information alone.
     fn at_instruction(&self, (root, candidates): (FunctionId, &Candidates), at: CodeOffset) -> Option<InlinedThere> {
         let mut methods = CompilationMethods { facts: &self.facts, root, calls: None };
         let runs_on_from = |first| at.runs_on_from(first);
         let found = Places { map: candidates.map()?, methods: &mut methods, runs_on_from: &runs_on_from }.at(at.offset);
-        // Before the first statement the frame is set up.
+        // The code before the first statement sets up the frame.
         let there = found.map(|(way, is_all)| InlinedThere { may_be_deeper: !is_all, ..self.on_way(&way) });
         Some(there.unwrap_or(InlinedThere { may_be_deeper: true, ..InlinedThere::default() }))
     }
 
-    /// The frames of a way that begins with the method whose code it is.
+    /// The frames of a path that begins with the method that owns the code.
     fn on_way(&self, way: &[PathMethod]) -> InlinedThere {
         match way {
             [root, others @ ..] if !others.is_empty() => {
@@ -226,10 +226,10 @@ impl InlinedMethods {
         }
     }
 
-    /// The methods that were put into `root`, whose body has these candidates, at an instruction of
-    /// the body, and whether the answer will be the same next time. `called` is where a call
-    /// instruction leads, `None` at any other; `calls` finds all methods that the body's code
-    /// calls. Asks the runtime about methods that are new.
+    /// The methods inlined into `root`, whose body has these candidates, at an instruction of the
+    /// body. Also says whether the answer stays the same. `called` is the target of a call
+    /// instruction, and `None` at any other instruction. `calls` finds all methods that the body's
+    /// code calls. Asks the runtime about new methods.
     pub(crate) fn there(
         &self,
         body: (FunctionId, &Candidates),
@@ -243,7 +243,7 @@ impl InlinedMethods {
         }
     }
 
-    /// [`there`](Self::there) at a call of a method.
+    /// Like [`there`](Self::there), at a call of a method.
     fn at_call(
         &self,
         (root, candidates): (FunctionId, &Candidates),
@@ -268,7 +268,7 @@ impl InlinedMethods {
         }
     }
 
-    /// [`at_call`](Self::at_call) by the calls that the candidates have.
+    /// Like [`at_call`](Self::at_call), inferred from the calls in the candidates' IL.
     fn inferred(
         &self,
         (root, candidates): (FunctionId, &Candidates),
@@ -290,11 +290,10 @@ impl InlinedMethods {
         (there, lasts || there.is_some_and(|there| there.frames.number() != 0))
     }
 
-    /// The calls of a dynamic method, whose IL has so many of them, by tokens that the runtime
-    /// alone can read, and whether that is all that will ever be
-    /// known. Each candidate is one of them, and so is what the code calls that no candidate has a
-    /// call of. Where there are no more
-    /// than these, nothing else is called; otherwise any method may be.
+    /// The calls of a dynamic method, and whether the answer is final. The IL has `calls` of them,
+    /// by tokens that only the runtime can read. Each candidate of the method is one of them. So is
+    /// each method that the code calls and that no candidate calls. If these are as many as
+    /// `calls`, there are no other calls; otherwise any method may be called.
     fn calls_of_dynamic(
         &self,
         root: FunctionId,
@@ -309,7 +308,7 @@ impl InlinedMethods {
         if is_more(&own) {
             let tries = self.told.tries(root);
             lasts = tries >= MOST_TRIES;
-            // What was not called yet can't be told from the runtime's own code.
+            // A method that was not called yet can't be distinguished from the runtime's own code.
             if tries.is_power_of_two() || lasts {
                 let is_new = |callee: &FunctionId| {
                     !self.facts.is_of_core(*callee)
@@ -323,7 +322,7 @@ impl InlinedMethods {
             return None;
         }
         let is_any = is_more(&own);
-        // Whether the method itself calls the others is not known.
+        // Whether the method itself calls these is unknown.
         own.extend(
             candidates.iter().filter(|candidate| candidate.0 == root && !is_own(candidate)).map(|(_, callee)| *callee),
         );
@@ -336,16 +335,15 @@ impl InlinedMethods {
         Some((found.into(), lasts || !is_any))
     }
 
-    /// Whether no candidate has a call that may be of a method: one that the compiler comes to
-    /// late, once others are in place, is told as one of the
-    /// root from .NET 10 on.
+    /// Whether no candidate has a call that may be one of `callee`. From .NET 10 on, a candidate
+    /// that the compiler considers late, after inlining others, is reported as one of the root.
     fn is_of_no_candidate(&self, callee: FunctionId, candidates: &[Candidate]) -> bool {
         let Some(names) = self.facts.names(callee) else { return false };
         let has_none = |calls: Arc<[IlCall]>| !calls.iter().any(|call| call.may_be_of(&names));
         candidates.iter().all(|(_, candidate)| self.facts.calls(*candidate).is_some_and(has_none))
     }
 
-    /// Offset of a call. Where methods have code that is not their own, offsets are in that.
+    /// Offset of a call. For methods with changed code, it is an offset in the changed code.
     fn offset(&self, station: &PathMethod) -> Option<u32> {
         station.offset.filter(|_| !self.has_changed_code.load(Ordering::Acquire))
     }
@@ -361,7 +359,7 @@ impl InlinedMethods {
         self.rows().number(row)
     }
 
-    /// The frames, innermost first, added to others.
+    /// Appends the frames, innermost first, to others.
     pub(crate) fn add_frames(&self, frames: InlinedFrames, to: &mut Vec<StackFrame>) {
         let index = (frames.0 as usize).checked_sub(1);
         to.extend(index.and_then(|index| self.rows().rows.get(index).cloned()).iter().flat_map(|row| row.iter()));
@@ -373,21 +371,21 @@ impl InlinedMethods {
         index.and_then(|index| self.rows().rows.get(index).map(|row| row.len())).unwrap_or(0)
     }
 
-    /// Copies the rows that the copies lack.
+    /// Copies the rows that are missing in the copies.
     pub(crate) fn copy_rows(&self, copies: &mut KnownRows) {
         let rows = self.rows();
         let known = copies.0.len();
         copies.0.extend(rows.rows.iter().skip(known).map(Arc::clone));
     }
 
-    /// A module is gone: which methods were its own is not known, and their identifiers and
-    /// addresses may be used again.
+    /// A module was unloaded. It is not known which methods were its own, and their identifiers and
+    /// addresses may be reused.
     pub fn module_unloaded(&self) {
         self.told.forget_bodies();
         self.facts.forget();
     }
 
-    /// A dynamic method is gone; its identifier and addresses may be used again.
+    /// A dynamic method was freed, and its identifier and addresses may be reused.
     pub(crate) fn dynamic_unloaded(&self, function: FunctionId) {
         self.told.forget_dynamic(function);
         self.facts.forget_one(function);

@@ -24,18 +24,19 @@ use super::walked::FrameMarks;
 use super::{Sampler, State, lock};
 use crate::code::CodeMap;
 
-/// Between two rounds, where threads need not be looked at more often.
+/// Pause between two rounds, unless threads have to be looked at more often.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Least time between two times that samples are taken from the engine.
+/// Least time between two times at which samples are taken from the engine.
 const DRAIN_NS: u64 = 5_000_000;
-/// Between two looks which threads there are, where new ones must be met, and where all that is
-/// learnt is which have ended.
+/// Pause between two checks which threads exist: where new threads need work, and where the check
+/// only finds ended ones.
 const THREADS_NS: u64 = 50_000_000;
 const ENDED_NS: u64 = 250_000_000;
-/// Pause until the next look at the threads, in times of what a look takes, and the longest.
+/// Pause until the next check of the threads, as a multiple of the check's duration, and the
+/// longest pause.
 const BETWEEN_LOOKS: u64 = 200;
 const LONGEST_NS: u64 = 1_000_000_000;
-/// Between two looks at handlers and mappings.
+/// Pause between two checks of handlers and mappings.
 const CHECK_NS: u64 = 1_000_000_000;
 
 /// The state of the draining thread.
@@ -46,17 +47,17 @@ pub(super) struct Drain {
     frames: Frames,
     threads: KnownThreads,
     raw: RawSample,
-    /// Work of the runtime lately.
+    /// Recent work of the runtime.
     work: Spans,
     cpu: Option<Output>,
     wall: Option<(Output, Poll)>,
-    /// Time in the kernel, where perf events don't sample that.
+    /// Time in the kernel, if perf events don't sample it.
     kernel_time: Option<KernelTime>,
     switches: Switches,
     next_threads_ns: u64,
     next_drain_ns: u64,
     next_check_ns: u64,
-    /// Whether other code has taken the signal.
+    /// Whether sampling was given up because other code has taken the signal.
     has_given_up: bool,
     #[cfg(feature = "stops-on-demand")]
     stops: Option<super::stops::Stops>,
@@ -96,7 +97,7 @@ impl Drain {
         drain
     }
 
-    /// Has signal handlers copy the objects that tell who awaits a method.
+    /// Makes signal handlers copy the objects that lead to a method's awaiters.
     fn copy_objects(&mut self) {
         if let Engine::Timers(shared) = &self.engine {
             self.frames.copy_objects(&shared.objects);
@@ -133,7 +134,7 @@ impl Drain {
         self.sampler.set_state(State::Ended);
     }
 
-    /// Has descriptors apart from the program's from now on, where the system can.
+    /// Gives this thread a descriptor table separate from the program's, where the system can.
     fn leave_table_of_descriptors(&self) {
         let mut own = self.engine.descriptors();
         own.extend(self.kernel_time.iter().flat_map(KernelTime::descriptors));
@@ -158,7 +159,7 @@ impl Drain {
         if now >= self.next_threads_ns {
             let began = own_cpu_ns().unwrap_or(0);
             self.update_threads();
-            // With thousands of threads a look takes milliseconds.
+            // With thousands of threads a check takes milliseconds.
             let took_ns = own_cpu_ns().unwrap_or(0).saturating_sub(began);
             let least_ns = if self.meets_threads() { THREADS_NS } else { ENDED_NS };
             self.next_threads_ns = now + (BETWEEN_LOOKS * took_ns).clamp(least_ns, LONGEST_NS);
@@ -175,22 +176,22 @@ impl Drain {
         }
     }
 
-    /// Looks at threads that wait: the first that a round does. Where there are no more processors
-    /// than threads that work, this thread takes one's place, and a thread whose wait is short
-    /// would be found ready to run after anything that takes longer than that.
+    /// Looks at threads that wait, before anything else in a round. If there are no more processors
+    /// than busy threads, this thread displaces one of them, and a thread with a short wait would
+    /// already be ready to run after any longer work here.
     fn look_at_waits(&mut self, now: u64) {
         let Some((output, poll)) = &mut self.wall else { return };
         self.sampler.work.copy_into(&mut self.work);
         poll.round(now, output, &mut self.frames, &self.work);
     }
 
-    /// Whether something is to be done for each new thread: those that come under perf events have
-    /// inherited them.
+    /// Whether each new thread needs work here. With perf events, new threads have inherited the
+    /// events.
     fn meets_threads(&self) -> bool {
         matches!(self.engine, Engine::Timers(_)) || self.kernel_time.is_some() || self.wall.is_some()
     }
 
-    /// Looks which threads there are.
+    /// Checks which threads exist.
     fn update_threads(&mut self) {
         let alive = threads::all();
         if alive.is_empty() {
@@ -214,7 +215,7 @@ impl Drain {
         }
     }
 
-    /// Records the time in the kernel that was not sampled, as such.
+    /// Records the time in the kernel that could not be sampled.
     fn fill_in_kernel(&mut self, alive: &[u32], is_last: bool) {
         let Self { kernel_time, frames, threads, cpu, wall, sampler, choice, .. } = self;
         let Some(kernel_time) = kernel_time else { return };
@@ -244,14 +245,14 @@ impl Drain {
         });
     }
 
-    /// Looks after what others may have changed.
+    /// Checks what other code may have changed.
     fn check(&mut self, _now: u64) {
         self.change_engine_if_dear();
         self.tell(false);
     }
 
-    /// Takes timers where perf events, which were not asked for by name, cost more than samples are
-    /// worth.
+    /// Switches to timers where perf events cost more than the samples are worth, unless perf
+    /// events were explicitly requested.
     fn change_engine_if_dear(&mut self) {
         let cpu = self.sampler.cpu.get();
         let is_choice = cpu.is_none_or(|wanted| wanted.engine == EngineRequest::Auto);
@@ -276,8 +277,8 @@ impl Drain {
         self.next_threads_ns = 0;
     }
 
-    /// Gives up, since other code handles the signal now: what timers send would be taken for the
-    /// program's own signals.
+    /// Gives up, since other code handles the signal now and would take timer signals for the
+    /// program's own.
     fn give_up(&mut self, now: u64) {
         self.has_given_up = true;
         self.engine.enable(false);
@@ -300,7 +301,7 @@ impl Drain {
                 }
             }
             let thread = threads.with_id(sample.os_id);
-            // Where in the profiler its own threads are is of no interest.
+            // The place of a profiler thread within the profiler is of no interest.
             let found = if thread.is_own {
                 FoundStack { is_complete: true, ..frames.of_leaf(sample) }
             } else {
@@ -353,7 +354,7 @@ impl Drain {
         self.next_threads_ns == u64::MAX
     }
 
-    /// Stops the engine, and records what it has taken.
+    /// Stops the engine, and records the samples that it has taken.
     fn stop(&mut self) {
         if !self.is_off() {
             self.engine.enable(false);
@@ -381,7 +382,7 @@ impl Drain {
         self.engine.enable(true);
     }
 
-    /// Notes how samples are taken. `at_end`: with the interval that was reached.
+    /// Notes how samples are taken. `at_end`: also the actual interval.
     fn tell(&self, at_end: bool) {
         let record = |instrument: &str, interval_ns: u64, output: &Output| {
             let reached_ns = if at_end { output.sum_ns.checked_div(output.count).unwrap_or(0) } else { 0 };

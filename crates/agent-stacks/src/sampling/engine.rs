@@ -11,29 +11,29 @@ use super::os::perf::{self, EventSettings, PerfEvents};
 use super::os::signal::{self, Shared};
 use super::raw::{RawSample, Registers};
 
-/// Words of the ring of signal handlers: hundreds of stacks. The system backs them as they are
-/// used.
+/// Words of the ring of signal handlers, enough for hundreds of stacks. The system backs them when
+/// they are used.
 const RING_WORDS: usize = 1 << 20;
 
-/// Engine that a request asks for.
+/// The engine that a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EngineRequest {
-    /// Best engine that the system allows.
+    /// The best engine that the system allows.
     #[default]
     Auto,
-    /// Perf events or nothing better: timers where they are not to be had.
+    /// Perf events, or timers where perf events are not available.
     Perf,
     /// Timers.
     Timer,
 }
 
-/// Engine that takes the samples.
+/// The engine that takes the samples.
 pub(super) enum Engine {
     /// Perf events.
     Perf(PerfEvents),
     /// Timers.
     Timers(&'static Shared),
-    /// Nothing: the system allows neither.
+    /// No engine: the system allows neither.
     None,
 }
 
@@ -48,8 +48,8 @@ pub(super) struct EngineChoice {
 }
 
 impl Engine {
-    /// The engine that does what the instruments want, as far as the system allows; perf events are
-    /// opened for the calling thread and those that come from it.
+    /// The engine that best fulfils the instruments' wishes within the system's limits. Perf events
+    /// are opened for the calling thread and the threads that it starts.
     pub(super) fn choose(sampler: &Sampler, at_launch: bool) -> (Self, EngineChoice) {
         let cpu = sampler.cpu.get();
         let wall = sampler.wall.get();
@@ -81,8 +81,8 @@ impl Engine {
         }
     }
 
-    /// Timers instead of perf events that have turned out to be dear, with the reason; `None` where
-    /// they are not to be had. `kernel`: frames of the kernel were wanted.
+    /// Timers in place of perf events that have turned out to be expensive, with the reason; `None`
+    /// where timers are not available. `kernel`: frames of the kernel were wanted.
     pub(super) fn change_to_timers(choice: &EngineChoice, kernel: bool, why: String) -> Option<(Self, EngineChoice)> {
         let mut choice = EngineChoice { interval_ns: choice.interval_ns, why_engine: why, ..EngineChoice::default() };
         Some((Self::timers(&mut choice, kernel)?, choice))
@@ -115,13 +115,13 @@ impl Engine {
         })
     }
 
-    /// Begins or stops to take samples.
+    /// Starts or stops sampling.
     pub(super) fn enable(&self, is_on: bool) {
         match self {
             Self::Perf(events) => events.enable(is_on),
             Self::Timers(shared) => {
                 if is_on {
-                    // Where other code has the signal now, the draining thread finds that out.
+                    // If other code has taken the signal, the draining thread notices that.
                     signal::stand_in_front();
                 }
                 shared.is_on.store(is_on, Ordering::SeqCst);
@@ -130,8 +130,8 @@ impl Engine {
         }
     }
 
-    /// Gives back what the engine has taken of the program, until it is enabled again. For after
-    /// the last timer was deleted.
+    /// Gives back the resources of the program that the engine has taken, until it is enabled
+    /// again. To be called after the last timer was deleted.
     pub(super) fn let_go(&self) {
         if let Self::Timers(shared) = self {
             shared.objects.end();
@@ -139,7 +139,7 @@ impl Engine {
         }
     }
 
-    /// Descriptors that the engine has open.
+    /// Open descriptors of the engine.
     pub(super) fn descriptors(&self) -> Vec<RawFd> {
         match self {
             Self::Perf(events) => events.descriptors(),
@@ -147,8 +147,8 @@ impl Engine {
         }
     }
 
-    /// Gives every sample that is there to `take`; how many were lost in the kernel, and in the
-    /// ring.
+    /// Gives every available sample to `take`. Returns the numbers of samples lost in the kernel
+    /// and in the ring.
     pub(super) fn drain(&mut self, sample: &mut RawSample, mut take: impl FnMut(&mut RawSample)) -> (u64, u64) {
         match self {
             Self::Perf(events) => (events.drain(sample, take), 0),

@@ -27,15 +27,15 @@ pub(super) struct Frames {
     pub(super) unwinder: StackUnwinder,
     pub(super) kernel_start: Option<usize>,
     frames: Vec<StackFrame>,
-    /// Numbers of the stacks that begin with each of the frames.
+    /// Numbers of the stacks that end at each of the frames.
     numbers: Vec<u32>,
     last: LastStacks,
-    /// Numbers of stacks together with their awaiters, by the number of the stack alone and what
-    /// stands for the chain.
+    /// Numbers of stacks together with their awaiters, by the number of the stack alone and the
+    /// hash of the chain.
     awaited: HashMap<(u32, u64), u32>,
-    /// What a signal handler finds objects by, where samples are taken by one.
+    /// The copier of objects in signal handlers, if a signal handler takes the samples.
     copies: Option<&'static ObjectCopies>,
-    /// Number of fields that it knows of.
+    /// Number of fields that the copier knows.
     followed: usize,
     /// Chains that were read, by `this` of the resumed method.
     chains: HashMap<usize, KnownChain>,
@@ -44,12 +44,12 @@ pub(super) struct Frames {
 /// A chain that was read.
 struct KnownChain {
     function: FunctionId,
-    /// Number of times that objects might have moved before.
+    /// Number of possible moves of objects before the chain was read.
     moves: u64,
     chain: Chain,
 }
 
-/// Numbers of stacks with awaiters, and chains, that are remembered.
+/// Most numbers of stacks with awaiters, and most chains, that are remembered.
 const MOST_AWAITED: usize = 1 << 16;
 const MOST_CHAINS: usize = 1 << 12;
 
@@ -80,13 +80,14 @@ impl Frames {
         }
     }
 
-    /// Has samples taken with copies of objects, by what the samples so far have shown.
+    /// Makes signal handlers copy objects with each sample, with the knowledge from earlier
+    /// samples.
     pub(super) fn copy_objects(&mut self, copies: &'static ObjectCopies) {
         copies.begin(&self.sampler.moves);
         (self.copies, self.followed) = (Some(copies), 0);
     }
 
-    /// Takes what callbacks told of code that came and went.
+    /// Takes the reports of callbacks about loaded and unloaded code.
     pub(super) fn update(&mut self) {
         if self.map.update() {
             self.unwinder.forget();
@@ -94,7 +95,7 @@ impl Frames {
             self.awaited.clear();
             self.chains.clear();
             self.copies.iter().for_each(|copies| copies.forget());
-            // Classes may be others now.
+            // Classes may have changed.
             self.followed = 0;
         }
         if let Some(copies) = self.copies
@@ -105,14 +106,14 @@ impl Frames {
         }
     }
 
-    /// A look at stacks, in which the runtime may be asked ([`look`]).
+    /// A look at stacks in which the runtime may be asked ([`look`]).
     pub(super) fn look<R>(&mut self, look_at: impl FnOnce(&mut Self) -> R) -> R {
         look(self, |frames| &mut frames.map, look_at)
     }
 
-    /// The stack of a sample of a thread that goes on: what lies further out than its thread has
-    /// returned since its last sample is as it was, and where the sample holds too little of the
-    /// stack, the rest is read now.
+    /// The stack of a sample of a running thread. Frames further out than the thread has returned
+    /// since its last sample are unchanged. If the sample holds too little of the stack, the rest
+    /// is read now.
     pub(super) fn of_running(&mut self, sample: &mut RawSample) -> FoundStack {
         self.look(|frames| frames.find_running(sample))
     }
@@ -131,8 +132,8 @@ impl Frames {
         self.since_last(sample, OnMissingWords::Guessed)
     }
 
-    /// The stack of a sample, from where it differs from the last one of the thread. A stack that
-    /// is found whole is the thread's last one then.
+    /// The stack of a sample, walked up to where it equals the thread's last stack. A stack that is
+    /// found completely becomes the thread's last stack.
     fn since_last(&mut self, sample: &RawSample, rest: OnMissingWords) -> FoundStack {
         if sample.registers.ip == 0 {
             return self.find_whole(sample);
@@ -171,10 +172,10 @@ impl Frames {
         FoundStack { number: self.with_awaiters(number, joined, sample), is_complete: true, touched }
     }
 
-    /// The number of the whole stack that was walked last, together with the chain of awaiters of
-    /// the method that was resumed on it, as far as that is certain; otherwise `number`, which is
-    /// that of the stack alone. Behind what was walked lie the frames of the thread's last stack up
-    /// to `joined`.
+    /// The number of the stack that was just walked, together with the chain of awaiters of the
+    /// method resumed on it, if the chain is certain; otherwise `number`, the number of the stack
+    /// alone. The walked frames are followed by the frames of the thread's last stack up to
+    /// `joined`.
     fn with_awaiters(&mut self, number: u32, joined: Option<usize>, sample: &RawSample) -> u32 {
         let outer = joined.map_or(&[][..], |index| self.last.stack_of_thread(sample.os_id).frames_to(index));
         let walked = self.unwinder.walked.iter().chain(outer.iter().rev().map(|(frame, _)| frame));
@@ -203,8 +204,8 @@ impl Frames {
         with
     }
 
-    /// The chain of who awaits the method that was resumed on a stack: as it was copied with the
-    /// sample, where it was; or as it is now.
+    /// The chain of awaiters of the method resumed on a stack: from the objects copied with the
+    /// sample if there are any, otherwise from the objects as they are now.
     fn awaiters(&mut self, walked: &[WalkedFrame], sample: &RawSample) -> Option<Chain> {
         let mut search = ResumedSearch::default();
         for frame in walked {
@@ -221,7 +222,7 @@ impl Frames {
         }
     }
 
-    /// Lets a signal handler find `this` of the resumed method, which lies at `place`.
+    /// Teaches signal handlers to find `this` of the resumed method, which lies at `place`.
     fn learn_place_of_this(&mut self, walked: &[WalkedFrame], (function, place): (FunctionId, usize), time_ns: u64) {
         let Some(copies) = self.copies else { return };
         let is_it = |frame: &&WalkedFrame| {
@@ -230,7 +231,7 @@ impl Frames {
                 && !frame.marks.guessed
         };
         let Some(registers) = walked.iter().rev().find(is_it).map(|frame| frame.registers) else { return };
-        // Where it has called something, the return address may be the first behind its code.
+        // If the method is at a call, its return address may be the first one after its code.
         let at = registers.ip - 1;
         if let Place::Method(body) = self.map.place_of_call(registers.ip, time_ns) {
             let builder = self.map.awaiters().builder(function, self.map.questions());
@@ -238,8 +239,7 @@ impl Frames {
         }
     }
 
-    /// The chain of who awaits the method with this `this`, by the objects that were copied with a
-    /// sample.
+    /// The chain of awaiters of the method with this `this`, from the objects copied with a sample.
     fn copied_awaiters(&self, (function, this): (FunctionId, usize), sample: &RawSample) -> Option<Chain> {
         if sample.objects.this != this {
             return None;
@@ -252,9 +252,9 @@ impl Frames {
         Some(chain).filter(|chain| !chain.is_unknown())
     }
 
-    /// The chain of who awaits the method with this `this`, which was that of a sample: what it
-    /// leads to is looked at now, and only believed where no object has moved since. A method that
-    /// has ended since is awaited by who awaited it when one of its samples was looked at before.
+    /// The chain of awaiters of the method with this `this`, which was read from a sample. The
+    /// objects are read now, and trusted only if no object has moved since the sample. For a method
+    /// that has ended since, the chain that was read for an earlier sample is used.
     fn awaiters_now(&mut self, (function, this): (FunctionId, usize), sample: &RawSample) -> Option<Chain> {
         let ((), moves) = self.sampler.moves.unmoved(sample.time_ns, || ())?;
         let known = self.chains.get(&this).filter(|known| known.function == function && known.moves == moves);
@@ -281,8 +281,7 @@ impl Frames {
 
     fn find_whole(&mut self, sample: &RawSample) -> FoundStack {
         let ending = match sample.registers.ip {
-            // A thread of the kernel's, or one that is about to end: there is no user mode to go on
-            // in.
+            // A thread of the kernel, or one that is about to end: it has no user-mode frames.
             0 => {
                 self.unwinder.walked.clear();
                 Ending::Complete
@@ -292,7 +291,7 @@ impl Frames {
         self.of_walked(sample, ending)
     }
 
-    /// The stack of a sample whose frames were walked from the innermost on.
+    /// The stack of a sample whose frames were walked from the innermost outwards.
     fn of_walked(&mut self, sample: &RawSample, ending: Ending) -> FoundStack {
         self.frames.clear();
         self.add_kernel(sample);
@@ -316,9 +315,10 @@ impl Frames {
         }
     }
 
-    /// Returns the state of a thread that waits in a call of the kernel that locks, events and
-    /// sleeps are all made of, by the methods that [`stack_of_sample`](Self::stack_of_sample) met
-    /// last. `is_suspended`: the runtime has other threads stand still.
+    /// Returns the state of a thread that waits in a system call that locks, events and sleeps have
+    /// in common. The state follows from the methods that
+    /// [`stack_of_sample`](Self::stack_of_sample) found last. `is_suspended`: the runtime suspends
+    /// other threads.
     pub(super) fn state_of_last(&mut self, stack: FoundStack, time_ns: u64, is_suspended: bool) -> ThreadState {
         self.look(|frames| frames.find_state(stack, time_ns, is_suspended))
     }
@@ -332,22 +332,22 @@ impl Frames {
         names.map_or(ThreadState::Waiting, |names| state_by_names(names, stack.touched, is_suspended))
     }
 
-    /// Learns from the stack of a callback about a type.
+    /// Learns from the stack of a callback about a type which functions load types.
     pub(super) fn learn_type_load(&mut self, sample: &RawSample) {
         self.look(|frames| frames.unwinder.learn_type_load(&mut frames.map, sample));
     }
 
-    /// Learns where threads start from the calling thread's own stack.
+    /// Learns from the calling thread's own stack in which code threads start.
     pub(super) fn learn_start_of_threads(&mut self, sample: &RawSample) {
         self.look(|frames| frames.unwinder.learn_start_of_threads(&mut frames.map, sample));
     }
 
-    /// Whether more of such stacks would say no more.
+    /// Whether further stacks of this kind would add nothing.
     pub(super) fn knows_type_loads(&self) -> bool {
         self.unwinder.type_loaders.is_enough()
     }
 
-    /// The innermost frame in user mode alone.
+    /// Only the innermost frame in user mode.
     pub(super) fn of_leaf(&mut self, sample: &RawSample) -> FoundStack {
         let frame = self.look(|frames| {
             let place = frames.map.place_at(sample.registers.ip, sample.time_ns);
@@ -356,8 +356,8 @@ impl Frames {
         FoundStack { number: self.stacks.number_of(&[frame], false), ..FoundStack::default() }
     }
 
-    /// Whether the instruction before is a call of the kernel: a signal that comes there was due in
-    /// the kernel.
+    /// Whether the instruction before is a system call: a signal at this place was due in the
+    /// kernel.
     pub(super) fn follows_system_call(&mut self, sample: &RawSample) -> bool {
         let ip = sample.registers.ip;
         let mut before = [0; 2];
@@ -367,8 +367,7 @@ impl Frames {
     }
 }
 
-/// Adds frames that were walked, innermost first, each with those of the methods that were put into
-/// it in front.
+/// Adds walked frames, innermost first, each preceded by the frames of the methods inlined into it.
 fn add_walked(frames: &mut Vec<StackFrame>, walked: &[WalkedFrame], map: &CodeMap) {
     for walked in walked {
         frames.extend_from_slice(map.inlined(walked.inlined));
@@ -376,8 +375,8 @@ fn add_walked(frames: &mut Vec<StackFrame>, walked: &[WalkedFrame], map: &CodeMa
     }
 }
 
-/// Of the numbers of stacks, the outermost first, keeps one for each walked frame: that of the
-/// stack whose innermost frame it is, with what was put into it.
+/// Keeps one stack number for each walked frame, of numbers from the outermost inwards: that of the
+/// stack whose innermost frame is the walked frame with its inlined methods.
 fn keep_numbers(numbers: &mut Vec<u32>, walked: &[WalkedFrame], map: &CodeMap) {
     let mut end = 0;
     let last_of = walked.iter().rev().map(|walked| {
@@ -388,11 +387,11 @@ fn keep_numbers(numbers: &mut Vec<u32>, walked: &[WalkedFrame], map: &CodeMap) {
     *numbers = kept;
 }
 
-/// The state of a thread that stands in these methods of the framework, innermost first, and
-/// perhaps in code that called them. `is_suspended`: while the runtime has other threads stand
-/// still. A thread that began to wait for something else before is not looked at again then.
+/// The state of a thread that waits in these methods of the framework, innermost first, and perhaps
+/// in code called by them. `is_suspended`: the runtime suspends other threads at this time. A
+/// thread that began to wait for something else before that is then not looked at again.
 fn state_by_names(names: Vec<String>, touched: FrameMarks, is_suspended: bool) -> ThreadState {
-    /// The first that fits counts.
+    /// The first match counts.
     const METHODS: [(&str, ThreadState); 9] = [
         ("System.Threading.Thread::Sleep", ThreadState::Sleeping),
         ("System.Threading.Thread::Join", ThreadState::Waiting),
@@ -406,8 +405,8 @@ fn state_by_names(names: Vec<String>, touched: FrameMarks, is_suspended: bool) -
     ];
     let known = |name: &String| METHODS.iter().find(|(method, _)| name.starts_with(method)).map(|(_, state)| *state);
     let in_threading = names.first().is_some_and(|name| name.starts_with("System.Threading."));
-    // The runtime itself takes locks of objects, right below the method that wants one. What other
-    // libraries wait for they don't say.
+    // The runtime itself takes locks of objects, directly below the method that wants one. Other
+    // libraries don't tell what they wait for.
     let otherwise = match !touched.called_library && (touched.own_code || !names.is_empty()) {
         true if !in_threading && is_suspended => ThreadState::Suspended,
         true if !in_threading => ThreadState::Lock,

@@ -1,11 +1,12 @@
-//! Return addresses that the runtime has replaced by its own.
+//! Return addresses that the runtime has replaced.
 //!
-//! To stop a thread that runs compiled code which can't be stopped where it is, the runtime puts
-//! the address of a function of its own in place of the return address of the innermost method, and
-//! keeps the true one in its object for the thread, next to the place of the stack where it stood
-//! (`Thread::HijackThread` in `src/coreclr/vm/threadsuspend.cpp`). A thread's identifier is the
-//! address of that object. Where in it the two words lie is no promise of the runtime's, and is
-//! learnt: the second is the place on the stack, and the first is where a call returns to.
+//! The runtime may have to stop a thread in compiled code that can't be stopped at its current
+//! instruction. Then it replaces the return address of the innermost method by the address of a
+//! function of its own. It keeps the true address in its object for the thread, next to the
+//! replaced address's position on the stack (`Thread::HijackThread` in
+//! `src/coreclr/vm/threadsuspend.cpp`). A thread's identifier is the address of that object. The
+//! runtime does not promise the offset of the two words in it, so the offset is learnt: the second
+//! word is the position on the stack, and the first word is a return address.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +21,7 @@ use super::raw::RawSample;
 /// Bytes of the runtime's object for a thread that are searched.
 const SEARCHED: usize = 4096;
 
-/// The runtime's objects for threads, as callbacks tell of them.
+/// The runtime's objects for threads, as callbacks report them.
 #[derive(Debug, Default)]
 pub(super) struct RuntimeThreads {
     /// Addresses of the objects, by the system's number of the thread.
@@ -34,12 +35,12 @@ impl RuntimeThreads {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A thread of the system runs a thread of the runtime's from now on.
+    /// A thread of the system runs a managed thread from now on.
     pub(super) fn assigned(&self, thread: ThreadId, os_id: u32) {
         self.known().insert(os_id, thread.as_raw());
     }
 
-    /// A thread of the runtime's is gone, and its object with it.
+    /// A managed thread is gone, and its object with it.
     pub(super) fn destroyed(&self, thread: ThreadId) {
         self.known().retain(|_, known| *known != thread.as_raw());
     }
@@ -61,8 +62,8 @@ impl RuntimeThreads {
 /// Finds return addresses that were replaced.
 pub(crate) struct Hijacks {
     threads: &'static RuntimeThreads,
-    /// Bytes from the beginning of the runtime's object for a thread to the true return address,
-    /// once that was learnt.
+    /// Offset of the true return address in the runtime's object for a thread, once that was
+    /// learnt.
     offset: Option<usize>,
 }
 
@@ -71,29 +72,30 @@ impl Hijacks {
         Self { threads, offset: None }
     }
 
-    /// The return address that stood at `place` of the stack of a sample's thread, and whether that
-    /// is certain: by the runtime's object for the thread, where that says so still, otherwise by
-    /// what stands there now. `is_return_address` says whether a call returns to an address.
+    /// The return address that was at `place` on the stack of a sample's thread, and whether it is
+    /// certain. It comes from the runtime's object for the thread, if that still refers to `place`,
+    /// and otherwise from the current contents of `place`. `is_return_address` says whether a call
+    /// returns to an address.
     pub(super) fn replaced(
         &mut self,
         sample: &RawSample,
         place: usize,
         mut is_return_address: impl FnMut(usize) -> bool,
     ) -> Option<(usize, bool)> {
-        // A later stop may have replaced another address at the same place.
+        // A later suspension may have replaced another address at the same place.
         let is_certain = !self.threads.stopped_since(sample.time_ns);
         let kept = self.threads.with_os_id(sample.os_id).and_then(|thread| self.kept(thread, place));
         if let Some((ip, offset)) = kept.filter(|(ip, _)| is_return_address(*ip)) {
             self.offset = Some(offset);
             return Some((ip, is_certain));
         }
-        // The runtime puts the true address back when the thread goes on.
+        // The runtime restores the true address when the thread resumes.
         let mut word = [0; 8];
         let now = copy_if_there(place, &mut word).then(|| usize::from_le_bytes(word))?;
         is_return_address(now).then_some((now, false))
     }
 
-    /// The word in front of the one that names the place on the stack, and its offset.
+    /// The word before the one that holds the position on the stack, and its offset.
     fn kept(&self, start: usize, place: usize) -> Option<(usize, usize)> {
         let mut bytes = [0; SEARCHED];
         let (offset, length) = self.offset.map_or((0, SEARCHED), |offset| (offset, 16));

@@ -1,5 +1,5 @@
-//! Time in the kernel that perf events may not sample: what the threads' CPU clocks say beyond the
-//! samples.
+//! Time in the kernel that perf events may not sample: the difference between the threads' CPU
+//! clocks and their samples.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -9,34 +9,33 @@ use clrscope_agent_base::os::threads::is_among;
 
 use super::os::task::Task;
 
-/// Intervals that samples may lag behind a clock.
+/// Number of intervals by which samples may lag behind a clock.
 const SLACK: u64 = 3;
-/// Rounds at most in which a thread that stands still is passed over.
+/// Most rounds in which an idle thread is skipped.
 const LONGEST: u32 = 15;
 
 /// The clocks of threads, and the weights of their samples.
 pub(super) struct KernelTime {
     interval_ns: u64,
-    /// Threads that the events don't reach.
+    /// Threads that the events don't cover.
     passed_over: HashSet<u32>,
     threads: HashMap<u32, Account>,
 }
 
 struct Account {
     task: Task,
-    /// CPU time that the thread had before anybody sampled.
+    /// CPU time of the thread before sampling began.
     before_ns: u64,
     sampled_ns: u64,
     /// CPU time at the last look.
     ran_ns: u64,
-    /// Rounds from one look to the next, and those that are left of them.
+    /// Rounds between two looks, and the remaining ones.
     pause: u32,
     rounds_left: u32,
 }
 
 impl KernelTime {
-    /// Begins with the thread `first` and those that come later; `alive` are the threads that there
-    /// are.
+    /// Begins with the thread `first` and later ones; `alive` are the existing threads.
     pub(super) fn new(interval_ns: u64, first: u32, alive: &[u32]) -> Self {
         let passed_over = alive.iter().copied().filter(|&os_id| os_id != first).collect();
         let mut threads = HashMap::new();
@@ -46,7 +45,7 @@ impl KernelTime {
         Self { interval_ns, passed_over, threads }
     }
 
-    /// Descriptors that are open.
+    /// Open descriptors.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
         self.threads.values().map(|account| account.task.descriptor())
     }
@@ -58,8 +57,8 @@ impl KernelTime {
         }
     }
 
-    /// Gives each thread's time without samples to `take`, where there is more than a few intervals
-    /// of it. Threads that stand still are looked at ever more rarely, unless `is_last`.
+    /// Gives each thread's time without samples to `take`, if it is more than a few intervals. Idle
+    /// threads are looked at ever more rarely, unless `is_last`.
     pub(super) fn update(&mut self, alive: &[u32], is_last: bool, mut take: impl FnMut(u32, u64)) {
         let slack = SLACK * self.interval_ns;
         for &os_id in alive {

@@ -1,4 +1,4 @@
-//! Threads that samples belong to: threads of the system, and their records.
+//! The threads of samples: threads of the system, and their records.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -11,10 +11,10 @@ use clrscope_recording::writer::{ProcessWriter, ThreadRecord, monotonic_ns};
 
 use super::targets::is_own;
 
-/// Knowledge of a thread of the system.
+/// What is known about a thread of the system.
 #[derive(Clone, Copy)]
 pub(super) struct KnownThread {
-    /// The record; `None` for threads of the profiler's own, and where the table is full.
+    /// The record; `None` for the profiler's own threads, and where the table is full.
     pub(super) record: Option<ThreadRecord>,
     pub(super) is_own: bool,
 }
@@ -26,12 +26,12 @@ pub(super) struct KnownThreads {
 }
 
 impl KnownThread {
-    /// The serial number of the record, 0 without one.
+    /// The serial number of the record; 0 without one.
     pub(super) fn serial(&self) -> u32 {
         self.record.map_or(0, ThreadRecord::serial)
     }
 
-    /// Whether the thread is one of those that wait for work most of the time.
+    /// Whether the thread waits for work most of the time.
     pub(super) fn waits_for_work(&self) -> bool {
         let role = self.record.map_or(0, |record| record.u32(thread::ROLE).load(Ordering::Relaxed));
         ThreadRole::from_number(role).is_some_and(ThreadRole::waits_for_work)
@@ -49,7 +49,8 @@ impl KnownThreads {
 
     /// The thread with this number.
     pub(super) fn with_id(&mut self, os_id: u32) -> KnownThread {
-        // The last samples of a thread come after its end; another one may have its number by then.
+        // The last samples of a thread come after its end, when another thread may already have its
+        // number.
         match self.known.get(&os_id) {
             Some(known) if !known.has_ended() => return *known,
             Some(known) if self.writer.threads().find(os_id).is_none() => return *known,
@@ -62,12 +63,12 @@ impl KnownThreads {
         known
     }
 
-    /// Notes the end of threads that are gone and did not say so themselves.
+    /// Notes the end of threads that are gone and did not report their end.
     pub(super) fn update(&mut self, alive: &[u32]) {
         self.known.retain(|os_id, known| {
             let is_alive = is_among(alive, *os_id);
             if let (false, Some(record)) = (is_alive, known.record) {
-                // A thread that ended in order has noted an earlier time.
+                // A thread that ended normally has noted an earlier time.
                 let _ =
                     record.u64(thread::ENDED).compare_exchange(0, monotonic_ns(), Ordering::Relaxed, Ordering::Relaxed);
             }

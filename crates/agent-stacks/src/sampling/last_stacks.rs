@@ -1,10 +1,10 @@
-//! Stacks as threads had them when they were sampled last.
+//! The stacks of threads at their last samples.
 //!
-//! Between two samples a thread seldom returns from more than its innermost calls. A frame is where
-//! it was as long as its return address is: so where a walk comes to a frame of before, with the
-//! registers that it had there, and the return addresses of all frames further out stand where they
-//! stood, these are the frames of before. Walks, and the search for their numbers, cost as much as
-//! what has changed.
+//! Between two samples a thread seldom returns from more than its innermost calls. A frame is
+//! unchanged as long as its return address is. So a walk can stop when it reaches a frame of the
+//! last stack with the same registers, and the return addresses of all frames further out are
+//! unchanged: these frames are those of the last stack. The cost of walks, and of the search for
+//! stack numbers, is then that of the changed frames only.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -14,15 +14,15 @@ use super::raw::{RawSample, Registers};
 use super::walked::WalkedFrame;
 use crate::stacks::Mix;
 
-/// Threads that are remembered.
+/// Most threads that are remembered.
 const MOST: usize = 256;
-/// Return addresses that must stand where they stood where a sample does not hold all of them.
+/// Least number of unchanged return addresses, if a sample does not hold all of them.
 const LEAST: usize = 8;
 
-/// The last stack of a thread: that of its last sample whose stack was found whole.
+/// The last stack of a thread: that of its last sample with a complete stack.
 #[derive(Debug, Default)]
 pub(super) struct LastStack {
-    /// Frames with the numbers of the stacks that they are the innermost of, the outermost first.
+    /// Frames, from the outermost inwards, each with the number of the stack that ends there.
     frames: Vec<(WalkedFrame, u32)>,
 }
 
@@ -33,12 +33,12 @@ pub(super) struct LastStacks(HashMap<u32, LastStack, BuildHasherDefault<Mix>>);
 /// Comparison of a sample with the last stack of its thread.
 pub(super) struct Comparison<'a> {
     last: &'a LastStack,
-    /// Indices of the frames at which a walk may meet the stack.
+    /// Indices of the frames at which a walk may join the stack.
     places: Range<usize>,
 }
 
 impl LastStacks {
-    /// Returns the last stack of a thread; an empty one for a thread that is new.
+    /// Returns the last stack of a thread; an empty one for a new thread.
     pub(super) fn stack_of_thread(&mut self, os_id: u32) -> &mut LastStack {
         if self.0.len() >= MOST && !self.0.contains_key(&os_id) {
             self.0.clear();
@@ -46,7 +46,7 @@ impl LastStacks {
         self.0.entry(os_id).or_default()
     }
 
-    /// Code is gone: what was found out may be wrong.
+    /// Code was unloaded: remembered stacks may be wrong.
     pub(super) fn forget(&mut self) {
         self.0.values_mut().for_each(LastStack::forget);
     }
@@ -63,9 +63,9 @@ impl LastStack {
         self.frames.get(..=index).unwrap_or_default()
     }
 
-    /// Replaces the innermost frames by those of a sample: `fresh` are its frames, innermost first,
-    /// and what lies beyond are the frames of before up to `joined`. `numbers` belong to the fresh
-    /// ones, the outermost first.
+    /// Replaces the innermost frames by those of a sample. `fresh` are its frames, innermost first;
+    /// further out are the previous frames up to `joined`. `numbers` belong to the fresh frames,
+    /// from the outermost inwards.
     pub(super) fn replace_innermost(&mut self, joined: Option<usize>, fresh: &[WalkedFrame], numbers: &[u32]) {
         self.frames.truncate(joined.map_or(0, |index| index + 1));
         self.frames.extend(fresh.iter().rev().copied().zip(numbers.iter().copied()));
@@ -74,15 +74,14 @@ impl LastStack {
     /// Compares a sample of the thread with the stack.
     pub(super) fn compare(&self, sample: &RawSample) -> Comparison<'_> {
         let (mut seen, mut unseen, mut first, mut end) = (0, 0, 0, 0);
-        // The innermost frame was interrupted, and has not called.
+        // The innermost frame was interrupted, and is not at a call.
         let callers = self.frames.split_last().map_or(&[][..], |(_, callers)| callers);
         for (index, (frame, _)) in callers.iter().enumerate() {
             let Registers { ip, sp, .. } = frame.registers;
             match sp.checked_sub(8) {
                 Some(at) if at < sample.registers.sp => break,
                 Some(at) => match sample.word(at) {
-                    // What was a guess the last time may be certain now, as the sample holds the
-                    // words.
+                    // An earlier guess may be certain now, as the sample holds the words.
                     Some(word) if word == ip && frame.marks.guessed => break,
                     Some(word) if word == ip => seen += 1,
                     Some(_) => break,
@@ -100,8 +99,8 @@ impl LastStack {
 }
 
 impl Comparison<'_> {
-    /// The index of the frame of before that a walk has come to with these registers, where all
-    /// further out is as it was. Frames are asked for from the innermost outwards.
+    /// The index of the previous frame that a walk has reached with these registers, if everything
+    /// further out is unchanged. Must be called for frames from the innermost outwards.
     pub(super) fn joins(&mut self, registers: Registers) -> Option<usize> {
         let frame = |index: usize| self.last.frames[index].0.registers;
         while !self.places.is_empty() && (1..registers.sp).contains(&frame(self.places.end - 1).sp) {
@@ -120,22 +119,22 @@ mod tests {
     use crate::inlined::InlinedFrames;
     use crate::sampling::walked::Marks;
 
-    /// A frame that a call at `sp - 8` made the caller of another one.
+    /// A frame whose call at `sp - 8` made it the caller of another one.
     fn frame(sp: usize) -> WalkedFrame {
         let registers = Registers { ip: 0x10_0000 + sp, sp, bp: sp + 8 };
         let (inlined, marks) = (InlinedFrames::default(), Marks::default());
         WalkedFrame { registers, frame: StackFrame::method(sp as u32, None), inlined, part: AsyncPart::Other, marks }
     }
 
-    /// A sample with these return addresses, and another number in each other word.
+    /// A sample with these return addresses, and a different number in every other word.
     fn sample(sp: usize, end: usize, frames: &[usize]) -> RawSample {
         let word = |at: usize| if frames.contains(&(at + 8)) { frame(at + 8).registers.ip as u64 } else { at as u64 };
         let stack = (sp..end).step_by(8).map(word).collect();
         RawSample { registers: Registers { ip: 1, sp, bp: 0 }, stack, ..RawSample::default() }
     }
 
-    /// The stack with these frames, innermost first, whose numbers are 7, 8 and so on from the
-    /// outermost on.
+    /// The stack with these frames, innermost first. Their numbers are 7, 8 and so on, from the
+    /// outermost inwards.
     fn known(frames: &[usize]) -> LastStack {
         let mut last = LastStack::default();
         let fresh: Vec<_> = frames.iter().map(|&sp| frame(sp)).collect();
@@ -146,7 +145,7 @@ mod tests {
     #[test]
     fn a_walk_joins_the_last_one_where_all_further_out_is_as_it_was() {
         let last = known(&[0x1000, 0x1010, 0x1030, 0x1080]);
-        // Another innermost frame, and variables have changed.
+        // Another innermost frame, and changed variables.
         let now = sample(0xFF8, 0x1100, &[0x1010, 0x1030, 0x1080]);
         let join = |registers: Registers| last.compare(&now).joins(registers);
         assert_eq!(join(frame(0x1000).registers), None, "that one did not call");
@@ -180,7 +179,7 @@ mod tests {
     fn a_guess_of_the_last_walk_is_not_taken_over_where_the_sample_holds_the_words() {
         let frames = [0x1000, 0x1010, 0x1030, 0x1080, 0x10A0];
         let mut last = known(&frames);
-        // The second from the outside was found by a guess.
+        // The second frame from the outside was guessed.
         last.frames[1].0.marks.guessed = true;
         let join =
             |end: usize, at: usize| last.compare(&sample(0xFF8, end, &frames)).joins(frame(frames[at]).registers);
@@ -188,7 +187,7 @@ mod tests {
         assert_eq!(join(0x1100, 4), Some(0), "further out nothing was a guess");
     }
 
-    /// A stack that finds no room is forgotten, with frames that a walk has just joined.
+    /// A stack that finds no room is forgotten, including frames that a walk has just joined.
     #[test]
     fn a_forgotten_stack_has_no_frames_up_to_where_it_was_joined() {
         let mut last = known(&[0x1000, 0x1010, 0x1030]);

@@ -1,23 +1,23 @@
-//! Sampling: an engine interrupts threads, and a thread of the profiler's own turns what it took
-//! into stacks and records.
+//! Sampling: an engine interrupts threads, and a thread of the profiler turns the samples into
+//! stacks and records.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | `raw` | a sample as an engine takes it |
-//! | `os` | what interrupts threads: `os::signal` and `os::timers`, or `os::perf`; what the system says of single threads |
-//! | `object_copies` | objects that signal handlers copy, which lead to who awaits an async method |
-//! | `ring` | what signal handlers write into; `targets` the threads that have a timer |
-//! | `engine` | the choice between the engines, and what they have in common |
-//! | `unwind` | from registers and words to frames, `walked` ones; `hijack` return addresses that the runtime has replaced; `type_loads` in which frames it loads types |
-//! | `frames` | from samples to numbers of stacks, by what has changed since the `last_stacks`; `output` where samples go |
-//! | `drain` | the thread that takes samples from the engine and records them; `known_threads` whose they are |
+//! | `os` | interruption of threads by `os::signal` and `os::timers`, or by `os::perf`; the system's information on single threads |
+//! | `object_copies` | copies, made by signal handlers, of the objects that lead to an async method's awaiters |
+//! | `ring` | the ring into which signal handlers write; `targets` the threads that have a timer |
+//! | `engine` | the choice between the engines, and their common interface |
+//! | `unwind` | from registers and words to `walked` frames; `hijack` return addresses that the runtime has replaced; `type_loads` functions of the runtime that load types |
+//! | `frames` | from samples to numbers of stacks, by the changes since the `last_stacks`; `output` the chunks that receive samples |
+//! | `drain` | the thread that takes samples from the engine and records them; `known_threads` the threads of samples |
 //! | `kernel_time` | time in the kernel that may not be sampled |
 //! | `switches` | whether threads are switched too often for perf events |
-//! | `runtime_work` | what the runtime was about on which thread, by its callbacks |
-//! | `poll` | what threads are about that don't run |
+//! | `runtime_work` | the runtime's work on each thread, by its callbacks |
+//! | `poll` | states of threads that don't run |
 //!
-//! One [`Sampler`] serves all sampling instruments of the process. The runtime is asked, files are
-//! read and memory is allocated on the draining thread only.
+//! One [`Sampler`] serves all sampling instruments of the process. Only the draining thread asks
+//! the runtime, reads files and allocates memory.
 
 mod arch;
 mod drain;
@@ -68,29 +68,29 @@ use crate::stacks::table::{RecordedStacks, SharedStackTable};
 
 pub use engine::EngineRequest;
 
-/// Wishes of `cpu`.
+/// Request of the instrument `cpu`.
 pub struct CpuRequest {
-    /// Where samples are written.
+    /// The store for samples.
     pub store: EventStore,
     /// CPU time between two samples of a thread, in nanoseconds.
     pub interval_ns: u64,
-    /// Engine that is asked for.
+    /// The engine that is requested.
     pub engine: EngineRequest,
-    /// Frames of the kernel are wanted.
+    /// Whether frames of the kernel are wanted.
     pub kernel: bool,
 }
 
-/// Wishes of `wall`.
+/// Request of the instrument `wall`.
 pub struct WallRequest {
-    /// Where samples are written.
+    /// The store for samples.
     pub store: EventStore,
     /// Time between two samples of a thread, in nanoseconds.
     pub interval_ns: u64,
 }
 
-/// Part of the context in which instruments start that the sampler needs.
+/// The parts of the instruments' start context that the sampler needs.
 pub struct SamplerContext<'a> {
-    /// Questions to the runtime.
+    /// Access to the runtime.
     pub info: &'a ProfilerInfo,
     /// The recording.
     pub writer: &'static ProcessWriter,
@@ -109,15 +109,12 @@ pub struct SamplerContext<'a> {
 pub struct SharedSampler(OnceLock<&'static Sampler>);
 
 impl SharedSampler {
-    /// The sampler, where an instrument asked for it.
+    /// The sampler, if an instrument asked for it.
     pub fn in_use(&self) -> Option<&'static Sampler> {
         self.0.get().copied()
     }
 
-    /// The sampler, made when the first instrument asks.
-    ///
-    /// # Errors
-    /// A sentence for the user, when the file of stacks could not be made.
+    /// The sampler, created when the first instrument asks.
     pub fn open(&self, context: SamplerContext<'_>) -> std::result::Result<&'static Sampler, String> {
         if let Some(sampler) = self.in_use() {
             return Ok(sampler);
@@ -150,11 +147,11 @@ impl SharedSampler {
 enum State {
     /// Samples are taken.
     On,
-    /// Samples are to be taken no more: the draining thread sees to that.
+    /// Sampling is to stop: the draining thread does that.
     Stopping,
-    /// No samples are taken, and all that were taken are recorded.
+    /// No samples are taken, and all earlier samples are recorded.
     Off,
-    /// No samples are taken, for the draining thread has ended.
+    /// No samples are taken, because the draining thread has ended.
     Ended,
 }
 
@@ -168,32 +165,32 @@ pub struct Sampler {
     map: Mutex<Option<CodeMap>>,
     cpu: OnceLock<CpuRequest>,
     wall: OnceLock<WallRequest>,
-    /// The threads with timers, where there are timers.
+    /// The threads with timers, if the engine has timers.
     targets: OnceLock<Mutex<Targets>>,
     work: RuntimeWork,
     moves: ObjectMoves,
     threads: RuntimeThreads,
     type_loads: TypeLoads,
     state: AtomicU8,
-    /// Descriptors of the draining thread that stand in the program's table, too, and are to be
-    /// closed there.
+    /// Descriptors of the draining thread that are also in the program's table, and must be closed
+    /// there.
     left_open: Mutex<Vec<CopiedDescriptor>>,
     begun: Once,
 }
 
 impl Sampler {
-    /// Samples of CPU time are wanted.
+    /// Requests samples of CPU time.
     pub fn want_cpu(&self, wanted: CpuRequest) {
-        // One instrument wants them, once.
+        // Only one instrument requests them, once.
         let _ = self.cpu.set(wanted);
     }
 
-    /// Samples by the clock are wanted.
+    /// Requests samples by the clock.
     pub fn want_wall(&self, wanted: WallRequest) {
         let _ = self.wall.set(wanted);
     }
 
-    /// The events that it wants from the runtime. For after [`begin`](Self::begin).
+    /// The profiler events that the sampler needs. To be called after [`begin`](Self::begin).
     pub fn events(&self) -> Events {
         let code = CodeFeed::EVENTS | Events::THREADS | Events::SUSPENSIONS | Events::CLASS_LOADS;
         #[cfg(feature = "stops-on-demand")]
@@ -201,7 +198,7 @@ impl Sampler {
         code
     }
 
-    /// Begins to take samples, once. On the thread that calls `Initialize` or
+    /// Starts sampling, once. To be called on the thread that calls `Initialize` or
     /// `InitializeForAttach`.
     pub fn begin(&'static self, at_launch: bool) {
         self.begun.call_once(|| self.start(at_launch));
@@ -227,7 +224,7 @@ impl Sampler {
         }
     }
 
-    /// Learns which threads the runtime has already: callbacks tell of those that come.
+    /// Registers the threads that the runtime already has; callbacks report later ones.
     fn meet_runtime_threads(&self) {
         for thread in self.info.threads().unwrap_or_default() {
             if let Ok(os_id) = self.info.os_thread(thread) {
@@ -236,7 +233,7 @@ impl Sampler {
         }
     }
 
-    /// The threads with timers, where the engine has timers: those are met from now on.
+    /// The threads with timers, if the engine has timers. New threads are registered from now on.
     fn prepare(&self, engine: &Engine) -> Option<&Mutex<Targets>> {
         let Engine::Timers(shared) = engine else { return None };
         Some(self.targets.get_or_init(|| Mutex::new(Targets::new(shared))))
@@ -255,9 +252,9 @@ impl Sampler {
         self.state.store(state as u8, Ordering::Release);
     }
 
-    /// Moves from one state to another, if it is still in the first.
+    /// Moves from one state to another, if the current state is the first.
     fn change_state(&self, from: State, to: State) {
-        // Another state than the first means that other code has already moved on.
+        // If it is not, other code has already moved on.
         let _ = self.state.compare_exchange(from as u8, to as u8, Ordering::AcqRel, Ordering::Acquire);
     }
 
@@ -271,7 +268,7 @@ impl Sampler {
         self.stacks.task()
     }
 
-    /// In a forked child: lets go of everything that is mapped. Async-signal-safe.
+    /// In a forked child: releases everything that is mapped. Async-signal-safe.
     pub fn detach_in_child(&self) {
         signal::withdraw();
         for store in self.stores() {
@@ -286,7 +283,7 @@ impl Sampler {
     }
 }
 
-/// Keeps memory ahead, and stops and starts the draining thread.
+/// Provides memory ahead of need, and stops and starts the draining thread.
 struct SamplerTask(&'static Sampler);
 
 impl Task for SamplerTask {
@@ -300,7 +297,7 @@ impl Task for SamplerTask {
 
     fn write_out(&mut self) {
         for store in self.0.stores() {
-            // What fails now is tried again at the next round.
+            // A failed write is tried again at the next round.
             let _ = store.segment().write_out();
         }
     }
@@ -361,7 +358,7 @@ impl Callbacks for Sampler {
         self.threads.assigned(thread, os_thread);
         let is_here = clrscope_agent_base::os::threads::thread_id() == os_thread;
         if let Some(targets) = self.targets.get().filter(|_| is_here && self.state() == State::On) {
-            // A thread of the profiler's own is known to the runtime, too.
+            // The runtime also knows the profiler's own threads.
             if !clrscope_agent_base::os::threads::own_name_starts_with(b"clrscope") {
                 lock(targets).meet_this(CurrentStack::bounds());
             }

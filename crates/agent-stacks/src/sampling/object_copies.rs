@@ -1,13 +1,13 @@
-//! Copies of the objects that lead from an async method to who awaits it, made at the moment of a
-//! sample by a signal handler on the method's own thread: when the sample is looked at, the method
-//! may have ended.
+//! Copies of the objects that lead from an async method to its awaiters. A signal handler on the
+//! method's own thread makes them when it takes a sample, because the method may have ended when
+//! the sample is processed.
 //!
-//! The handler knows nothing for certain. It looks through the interrupted stack for a return
-//! address in the code of an async method that earlier samples were taken in, takes the word for
-//! `this` that lies as far from it as it did there, and copies what objects lead to, as far as the
-//! system finds memory there. What it has copied is believed where the walk of the stack, later,
-//! finds the same `this` in the frame of the method that was resumed, and is read with all checks
-//! of a chain then.
+//! The handler works with guesses. It searches the interrupted stack for a return address in the
+//! code of an async method that earlier samples have shown. It takes the word at the same distance
+//! from the return address as in those samples for `this`. Then it copies the objects that follow,
+//! as far as the system finds memory there. A copy is trusted only if the later walk of the stack
+//! finds the same `this` in the frame of the resumed method. Then it is read with all checks of a
+//! chain.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -18,66 +18,66 @@ use super::ring::Slot;
 use super::runtime_work::ObjectMoves;
 use crate::awaiters::{COPIED_WORDS, CopiedObjects, FollowedFields, TO_ARRAY};
 
-/// Places for pieces of code. A power of two.
+/// Number of entries for pieces of code. A power of two.
 const PLACES: usize = 1 << 14;
-/// Places looked at for one.
+/// Most entries that are probed for a piece.
 const STEPS: usize = 8;
-/// Bytes of code that a place stands for.
+/// Bytes of code of one entry.
 const GRAIN: usize = 64;
-/// Bits of a place: the number of the piece of code, the distance to `this` in words, and the
-/// builder's place in the method's own state in words.
+/// Layout of an entry in bits: the number of the piece of code, the distance to `this` in words,
+/// and the offset of the builder in the state machine in words.
 const DISTANCE_AT: u32 = 41;
 const DISTANCE_BITS: u32 = 12;
 const BUILDER_AT: u32 = DISTANCE_AT + DISTANCE_BITS;
 const UNKNOWN_BUILDER: u64 = 31;
-/// Words of a builder in which its task lies.
+/// Words of a builder among which its task lies.
 const BUILDER_WORDS: usize = 3;
-/// Words of the stack that are looked through, and words of methods' `this` that are tried.
+/// Most words of the stack that are searched, and most candidates for `this` that are tried.
 const SEARCHED: usize = 2048;
 const MOST_TRIED: usize = 4;
-/// A method's own state lies at most so far inside its box.
+/// Largest offset of a state machine inside its box.
 const MOST_INSIDE: usize = 1024;
-/// Objects that are copied.
+/// Most objects that are copied.
 const MOST_COPIES: usize = 40;
-/// Words that copies take in a sample.
+/// Words of a sample for copies.
 const MOST_WORDS: usize = MOST_COPIES * (1 + COPIED_WORDS) + 1;
-/// Classes whose objects lead on by another field than a task's.
+/// Most classes whose objects lead on by another field than a task's.
 const MOST_FIELDS: usize = 16;
-/// First element of an array, in words.
+/// Offset of the first element of an array, in words.
 const FIRST_ELEMENT: usize = 2;
-/// In place of an object's address: objects may have moved meanwhile.
+/// Takes the place of an object's address if objects may have moved in the meantime.
 const MOVED: u64 = 1;
 
-/// What the handler finds objects by, set by the draining thread.
+/// The data by which the handler finds objects, set by the draining thread.
 pub(crate) struct ObjectCopies {
     /// Pieces of code of async methods.
     places: Box<[AtomicU64]>,
-    /// Range of addresses that these lie in.
+    /// Range of addresses of these pieces.
     low: AtomicUsize,
     end: AtomicUsize,
-    /// Where a task has its continuation; 0 as long as that is not known.
+    /// Offset of a task's continuation; 0 while it is unknown.
     task_field: AtomicUsize,
-    /// Other classes and their fields; 0 where an object leads no further.
+    /// Other classes and the offsets of their fields; 0 where an object leads no further.
     fields: [(AtomicUsize, AtomicUsize); MOST_FIELDS],
     moves: AtomicPtr<ObjectMoves>,
 }
 
-/// What a handler starts from.
+/// The start of a handler's copies.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FirstObject {
     /// `this` of the async method.
     pub(crate) this: usize,
     state: [usize; COPIED_WORDS],
-    /// The box, perhaps.
+    /// Possible address of the box.
     task: usize,
     /// Number of changes of [`ObjectMoves`] before.
     moves: u64,
 }
 
-/// A place in code, by which `this` is found.
+/// How to find `this` from a place in code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ThisPlace {
-    /// Bytes from the word with the return address to that with `this`.
+    /// Bytes from the word with the return address to the word with `this`.
     distance: usize,
     /// Offset of the builder from `this`, in words.
     builder: Option<usize>,
@@ -95,26 +95,26 @@ impl ObjectCopies {
         }
     }
 
-    /// Lets objects be copied only where they have not moved, by these counts.
+    /// Allows copies of objects only while they have not moved, by these counts.
     pub(super) fn begin(&self, moves: &'static ObjectMoves) {
         self.forget();
         self.moves.store(std::ptr::from_ref(moves).cast_mut(), Ordering::Release);
     }
 
-    /// Nothing is copied from now on: what [`begin`](Self::begin) was given lives as long as its
-    /// recording, and the handler's own things for good.
+    /// Stops all copying. The argument of [`begin`](Self::begin) lives only as long as its
+    /// recording; the handler's own data stays for good.
     pub(crate) fn end(&self) {
         self.task_field.store(0, Ordering::Release);
         self.moves.store(std::ptr::null_mut(), Ordering::Release);
     }
 
-    /// Code is gone: nothing is known of any.
+    /// Forgets all code, because code was unloaded.
     pub(super) fn forget(&self) {
         let taken = self.places.iter().filter(|place| place.load(Ordering::Relaxed) != 0);
         taken.for_each(|place| place.store(0, Ordering::Relaxed));
     }
 
-    /// Sets the fields by which objects lead on.
+    /// Sets the fields by which objects lead to awaiters.
     pub(super) fn follow(&self, followed: &FollowedFields) {
         for (place, (class, field)) in self.fields.iter().zip(&followed.others) {
             place.1.store(*field, Ordering::Relaxed);
@@ -123,9 +123,9 @@ impl ObjectCopies {
         self.task_field.store(followed.task, Ordering::Release);
     }
 
-    /// Learns where the async method with this code has `this`: so many bytes above the word below
-    /// its stack pointer, which is that of the return address where it has called something.
-    /// `builder`: offset of its builder from `this`. For one thread.
+    /// Learns where the async method with this code stores `this`: `distance` bytes above the word
+    /// below its stack pointer. At a call, that word is the one with the return address. `builder`:
+    /// offset of the method's builder from `this`. For one thread.
     pub(super) fn learn(&self, code: &Range<usize>, at: usize, distance: usize, builder: Option<usize>) {
         let known = ThisPlace { distance, builder: builder.map(|bytes| bytes / 8).filter(|words| *words < 31) };
         if self.place(at) == Some(known) || distance / 8 >= 1 << DISTANCE_BITS || !distance.is_multiple_of(8) {
@@ -164,12 +164,12 @@ impl ObjectCopies {
 
     fn moves(&self) -> Option<u64> {
         let moves = self.moves.load(Ordering::Acquire);
-        // SAFETY: null, or what `begin` was given: a part of a recording, which is freed when the
+        // SAFETY: null, or the argument of `begin`: a part of a recording, which is freed when the
         // next one begins, long after `end`.
         unsafe { moves.as_ref() }.and_then(ObjectMoves::unmoved_so_far)
     }
 
-    /// Words that a sample with copies needs beyond its own.
+    /// Additional words of a sample with copies.
     pub(crate) const fn words() -> usize {
         MOST_WORDS
     }
@@ -194,7 +194,7 @@ impl ObjectCopies {
         })
     }
 
-    /// Writes down what an async method leads to. Async-signal-safe.
+    /// Writes the objects that an async method leads to. Async-signal-safe.
     pub(crate) fn write(&self, first: &FirstObject, slot: &mut Slot<'_>) {
         push(slot, first.this, &first.state);
         let task_field = self.task_field.load(Ordering::Acquire);
@@ -223,7 +223,7 @@ impl ObjectCopies {
     }
 }
 
-/// The objects that [`ObjectCopies::write`] has written down behind a sample with this `this`.
+/// Decodes the objects that [`ObjectCopies::write`] has written behind a sample with this `this`.
 pub(crate) fn decode(this: usize, words: &[u64], into: &mut CopiedObjects) {
     into.clear();
     for copy in words.chunks(1 + COPIED_WORDS) {
@@ -249,14 +249,14 @@ fn push(slot: &mut Slot<'_>, address: usize, words: &[usize; COPIED_WORDS]) {
 
 fn copied(address: usize) -> Option<[usize; COPIED_WORDS]> {
     let mut bytes = [0; 8 * COPIED_WORDS];
-    // An object may be smaller, and the last one before memory that is not there.
+    // An object may be smaller, and the last one may lie before unmapped memory.
     let is_there = copy_if_there(address, &mut bytes) || copy_if_there(address, &mut bytes[..64]);
     let words = bytes.as_chunks().0;
     is_there.then(|| std::array::from_fn(|at| usize::from_ne_bytes(words[at])))
 }
 
-/// The box of a method whose own state begins with these words: the state lies in it, or refers to
-/// it by its builder.
+/// The box of a method whose state machine begins with these words. The state machine lies in the
+/// box, or refers to it through its builder.
 fn task_of(this: usize, state: &[usize; COPIED_WORDS], builder: Option<usize>) -> Option<usize> {
     let is_object = |word: &usize| *word != 0 && word.is_multiple_of(8);
     let is_around =
@@ -271,14 +271,14 @@ mod tests {
     use super::*;
 
     const CODE: Range<usize> = 0x7000_0040..0x7000_0100;
-    /// Offset of the field by which a task leads on.
+    /// Offset of the field by which a task leads to its awaiter.
     const FIELD: usize = 16;
     const TASK: usize = 1;
     const LIST: usize = 2;
     const END: usize = 3;
 
-    /// A stack, and the objects that it leads to: a box with a method's own state in it, a list, an
-    /// array, a task, and the end.
+    /// A stack and its objects: a box with a state machine in it, a list, an array, a task, and the
+    /// end.
     struct Program {
         objects: Box<[[usize; COPIED_WORDS]; 5]>,
         stack: Vec<usize>,
@@ -310,8 +310,8 @@ mod tests {
             self.objects[object].as_ptr().expose_provenance()
         }
 
-        /// What a handler copies, as it is decoded; `None` where it finds nothing. `change` is
-        /// called between the two.
+        /// The decoded copies of a handler; `None` where it finds nothing. `change` is called
+        /// between copying and decoding.
         fn copies(&self, copies: &ObjectCopies, ip: usize, change: impl FnOnce()) -> Option<CopiedObjects> {
             let first = copies.find(ip, self.sp, |address| self.word(address))?;
             let ring = Ring::new(1 << 12);
@@ -390,7 +390,7 @@ mod tests {
         assert!(program.copies(&copies, 0, || {}).is_some());
     }
 
-    /// The next recording begins with timers that are on before it has set anything.
+    /// The next recording begins with running timers before it has set anything.
     #[test]
     fn nothing_is_copied_between_two_recordings() {
         let program = Program::new();

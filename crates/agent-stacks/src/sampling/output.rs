@@ -1,4 +1,4 @@
-//! Chunks of samples, one row of them for each instrument.
+//! Chunks of samples, one list of chunks for each instrument.
 
 use clrscope_recording::layout::sample;
 use clrscope_recording::model::{LossReason, Sample};
@@ -7,12 +7,12 @@ use clrscope_recording::writer::{Chunk, EventStore, ProcessWriter, monotonic_ns}
 /// Bytes of a chunk of samples.
 const CHUNK: usize = 64 << 10;
 
-/// Destination of the samples of an instrument.
+/// Destination of an instrument's samples.
 pub(super) struct Output {
     writer: &'static ProcessWriter,
     store: &'static EventStore,
     chunk: Option<Chunk>,
-    /// Nanoseconds of all samples, and how many there were.
+    /// Nanoseconds of all samples, and number of samples.
     pub(super) sum_ns: u64,
     pub(super) count: u64,
 }
@@ -22,7 +22,7 @@ impl Output {
         Self { writer, store, chunk: None, sum_ns: 0, count: 0 }
     }
 
-    /// Stores a sample; one that finds no room is counted.
+    /// Stores a sample. A sample without room is counted as lost.
     pub(super) fn write(&mut self, sample: &Sample) {
         let now = monotonic_ns();
         let bytes = sample.to_bytes();
@@ -33,7 +33,7 @@ impl Output {
         }
         self.chunk.into_iter().for_each(|full| self.store.finish(full));
         let taken = self.store.allocate_chunk(0, CHUNK, now).or_else(|| {
-            // The helper thread may be behind; here is time to do its work.
+            // The helper thread may be behind, and this thread has time to do its work.
             let _ = self.store.keep_ahead();
             self.store.allocate_chunk(0, CHUNK, now)
         });
@@ -43,7 +43,7 @@ impl Output {
         }
     }
 
-    /// In a ring without room, the oldest chunk before its time: its samples are lost.
+    /// In a ring without room, takes the oldest chunk early. Its samples are lost.
     fn take_oldest(&self, now: u64) -> Option<Chunk> {
         self.store.take_oldest(0, now, |chunk| {
             self.writer.state().lose(LossReason::EventDropped, (chunk.used() / sample::BYTES) as u64, now);

@@ -1,13 +1,15 @@
-//! States of threads that don't run, by what the system says of them.
+//! States of threads that don't run, from the system's information on them.
 //!
-//! No thread is interrupted: a signal would let calls of the kernel end early that otherwise go on
-//! (`poll`, `epoll_wait`, `nanosleep`, `futex` answer EINTR whatever the handler's flags). A thread
-//! that waits stands still, so its stack is read from outside, once; as long as it has not run
-//! since, one record counts all samples of it, and the system is asked ever more rarely. Time on a
-//! processor comes from the engine's samples; time waiting for one is what the system adds up,
-//! spent where the thread was seen last. Where a thread ran at one look and at the next, what it
-//! waited for in between was not seen: that time is part of the wait that is seen next. So is the
-//! time from a thread's start to the first look at it, which comes late on a busy machine.
+//! No thread is interrupted, as a signal would end system calls early that otherwise go on (`poll`,
+//! `epoll_wait`, `nanosleep` and `futex` return EINTR whatever the handler's flags). The stack of a
+//! waiting thread does not change, so it is read from outside, once. As long as the thread has not
+//! run since then, one record counts all its samples, and the system is asked ever more rarely.
+//!
+//! Time on a processor comes from the engine's samples. Time waiting for a processor comes from the
+//! system's sums, and is attributed to the place where the thread was last seen. If a thread ran at
+//! two looks in a row, its waits in between were not seen: their time is added to the next wait
+//! that is seen. So is the time from a thread's start to the first look at it, which comes late on
+//! a busy machine.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -25,29 +27,29 @@ use super::output::Output;
 use super::raw::{RawSample, Registers, UNKNOWN_FRAME};
 use super::runtime_work::Spans;
 
-/// Longest pause between two looks at a thread that stands still.
+/// Longest pause between two looks at an idle thread.
 const LONGEST_NS: u64 = 100_000_000;
-/// Part of the time for which a thread has stood still that may pass until the next look.
+/// The pause until the next look is at most this fraction of the time for which a thread has been
+/// idle.
 const PART_OF_WAIT: u64 = 16;
-/// Looks for a stack of a thread that stands still.
+/// Number of attempts to find the stack of an idle thread.
 const TRIES: u32 = 6;
-/// Time on a processor in which a thread does not get far from where it was seen.
+/// Time on a processor in which a thread stays close to where it was last seen.
 const SHORT_NS: u64 = 500_000;
-/// Longest time that one record stands for.
+/// Longest time that one record covers.
 const RECORD_NS: u64 = 1_000_000_000;
 
 /// All threads that are looked at.
 pub(super) struct Poll {
     interval_ns: u64,
     start_ns: u64,
-    /// Time since which threads are looked at, as far as they were there; `None` where recording
-    /// has stopped.
+    /// Start of the time for which threads are observed; `None` while recording is stopped.
     since_ns: Option<u64>,
     watched: HashMap<u32, WatchedThread>,
     next_ns: u64,
 }
 
-/// Sources of what is found out about a thread that waits.
+/// Sources of information about a waiting thread.
 struct Sources<'a> {
     frames: &'a mut Frames,
     /// Bounds of stacks, once a thread needed them.
@@ -63,31 +65,34 @@ struct WatchedThread {
     until_ns: u64,
     due_ns: u64,
     pause_ns: u64,
-    /// Time since which the thread stands still.
+    /// Time since which the thread has been idle.
     still_ns: u64,
     state: ThreadState,
     stack: FoundStack,
-    /// The stack when one was seen last, whether the thread ran or waited.
+    /// The last stack that was seen, whether the thread ran or waited.
     seen: FoundStack,
     seen_ns: u64,
-    /// Where the thread was seen last while it waited: its time on a processor by then.
+    /// The thread's time on a processor when it was last seen waiting.
     ran_when_waiting_ns: Option<u64>,
-    /// Whether the time that it waits for a processor is spent where it was seen last.
+    /// Whether time waiting for a processor is attributed to the place where the thread was last
+    /// seen.
     is_ready_where_seen: bool,
     /// End of the stack, once that was looked up.
     stack_end: Option<usize>,
-    /// Times that the stack is looked for again where it was not found whole: what it leads through
-    /// may have been loaded a moment ago, and the list of libraries is not read at each look.
+    /// Number of further attempts to find the stack if it was not found completely. The stack may
+    /// contain code that was loaded a moment ago, and the list of libraries is not read at each
+    /// look.
     tries: u32,
-    /// Time in this state that no record stands for yet.
+    /// Time in this state that no record covers yet.
     open_ns: u64,
-    /// Time of waits that were not seen, and time waiting for a processor of a thread whose stack
-    /// was never seen.
+    /// Time of unseen waits, and time waiting for a processor of a thread whose stack was never
+    /// seen.
     unseen_ns: u64,
     ready_ns: u64,
-    /// Time waiting for a processor that was not spent where the thread was seen last.
+    /// Time waiting for a processor that is not attributed to the place where the thread was last
+    /// seen.
     elsewhere_ns: u64,
-    /// Time on a processor of samples that no record stands for yet.
+    /// Time on a processor of samples that no record covers yet.
     ran_ns: u64,
 }
 
@@ -101,7 +106,7 @@ impl Poll {
         Duration::from_nanos(self.interval_ns)
     }
 
-    /// Begins to look at new threads, and lets go of those that are gone.
+    /// Starts observing new threads, and drops those that are gone.
     pub(super) fn meet(
         &mut self,
         alive: &[u32],
@@ -151,8 +156,7 @@ impl Poll {
         }
     }
 
-    /// A thread was sampled while it ran; one record stands for as many samples as make up the
-    /// interval.
+    /// A running thread was sampled. One record covers as many samples as make up the interval.
     pub(super) fn ran(&mut self, os_id: u32, sample: &Sample, found: FoundStack, output: &mut Output) {
         let Some(watched) = self.watched.get_mut(&os_id) else { return };
         // Samples are taken from the engine later than threads are looked at.
@@ -168,7 +172,7 @@ impl Poll {
         }
     }
 
-    /// Records what is left, when recording stops.
+    /// Records the remaining time, when recording stops.
     pub(super) fn finish(&mut self, output: &mut Output) {
         for watched in self.watched.values_mut() {
             if let Some(schedule) = watched.task.schedule() {
@@ -207,9 +211,9 @@ impl WatchedThread {
         }
     }
 
-    /// Takes the time from the thread's beginning on, at the earliest from `since_ns`, for part of
-    /// the wait that is seen next. The system adds up times since the thread's own beginning: where
-    /// that is longer ago than anybody knows of, they may be more than has passed since.
+    /// Adds the time since the thread's beginning, but no earlier than `since_ns`, to the next wait
+    /// that is seen. The system's sums begin with the thread. If the thread is older than known
+    /// here, they may exceed the time that has passed since.
     fn began(&mut self, since_ns: u64) {
         let created = |record: ThreadRecord| record.u64(thread::CREATED).load(Ordering::Relaxed);
         let Some(created_ns) = self.thread.record.map(created).filter(|&created| created != 0) else { return };
@@ -224,7 +228,7 @@ impl WatchedThread {
         let stood_still = schedule == self.schedule && self.state != ThreadState::Unknown;
         self.account(schedule, start_ns, interval_ns, output);
         if stood_still {
-            // When the wait ends, the time up to the next look is taken for part of it.
+            // When the wait ends, the time up to the next look counts as part of it.
             let waited_ns = self.until_ns.saturating_sub(self.still_ns);
             self.pause_ns = (waited_ns / PART_OF_WAIT).clamp(interval_ns, LONGEST_NS.max(interval_ns));
         } else {
@@ -244,8 +248,8 @@ impl WatchedThread {
         self.due_ns = self.until_ns + self.pause_ns;
     }
 
-    /// Adds the time since the last look to the state that the thread was in then, less what it ran
-    /// and waited for a processor.
+    /// Adds the time since the last look to the state at that look, except the time on a processor
+    /// and waiting for one.
     fn account(&mut self, schedule: Schedule, start_ns: u64, interval_ns: u64, output: &mut Output) {
         let now = monotonic_ns();
         let passed = now.saturating_sub(self.until_ns);
@@ -267,17 +271,16 @@ impl WatchedThread {
         }
     }
 
-    /// Whether a thread waits for a processor where it was seen last, when it has been put on one
-    /// for `slice_ns` each time on average: it waits where it was interrupted in its work, or it
-    /// has just been woken. One that gives its processor away all the time (`sched_yield`, as who
-    /// spins for a lock does) is hardly ever seen on one, and its last sample may be from other
-    /// work.
+    /// Whether a thread waits for a processor where it was last seen, given its average time on a
+    /// processor of `slice_ns`. Either it was preempted in its work and waits there, or it has just
+    /// been woken. A thread that yields its processor all the time (`sched_yield`, as in a spin
+    /// lock) is hardly ever seen on one, and its last sample may be from other work.
     fn stays_where_seen(&self, schedule: Schedule, slice_ns: u64) -> bool {
         let since_wait = self.ran_when_waiting_ns.map(|ran_ns| schedule.ran_ns.saturating_sub(ran_ns));
         slice_ns >= SHORT_NS || since_wait.is_some_and(|ran_ns| ran_ns < SHORT_NS)
     }
 
-    /// Records time waiting for a processor, where the thread was seen last.
+    /// Records time waiting for a processor, at the place where the thread was last seen.
     fn close_ready(&mut self, start_ns: u64, interval_ns: u64, output: &mut Output) {
         if self.ready_ns >= interval_ns / 2 {
             let ready_ns = std::mem::take(&mut self.ready_ns);
@@ -285,8 +288,8 @@ impl WatchedThread {
         }
     }
 
-    /// Records time waiting for a processor that was spent elsewhere: in the wait that is seen
-    /// next, or at a place that is not known.
+    /// Records time waiting for a processor that was spent elsewhere: as part of the next wait that
+    /// is seen, or at an unknown place.
     fn close_elsewhere(&mut self, stack: FoundStack, start_ns: u64, interval_ns: u64, output: &mut Output) {
         if self.elsewhere_ns >= interval_ns / 2 {
             let elsewhere_ns = std::mem::take(&mut self.elsewhere_ns);
@@ -294,7 +297,7 @@ impl WatchedThread {
         }
     }
 
-    /// Finds out what the thread waits for, and where.
+    /// Finds out where the thread waits and for what.
     fn find_out(&mut self, os_id: u32, sources: &mut Sources<'_>) {
         self.stack = FoundStack::default();
         let Some(call) = self.task.system_call() else {
@@ -323,9 +326,9 @@ impl WatchedThread {
         };
     }
 
-    /// The stack of the thread as a sample without words is of it: so much of it is read as leads
-    /// to its start. `None` for a thread that has run meanwhile, which has another stack than the
-    /// one that was read.
+    /// The stack of the thread, given as a sample without words. Reads as much of the stack as
+    /// leads to the thread's start. `None` for a thread that has run in the meantime, as its stack
+    /// has changed.
     fn walk(&self, sample: &mut RawSample, sources: &mut Sources<'_>) -> Option<FoundStack> {
         let size = self.stack_end.map_or(0, |end| end.saturating_sub(sample.registers.sp));
         let mut most = MOST_COPIED;
@@ -343,9 +346,9 @@ impl WatchedThread {
         }
     }
 
-    /// Records the time that no record stands for yet. Of a thread that ran at the last look it is
-    /// part of what is seen next; where nothing is seen for long, the thread is recorded to wait
-    /// where it was seen to run.
+    /// Records the time that no record covers yet. If the thread ran at the last look, this time is
+    /// part of the next observation. If nothing is seen for long, the thread is recorded as waiting
+    /// where it was seen running.
     fn close(&mut self, start_ns: u64, interval_ns: u64, output: &mut Output) {
         let open_ns = std::mem::take(&mut self.open_ns);
         if self.state == ThreadState::Running {
@@ -358,9 +361,9 @@ impl WatchedThread {
         }
     }
 
-    /// State of a thread that waits: idle where none of the program's code waits. What the thread
-    /// is there for is looked up when it is recorded: it may be named after it was seen to wait.
-    /// The runtime does not name all of its own.
+    /// State of a waiting thread: idle if none of the program's code waits. The purpose of the
+    /// thread is looked up when the state is recorded, as the thread may be named after it was seen
+    /// waiting. The runtime does not name all its own threads.
     fn state_of_wait(&self) -> ThreadState {
         let touched = self.stack.touched;
         let is_runtimes = self.stack.is_complete && touched.runtime_alone;
@@ -375,7 +378,7 @@ impl WatchedThread {
         }
     }
 
-    /// Records what is left, when the thread has ended or recording stops.
+    /// Records the remaining time, when the thread has ended or recording stops.
     fn finish(&mut self, start_ns: u64, interval_ns: u64, output: &mut Output) {
         self.close(start_ns, interval_ns, output);
         self.close_ready(start_ns, interval_ns, output);

@@ -1,4 +1,4 @@
-//! A sample as an engine takes it, before anybody looked at its addresses.
+//! A sample as an engine takes it, before its addresses are looked up.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -15,8 +15,8 @@ pub(crate) struct Registers {
     pub(crate) bp: usize,
 }
 
-/// Frame pointer that is not known. Not 0: that is the one of a thread's first function, which has
-/// no caller.
+/// An unknown frame pointer. Not 0, which is the frame pointer of a thread's first function, the
+/// one without a caller.
 pub(crate) const UNKNOWN_FRAME: usize = 1;
 
 /// A sample.
@@ -24,11 +24,11 @@ pub(crate) const UNKNOWN_FRAME: usize = 1;
 pub(crate) struct RawSample {
     /// Monotonic nanoseconds.
     pub time_ns: u64,
-    /// CPU time that it stands for.
+    /// CPU time that the sample represents.
     pub(crate) weight_ns: u64,
     /// The system's number of the thread.
     pub os_id: u32,
-    /// The thread was in the kernel.
+    /// Whether the thread was in the kernel.
     pub(crate) in_kernel: bool,
     /// The registers in user mode; all 0 where they are not known.
     pub registers: Registers,
@@ -36,28 +36,27 @@ pub(crate) struct RawSample {
     pub kernel: Vec<usize>,
     /// Words of the stack from the stack pointer on.
     pub stack: Vec<u64>,
-    /// Frame pointers, each with the return address next to it, by ascending frame pointer. The
-    /// word at a frame pointer is the next one, unless [`GAP`] or [`DETOUR`] is set in it.
+    /// Frame pointers, each with the return address next to it, in ascending order. The word at a
+    /// frame pointer is the next frame pointer, unless [`GAP`] or [`DETOUR`] is set in it.
     pub frames: Vec<(usize, usize)>,
     /// Words that were read a moment later; see [`read_on`](Self::read_on).
     pub later: LateWords,
-    /// Return addresses as found by frame pointers that are not known, the innermost first; the
-    /// first is the interrupted instruction.
+    /// Return addresses found by unknown frame pointers, innermost first. The first entry is the
+    /// interrupted instruction.
     pub chain: Vec<usize>,
-    /// Objects that the thread's innermost async method led to.
+    /// Objects to which the thread's innermost async method led.
     pub(super) objects: CopiedObjects,
-    /// Registers of the caller that is the last of the chain, where words that were read later lead
-    /// on from it.
+    /// Registers of the last caller of the chain, if words that were read later lead on from it.
     pub rest: Option<Registers>,
 }
 
 /// Words of a stack that were read after a sample was taken.
 #[derive(Debug, Default)]
 pub(crate) struct LateWords {
-    /// Address of the first.
+    /// Address of the first word.
     start: usize,
     bytes: Vec<u8>,
-    /// One of them was asked for.
+    /// Whether one of them was used.
     was_asked: Cell<bool>,
 }
 
@@ -74,29 +73,32 @@ impl LateWords {
         (self.start + above..).step_by(8).zip(words.iter().map(|word| usize::from_le_bytes(*word)))
     }
 
-    /// Lets go of what lies before an address, which is the first then.
+    /// Drops the words before an address, which becomes the first one.
     fn forget_before(&mut self, address: usize) -> usize {
         self.bytes.drain(..(address - self.start).min(self.bytes.len()));
         address
     }
 }
 
-/// Bit of a frame pointer in [`RawSample::frames`]: what lies there does not lead to the next one.
+/// Bit of a frame pointer in [`RawSample::frames`]: the word at this frame pointer does not lead to
+/// the next one.
 pub(crate) const GAP: usize = 1;
-/// Bit of a frame pointer in [`RawSample::frames`]: the next one is that of the frame it took over;
-/// what lies here leads to the one after that.
+/// Bit of a frame pointer in [`RawSample::frames`]: the next frame is the one that this frame took
+/// over. The word at this frame pointer leads to the frame after that.
 pub(crate) const DETOUR: usize = 2;
 const MARKS: usize = GAP | DETOUR;
-/// Bytes before the place where a walk was lost that are compared with what lies there later.
+/// Bytes before the place where a walk was lost that are compared with the later contents.
 const BEFORE: usize = 512;
-/// Words that must be known to say that a stack is the same still, and those that are compared.
+/// Least number of known words to decide that a stack is unchanged, and number of words that are
+/// compared.
 const LEAST_KNOWN: usize = 8;
 const MOST_COMPARED: usize = 2048;
-/// Words of 64 bits that tell which words are no return address of a chain.
+/// Words of 64 bits of a filter that recognises most words that are not return addresses of a
+/// chain.
 const FILTER: usize = 64;
 
 impl RawSample {
-    /// Empties the sample but keeps its memory.
+    /// Empties the sample, but keeps its memory.
     pub(super) fn clear(&mut self) {
         self.registers = Registers::default();
         self.in_kernel = false;
@@ -109,8 +111,8 @@ impl RawSample {
         self.rest = None;
     }
 
-    /// Takes the sample for one of what was interrupted with these registers, further out on the
-    /// same stack; on another one nothing is changed.
+    /// Changes the sample to one of the interrupted code with these registers, further out on the
+    /// same stack. If they are on another stack, nothing is changed.
     pub(crate) fn interrupted_at(&mut self, registers: Registers) {
         let below = registers.sp.checked_sub(self.registers.sp & !7).map(|bytes| bytes / 8);
         if let Some(words) = below.filter(|&words| words <= self.stack.len()) {
@@ -119,11 +121,11 @@ impl RawSample {
         }
     }
 
-    /// Reads on where a walk was lost for want of words, with these registers: `read` copies the
-    /// thread's stack as it is now, from an address on, and answers how many bytes that were.
-    /// Whether it is the same stack still: what is known of it from there on, and of the words
-    /// before, stands there as it was; or callers of the chain stand there, whatever they have
-    /// called since, and [`rest`](Self::rest) leads on from its end.
+    /// Reads more of the stack where a walk was lost for lack of words, with these registers.
+    /// `read` copies the thread's stack as it is now, from an address on, and returns the number of
+    /// bytes. Returns whether it is still the same stack. Either the known words from there on, and
+    /// those before, are unchanged. Or callers of the chain are still there, whatever they have
+    /// called since, and [`rest`](Self::rest) leads on from the chain's end.
     pub(crate) fn read_on(&mut self, lost: Registers, read: impl FnOnce(usize, &mut Vec<u8>)) -> bool {
         let start = lost.sp.saturating_sub(BEFORE).max(self.registers.sp) & !7;
         let mut later = LateWords { start, bytes: std::mem::take(&mut self.later.bytes), ..LateWords::default() };
@@ -148,17 +150,17 @@ impl RawSample {
     /// Return addresses of the chain beyond a frame.
     pub(crate) fn chain_beyond(&self, frame: Registers) -> Option<&[usize]> {
         let known = self.chain.iter().rposition(|&address| address == frame.ip);
-        // The chain begins at the frame pointer, whichever frame that belongs to.
+        // The chain begins at the frame pointer, whatever frame that belongs to.
         let begins_here = || (frame.bp == self.registers.bp && !self.chain.is_empty()).then_some(0);
         self.chain.get(known.or_else(begins_here)? + 1..)
     }
 
-    /// The place in words that were read later from which on frame pointers lead to the callers at
-    /// the end of the chain, as many as there are, and the registers of the outermost of these;
-    /// `None` where they stand there more than once.
+    /// The place in the later words from which frame pointers lead to the callers at the end of the
+    /// chain, as many as there are, and the registers of the outermost of these callers; `None`
+    /// where the callers are found more than once.
     fn end_of_chain(&self, lost: Registers, later: &LateWords) -> Option<(usize, Registers)> {
         let chain = self.chain_beyond(lost)?;
-        // Where in the chain an address stands first, of those that enough others follow.
+        // The first position of each address in the chain that is followed by enough others.
         let mut places: HashMap<usize, usize, BuildHasherDefault<Mix>> = HashMap::default();
         for (at, &address) in chain.iter().enumerate().take(chain.len().saturating_sub(LEAST_KNOWN - 1)) {
             places.entry(address).or_insert(at);
@@ -179,7 +181,7 @@ impl RawSample {
         };
         let mut found: Option<(usize, usize, Registers)> = None;
         let mut is_only = true;
-        // Next to no word is one of them: most are told apart without a look-up.
+        // Hardly any word is one of them: the filter recognises most without a look-up.
         let bit = |word: usize| (word ^ word >> 12) % (64 * FILTER);
         let mut filter = [0_u64; FILTER];
         places.keys().for_each(|&word| filter[bit(word) / 64] |= 1 << (bit(word) % 64));
@@ -198,14 +200,14 @@ impl RawSample {
         found.filter(|_| is_only).map(|(_, frame, registers)| (frame, registers))
     }
 
-    /// The word at an address of the thread's stack, as far as the sample holds it.
+    /// The word at an address of the thread's stack, if the sample holds it.
     pub(super) fn word(&self, address: usize) -> Option<usize> {
         self.word_then(address).or_else(|| self.later.word(address).inspect(|_| self.later.was_asked.set(true)))
     }
 
-    /// Whether [`word`](Self::word) has given one that was read later since this was last asked.
-    /// The thread may have returned and called others meanwhile: below its stack pointer words stay
-    /// as they were, so what says that it is the same stack still may say nothing.
+    /// Whether [`word`](Self::word) has given a later word since the last call. The thread may have
+    /// returned and called others in the meantime. Words below its stack pointer are unchanged
+    /// then, so the comparison of the stack may prove nothing.
     pub(crate) fn took_later(&self) -> bool {
         self.later.was_asked.take()
     }
@@ -222,7 +224,7 @@ impl RawSample {
         match address - (frame & !MARKS) {
             0 if frame & MARKS == 0 => self.next(at + 1),
             0 if frame & MARKS == DETOUR => self.next(at + 2),
-            // No frame, whatever it is.
+            // Not a frame, in any case.
             0 => Some(0),
             8 => Some(return_address),
             _ => None,
@@ -244,10 +246,10 @@ impl RawSample {
         self.frames[at..].iter().map(|&(frame, return_address)| (frame & !MARKS, return_address))
     }
 
-    /// The first place from `start` on that looks like a frame: it leads to another one further up,
-    /// and both have return addresses that `is_return_address` agrees to. Or it returns to where
-    /// threads start, by `is_start_of_thread`: that code keeps no frame pointers, so whatever lies
-    /// there leads to none.
+    /// The first place from `start` on that looks like a frame. Either it leads to another frame
+    /// further up, and `is_return_address` accepts the return addresses of both. Or it returns to
+    /// the code in which threads start, by `is_start_of_thread`. That code keeps no frame pointers,
+    /// so the saved word leads to no frame.
     pub(crate) fn find_frame(
         &self,
         start: usize,
@@ -269,12 +271,12 @@ impl RawSample {
 mod tests {
     use super::*;
 
-    /// `read` in a loop that only `start_thread` called was no whole stack: no frame leads on from
-    /// there.
+    /// `read` in a loop that only `start_thread` called was once an incomplete stack, because no
+    /// frame leads on from there.
     #[test]
     fn a_frame_that_returns_to_the_start_of_the_thread_leads_to_no_other() {
-        // A return address of a call that is over; the frame, its caller's register and where it
-        // returns to.
+        // The return address of a finished call; then the frame: the caller's register and the
+        // return address.
         let stack = vec![9, 77, 8, 0xFFFF_FFFF, 99, 0];
         let sample = RawSample { registers: Registers { ip: 1, sp: 0x1000, bp: 1 }, stack, ..RawSample::default() };
         let find = |start| sample.find_frame(0x1000, |ip| ip == 77 || ip == 99, |ip| ip == start);
@@ -304,20 +306,21 @@ mod tests {
         assert!(!sample.read_on(lost, read(Vec::new())), "the thread is gone");
     }
 
-    /// Of a program that starts with long chains of continuations a tenth of the stacks was cut:
-    /// below them types were loaded, and when the rest of the stack was read, others were.
+    /// In a program that starts with long chains of continuations, a tenth of the stacks was
+    /// truncated. Types were loaded below the chains, and others when the rest of the stack was
+    /// read.
     #[test]
     fn a_stack_is_read_on_from_the_end_of_the_chain_whatever_its_callers_have_called_since() {
         let registers = Registers { ip: 7, sp: 0x1000, bp: 0x1010 };
         let sample = |chain| RawSample { registers, stack: vec![1; 2], chain, ..RawSample::default() };
-        // What has been called since, and ten frames: a word of their own, the next frame, the
-        // return address.
+        // The words of later calls, and ten frames: a word of their own, the next frame, the return
+        // address.
         let frames = (0..10_u64).flat_map(|at| [55, 0x1020 + 24 * (at + 1) + 8, 100 + at]);
         let read = |from: usize, into: &mut Vec<u8>| {
             assert_eq!(from, 0x1000);
             *into = [8, 9, 10, 11].into_iter().chain(frames.clone()).flat_map(u64::to_le_bytes).collect();
         };
-        // The frame below them is not there any more; the chain ends before they do.
+        // The frame below them is gone; the chain ends before they do.
         let chain: Vec<usize> = [7, 66].into_iter().chain(100..109).collect();
         let mut same = sample(chain.clone());
         assert!(same.read_on(registers, read));

@@ -1,8 +1,8 @@
-//! The ring that signal handlers put samples into: of fixed size, without locks, many writers and
-//! one reader.
+//! The ring into which signal handlers write samples: of fixed size, without locks, with many
+//! writers and one reader.
 //!
-//! A record is a row of words, its length first. The length is stored last, so that the reader
-//! finds whole records only, and the reader leaves zeros behind.
+//! A record is a sequence of words that begins with its length. The length is stored last, so the
+//! reader finds only complete records. The reader leaves zeros behind.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,14 +11,14 @@ use clrscope_agent_base::os::memory::zeroed_words;
 /// The ring.
 pub(super) struct Ring {
     words: Box<[AtomicU64]>,
-    /// Words handed out, ever.
+    /// Number of words handed out so far.
     head: AtomicU64,
-    /// Words read, ever.
+    /// Number of words read so far.
     tail: AtomicU64,
     lost: AtomicU64,
 }
 
-/// Place of a record that is being written.
+/// Room of a record that is being written.
 pub(super) struct Slot<'a> {
     ring: &'a Ring,
     start: u64,
@@ -27,7 +27,7 @@ pub(super) struct Slot<'a> {
 }
 
 impl Ring {
-    /// A ring of so many words, a power of two. The system backs them as they are used.
+    /// A ring of this many words, a power of two. The system backs them when they are used.
     pub(super) fn new(words: usize) -> Self {
         assert!(words.is_power_of_two(), "places are found by a mask");
         Self { words: zeroed_words(words), head: AtomicU64::new(0), tail: AtomicU64::new(0), lost: AtomicU64::new(0) }
@@ -37,8 +37,8 @@ impl Ring {
         &self.words[at as usize & (self.words.len() - 1)]
     }
 
-    /// Room for a record of so many words besides its length; `None`, which is counted, where the
-    /// ring is full. Async-signal-safe.
+    /// Room for a record of this many words in addition to its length; `None`, which is counted,
+    /// where the ring is full. Async-signal-safe.
     pub(super) fn reserve(&self, words: usize) -> Option<Slot<'_>> {
         let words = words as u64 + 1;
         let fits = |head: u64| {
@@ -52,7 +52,7 @@ impl Ring {
         start.ok().map(|start| Slot { ring: self, start, words, next: start.wrapping_add(1) })
     }
 
-    /// Reads the next record into `into`; whether there was one. For one thread.
+    /// Reads the next record into `into`. Returns whether there was one. For one thread.
     pub(super) fn read(&self, into: &mut Vec<u64>) -> bool {
         into.clear();
         let tail = self.tail.load(Ordering::Relaxed);
@@ -66,14 +66,14 @@ impl Ring {
         true
     }
 
-    /// Records that found no room since this was last asked.
+    /// Number of records without room since the last call.
     pub(crate) fn take_lost(&self) -> u64 {
         self.lost.swap(0, Ordering::Relaxed)
     }
 }
 
 impl Slot<'_> {
-    /// Appends a word; more than there is room for are ignored.
+    /// Appends a word. Words beyond the room are ignored.
     pub(super) fn push(&mut self, word: u64) {
         if self.next.wrapping_sub(self.start) < self.words {
             self.ring.word(self.next).store(word, Ordering::Relaxed);
@@ -83,7 +83,7 @@ impl Slot<'_> {
 }
 
 impl Drop for Slot<'_> {
-    /// Makes the record known.
+    /// Makes the record visible to the reader.
     fn drop(&mut self) {
         self.ring.word(self.start).store(self.words, Ordering::Release);
     }

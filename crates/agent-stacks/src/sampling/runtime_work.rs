@@ -1,10 +1,10 @@
-//! Work of the runtime on the program's threads, as its callbacks tell: who suspends the others and
-//! collects, and who loads modules.
+//! Work of the runtime on the program's threads, as its callbacks report it: which thread suspends
+//! the others and collects, and which thread loads modules.
 //!
-//! Callbacks note where such work begins and ends; the draining thread asks what a thread was about
-//! at a time that is past. Some callbacks come while the runtime has stopped all threads: nothing
-//! is allocated here, and the lock is held no longer than a few kilobytes take to be copied, by
-//! threads that the runtime doesn't stop meanwhile.
+//! Callbacks note the beginning and end of such work. The draining thread asks later what a thread
+//! did at a time. Some callbacks come while the runtime has suspended all threads. So nothing is
+//! allocated here. The lock is held only for a copy of a few kilobytes, and only by threads that
+//! the runtime doesn't suspend in the meantime.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use clrscope_agent_base::os::threads::thread_id;
 use clrscope_recording::model::Activity;
 use clrscope_recording::writer::monotonic_ns;
 
-/// Pieces of work that are remembered: more than the runtime does between two rounds of the
+/// Pieces of work that are remembered, more than the runtime does between two rounds of the
 /// draining thread.
 const REMEMBERED: usize = 256;
 
@@ -34,8 +34,8 @@ pub(super) enum Work {
 struct Span {
     os_id: u32,
     work: Work,
-    /// Monotonic nanoseconds: the beginning, when the other threads had stopped, the end; [`OPEN`]
-    /// for what has not come yet.
+    /// Monotonic nanoseconds of the beginning, of the time when the other threads had stopped, and
+    /// of the end; [`OPEN`] for times that are still to come.
     from_ns: u64,
     stopped_ns: u64,
     until_ns: u64,
@@ -47,33 +47,33 @@ const OPEN: u64 = u64::MAX;
 #[derive(Debug, Clone)]
 pub(super) struct Spans {
     all: [Span; REMEMBERED],
-    /// Number of pieces that there were, ever, and of changes of any of them.
+    /// Number of pieces so far, and number of changes to them so far.
     begun: usize,
     changes: u64,
 }
 
-/// Work as callbacks tell of it.
+/// Work as callbacks report it.
 pub(super) struct RuntimeWork(Mutex<Spans>);
 
-/// Times at which objects may have moved: only while the runtime has stopped the program
-/// (`SuspendEE` and `RestartEE` in the runtime's `threadsuspend.cpp`).
+/// Times at which objects may have moved. They move only while the runtime has suspended the
+/// program (`SuspendEE` and `RestartEE` in the runtime's `threadsuspend.cpp`).
 #[derive(Debug, Default)]
 pub(super) struct ObjectMoves {
-    /// Odd while the program is stopped.
+    /// Odd while the program is suspended.
     changes: AtomicU64,
     /// Monotonic nanoseconds of the last change.
     last_ns: AtomicU64,
 }
 
 impl ObjectMoves {
-    /// The program is stopped, or about to go on.
+    /// The program is suspended, or about to resume.
     pub(super) fn change(&self) {
         self.last_ns.store(monotonic_ns(), Ordering::Release);
         self.changes.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// What a look at objects finds, with the number of times that they may have moved so far;
-    /// `None` where they may have moved since a time, or moved meanwhile.
+    /// The result of a look at objects, with the number of possible moves so far. `None` where
+    /// objects may have moved since `since_ns` or during the look.
     pub(super) fn unmoved<T>(&self, since_ns: u64, look: impl FnOnce() -> T) -> Option<(T, u64)> {
         let before = self.changes.load(Ordering::Acquire);
         if !before.is_multiple_of(2) || self.last_ns.load(Ordering::Acquire) >= since_ns {
@@ -86,8 +86,7 @@ impl ObjectMoves {
 }
 
 impl ObjectMoves {
-    /// Number of times that objects may have moved so far; `None` while they may.
-    /// Async-signal-safe.
+    /// Number of possible moves of objects so far; `None` while they may move. Async-signal-safe.
     pub(super) fn unmoved_so_far(&self) -> Option<u64> {
         Some(self.changes.load(Ordering::Acquire)).filter(|changes| changes.is_multiple_of(2))
     }
@@ -108,25 +107,26 @@ impl RuntimeWork {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The calling thread begins.
+    /// The calling thread begins a piece of work.
     pub(super) fn begin(&self, work: Work) {
         let (os_id, now) = (thread_id(), monotonic_ns());
         self.spans().begin(os_id, work, now);
     }
 
-    /// The calling thread has stopped the others.
+    /// The calling thread has suspended the others.
     pub(super) fn stopped(&self) {
         let (os_id, now) = (thread_id(), monotonic_ns());
         self.spans().change(os_id, |work| work != Work::ModuleLoad, |span| span.stopped_ns = now);
     }
 
-    /// The calling thread ends what it [began](Self::begin); `is_it` says what that may be.
+    /// The calling thread ends the work that it [began](Self::begin); `is_it` says which kinds of
+    /// work that may be.
     pub(super) fn end(&self, is_it: impl Fn(Work) -> bool) {
         let (os_id, now) = (thread_id(), monotonic_ns());
         self.spans().change(os_id, is_it, |span| span.until_ns = now);
     }
 
-    /// Brings a copy up to date.
+    /// Updates a copy.
     pub(super) fn copy_into(&self, copy: &mut Spans) {
         let spans = self.spans();
         if spans.changes != copy.changes {
@@ -143,7 +143,7 @@ impl Spans {
         self.changes += 1;
     }
 
-    /// Changes the last piece of work of a thread that has not ended.
+    /// Changes the last open piece of work of a thread.
     fn change(&mut self, os_id: u32, is_it: impl Fn(Work) -> bool, change: impl Fn(&mut Span)) {
         let is_open = |span: &&mut Span| span.os_id == os_id && span.until_ns == OPEN && is_it(span.work);
         let known = &mut self.all[..self.begun.min(REMEMBERED)];
@@ -168,7 +168,7 @@ impl Spans {
         })
     }
 
-    /// Whether another thread collected at a time, so that this one was to stand still.
+    /// Whether another thread was collecting at a time, so that this thread had to be suspended.
     pub(super) fn is_suspended(&self, os_id: u32, time_ns: u64) -> bool {
         self.known().iter().any(|span| {
             let is_collection = span.work == Work::Collection && span.os_id != os_id;

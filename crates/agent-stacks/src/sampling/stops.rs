@@ -1,10 +1,11 @@
-//! Stops of the whole runtime, at which its own walk of each thread's stack (`DoStackSnapshot`) is
-//! compared with ours. Compiled with the feature `stops-on-demand` only, which no agent that is
-//! handed out has.
+//! Suspensions of the whole runtime, in which the runtime's own walk of each thread's stack
+//! (`DoStackSnapshot`) is compared with ours. Compiled only with the feature `stops-on-demand`,
+//! which no distributed agent has.
 //!
-//! Both walk the same stopped thread. The runtime begins at what it has kept of the thread, ours at
-//! the call of the kernel that the thread waits in, and the words of its stack are copied before
-//! the threads go on. Methods with the addresses at which they go on must be the same, in order.
+//! Both walks are of the same suspended thread. The runtime begins with its own data on the thread,
+//! and ours with the system call in which the thread waits. The words of its stack are copied
+//! before the threads resume. Both walks must give the same methods with the same return addresses,
+//! in the same order.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,23 +24,23 @@ use crate::code::{CodeMap, Place};
 
 /// The environment variable that names the file for the outcome.
 const VARIABLE: &str = "CLRSCOPE_TEST_STOPS";
-/// Between two stops.
+/// Pause between two suspensions.
 const BETWEEN_NS: u64 = 2_000_000;
-/// Time that a stop may wait for another one, a collection's.
+/// Longest wait of a suspension for another one, such as that of a collection.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// Differences that are told whole.
+/// Most differences that are reported in full.
 const EXAMPLES: usize = 20;
 
-/// Stops, and what was found at them.
+/// Suspensions and their results.
 pub(super) struct Stops {
     file: PathBuf,
     next_ns: u64,
-    /// Numbers of each outcome.
+    /// Number of each outcome.
     counts: BTreeMap<String, u64>,
     examples: Vec<String>,
 }
 
-/// A thread at a stop: its methods by the runtime, innermost first, and its stack.
+/// A thread at a suspension: its methods by the runtime, innermost first, and its stack.
 struct StoppedThread {
     by_runtime: Vec<StackFrame>,
     sample: RawSample,
@@ -48,12 +49,12 @@ struct StoppedThread {
 /// A method on a stack.
 struct Method {
     id: FunctionId,
-    /// Address at which the method goes on.
+    /// Address at which the method resumes.
     ip: usize,
 }
 
 impl Method {
-    /// The method at an address that the walker found; `None` for one that the runtime's walk
+    /// The method at an address that the walker found; `None` for a method that the runtime's walk
     /// leaves out.
     fn at(ip: usize, map: &mut CodeMap, time_ns: u64) -> Option<Self> {
         let Place::Method(body) = resuming_code(ip, map, time_ns) else { return None };
@@ -62,7 +63,7 @@ impl Method {
 }
 
 impl Stops {
-    /// Stops, where they are asked for.
+    /// Suspensions, if they are requested.
     pub(super) fn asked_for() -> Option<Self> {
         let file = std::env::var_os(VARIABLE)?.into();
         Some(Self { file, next_ns: 0, counts: BTreeMap::new(), examples: Vec::new() })
@@ -72,13 +73,13 @@ impl Stops {
         *self.counts.entry(what.to_owned()).or_default() += more;
     }
 
-    /// Stops the runtime, where the last stop is long enough ago, and compares.
+    /// Suspends the runtime and compares, if the last suspension is long enough ago.
     pub(super) fn round(&mut self, info: &ProfilerInfo, frames: &mut Frames) {
         if monotonic_ns() < self.next_ns {
             return;
         }
         let stopped = self.stop(info);
-        // What was compiled while the runtime came to a stop.
+        // Includes code that was compiled while the runtime came to a stop.
         frames.update();
         for stopped in &stopped {
             frames.look(|frames| self.compare(stopped, frames));
@@ -86,8 +87,8 @@ impl Stops {
         self.next_ns = monotonic_ns() + BETWEEN_NS;
     }
 
-    /// The threads with methods on their stacks at a stop. Names and code are looked up when they
-    /// go on: the runtime may want locks for that which a stopped thread holds.
+    /// The threads with methods on their stacks at a suspension. Names and code are looked up after
+    /// they resume: for that the runtime may need locks that a suspended thread holds.
     fn stop(&mut self, info: &ProfilerInfo) -> Vec<StoppedThread> {
         let Ok(suspended) = info.suspend_within(PATIENCE) else {
             self.count("refused", 1);
@@ -121,7 +122,7 @@ impl Stops {
         let same = |ours: &[Method]| ours.iter().map(|method| method.id).eq(theirs.iter().map(|method| method.id));
         let verdict = match ours.as_slice() {
             ours if same(ours) => "equal",
-            // A method that native code calls is on the stack before the runtime knows that.
+            // A method that native code calls is on the stack before the runtime knows about it.
             [_, callers @ ..] if same(callers) => "entering",
             _ => "different",
         };
@@ -141,7 +142,7 @@ impl Stops {
         }
     }
 
-    /// Writes what was found.
+    /// Writes the results.
     pub(super) fn finish(&self) {
         let mut text = String::new();
         for (what, count) in &self.counts {
@@ -150,19 +151,20 @@ impl Stops {
         for example in &self.examples {
             let _ = writeln!(text, "example {example}");
         }
-        // A test that finds no file fails.
+        // The test fails if it finds no file.
         let _ = std::fs::write(&self.file, text);
     }
 }
 
-/// Whether the runtime's walk leaves out a method of this name, or some versions' do: code made at
-/// run time, such as stubs for calls of native functions, and its own handling of exceptions.
+/// Whether the runtime's walk leaves out methods of this name, at least in some versions: code made
+/// at run time, such as stubs for calls of native functions, and the runtime's own exception
+/// handling.
 fn is_hidden(name: &str) -> bool {
     name.starts_with("DynamicClass::") || name.starts_with("System.Runtime.EH::")
 }
 
-/// Returns the code that goes on at an address. A method that was interrupted at its first
-/// instruction goes on there: the byte before that is no method's.
+/// Returns the code that resumes at an address. For a method that was interrupted at its first
+/// instruction, the byte before that belongs to no method.
 fn resuming_code(ip: usize, map: &mut CodeMap, time_ns: u64) -> Place {
     match map.place_of_call(ip, time_ns) {
         Place::Stub | Place::Nowhere => map.place_at(ip, time_ns),
@@ -170,7 +172,7 @@ fn resuming_code(ip: usize, map: &mut CodeMap, time_ns: u64) -> Place {
     }
 }
 
-/// The name of what lies at an address.
+/// The name of the code at an address.
 fn name(ip: usize, map: &mut CodeMap, time_ns: u64) -> String {
     match resuming_code(ip, map, time_ns) {
         Place::Method(body) => map.name(&body).unwrap_or_else(|| "[gone]".to_owned()),
@@ -180,8 +182,8 @@ fn name(ip: usize, map: &mut CodeMap, time_ns: u64) -> String {
     }
 }
 
-/// A stopped thread by both; `None` where no method is on its stack, or a word for why it can't be
-/// compared.
+/// A suspended thread as both walks see it; `None` where no method is on its stack. The error is a
+/// word that says why it can't be compared.
 fn stopped(
     info: &ProfilerInfo,
     suspended: &Suspended<'_>,
@@ -206,6 +208,6 @@ fn stopped(
     let registers = Registers { ip: call.ip, sp: call.sp, bp: UNKNOWN_FRAME };
     let mut sample = RawSample { registers, os_id, time_ns: monotonic_ns(), ..RawSample::default() };
     copy_stack(&mut sample, stacks.around(call.sp).map_or(0, |stack| stack.end));
-    // What runs native code is not stopped.
+    // A thread that runs native code is not stopped.
     if task.schedule() != schedule { Err(running()) } else { Ok(Some(StoppedThread { by_runtime, sample })) }
 }

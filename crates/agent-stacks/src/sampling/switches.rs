@@ -1,31 +1,31 @@
-//! Switches of the program's threads on and off processors, and whether perf events are too dear
-//! for so many.
+//! Context switches of the program's threads, and whether there are so many that perf events are
+//! too expensive.
 //!
-//! A perf event on the CPU clock is a timer of the kernel, which is set whenever a thread is put on
-//! a processor and cleared when it is taken off again. On virtual machines both take microseconds
-//! where the timer goes off before the next tick, and threads that serve are switched tens of
-//! thousands of times in a second: timers on threads, which the kernel looks at when it ticks, cost
-//! nothing then.
+//! A perf event on the CPU clock is a timer of the kernel. The timer is set whenever a thread is
+//! put on a processor, and cleared when the thread is taken off again. On virtual machines both
+//! take microseconds if the timer would expire before the next tick, and server threads are
+//! switched tens of thousands of times a second. Timers on threads, which the kernel checks at its
+//! ticks, cost nothing then.
 
-/// Switches in a second of CPU time that are too many.
+/// Context switches per second of CPU time that are too many.
 const MOST: u64 = 5_000;
-/// CPU time between two looks, nanoseconds: less says little.
+/// Least CPU time between two checks, in nanoseconds: less would say little.
 const LEAST_NS: u64 = 200_000_000;
-/// Looks in a row that must find too many.
+/// Number of consecutive checks that must find too many.
 const LOOKS: u32 = 2;
 
 /// The switches of the process so far.
 #[derive(Debug, Default)]
 pub(super) struct Switches {
-    /// Switches and CPU time at the last look.
+    /// Switches and CPU time at the last check.
     last: Option<(u64, u64)>,
-    /// Looks in a row that have found too many.
+    /// Number of consecutive checks that found too many.
     often: u32,
 }
 
 impl Switches {
-    /// Looks at how many there are by now, and at the CPU time of the process; how many there are
-    /// in a second of that, where these have been too many for a while.
+    /// Checks the number of switches so far against the CPU time of the process. Returns the
+    /// switches per second of CPU time if these have been too many for a while.
     pub(super) fn look(&mut self, switches: u64, cpu_ns: u64) -> Option<u64> {
         let Some((switches_then, cpu_then)) = self.last else {
             self.last = Some((switches, cpu_ns));

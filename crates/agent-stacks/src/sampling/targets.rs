@@ -1,9 +1,9 @@
-//! The threads that timers sample: which there are, and a timer for each.
+//! The threads that timers sample, and a timer for each of them.
 //!
-//! A thread that blocks the signal is left alone until it lets the signal in again. One that was
-//! sent would wait for it, and be what it gets when it waits for signals itself (`sigwait`). That a
-//! thread begins to block the signal is seen by the samples that it does not take; on Linux before
-//! 6.13 the one that waits by then can't be taken back.
+//! A thread that blocks the signal gets no signals until it unblocks the signal. A signal sent in
+//! the meantime would stay pending, and the thread would receive it when it waits for signals
+//! itself (`sigwait`). A thread that begins to block the signal is noticed by the lack of samples.
+//! One signal may be pending by then; on Linux before 6.13 it can't be withdrawn.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -16,22 +16,22 @@ use super::os::signal::{self, Shared};
 use super::os::task::{self, BETWEEN_READINGS, StackRanges, Task};
 use super::os::timers::Timer;
 
-/// Threads whose clocks are read in each round: a microsecond each.
+/// Most threads whose clocks are read in each round: reading takes a microsecond each.
 const FEW: usize = 32;
 
 /// The threads with a timer.
 pub(super) struct Targets {
     shared: &'static Shared,
     places: HashMap<u32, ThreadSlot>,
-    /// Places that were given back, and the first that was never used; the last where none are to
-    /// be had any more.
+    /// Returned slots, and the first slot that was never used. The last slot stands for a full
+    /// table.
     free: Vec<usize>,
     fresh: usize,
-    /// Threads that no timer could be had for since this was last asked.
+    /// Number of threads that got no timer since the last query.
     refused: u64,
-    /// Threads that are not to be sampled: no timer is tried for them again.
+    /// Threads that are not sampled: no timer is tried for them again.
     passed_over: HashSet<u32>,
-    /// Bounds of stacks, as they were looked up last.
+    /// Bounds of stacks, from the last look-up.
     stacks: Option<StackRanges>,
 }
 
@@ -41,9 +41,9 @@ struct ThreadSlot {
     index: usize,
     /// Monotonic nanoseconds when the thread was first seen.
     met_ns: u64,
-    /// The thread blocks the signal, and its timer stands still.
+    /// Whether the thread blocks the signal, so that its timer is stopped.
     is_blocked: bool,
-    /// The thread has used CPU time while it blocked the signal.
+    /// Whether the thread has used CPU time while it blocked the signal.
     was_missed: bool,
 }
 
@@ -60,13 +60,13 @@ impl Targets {
         }
     }
 
-    /// The calling thread, whose stack has these bounds.
+    /// Registers the calling thread, whose stack has these bounds.
     pub(super) fn meet_this(&mut self, stack: Option<Range<usize>>) {
         self.meet(threads::thread_id(), stack, signal::is_blocked_here);
     }
 
-    /// A thread with the bounds of its stack, where they are known. `is_blocked`: whether it blocks
-    /// the signal.
+    /// Registers a thread with the bounds of its stack, where they are known. `is_blocked`: whether
+    /// it blocks the signal.
     fn meet(&mut self, os_id: u32, stack: Option<Range<usize>>, is_blocked: impl FnOnce() -> bool) {
         if let Some(place) = self.places.get(&os_id) {
             self.bounds(place.index, stack);
@@ -99,7 +99,7 @@ impl Targets {
             }
             Err(error) => {
                 self.free.push(index);
-                // A thread that is gone meanwhile needs none.
+                // A thread that has ended in the meantime needs none.
                 if error.raw_os_error() == Some(libc::EAGAIN) {
                     self.refused += 1;
                     self.passed_over.insert(os_id);
@@ -123,8 +123,8 @@ impl Targets {
         }
     }
 
-    /// The thread's stack pointer stood here, perhaps outside of the stack that is known of it:
-    /// finds out where that lies.
+    /// The thread's stack pointer was `sp`, perhaps outside of its known stack. Finds out the
+    /// bounds of the stack.
     pub(super) fn find_stack(&mut self, os_id: u32, sp: usize) {
         let Some(&ThreadSlot { index, met_ns, .. }) = self.places.get(&os_id) else { return };
         let target = &self.shared.targets[index];
@@ -135,9 +135,9 @@ impl Targets {
         }
     }
 
-    /// Bounds of the stack around an address, of a thread that was there by `since_ns`. What was
-    /// read earlier may be of another stack, and who reads a stack by wrong bounds reads what is
-    /// not mapped.
+    /// Bounds of the stack around an address, for a thread that was there by `since_ns`. An earlier
+    /// list may describe another stack, and reading a stack with wrong bounds reads unmapped
+    /// memory.
     fn stack_around(&mut self, address: usize, since_ns: u64) -> Option<Range<usize>> {
         let known = self.stacks.as_ref().filter(|stacks| stacks.read_ns > since_ns);
         if let Some(found) = known.and_then(|stacks| stacks.around(address)) {
@@ -151,20 +151,20 @@ impl Targets {
         self.stacks.insert(StackRanges::read()).around(address)
     }
 
-    /// Meets new threads, and lets go of those that ended. `is_own`: threads of the profiler's own.
+    /// Registers new threads, and drops those that have ended. `is_own`: threads of the profiler.
     pub(super) fn update(&mut self, alive: &[u32], is_own: impl Fn(u32) -> bool) {
         let is_new = |os_id: &u32| !self.places.contains_key(os_id) && !self.passed_over.contains(os_id);
         let (own, new): (Vec<u32>, Vec<u32>) = alive.iter().copied().filter(is_new).partition(|&os_id| is_own(os_id));
         self.passed_over.extend(own);
-        // Of many threads the last would wait long for its timer, if the masks of all were read
-        // first.
+        // If the masks of all threads were read first, the last of many threads would wait long for
+        // its timer.
         let are_few = new.len() <= FEW;
         new.iter().for_each(|&os_id| self.meet(os_id, None, || are_few && blocks(os_id)));
         if !are_few {
             new.iter().for_each(|&os_id| self.look_at_mask(os_id));
         }
-        // All are met before the list of mappings is read, once. Of threads that wait the system
-        // says where their stack is; of others their first sample does.
+        // All threads are registered before the list of mappings is read, once. For waiting threads
+        // the system gives the stack pointer; for others their first sample does.
         for os_id in new {
             if let Some(call) = Task::open(os_id).and_then(|task| task.system_call()) {
                 self.find_stack(os_id, call.sp);
@@ -185,15 +185,15 @@ impl Targets {
         }
     }
 
-    /// Looks after threads that block the signal, where they are few, more often than it is looked
-    /// which threads there are.
+    /// If there are few threads, handles those that block the signal. Called more often than the
+    /// check which threads exist.
     pub(super) fn look_at_few(&mut self) {
         if self.places.len() <= FEW {
             self.follow_masks();
         }
     }
 
-    /// Stops the timers of threads that block the signal by now, and lets those of others go on.
+    /// Stops the timers of threads that now block the signal, and restarts those of the others.
     fn follow_masks(&mut self) {
         let Self { shared, places, refused, .. } = self;
         let late_ns = shared.late_ns();
@@ -202,7 +202,7 @@ impl Targets {
             let Some(timer) = timer_of(target.who.load(Ordering::Acquire)) else { continue };
             let cpu_ns = clrscope_agent_base::os::clock::thread_cpu_ns(os_id).unwrap_or(0);
             let is_late = cpu_ns.saturating_sub(target.cpu_ns.load(Ordering::Relaxed)) > late_ns;
-            // Reading what the system says of a thread costs a hundred times as much as reading its
+            // Reading the status file of a thread costs a hundred times as much as reading its
             // clock.
             if (is_late || place.is_blocked) && blocks(os_id) != place.is_blocked {
                 place.is_blocked = !place.is_blocked;
@@ -227,7 +227,7 @@ impl Targets {
         }
     }
 
-    /// Deletes all timers, and makes no more.
+    /// Deletes all timers, and creates no more.
     pub(super) fn give_up(&mut self) {
         self.clear();
         self.free.clear();
@@ -246,17 +246,17 @@ impl Targets {
     }
 }
 
-/// The timer of a target, by what it says of itself.
+/// The timer of a target, from its `who` word.
 fn timer_of(who: u64) -> Option<Timer> {
     ((who >> 32) as i32).checked_sub(1).map(Timer::with_number)
 }
 
-/// Whether a thread blocks the signal; not one that is gone.
+/// Whether a thread blocks the signal; false for a thread that is gone.
 fn blocks(os_id: u32) -> bool {
     task::blocks(os_id, signal::number()).unwrap_or(false)
 }
 
-/// Whether a thread is one of the profiler's own, by its name.
+/// Whether a thread belongs to the profiler, by its name.
 pub(super) fn is_own(os_id: u32) -> bool {
     threads::name_of(os_id).starts_with("clrscope")
 }

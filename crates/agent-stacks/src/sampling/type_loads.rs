@@ -1,9 +1,10 @@
-//! Functions of the runtime in which it loads types, by where its callbacks about types come from.
+//! Functions of the runtime that load types, found from the stacks of its callbacks about types.
 //!
-//! The runtime's library has no symbols, and a pair of callbacks says when a type is there, not
-//! what was done for it before. But a type that was loaded is reported from within the function
-//! that loads it: what the stacks of such callbacks have in common, from whatever code they come,
-//! is the runtime's loader. Samples whose stacks lead through it are about loading types.
+//! The runtime's library has no symbols. A pair of callbacks says when a type is loaded, not what
+//! was done for it before. But a loaded type is reported from within the function that loads it. So
+//! the functions that the stacks of all such callbacks have in common, whatever code they come
+//! from, are the runtime's loader. Samples whose stacks contain these functions are about loading
+//! types.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -13,32 +14,31 @@ use std::sync::{Mutex, PoisonError};
 use super::os::task::sample_part_here;
 use super::raw::RawSample;
 
-/// Bytes of a stack that are looked at: more than the runtime's frames between a callback and the
+/// Most bytes of a stack that are read, more than the runtime's frames between a callback and the
 /// code that needed the type.
 const BYTES: usize = 6 << 10;
-/// Stacks that are taken between two rounds of the draining thread: all that are wanted, since on a
-/// busy machine a short program may be over before the third one.
+/// Stacks that are taken between two rounds of the draining thread. They may be all that are
+/// wanted, because on a busy machine a short program may be over before the third round.
 const IN_A_ROUND: usize = MOST;
-/// Stacks that must have been seen before anything is said, and those after which no more are
+/// Least number of stacks before any conclusion, and number of stacks after which no more are
 /// taken.
 const LEAST: usize = 24;
 const MOST: usize = 64;
-/// Functions that must have been seen to call the runtime's loader, directly or not, each from code
-/// of another kind or place.
+/// Least number of functions that have called the runtime's loader, directly or not, each from
+/// another kind or place of code.
 const LEAST_ENTRIES: usize = 3;
-/// Of so many stacks one may have come another way.
+/// One in this many stacks may have come another way.
 const EXCEPTION: usize = 32;
 
 /// Stacks of callbacks about types.
 pub(super) struct TypeLoads {
-    /// Number of stacks that are still to be taken.
+    /// Number of stacks to be taken.
     wanted: AtomicUsize,
     taken: Mutex<Vec<RawSample>>,
 }
 
 impl Default for TypeLoads {
-    /// Wants stacks from the program's start on: the first samples are looked at with what these
-    /// say.
+    /// Requests stacks from the program's start on, as they are needed for the first samples.
     fn default() -> Self {
         Self { wanted: AtomicUsize::new(IN_A_ROUND), taken: Mutex::default() }
     }
@@ -58,7 +58,7 @@ impl TypeLoads {
         }
     }
 
-    /// Returns the stacks that were taken since the last call; a few more are wanted unless
+    /// Returns the stacks that were taken since the last call. Requests a few more unless
     /// `is_enough`.
     pub(super) fn take_samples(&self, is_enough: bool) -> Vec<RawSample> {
         self.wanted.store(if is_enough { 0 } else { IN_A_ROUND }, Ordering::Relaxed);
@@ -66,13 +66,13 @@ impl TypeLoads {
     }
 }
 
-/// Functions of the runtime in which types are loaded, as far as they are known.
+/// The known functions of the runtime that load types.
 #[derive(Debug, Default)]
 pub(super) struct TypeLoaders {
-    /// Functions on the stacks seen so far, and on how many.
+    /// Functions on the stacks seen so far, each with its number of stacks.
     seen: Vec<(Range<usize>, usize)>,
     stacks: usize,
-    /// Outermost functions of the runtime on these stacks, by where they begin.
+    /// Outermost functions of the runtime on these stacks, by start address.
     entries: HashSet<usize>,
     functions: Vec<Range<usize>>,
 }
@@ -83,13 +83,13 @@ impl TypeLoaders {
         self.functions.iter().any(|function| function.contains(&address))
     }
 
-    /// Whether more stacks would say no more.
+    /// Whether further stacks would add nothing.
     pub(super) fn is_enough(&self) -> bool {
         self.stacks >= MOST
     }
 
-    /// Learns from a callback's stack: the runtime's functions from the one that calls back
-    /// outwards, up to code that is not the runtime's.
+    /// Learns from a callback's stack. `run` has the runtime's functions from the one that calls
+    /// back outwards, up to code outside the runtime.
     pub(super) fn learn(&mut self, run: &[Range<usize>]) {
         let Some(entry) = run.last() else { return };
         self.stacks += 1;
@@ -136,7 +136,7 @@ mod tests {
         }
         let held = [0x105, 0x205, 0x305, 0x405, 0x505, 0x605, 0x210].map(|address| loaders.hold(address));
         assert_eq!(held, [true, true, false, false, false, false, false]);
-        // One of many may come another way.
+        // One of many stacks may come another way.
         (LEAST..EXCEPTION).for_each(|_| loaders.learn(&run(&[0x100, 0x200, 0x500])));
         loaders.learn(&run(&[0x100, 0x700]));
         assert!(loaders.hold(0x205) && !loaders.is_enough());

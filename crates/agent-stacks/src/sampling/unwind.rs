@@ -1,13 +1,13 @@
-//! From a sample's registers and words to the frames of its stack, innermost first, up to the start
-//! of the thread.
+//! Unwinding: from a sample's registers and words to the frames of its stack, innermost first, up
+//! to the start of the thread.
 //!
-//! Each frame is stepped over by the unwind information of its own code: compiled methods by what
-//! the compilers left ([`BodyStep`]), libraries by the unwind data in their files, which the crate
-//! `framehop` reads, and what a signal interrupted by the registers that the kernel has put on the
-//! stack. Only where none of these says how it goes on, a walk goes on by guessing: by the frame
-//! pointer, by the next place that looks like a frame, by return addresses whose frames are not
-//! known. A frame that was found so is marked, and with it the sample. What was found out about an
-//! address is kept, so that each frame costs one look-up.
+//! Each frame is unwound with information about its own code. Compiled methods have the unwind
+//! information of the compilers ([`BodyStep`]). Libraries have unwind data in their files, which
+//! the crate `framehop` reads. Code that a signal interrupted has its registers on the stack, put
+//! there by the kernel. Only where all of these fail, a walk goes on by guessing: with the frame
+//! pointer, with the next place that looks like a frame, or with return addresses of unknown
+//! frames. A guessed frame is marked, and so is its sample. Facts about an address are kept, so
+//! that each frame costs one look-up.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
@@ -34,14 +34,14 @@ use crate::unwind::arch::{
     is_linkage, stop_on_return_step, stops_on_return,
 };
 
-/// Bytes of a stack at most: a frame pointer further up is none.
+/// Largest stack in bytes: a frame pointer further up is not one.
 const MOST_STACK: usize = 64 << 20;
-/// Bytes of a library's function that is looked at for what its prolog does.
+/// Most bytes of a library's function that are searched for its prolog's effects.
 const LONGEST_FUNCTION: usize = 64 << 10;
-/// Addresses that are remembered.
+/// Most addresses that are remembered.
 const MOST_MET: usize = 1 << 17;
 
-/// End of a walk.
+/// How a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// At the start of the thread.
@@ -55,28 +55,28 @@ pub(crate) enum Ending {
 /// Hasher of addresses.
 type ByAddress = BuildHasherDefault<Mix>;
 
-/// Walks stacks.
+/// Unwinds stacks.
 pub(crate) struct StackUnwinder {
     native: UnwinderX86_64<Vec<u8>>,
     cache: CacheX86_64,
-    /// Libraries whose unwind data is known, by where they are loaded.
+    /// Libraries whose unwind data is known, by load address.
     known: HashMap<usize, Arc<Library>, ByAddress>,
-    /// Addresses with what was found out about them.
+    /// Addresses with the facts found about them.
     met: HashMap<usize, AddressFacts, ByAddress>,
-    /// Bytes from the stack pointer to the frame pointer at return addresses in libraries, where
-    /// the code says so.
+    /// Distance in bytes from the stack pointer to the frame pointer at return addresses in
+    /// libraries, where the code determines it.
     to_frame_pointers: HashMap<usize, Option<usize>, ByAddress>,
-    /// Return addresses in the functions of the C library that threads start in, learnt from our
-    /// own thread alone: other walks may have read a stack that changed meanwhile, and a wrong
-    /// address would end all later walks that meet it, as if they were complete.
+    /// Return addresses in the functions of the C library in which threads start. They are learnt
+    /// only from our own thread: other walks may have read a stack that changed in the meantime,
+    /// and a wrong address would end all later walks that reach it, as if they were complete.
     roots: HashSet<usize, ByAddress>,
-    /// Return addresses that the last walk met in the C library after all others.
+    /// Return addresses in the C library that the last walk found after all others.
     outermost: Vec<usize>,
-    /// Address that handlers of signals return to, once one was met.
+    /// The address to which signal handlers return, once it was seen.
     signal_return: Option<usize>,
-    /// Address at which the agent itself is loaded.
+    /// Load address of the agent itself.
     own: Option<usize>,
-    /// Functions of the runtime in which types are loaded.
+    /// Functions of the runtime that load types.
     pub(super) type_loaders: TypeLoaders,
     /// Return addresses that the runtime has replaced.
     pub(super) hijacks: Hijacks,
@@ -86,7 +86,7 @@ pub(crate) struct StackUnwinder {
     pub lost: Registers,
 }
 
-/// What is known of an address.
+/// Facts about an address.
 #[derive(Clone, Copy)]
 struct AddressFacts {
     frame: StackFrame,
@@ -94,28 +94,28 @@ struct AddressFacts {
     part: AsyncPart,
     marks: Marks,
     way: CallerRule,
-    /// In the C library.
+    /// Whether it lies in the C library.
     is_c_library: bool,
-    /// Monotonic nanoseconds since which that lies there.
+    /// Monotonic nanoseconds since which this code is there.
     born_ns: u64,
 }
 
 /// The rule that leads from a frame to its caller.
 #[derive(Clone, Copy)]
 enum CallerRule {
-    /// By the unwind data of a library.
+    /// The unwind data of a library.
     Library,
-    /// By the unwind information of a method, or by the instructions of the function that threads
-    /// stop in when they return.
+    /// The unwind information of a method, or the instructions of the function in which threads
+    /// stop when they return.
     Method(BodyStep),
-    /// The code that handlers of signals return to: what was interrupted has its registers on the
+    /// The code to which signal handlers return: the interrupted code has its registers on the
     /// stack.
     Signal,
-    /// A function's beginning, where no call returns to: the runtime may have put that there in
+    /// The beginning of a function, to which no call returns: the runtime may have stored it in
     /// place of a return address.
     Replaced,
-    /// A piece of code of the runtime's own that is no method: it has no frame, and the return
-    /// address lies at the stack pointer, as a rule.
+    /// Code of the runtime outside of methods. It usually has no frame, and the return address is
+    /// at the stack pointer.
     Bare,
     /// No rule is known.
     Unknown,
@@ -125,7 +125,7 @@ enum CallerRule {
 #[derive(Clone, Copy)]
 struct Position {
     registers: Registers,
-    /// The instruction is where a call returns to, not one that was interrupted.
+    /// Whether the instruction is a return address, not one that was interrupted.
     is_return: bool,
 }
 
@@ -136,11 +136,11 @@ enum Next {
     End,
     /// The sample lacks the words that the step needs.
     Lacking,
-    /// Nothing says how it goes on.
+    /// There is no way to find the caller.
     Unknown,
 }
 
-/// Whether a step followed from what is known.
+/// Whether a step is certain or guessed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Certainty {
     Certain,
@@ -166,13 +166,13 @@ impl StackUnwinder {
         }
     }
 
-    /// Code is gone: what was found out about addresses may be wrong.
+    /// Code was unloaded: facts about addresses may be wrong.
     pub(super) fn forget(&mut self) {
         self.met.clear();
         self.to_frame_pointers.clear();
     }
 
-    /// Learns where threads start from the calling thread's own stack.
+    /// Learns from the calling thread's own stack in which code threads start.
     pub(crate) fn learn_start_of_threads(&mut self, map: &mut CodeMap, sample: &RawSample) {
         self.own = match map.place_at(Self::new as *const () as usize, u64::MAX) {
             Place::Native(library, _) => Some(library.base),
@@ -184,8 +184,7 @@ impl StackUnwinder {
         }
     }
 
-    /// Learns from the stack of a callback about a type in which functions of the runtime such are
-    /// loaded.
+    /// Learns from the stack of a callback about a type which functions of the runtime load types.
     pub(super) fn learn_type_load(&mut self, map: &mut CodeMap, sample: &RawSample) {
         self.walk(map, sample, None, OnMissingWords::Guessed);
         let callers = self.walked.iter().skip_while(|walked| walked.marks.agent);
@@ -195,7 +194,7 @@ impl StackUnwinder {
             let function = function.filter(|(library, _)| *runtime.get_or_insert(library.base) == library.base);
             let Some((_, addresses)) = function else {
                 self.type_loaders.learn(&run);
-                // Frames are marked by what was known before.
+                // The marks of frames were made with earlier knowledge.
                 self.met.clear();
                 break;
             };
@@ -203,9 +202,9 @@ impl StackUnwinder {
         }
     }
 
-    /// Takes a sample for one of what a signal interrupted, where the signal's handler has not run
-    /// its first instruction. Signals that are due at the same moment as that of a timer come
-    /// first, and a tick finds their handlers begun that have taken no time.
+    /// Changes a sample taken at the first instruction of a signal handler to one of the
+    /// interrupted code. Signals that are due together with that of a timer are delivered first. So
+    /// a tick often finds their handlers just begun, which have taken no time.
     pub(super) fn leave_handlers_that_begin(&self, map: &CodeMap, sample: &mut RawSample) {
         let Registers { ip, sp, .. } = sample.registers;
         let returns_to_kernel = self.signal_return.is_some() && sample.word(sp) == self.signal_return;
@@ -218,8 +217,9 @@ impl StackUnwinder {
         }
     }
 
-    /// Walks the stack of a sample, whose frames are in [`walked`](Self::walked) then. A walk that
-    /// meets the stack in `last` ends there: with the index of the frame that comes next in it.
+    /// Walks the stack of a sample, and leaves the frames in [`walked`](Self::walked). A walk that
+    /// reaches a frame of the stack in `last` ends there, and returns the index of the next frame
+    /// in that stack.
     pub(super) fn walk(
         &mut self,
         map: &mut CodeMap,
@@ -266,7 +266,7 @@ impl StackUnwinder {
                     Err(ending) => return (ending, None),
                 },
             };
-            // A handler of a signal may have a stack of its own, anywhere.
+            // A signal handler may have a stack of its own, anywhere.
             let may_go_anywhere = matches!(met.way, CallerRule::Signal);
             if at.registers.ip == 0 || at.registers.sp <= self.lost.sp && !may_go_anywhere {
                 return (Ending::Lost, None);
@@ -279,7 +279,7 @@ impl StackUnwinder {
         }
     }
 
-    /// Knowledge of the address of a frame that was there at a time.
+    /// The facts about the address of a frame that existed at a time.
     fn meet(&mut self, map: &mut CodeMap, at: Position, time_ns: u64) -> AddressFacts {
         let (ip, is_return) = (at.registers.ip, at.is_return);
         let key = ip << 1 | usize::from(is_return);
@@ -296,7 +296,7 @@ impl StackUnwinder {
         met
     }
 
-    /// Knowledge of an address that is looked up, and whether it lasts.
+    /// Looks up the facts about an address. Also returns whether they stay valid.
     fn look_up(&mut self, map: &mut CodeMap, ip: usize, is_return: bool, time_ns: u64) -> (AddressFacts, bool) {
         let mut place = if is_return { map.place_of_call(ip, time_ns) } else { map.place_at(ip, time_ns) };
         let mut ends_call = is_return;
@@ -318,7 +318,7 @@ impl StackUnwinder {
         let is_c_library = matches!(&place, Place::Native(library, _) if is_c_library(library));
         if is_return && is_c_library && returns_from_signal(ip) {
             self.signal_return = Some(ip);
-            // No call ends there: the instruction before may be another function's.
+            // No call ends there: the instruction before may belong to another function.
             (way, ends_call) = (CallerRule::Signal, false);
             place = map.place_at(ip, time_ns);
         } else if is_return && map.begins_function(ip) && map.follows_no_call(ip) {
@@ -354,7 +354,7 @@ impl StackUnwinder {
         marks
     }
 
-    /// Adds a frame to those that were walked.
+    /// Adds a frame to the walked frames.
     fn note(&mut self, met: AddressFacts, at: Position, certainty: Certainty) {
         let marks = Marks { guessed: certainty == Certainty::Guessed, ..met.marks };
         self.walked.push(WalkedFrame {
@@ -366,12 +366,12 @@ impl StackUnwinder {
         });
     }
 
-    /// Whether the frame is one of those in which threads start.
+    /// Whether the frame is one in which threads start.
     fn is_start(&self, met: &AddressFacts, at: Position, main_called: bool) -> bool {
         at.is_return && met.is_c_library && (main_called || self.roots.contains(&at.registers.ip))
     }
 
-    /// The step from a frame to its caller, by what is known.
+    /// The step from a frame to its caller, by the known rule.
     fn next(&mut self, map: &mut CodeMap, sample: &RawSample, at: Position, met: &AddressFacts) -> Next {
         let Registers { sp, bp, .. } = at.registers;
         match met.way {
@@ -403,7 +403,7 @@ impl StackUnwinder {
                 };
                 match (at(0), at(8)) {
                     (Some(ip), _) => called(ip, sp + 8, Certainty::Certain),
-                    // Stubs that look for a method push one register meanwhile.
+                    // Stubs that look for a method push one register in between.
                     (None, Some(ip)) => called(ip, sp + 16, Certainty::Guessed),
                     (None, None) if sample.word(sp).is_none() => Next::Lacking,
                     (None, None) => Next::Unknown,
@@ -413,8 +413,8 @@ impl StackUnwinder {
         }
     }
 
-    /// Replaces a return address of the runtime's own, which that puts on the stack of a thread
-    /// that it waits for, by the true one. Whether that is known.
+    /// Replaces a return address that the runtime has put on the stack of a thread it waits for by
+    /// the true one. Returns whether the true address is certain.
     #[cold]
     fn put_back(
         &mut self,
@@ -435,7 +435,7 @@ impl StackUnwinder {
         replaced.is_some()
     }
 
-    /// By a library's unwind data.
+    /// The step by a library's unwind data.
     fn native_step(&mut self, sample: &RawSample, at: Position) -> Next {
         let Registers { ip, sp, bp } = at.registers;
         let mut registers = UnwindRegsX86_64::new(ip as u64, sp as u64, bp as u64);
@@ -461,8 +461,8 @@ impl StackUnwinder {
         }
     }
 
-    /// By a library's unwind data where that needs the frame pointer, which was not told, and the
-    /// function's code says where that points.
+    /// The step by a library's unwind data if that needs the frame pointer, which is unknown, and
+    /// the function's code determines it.
     fn step_without_frame_pointer(&mut self, map: &mut CodeMap, sample: &RawSample, at: Position) -> Next {
         let Registers { ip, sp, .. } = at.registers;
         if self.to_frame_pointers.len() >= MOST_MET {
@@ -476,7 +476,7 @@ impl StackUnwinder {
         }
     }
 
-    /// Makes the unwind data of a library known.
+    /// Registers the unwind data of a library.
     fn know(&mut self, library: &Arc<Library>) {
         if self.known.get(&library.base).is_some_and(|known| Arc::ptr_eq(known, library)) {
             return;
@@ -499,8 +499,8 @@ impl StackUnwinder {
         self.native.add_module(Module::new(library.name.clone(), addresses, library.base as u64, sections));
     }
 
-    /// The next frame where nothing says how the walk goes on: that at the frame pointer, or the
-    /// first place that looks like one.
+    /// The next frame where no rule leads on: the one at the frame pointer, or the first place that
+    /// looks like a frame.
     fn guess(&mut self, map: &mut CodeMap, sample: &RawSample, at: Position) -> Next {
         let Registers { sp, bp, .. } = at.registers;
         let on_stack = bp >= sp && bp - sp < MOST_STACK;
@@ -515,7 +515,8 @@ impl StackUnwinder {
         }
     }
 
-    /// The next frame where the sample lacks words: the first that the engine noted beyond those.
+    /// The next frame where the sample lacks words: the first one that the engine noted beyond
+    /// them.
     fn noted(map: &mut CodeMap, sample: &RawSample, at: Position) -> Next {
         let Registers { sp, .. } = at.registers;
         let frame = sample.frames_from(sp).find(|&(_, ip)| Self::is_return_address(map, sample, ip));
@@ -528,8 +529,8 @@ impl StackUnwinder {
         }
     }
 
-    /// The first frame from `start` on that leads on, of those that the engine found and of what
-    /// lies on the stack.
+    /// The first frame from `start` on that leads on, among the frames that the engine found and
+    /// the words of the stack.
     fn find_frame(&mut self, map: &mut CodeMap, sample: &RawSample, start: usize) -> Option<usize> {
         let is_return_address = |ip| Self::is_return_address(map, sample, ip);
         let on_stack = sample.find_frame(start, is_return_address, |ip| self.roots.contains(&ip));
@@ -538,13 +539,13 @@ impl StackUnwinder {
         on_stack.into_iter().chain(noted).min()
     }
 
-    /// Whether a word of a stack is where a call returns to.
+    /// Whether a word of a stack is a return address.
     fn is_return_address(map: &mut CodeMap, sample: &RawSample, ip: usize) -> bool {
         ip >= 0x1_0000 && map.is_return_address(ip, sample.time_ns)
     }
 
-    /// Goes on by return addresses whose frames are not known, from where the walk stood last: to
-    /// the start of the thread, or to the registers from which a walk can go on.
+    /// Goes on with return addresses of unknown frames, from the last position of the walk: to the
+    /// start of the thread, or to registers from which a walk can go on.
     fn follow_chain(
         &mut self,
         map: &mut CodeMap,
@@ -567,16 +568,16 @@ impl StackUnwinder {
     }
 }
 
-/// What to do where a sample lacks words of the stack.
+/// What to do if a sample lacks words of the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnMissingWords {
-    /// End there: the words are read from the thread's stack then.
+    /// End the walk: the words are then read from the thread's stack.
     ToBeRead,
     /// Guess.
     Guessed,
 }
 
-/// The caller's registers by a step.
+/// The caller's registers after a step.
 fn by_step(sample: &RawSample, registers: Registers, step: FrameStep) -> Result<Registers, Next> {
     let base = match step.base {
         Base::StackPointer => registers.sp,
@@ -589,15 +590,15 @@ fn by_step(sample: &RawSample, registers: Registers, step: FrameStep) -> Result<
     let sp = at(step.to_caller)?;
     let ip = sample.word(sp.wrapping_sub(8)).ok_or(Next::Lacking)?;
     let bp = match step.frame_pointer {
-        // A frame pointer that the sample lacks is not known.
+        // A frame pointer that the sample lacks is unknown.
         Some(bytes) => sample.word(at(bytes)?).unwrap_or(UNKNOWN_FRAME),
         None => registers.bp,
     };
     Ok(Registers { ip, sp, bp })
 }
 
-/// The way from an instruction of the function that the runtime has threads return to where they
-/// are to stop: its unwind data is wrong. `None` for any other instruction.
+/// The rule for an instruction of the function to which the runtime makes threads return when they
+/// are to stop: the unwind data of that function is wrong. `None` for any other instruction.
 fn stop_on_return(map: &CodeMap, call: usize, ip: usize) -> Option<CallerRule> {
     let (_, function) = map.native_function(call)?;
     let mut code = [0; STOP_ON_RETURN_BYTES];
@@ -609,8 +610,8 @@ fn stop_on_return(map: &CodeMap, call: usize, ip: usize) -> Option<CallerRule> {
     Some(step.map_or(CallerRule::Unknown, |step| CallerRule::Method(BodyStep { step, is_certain: true })))
 }
 
-/// Bytes from the stack pointer to the frame pointer at a place in a library's function, as far as
-/// the function's code says so.
+/// Distance in bytes from the stack pointer to the frame pointer at a place in a library's
+/// function, if the function's code determines it.
 fn to_frame_pointer(map: &CodeMap, at: Position) -> Option<usize> {
     let ip = at.registers.ip;
     let (_, function) = map.native_function(ip - usize::from(at.is_return))?;
@@ -618,23 +619,23 @@ fn to_frame_pointer(map: &CodeMap, at: Position) -> Option<usize> {
     copy_if_there(function.start, &mut code).then(|| bytes_to_frame_pointer(&code, ip - function.start))?
 }
 
-/// The step from where a function begins: nothing lies above the return address yet.
+/// The step at a function's first instruction: nothing lies above the return address yet.
 const ENTRY: BodyStep = BodyStep { step: FrameStep::AT_ENTRY, is_certain: true };
 
-/// Whether the jump to a function of another library is at an address (an entry of a procedure
-/// linkage table), for which some linkers (lld) leave no unwind data.
+/// Whether an address holds a jump to a function of another library (an entry of a procedure
+/// linkage table), for which some linkers (lld) emit no unwind data.
 fn leads_to_library(ip: usize) -> bool {
     let mut code = [0; LINKAGE_BYTES];
     copy_if_there(ip, &mut code) && is_linkage(&code)
 }
 
-/// Whether handlers of signals return to an address.
+/// Whether signal handlers return to an address.
 fn returns_from_signal(ip: usize) -> bool {
     let mut code = [0; SIGNAL_RETURN.len()];
     copy_if_there(ip, &mut code) && code == SIGNAL_RETURN
 }
 
-/// Whether a library is the runtime's, or what that waits in.
+/// Whether a library is the runtime's, or one in which the runtime waits.
 fn is_of_runtime(library: &Library) -> bool {
     is_c_library(library) || library.name.starts_with("libcoreclr") || library.name.starts_with("libclr")
 }

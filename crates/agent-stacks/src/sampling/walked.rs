@@ -1,4 +1,4 @@
-//! Frames of a stack that was walked, and what they say of the whole of it.
+//! Frames of a walked stack, and conclusions from them about the whole stack.
 
 use clrscope_recording::model::{Inlining, StackFrame};
 
@@ -6,70 +6,69 @@ use super::raw::Registers;
 use crate::awaiters::AsyncPart;
 use crate::inlined::InlinedFrames;
 
-/// A frame of a stack that was walked.
+/// A frame of a walked stack.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WalkedFrame {
-    /// Registers in the frame; the stack pointer is 0 where a chain of return addresses was
-    /// followed.
+    /// Registers in the frame. The stack pointer is 0 for a frame from a chain of return addresses.
     pub(super) registers: Registers,
     pub(super) frame: StackFrame,
-    /// Methods that were put into that of the frame, and were called by it.
+    /// Methods inlined into the frame's method, and called by it.
     pub(super) inlined: InlinedFrames,
-    /// Part that the method plays in running asynchronous code.
+    /// The role of the method in asynchronous code.
     pub(super) part: AsyncPart,
     pub(super) marks: Marks,
 }
 
-/// Marks of a frame, which say something of the whole stack.
+/// Marks of a frame, for conclusions about the whole stack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Marks {
     /// The just-in-time compiler.
     pub(super) compiler: bool,
-    /// The library of the collector, where that is one of its own.
+    /// The library of the collector, if it is separate.
     pub(super) collector: bool,
     /// The agent.
     pub(super) agent: bool,
-    /// A function of the runtime in which types are loaded.
+    /// A function of the runtime that loads types.
     pub(super) loads_types: bool,
-    /// The program that was started: the runtime's host, and in a single file the runtime itself.
+    /// The program's executable: the runtime's host, or in a single-file program the runtime
+    /// itself.
     pub(super) main_program: bool,
-    /// A library that is neither the runtime's nor the C library.
+    /// A library other than the runtime and the C library.
     pub(super) other_library: bool,
-    /// A method, and one that is not the framework's.
+    /// A method; a method outside the framework.
     pub(super) method: bool,
     pub(super) own_code: bool,
-    /// The frame was found by a guess from the one that it called.
+    /// The frame was guessed from its callee.
     pub(super) guessed: bool,
-    /// Knowledge of what the compiler put into the method there; nothing is said of the
-    /// framework's.
+    /// Whether the methods inlined there are known. Unused for the framework's methods.
     pub(super) inlining: Inlining,
 }
 
-/// Properties of a stack, by the frames that are on it.
+/// Properties of a stack, from the marks of its frames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct FrameMarks {
     /// The just-in-time compiler.
     pub compiler: bool,
-    /// The library of the collector, where that is one of its own.
+    /// The library of the collector, if it is separate.
     pub collector: bool,
-    /// The agent: what it calls it calls for the profiler.
+    /// The agent: everything that it calls is for the profiler.
     pub agent: bool,
-    /// The runtime, which loads a type, and no method that it called for that.
+    /// The runtime loads a type, without a method that it called for that.
     pub(crate) type_load: bool,
-    /// A method that is not the framework's.
+    /// A method outside the framework.
     pub(crate) own_code: bool,
-    /// A library that is not the runtime's, which the innermost method called.
+    /// The innermost method called a library other than the runtime.
     pub(crate) called_library: bool,
-    /// Nothing but the runtime and the C library.
+    /// No frames except those of the runtime and the C library.
     pub(crate) runtime_alone: bool,
-    /// A frame was found by a guess.
+    /// A frame was guessed.
     pub(crate) guessed: bool,
-    /// The least that is known of what the compiler put into the methods.
+    /// The least that is known about inlining of any of the methods.
     pub inlining: Inlining,
 }
 
 impl FrameMarks {
-    /// Of the marks of a stack's frames, innermost first.
+    /// Combines the marks of a stack's frames, given innermost first.
     pub(super) fn by(marks: impl Iterator<Item = Marks>) -> Self {
         let (mut all, mut in_method) = (Self { runtime_alone: true, ..Self::default() }, false);
         for frame in marks {

@@ -1,4 +1,4 @@
-//! From the addresses of a stack to functions and offsets in their IL, each looked up once.
+//! From the addresses of a stack to functions and IL offsets, each looked up once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,18 +17,18 @@ use crate::inlined::called::{CodeAt, called_before, called_by};
 use crate::inlined::{CodeOffset, InlinedFrames, InlinedMethods, InlinedThere};
 use crate::unwind::{FrameShape, FrameShapes};
 
-/// A frame as it is recorded.
+/// A frame in its recorded form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeLocation {
     /// Index of the function in the recording.
     pub function: u32,
     /// Offset in the method's IL; `None` where the instruction has none.
     pub il_offset: Option<u32>,
-    /// Bytes of IL from there on that are in question; see [`IlPlace`].
+    /// Number of possible bytes of IL from there on; see [`IlPlace`].
     pub(crate) il_span: u16,
-    /// Methods that were put into the function, and that the thread is in.
+    /// Methods inlined into the function that the thread is in.
     pub inlined: InlinedFrames,
-    /// Part that the function plays in running asynchronous code.
+    /// The role of the function in asynchronous code.
     pub(crate) part: AsyncPart,
 }
 
@@ -42,11 +42,11 @@ impl CodeLocation {
 /// Code around an address.
 #[derive(Debug, Default)]
 struct Code {
-    /// The pieces of the version; none where the runtime does not say.
+    /// The pieces of the code version; empty where the runtime does not give them.
     pieces: Vec<CodeRange>,
-    /// The frame of the method, where its prolog is understood.
+    /// The layout of the method's frame, if its prolog is understood.
     shape: Option<FrameShape>,
-    /// Whether the method has catch, finally or filter blocks, as far as anybody knows.
+    /// Whether the method has catch, finally or filter blocks, as far as known.
     has_blocks: bool,
 }
 
@@ -56,19 +56,19 @@ impl Code {
     }
 
     /// Whether an instruction of a block may be at an address: the method itself comes before its
-    /// blocks. Its own first address lies on stacks where the runtime's stub has just led to a new
-    /// version of the code.
+    /// blocks. The method's first address is on the stack if the runtime's stub has just led to a
+    /// new version of the code.
     fn may_have_block_at(&self, address: usize) -> bool {
         self.holds(address) && self.pieces.first().is_none_or(|first| first.start != address)
     }
 
-    /// Whether a call in it returns to an address.
+    /// Whether a call in this code returns to an address.
     fn is_called_from(&self, address: usize) -> bool {
         address.checked_sub(1).is_some_and(|call| self.holds(call)) && is_call_before(address) != Some(false)
     }
 }
 
-/// An address, and whether a call returns there: otherwise the instruction there has failed.
+/// An address, and whether it is a return address. If not, the instruction there has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Instruction {
     address: usize,
@@ -81,21 +81,21 @@ pub(super) struct CodeLocations {
     inlined: Arc<InlinedMethods>,
     awaiters: Arc<Awaiters>,
     pub(super) shapes: FrameShapes,
-    /// Addresses that are remembered.
+    /// Most addresses that are remembered.
     most: usize,
 }
 
 #[derive(Default)]
 struct LocationTable {
     locations: HashMap<Instruction, CodeLocation>,
-    /// Code by addresses that the runtime's walks have shown.
+    /// Code by addresses that walks of the runtime have shown.
     code: HashMap<usize, Arc<Code>>,
-    /// Counts unloads: what was looked up before one is not stored after it.
+    /// Counts unloads: a result of an earlier look-up is not stored after an unload.
     unloads: u64,
 }
 
 impl CodeLocations {
-    /// Locations; so many of them are remembered.
+    /// Creates an empty table that remembers up to `most` locations.
     pub(super) fn new(most: usize, inlined: Arc<InlinedMethods>, awaiters: Arc<Awaiters>) -> Self {
         Self { known: Mutex::default(), inlined, awaiters, shapes: FrameShapes::default(), most }
     }
@@ -111,8 +111,8 @@ impl CodeLocations {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the location that the runtime's walk gives a frame. Asks the runtime for one that is
-    /// new.
+    /// Returns the location of a frame according to the runtime's walk. Asks the runtime about new
+    /// addresses.
     pub(super) fn location_of_frame(
         &self,
         info: &ProfilerInfo,
@@ -123,8 +123,8 @@ impl CodeLocations {
     }
 
     /// The true locations of the frames of the runtime's walk of the calling thread's stack, which
-    /// begins at `start`: those in blocks where the block goes on. `may_fail`: the innermost may
-    /// have failed at its instruction.
+    /// begins at `start`: for a method in a block, the place where the block resumes. `may_fail`:
+    /// the innermost instruction may have failed.
     pub(super) fn all(
         &self,
         (info, functions): (&ProfilerInfo, &Functions),
@@ -208,8 +208,8 @@ impl CodeLocations {
         location
     }
 
-    /// The location of an instruction of a function, looked up, and whether that will be the same
-    /// next time.
+    /// Looks up the location of an instruction of a function. Also returns whether the result stays
+    /// the same.
     fn location(
         &self,
         info: &ProfilerInfo,
@@ -238,7 +238,7 @@ impl CodeLocations {
         (with_inlined(location, there), lasts)
     }
 
-    /// Code is gone; other code may come to lie at its addresses.
+    /// Code was unloaded, and other code may be placed at its addresses.
     pub(super) fn code_unloaded(&self) {
         let mut known = self.known();
         known.locations.clear();
@@ -248,7 +248,7 @@ impl CodeLocations {
     }
 }
 
-/// The instruction that a frame is at; `None` where it may be in a block, at an unknown place.
+/// The instruction of a frame; `None` if it may be at an unknown place in a block.
 fn instruction(
     code: &Code,
     between: &StackGap,
@@ -265,26 +265,26 @@ fn instruction(
     }
 }
 
-/// The location with methods that were put into the function.
+/// The location with the methods inlined into the function.
 fn with_inlined(location: CodeLocation, there: Option<InlinedThere>) -> CodeLocation {
     let Some(InlinedThere { frames, offset, .. }) = there else { return location };
     let (il_offset, il_span) = offset.map_or((location.il_offset, location.il_span), |offset| (Some(offset), 0));
     CodeLocation { il_offset, il_span, inlined: frames, ..location }
 }
 
-/// Offset and span as they are recorded.
+/// Offset and span in their recorded form.
 pub(crate) fn recorded_place(place: Option<IlPlace>) -> (Option<u32>, u16) {
     let span = |place: IlPlace| place.span.and_then(|span| u16::try_from(span).ok()).unwrap_or(stack::TO_THE_END);
     place.map_or((None, 0), |place| (Some(place.offset), span(place)))
 }
 
-/// An address of the instruction itself. One on the stack is where the call returns to: the byte
-/// before it belongs to the call.
+/// An address within the instruction itself. A return address follows the call, and the byte before
+/// it belongs to the call.
 fn call_address(instruction: Instruction) -> Option<usize> {
     instruction.address.checked_sub(instruction.is_return.into())
 }
 
-/// Code at an address that a call led to.
+/// The code at an address to which a call leads.
 fn code_at(info: &ProfilerInfo, address: usize) -> CodeAt {
     let Some((method, rejit)) = function_at(info, RunAddress::called(address)) else {
         return if library_of(address).is_some() { CodeAt::Library } else { CodeAt::Piece };
@@ -293,8 +293,7 @@ fn code_at(info: &ProfilerInfo, address: usize) -> CodeAt {
     code_around(info, method, rejit, address).map_or(CodeAt::Unknown, code)
 }
 
-/// Returns the place of the statement that is under way, in a version of code that begins at
-/// `start`.
+/// Returns the place of the current statement, in a version of code that begins at `start`.
 fn statement_place(info: &ProfilerInfo, start: CodeStart, instruction: Instruction) -> Option<IlPlace> {
     let at = u32::try_from(call_address(instruction)?.checked_sub(start.address())?).ok()?;
     let map = info.il_map_at(start).ok()?;
@@ -305,13 +304,13 @@ fn statement_place(info: &ProfilerInfo, start: CodeStart, instruction: Instructi
     IlRange::statement_at(&map, at).or_else(checks)
 }
 
-/// Start of the code version that an address lies in.
+/// Start of the code version that contains an address.
 pub fn code_start(info: &ProfilerInfo, function: FunctionId, address: RunAddress) -> Option<CodeStart> {
     let (_, rejit) = function_at(info, address)?;
     code_around(info, function, rejit, address.address()).map(|(start, _)| start)
 }
 
-/// Start and pieces of the code version that an address lies in.
+/// Start and pieces of the code version that contains an address.
 pub(crate) fn code_around(
     info: &ProfilerInfo,
     function: FunctionId,

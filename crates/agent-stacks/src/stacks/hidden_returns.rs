@@ -1,17 +1,17 @@
-//! Return addresses that no frame pointer leads to, and what is known of where they lie.
+//! Return addresses that no frame pointer leads to, and their known positions.
 //!
-//! A short method may have no frame: the address at which its caller goes on lies at a fixed
-//! distance on the stack from the one at which the method itself does. A body that took over a
-//! running frame (OSR) has that one above its own, with the address at which the caller goes on,
-//! and an address of the older body where that of the caller would be. Code of the runtime without
-//! a frame, by which .NET 10 allocates, is such code as well. Who follows frame pointers alone
-//! takes stacks for the same that differ.
+//! A short method may have no frame. Then its own return address lies at a fixed distance on the
+//! stack from the address at which the method itself resumes. A body that took over a running frame
+//! (OSR) has that frame above its own. The return address to its caller belongs to that older
+//! frame, and in the usual position is an address of the older body. The frameless code of the
+//! runtime that allocates on .NET 10 is a further case. Code that follows only frame pointers
+//! misses these addresses, and takes different stacks for the same.
 //!
-//! What code hides an address is learnt by two teachers: the unwind information of the body
-//! ([`CodeMap::behind`](crate::code::CodeMap::behind)), and, for callbacks that may ask for it, the
-//! runtime's own walk, which says at once that something is hidden and is believed later, once the
-//! unwind information has said what. Callbacks and hooks look here without a lock and without
-//! memory.
+//! There are two sources for what code hides. One is the unwind information of the body
+//! ([`CodeMap::behind`](crate::code::CodeMap::behind)). The other, for callbacks that may request
+//! it, is the runtime's own walk. The walk says at once that something is hidden, and is trusted
+//! later, once the unwind information has said what. Callbacks and hooks read this table without a
+//! lock and without allocation.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,16 +19,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use clr_profiler::internals::{CurrentStack, HiddenReturn, NativeFrame};
 use clrscope_agent_base::os::memory::zeroed_words;
 
-/// Places for addresses. A power of two.
+/// Number of entries for addresses. A power of two.
 const PLACES: usize = 1 << 13;
-/// Places looked at for one.
+/// Most entries that are probed for an address.
 const STEPS: usize = 16;
 /// Bytes that the system backs at a time.
 const PAGE: usize = 4096;
-/// Bits of an address: a program's own have no more.
+/// Bits of an address: user-space addresses have no more.
 const ADDRESS_BITS: u32 = 47;
 const ADDRESS: u64 = (1 << ADDRESS_BITS) - 1;
-/// Kinds, above the address; above these, the distance in words.
+/// Kinds, in the bits above the address. The distance in words is above the kind.
 const NOTHING: u64 = 0;
 const HIDDEN: u64 = 1;
 const TAKES_PLACE: u64 = 2;
@@ -36,28 +36,28 @@ const SEEN: u64 = 3;
 const UNSURE: u64 = 4;
 const KIND_BITS: u32 = 3;
 const WORDS_AT: u32 = ADDRESS_BITS + KIND_BITS;
-/// A longer distance is not kept.
+/// Longest distance that is stored.
 const MOST_WORDS: u64 = u64::MAX >> WORDS_AT;
 
-/// Number of the last generation of the process: threads keep what they found by one of an earlier
-/// recording.
+/// Number of the last generation of the process. It is not reset, because threads keep results of
+/// an earlier recording.
 static GENERATIONS: AtomicU64 = AtomicU64::new(0);
 
-/// How the caller behind a return address is found.
+/// How to find the caller's return address from a return address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallerReturn {
-    /// Frame pointers lead on.
+    /// Frame pointers lead to it.
     Nothing,
-    /// So says unwind information.
+    /// Unwind information gives its position.
     Hidden(HiddenReturn),
-    /// So many bytes away, as a walk of the runtime's has shown.
+    /// It is this many bytes away, as a walk of the runtime has shown.
     Seen(usize),
-    /// Hidden at a place that is not known yet, or that varies.
+    /// It is hidden at an unknown or varying position.
     Unsure,
 }
 
 impl CallerReturn {
-    /// The return address that is hidden, as far as it is known where.
+    /// The position of the hidden return address, where known.
     #[inline]
     pub fn hidden(self) -> Option<HiddenReturn> {
         match self {
@@ -68,23 +68,24 @@ impl CallerReturn {
     }
 }
 
-/// A return address behind which the runtime's walk has found one that no frame pointer leads to.
+/// A return address behind which the runtime's walk has found another one that no frame pointer
+/// leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UncertainReturn {
     pub address: usize,
-    /// Distance between the two, where no other code is known to lie between them.
+    /// Distance between the two, if no other code is known to be between them.
     pub bytes: Option<usize>,
-    /// Monotonic nanoseconds when that was on a stack.
+    /// Monotonic nanoseconds when they were on a stack.
     pub time_ns: u64,
 }
 
-/// Everything that is known.
+/// The table of everything that is known.
 pub struct HiddenReturns {
     places: Box<[AtomicU64]>,
-    /// Places that are taken.
+    /// Number of used entries.
     taken: AtomicUsize,
     generation: AtomicU64,
-    /// Doubts that wait for an answer. Held while something is written down.
+    /// Open questions. Locked while an entry is written.
     doubts: Mutex<Vec<UncertainReturn>>,
 }
 
@@ -100,20 +101,19 @@ fn next_generation() -> u64 {
 }
 
 impl HiddenReturns {
-    /// A number that is another one each time that something else is known. Read before what is
-    /// known is read.
+    /// A number that changes with each change to the table. To be read before the table is.
     #[inline]
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Knowledge of a return address; nothing is hidden behind an unknown one.
+    /// What is known about a return address. Nothing is hidden behind an unknown one.
     #[inline]
     pub fn behind(&self, address: usize) -> CallerReturn {
         self.entry(address).map_or(CallerReturn::Nothing, told)
     }
 
-    /// The return address hidden behind another one, as far as that is known.
+    /// The return address hidden behind another one, where known.
     #[inline]
     pub fn hidden_behind(&self, address: usize) -> Option<HiddenReturn> {
         self.behind(address).hidden()
@@ -132,7 +132,7 @@ impl HiddenReturns {
         (0..STEPS).map_while(move |step| self.places.get(first.wrapping_add(step) & (PLACES - 1)))
     }
 
-    /// Writes down what is known of an address; whether there was room.
+    /// Stores what is known about an address. Returns whether there was room.
     pub fn note(&self, address: usize, behind: CallerReturn) -> bool {
         self.write(&self.doubts(), address, behind)
     }
@@ -161,21 +161,21 @@ impl HiddenReturns {
         true
     }
 
-    /// Code is gone, and what is known of addresses with it.
+    /// Forgets everything, because code was unloaded.
     pub fn forget(&self) {
         let mut doubts = self.doubts();
         doubts.clear();
-        // What was never touched stays so.
+        // Untouched entries stay untouched.
         let taken = self.places.iter().filter(|place| place.load(Ordering::Relaxed) != 0);
         taken.for_each(|place| place.store(0, Ordering::Relaxed));
         self.taken.store(0, Ordering::Relaxed);
         self.generation.store(next_generation(), Ordering::Release);
     }
 
-    /// Compares the return addresses that frame pointers lead to on the calling thread's stack,
-    /// from `frame` on and so many, with those of the runtime's own walk of a moment ago, given as
-    /// the place of each and the address: writes down behind which addresses others are hidden.
-    /// Whether there was room. For callbacks.
+    /// Compares `most` return addresses that frame pointers lead to on the calling thread's stack,
+    /// from `frame` on, with those of the runtime's own walk of a moment ago. Each of the latter is
+    /// given as position and address. Stores which addresses hide others. Returns whether there was
+    /// room. For callbacks.
     pub fn compare(
         &self,
         stack: CurrentStack,
@@ -196,8 +196,8 @@ impl HiddenReturns {
         is_noted
     }
 
-    /// Finds the addresses that hide others which are not known to be there. `chain` has the places
-    /// of the return addresses that frame pointers lead to, and these.
+    /// Finds the addresses that hide others without a known position. `chain` has the return
+    /// addresses that frame pointers lead to, each with its position.
     fn raise_doubts(
         &self,
         stack: CurrentStack,
@@ -209,7 +209,7 @@ impl HiddenReturns {
         for &(place, method) in walked {
             let between = std::iter::from_fn(|| chain.next_if(|(at, _)| *at < place)).last();
             let is_framed = chain.next_if(|(at, _)| *at == place).is_some();
-            // Where a block of the method runs no call from the method itself returns there.
+            // If a block of the method runs, no call from the method itself returns there.
             let is_there = is_framed || stack.word(place) == Some(method);
             let leads = |(at, address): (usize, usize)| {
                 self.hidden_behind(address).is_some_and(|hidden| at + 8 + hidden.bytes == place)
@@ -223,7 +223,7 @@ impl HiddenReturns {
                 if let Some((at, address)) = between
                     && self.may_hide(address)
                 {
-                    // Code that uses the frame pointer for something else hides whatever is further
+                    // Code that uses the frame pointer for another purpose hides everything further
                     // out.
                     let is_lost = is_whole && chain.peek().is_none();
                     let is_steady = !is_lost && self.entry(address).is_none();
@@ -234,25 +234,24 @@ impl HiddenReturns {
         }
     }
 
-    /// Whether an address may hide something that is not known of it. Where unwind information says
-    /// what it hides, a block of a method lies between.
+    /// Whether an address may hide something unknown. If unwind information already says what it
+    /// hides, then a block of a method lies between.
     fn may_hide(&self, address: usize) -> bool {
         self.entry(address).is_none_or(|entry| matches!(told(entry), CallerReturn::Seen(_)))
     }
 
-    /// Whether doubts wait for an answer.
+    /// Whether there are open questions.
     pub fn has_doubts(&self) -> bool {
         !self.doubts().is_empty()
     }
 
-    /// Answers the doubts that wait, as far as `answer` knows. For the thread that looks addresses
-    /// up.
+    /// Answers the open questions, as far as `answer` can. For the thread that looks addresses up.
     pub(crate) fn settle(&self, mut answer: impl FnMut(UncertainReturn) -> CallerReturn) {
         let waiting = self.doubts().clone();
         for doubt in waiting {
             let behind = answer(doubt);
             let mut doubts = self.doubts();
-            // What was forgotten meanwhile lay in code that is gone.
+            // A question that was forgotten in the meantime was about unloaded code.
             if doubts.contains(&doubt) {
                 self.write(&doubts, doubt.address, behind);
                 doubts.retain(|other| other.address != doubt.address);
@@ -260,14 +259,14 @@ impl HiddenReturns {
         }
     }
 
-    /// Bytes of memory that the table takes.
+    /// Bytes of memory of the table.
     pub fn own_bytes(&self) -> u64 {
         let taken = self.taken.load(Ordering::Relaxed).saturating_mul(PAGE);
         taken.min(size_of_val(&*self.places)) as u64
     }
 }
 
-/// Knowledge as it is kept; `None` for an address that is none of a program's.
+/// The stored form of an entry; `None` if the address is not a user-space address.
 fn entry(address: usize, behind: CallerReturn) -> Option<u64> {
     let kind = match behind {
         CallerReturn::Nothing => NOTHING,
@@ -294,7 +293,7 @@ fn told(entry: u64) -> CallerReturn {
     }
 }
 
-/// Places of the return addresses that frame pointers lead to, from `frame` on, and these.
+/// The return addresses that frame pointers lead to, from `frame` on, each with its position.
 fn chain(stack: CurrentStack, frame: NativeFrame) -> impl Iterator<Item = (usize, usize)> {
     let read = move |at: usize| Some((at, stack.word(at)?, stack.word(at.checked_add(8)?)?));
     let next = move |&(at, up, _): &(usize, usize, usize)| if up > at { read(up) } else { None };
@@ -345,8 +344,8 @@ mod tests {
         assert!((PLACES / 2..PLACES).contains(&noted), "{noted}");
     }
 
-    /// A stack as the runtime walks it: native code without a frame that hides the innermost method
-    /// behind 8 bytes; that method has no frame but 16 bytes, and its caller has one.
+    /// A stack as the runtime walks it. Native code without a frame hides the innermost method
+    /// behind 8 bytes. That method uses 16 bytes and has no frame. Its caller has a frame.
     fn walked(base: usize, words: &mut [usize; 32]) -> Vec<(usize, usize)> {
         let at = |word: usize| base + 8 * word;
         for (word, up, address) in [(0, at(4), 0xE0), (4, at(20), 0xE1), (20, at(30), 0xC0), (30, 0, 0xD0)] {
@@ -375,11 +374,11 @@ mod tests {
         known.settle(|doubt| if doubt.address == 0xE1 { CallerReturn::Seen(8) } else { hidden_by(16) });
         assert!(compare() && known.doubts().is_empty());
         assert_eq!((known.behind(0xE1), known.behind(0xA0)), (CallerReturn::Seen(8), hidden_by(16)));
-        // What was seen is seen elsewhere: no distance is known. What unwind information says
-        // stays.
+        // A seen address is seen at another position: no distance is known. The position from
+        // unwind information stays.
         assert!(known.note(0xE1, CallerReturn::Seen(16)) && known.note(0xA0, hidden_by(24)) && compare());
         assert_eq!(*known.doubts(), [UncertainReturn { address: 0xE1, bytes: None, time_ns: 5 }]);
-        // What is forgotten is not written down any more.
+        // A forgotten question is not stored any more.
         known.settle(|_| {
             known.forget();
             CallerReturn::Seen(8)

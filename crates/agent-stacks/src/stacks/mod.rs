@@ -1,24 +1,24 @@
 //! Call stacks of the calling thread, in callbacks of the runtime, each as a number in the
 //! recording's stack table.
 //!
-//! A stack at a callback is walked by what is known of each return address, and by the runtime
-//! where that is not enough:
+//! A stack at a callback is walked with known rules for its return addresses, and by the runtime
+//! where these are not enough:
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `unwind_rules` | what is known of return addresses, and the walk by it |
-//! | `unwind_training` | how that is found out: by comparison with the runtime's own walks |
+//! | `unwind_rules` | the rules for return addresses, and the walk that uses them |
+//! | `unwind_training` | how the rules are found: by comparison with the runtime's own walks |
 //! | `stack_cache` | stacks whose words were read before |
-//! | `block_addresses` | where catch, finally and filter blocks go on, which the runtime's walk leaves out |
-//! | `hidden_returns` | return addresses that no frame pointer leads to, for who follows these alone |
-//! | `code_locations` | functions and offsets in their IL by address |
-//! | `throw_blocks` | the statements whose checks throw by a block that the compiler maps to none |
+//! | `block_addresses` | the resume addresses of catch, finally and filter blocks, which the runtime's walk leaves out |
+//! | `hidden_returns` | return addresses that no frame pointer leads to, for code that follows only frame pointers |
+//! | `code_locations` | functions and IL offsets by address |
+//! | `throw_blocks` | the statements of checks that throw in a block without a statement of its own |
 //! | `table` | the recording's stack table |
 //!
-//! Rules for all of it: only on the thread whose stack is meant, only in a callback in which the
-//! runtime may be asked (exceptions, allocations; not in hooks, nor while a collection has stopped
-//! the program), and no lock is held while the runtime is asked. Frames are those that the runtime
-//! shows: compiled methods and dynamic ones, without what is native.
+//! Rules for all of it: only on the thread that owns the stack, only in a callback in which the
+//! runtime may be asked (exceptions, allocations; not in hooks, nor while a collection has
+//! suspended the program), and without a lock while the runtime is asked. Frames are those that the
+//! runtime shows: compiled methods and dynamic ones, without native code.
 
 pub mod block_addresses;
 mod code_locations;
@@ -54,7 +54,7 @@ use unwind_training::{RuleUpdate, RuntimeWalk, Training};
 use crate::awaiters::{Awaiters, Chain, Questions, Resumed, ResumedSearch};
 use crate::inlined::InlinedMethods;
 
-/// A number that stands for addresses, with another one added.
+/// A hash of addresses, with a further address added.
 #[inline]
 pub fn mix_address(mixed: u64, address: usize) -> u64 {
     let mut mix = Mix::after(mixed);
@@ -62,39 +62,39 @@ pub fn mix_address(mixed: u64, address: usize) -> u64 {
     mix.finish()
 }
 
-/// Where the next count of unloads begins, so that no stack of an earlier recording is taken for
-/// one of this.
+/// Start of the next count of unloads, so that no stack of an earlier recording is taken for one of
+/// this recording.
 static FIRST_UNLOAD: AtomicU64 = AtomicU64::new(0);
-/// More unloads than one recording sees.
+/// A number of unloads that no recording reaches.
 const UNLOADS_OF_ONE: u64 = 1 << 40;
 
-/// Way to walk stacks.
+/// How stacks are walked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Walk {
-    /// By what is known of the frames, and by the runtime where that is not enough.
+    /// With known rules for the frames, and by the runtime where these are not enough.
     Frames,
     /// Always by the runtime.
     Snapshot,
-    /// Both ways, and they are compared.
+    /// Both ways, with a comparison.
     Check,
 }
 
-/// Stacks that an instrument asks for.
+/// What an instrument wants of stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackOptions {
-    /// Frames kept of a stack, the innermost; 0 for no stacks.
+    /// Number of innermost frames kept of a stack; 0 for no stacks.
     pub frames: usize,
-    /// Way to walk them.
+    /// How to walk the stacks.
     pub walk: Walk,
-    /// Frame pointers are wanted, which only the runtime knows.
+    /// Whether frame pointers are wanted, which only the runtime knows.
     pub frame_pointers: bool,
-    /// Stacks, and as many addresses, that are remembered at a time.
+    /// Most stacks, and most addresses, that are remembered at a time.
     pub remembered: usize,
 }
 
-/// Stacks that are remembered unless fewer are asked for.
+/// Most stacks that are remembered by default.
 pub const REMEMBERED: usize = MOST;
-/// Bytes of a stack and an address that are remembered, in tables that may be half empty.
+/// Bytes of memory for a stack and an address, in tables that may be half empty.
 pub const BYTES_OF_A_STACK: usize = 2 * (2 * size_of::<u64>() + size_of::<(usize, CodeLocation)>());
 
 /// A frame of the calling thread's stack, as the runtime walked it.
@@ -104,11 +104,11 @@ pub struct WalkedFrame {
     pub location: CodeLocation,
     /// Number of frames of the recorded stack that are further in.
     pub position: usize,
-    /// The frame pointer, where such were asked for.
+    /// The frame pointer, if it was requested.
     pub frame_pointer: Option<usize>,
 }
 
-/// The stacks of one instrument: the rules by which they are walked, and their numbers.
+/// The stacks of one instrument: the rules for walking them, and their numbers.
 pub struct CallStacks {
     options: StackOptions,
     info: ProfilerInfo,
@@ -119,7 +119,7 @@ pub struct CallStacks {
     recorded: &'static RecordedStacks,
     known: RwLock<RulesAndNumbers>,
     cache: StackCache,
-    /// Counts unloads: what was found out before one is not believed after it. Changed with `known`
+    /// Counts unloads: a result from before an unload is not used after it. Changed with `known`
     /// locked.
     unloads: AtomicU64,
     comparison: Comparison,
@@ -128,7 +128,7 @@ pub struct CallStacks {
 /// The outcome of [`Walk::Check`].
 #[derive(Default)]
 struct Comparison {
-    /// Stacks that could only be had from the runtime.
+    /// Number of stacks that only the runtime could walk.
     asked: AtomicU64,
     same: AtomicU64,
     differ: AtomicU64,
@@ -137,11 +137,11 @@ struct Comparison {
 #[derive(Default)]
 struct RulesAndNumbers {
     rules: UnwindRules,
-    /// Numbers of stacks by their [`Sum`]s. Sums are of locations, which no unload changes.
+    /// Numbers of stacks by their [`Sum`]s. Sums are of locations, which unloads do not change.
     numbers: HashMap<u64, u32, BuildHasherDefault<Mix>>,
 }
 
-/// Adds up the locations of a stack.
+/// Hash of the locations of a stack.
 #[derive(Default, Clone, Copy)]
 struct Sum(Mix);
 
@@ -150,7 +150,7 @@ impl Sum {
     fn add(&mut self, location: CodeLocation) {
         let offset = location.il_offset.map_or(0, |offset| offset + 1);
         self.0.write_u64(u64::from(location.function) << 32 | u64::from(offset));
-        // Neither is for each frame, and none may be taken for the other.
+        // Few frames have either, and one must not be taken for the other.
         if location.il_span != 0 || location.inlined.number() != 0 {
             self.0.write_u64(u64::from(location.inlined.number()) << 16 | u64::from(location.il_span));
         }
@@ -163,11 +163,11 @@ impl Sum {
 }
 
 impl CallStacks {
-    /// Stacks that are stored in `recorded`, with the methods of `inlined` in them, and together
-    /// with their awaiters.
+    /// Creates stacks that are stored in `recorded`, including the methods of `inlined` and, where
+    /// they exist, the awaiters.
     ///
     /// # Errors
-    /// In words, when the process has no thread key left.
+    /// A message: the process has no thread key left.
     pub fn new(
         options: StackOptions,
         info: &ProfilerInfo,
@@ -197,8 +197,8 @@ impl CallStacks {
         self.known.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Code is gone; other code may come to lie at its addresses. Call it for each module and
-    /// dynamic method that unloads.
+    /// Code was unloaded, and other code may be placed at its addresses. Call this for each module
+    /// and dynamic method that unloads.
     pub fn code_unloaded(&self) {
         self.locations.code_unloaded();
         let mut known = self.known_mut();
@@ -206,12 +206,12 @@ impl CallStacks {
         self.unloads.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The outcome of [`Walk::Check`] as text, where that was asked for.
+    /// The outcome of [`Walk::Check`] as text, if it was requested.
     pub fn comparison(&self) -> Option<String> {
         (self.options.walk == Walk::Check).then(|| self.comparison.in_words())
     }
 
-    /// Bytes of what is remembered of stacks.
+    /// Bytes of memory for remembered stacks.
     pub fn own_bytes(&self) -> u64 {
         let stacks = self.known().numbers.capacity() * 2 * size_of::<u64>();
         (stacks + self.locations.own_bytes()) as u64
@@ -222,17 +222,17 @@ impl CallStacks {
         Box::new(StackTask { table: self.recorded.task(), awaiters: Arc::clone(&self.awaiters) })
     }
 
-    /// In a forked child: lets go of the stack table. Async-signal-safe.
+    /// In a forked child: releases the stack table. Async-signal-safe.
     pub fn detach_in_child(&self) {
         self.recorded.detach_in_child();
     }
 
-    /// The number of the calling thread's stack in the recording's stack table, 0 for none. `frame`
-    /// is the frame that the framework's callback was given. Where frame pointers were asked for,
-    /// `visit` sees the frames that are kept, innermost first.
+    /// The number of the calling thread's stack in the recording's stack table; 0 for none. `frame`
+    /// is the frame that the framework's callback got. If frame pointers were requested, `visit`
+    /// gets the kept frames, innermost first.
     ///
     /// # Errors
-    /// The runtime's error, where its own walk was needed.
+    /// The runtime's error, if its own walk was needed.
     pub fn number_here(&self, frame: NativeFrame, visit: impl FnOnce(&[WalkedFrame])) -> Result<u32> {
         if self.options.frames == 0 {
             return Ok(0);
@@ -252,8 +252,8 @@ impl CallStacks {
         walked.map_or_else(|| self.asked(stack, frame), Ok)
     }
 
-    /// The number of the calling thread's stack, walked by the runtime: for callbacks that come
-    /// rarely. 0 for none.
+    /// The number of the calling thread's stack, walked by the runtime; 0 for none. For rare
+    /// callbacks.
     ///
     /// # Errors
     /// The runtime's error.
@@ -264,21 +264,21 @@ impl CallStacks {
         self.asked(None, NativeFrame::new(0))
     }
 
-    /// The number of a stack that is a method alone, with unknown awaiters: the method's index and
-    /// the offset in its IL are given. 0 once recording has ended.
+    /// The number of a stack with a single method and unknown awaiters, given the method's index
+    /// and IL offset. 0 once recording has ended.
     pub fn number_alone(&self, at: (u32, u32)) -> u32 {
         self.number(&[at_await(at)], false, Some(&Chain::default()))
     }
 
-    /// The number of the stack of a method that goes on after an `await`, together with its
-    /// awaiters. `this` is the address of its state; called on that state's thread, where objects
-    /// don't move. Asks the runtime nothing.
+    /// The number of the stack of a method that resumes after an `await`, together with its
+    /// awaiters. `this` is the address of its state machine. To be called on the thread that runs
+    /// the method, where objects don't move. Asks the runtime nothing.
     pub fn number_of_resumed(&self, at: (u32, u32), function: FunctionId, this: usize) -> u32 {
         let chain = self.awaiters.chain_of(function, this, Questions::Noted);
         self.number(&[at_await(at)], false, Some(&chain))
     }
 
-    /// By what is known of the frames.
+    /// Walks with the known rules for frames.
     fn walked(&self, stack: CurrentStack, frame: NativeFrame) -> Option<u32> {
         let unloads = self.unloads.load(Ordering::Acquire);
         let mut walked = None;
@@ -308,7 +308,7 @@ impl CallStacks {
         }
     }
 
-    /// The sum of a stack, whether there are more frames than are kept, and the method that was
+    /// The hash of a stack, whether it has more frames than are kept, and the method that was
     /// resumed on it.
     #[cold]
     fn sum(&self, words: impl Words, frame: NativeFrame) -> Option<(u64, bool, Option<Resumed>)> {
@@ -334,15 +334,15 @@ impl CallStacks {
         locations
     }
 
-    /// By the runtime, whose walk is learnt from.
+    /// Lets the runtime walk, and learns from the walk.
     fn asked(&self, stack: Option<CurrentStack>, frame: NativeFrame) -> Result<u32> {
         let unloads = self.unloads.load(Ordering::Acquire);
         let (frames, cut) = self.walked_by_runtime()?;
         let kept = self.kept(&frames, frame);
         if let Some(stack) = stack {
             let names = self.functions.names();
-            // What the rest of the stack says of a frame's place, and not its address alone, no
-            // rule can say.
+            // If only the rest of the stack determines a frame's place, and not its address alone,
+            // no rule can express that.
             let by_address = |at: usize, frame: StackFrame| {
                 let location = self.locations.location_of_frame(&self.info, &self.functions, frame);
                 kept.get(at).is_none_or(|kept| *kept == location).then_some(location)
@@ -359,15 +359,15 @@ impl CallStacks {
         Ok(self.number(&kept, cut, self.chain_of(&kept, &frames).as_ref()))
     }
 
-    /// The chain of who awaits the method that was resumed on a stack that the runtime walked.
+    /// The chain of awaiters of the method resumed on a stack that the runtime walked.
     fn chain_of(&self, kept: &[CodeLocation], frames: &[StackFrame]) -> Option<Chain> {
         let mut resumed = ResumedSearch::default();
         kept.iter().zip(frames).for_each(|(location, frame)| resumed.frame(location.part, frame.frame_pointer));
         self.resumed(resumed).map(|resumed| self.awaiters.chain(resumed))
     }
 
-    /// The method that was resumed. Where walks are compared none is looked at: who awaits it may
-    /// change from one to the other.
+    /// The resumed method. None is used while walks are compared, because the awaiters may change
+    /// between two walks.
     fn resumed(&self, search: ResumedSearch) -> Option<Resumed> {
         search.found().filter(|_| self.options.walk != Walk::Check)
     }
@@ -386,7 +386,7 @@ impl CallStacks {
         Ok(self.number(&kept, cut, self.chain_of(&kept, &frames).as_ref()))
     }
 
-    /// The frames that the runtime's walk shows, at most one more than is kept, and whether there
+    /// The frames that the runtime's walk shows, at most one more than are kept, and whether there
     /// is one more.
     fn walked_by_runtime(&self) -> Result<(Vec<StackFrame>, bool)> {
         let mut frames = Vec::new();
@@ -399,8 +399,8 @@ impl CallStacks {
         Ok((frames, cut))
     }
 
-    /// The locations of the frames that are kept. `start` is the frame that the framework's
-    /// callback was given, 0 where it was given none.
+    /// The locations of the kept frames. `start` is the frame that the framework's callback got, or
+    /// 0 where it got none.
     fn kept(&self, frames: &[StackFrame], start: NativeFrame) -> Vec<CodeLocation> {
         let kept = &frames[..frames.len().min(self.options.frames)];
         let Some(stack) = CurrentStack::here() else {
@@ -409,7 +409,7 @@ impl CallStacks {
                 .map(|frame| self.locations.location_of_frame(&self.info, &self.functions, *frame))
                 .collect();
         };
-        // Where no frame is given nothing was thrown.
+        // Without a frame, nothing was thrown.
         let may_fail = start.address() != 0;
         let start = if may_fail { start.address() } else { (&raw const stack).addr() };
         self.locations.all((&self.info, &self.functions), (stack, start), kept, may_fail)
@@ -429,8 +429,8 @@ impl CallStacks {
         apply(training.compare(seen, &trial, |end| self.known().rules.ends.contains(&end)));
     }
 
-    /// The number of a stack together with its chain of awaiters, stored in the recording when it
-    /// is new.
+    /// The number of a stack together with its chain of awaiters. A new stack is stored in the
+    /// recording.
     fn number(&self, locations: &[CodeLocation], cut: bool, chain: Option<&Chain>) -> u32 {
         let mut sum = Sum::default();
         locations.iter().for_each(|&location| sum.add(location));
@@ -443,7 +443,7 @@ impl CallStacks {
             None => self.recorded.number(&frames, cut),
             Some(chain) => self.recorded.number_awaited(&frames, cut, chain),
         };
-        // A stack that found no room is tried again.
+        // A stack without room is tried again.
         if number != 0 {
             let mut known = self.known_mut();
             if known.numbers.len() >= self.options.remembered {
@@ -454,8 +454,8 @@ impl CallStacks {
         number
     }
 
-    /// The frames as they are recorded: in front of each method's those of the methods that were
-    /// put into it.
+    /// The frames in their recorded form. Before each method's frame come those of the methods
+    /// inlined into it.
     fn frames_of(&self, locations: &[CodeLocation]) -> Vec<RecordedFrame> {
         let mut frames = Vec::with_capacity(locations.len());
         for location in locations {
@@ -483,7 +483,7 @@ impl Comparison {
     }
 }
 
-/// What the helper thread does for stacks.
+/// The helper thread's work for stacks.
 struct StackTask {
     table: Box<dyn Task>,
     awaiters: Arc<Awaiters>,
@@ -500,19 +500,19 @@ impl Task for StackTask {
     }
 }
 
-/// The frame of a method at an await: the index of its function, and the offset in its IL.
+/// The frame of a method at an await, given the index of its function and the IL offset.
 fn at_await((function, il_offset): (u32, u32)) -> CodeLocation {
     CodeLocation { il_offset: Some(il_offset), ..CodeLocation::of_function(function) }
 }
 
-/// The sum of a stack together with a chain of awaiters.
+/// The hash of a stack together with a chain of awaiters.
 fn mixed(sum: u64, chain: &Chain) -> u64 {
     let mut mix = Mix::after(sum);
     mix.write_u64(chain.mixed());
     mix.finish()
 }
 
-/// Refuses a walk without frames: stacks are asked for where managed code runs, so the walk has
+/// Refuses a walk without frames: stacks are requested where managed code runs, so the walk has
 /// failed.
 fn has_frames(walk: StackWalk) -> Result<()> {
     match walk {

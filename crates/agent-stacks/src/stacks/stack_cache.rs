@@ -1,7 +1,7 @@
-//! The stacks that a thread was at before: most programs throw and allocate at the same few places.
+//! The recent stacks of each thread: most programs throw and allocate at the same few places.
 //!
-//! A walk reads words of the stack and nothing else, so where it read the same ones before it leads
-//! to the same stack, without looking anything up.
+//! A walk depends only on the words of the stack that it reads. If these words are the same as
+//! before, it leads to the same stack, and nothing has to be looked up.
 
 use clr_profiler::internals::{CurrentStack, NativeFrame, StackWords};
 use clrscope_agent_base::thread_own::{ThreadOwn, ThreadOwnPool};
@@ -17,24 +17,24 @@ pub(super) struct StackCache(ThreadOwn<[CachedWalk; STACKS]>);
 
 static OWN: ThreadOwnPool<[CachedWalk; STACKS]> = ThreadOwnPool::nothing();
 
-/// The recording is over, and its stacks are used no more.
+/// The recording is over, and its stacks are no longer used.
 pub fn let_go() {
     OWN.give_back_all();
 }
 
-/// A stack that is stored.
+/// A stored stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct StoredStack {
-    /// Its number, where nothing was resumed on it.
+    /// Its number, if no method was resumed on it.
     pub(super) number: u32,
-    /// The method that was resumed on it, with the stack's sum: who awaits that method may be
-    /// another one each time.
+    /// The method that was resumed on it, with the stack's hash: the method's awaiters may differ
+    /// each time.
     pub(super) resumed: Option<(Resumed, u64)>,
 }
 
 #[derive(Default)]
 struct CachedWalk {
-    /// The words that the walk read; none where it led to no stack that is stored.
+    /// The words that the walk read; empty if it led to no stored stack.
     words: StackWords,
     stack: StoredStack,
     /// Number of unloads before the walk.
@@ -42,18 +42,18 @@ struct CachedWalk {
 }
 
 impl StackCache {
-    /// Nothing is remembered of unloads that are not counted yet; what is remembered of others is
-    /// of an earlier recording.
+    /// Creates the cache. Entries with other counts of unloads are from an earlier recording and
+    /// are ignored.
     ///
     /// # Errors
-    /// When the process has no thread key left.
+    /// The process has no thread key left.
     pub(super) fn new() -> std::io::Result<Self> {
         OWN.borrow_values().map(Self)
     }
 
-    /// The calling thread's stack: remembered, or found by `walk`, which must read the stack
-    /// through what it is given only, and ask nothing of the runtime. `unloads` counts what makes
-    /// walks worthless.
+    /// The calling thread's stack, either remembered or found by `walk`. `walk` must read the stack
+    /// only through its argument, and ask the runtime nothing. `unloads` counts the events that
+    /// invalidate walks.
     #[inline]
     pub(super) fn stored(
         &self,
@@ -79,7 +79,8 @@ impl StackCache {
     }
 }
 
-/// Returns the slot of a frame. Throws of one place and depth have their frames at one address.
+/// Returns the slot of a frame. Throws at the same place and depth have their frames at the same
+/// address.
 fn slot_index(frame: NativeFrame) -> usize {
     let mixed = (frame.address() >> 4).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed >> (usize::BITS - STACKS.trailing_zeros())

@@ -17,10 +17,10 @@ use crate::awaiters::Chain;
 pub struct SharedStackTable(Arc<OnceLock<&'static RecordedStacks>>);
 
 impl SharedStackTable {
-    /// The table, made when the first instrument asks.
+    /// The table, created when the first instrument asks.
     ///
     /// # Errors
-    /// A sentence for the user, when the file could not be made.
+    /// A sentence for the user, if the file could not be created.
     pub fn open(
         &self,
         writer: &'static ProcessWriter,
@@ -43,10 +43,9 @@ pub struct RecordedStacks {
 }
 
 impl RecordedStacks {
-    /// The number of the stack with these frames, innermost first; stored if it is new. 0 for a
+    /// The number of the stack with these frames, innermost first. A new stack is stored. 0 for a
     /// stack without frames, once recording has ended, and where there is no room, which is
-    /// counted. Allocates, and waits where the helper thread is behind: for callbacks, not for
-    /// hooks.
+    /// counted. Allocates, and waits if the helper thread is behind: for callbacks, not for hooks.
     pub fn number(&self, frames: &[StackFrame], cut: bool) -> u32 {
         if hooks::is_stopped() {
             return 0;
@@ -54,14 +53,13 @@ impl RecordedStacks {
         self.number_of(frames, cut)
     }
 
-    /// The number of a stack as [`number`](Self::number) gives it, also once recording has ended:
-    /// for samples that were taken before.
+    /// Like [`number`](Self::number), but also works once recording has ended, for samples that
+    /// were taken before.
     pub fn number_of(&self, frames: &[StackFrame], cut: bool) -> u32 {
         self.patiently(|| self.table.intern(frames, cut))
     }
 
-    /// The number of the stack as [`number`](Self::number) gives it, for the stack together with a
-    /// chain of awaiters.
+    /// Like [`number`](Self::number), for the stack together with a chain of awaiters.
     pub(crate) fn number_awaited(&self, frames: &[StackFrame], cut: bool, chain: &Chain) -> u32 {
         if hooks::is_stopped() {
             return 0;
@@ -69,14 +67,14 @@ impl RecordedStacks {
         self.number_of_awaited(frames, cut, chain)
     }
 
-    /// The number of a stack together with a chain of awaiters, also once recording has ended.
+    /// Like [`number_of`](Self::number_of), for the stack together with a chain of awaiters.
     pub fn number_of_awaited(&self, frames: &[StackFrame], cut: bool, chain: &Chain) -> u32 {
         let awaiters = AwaiterChain { frames: &chain.frames(), end: chain.end };
         self.patiently(|| self.table.intern_awaited(frames, cut, awaiters))
     }
 
     /// The number of the stack with these frames above those of the stack `callers`; see
-    /// [`StackTable::intern_above`]. Where there is no room 0, and `numbers` is empty.
+    /// [`StackTable::intern_above`]. Where there is no room, returns 0 and leaves `numbers` empty.
     pub(crate) fn number_above(&self, callers: u32, frames: &[StackFrame], numbers: &mut Vec<u32>) -> u32 {
         let number = self.patiently(|| {
             numbers.clear();
@@ -88,7 +86,7 @@ impl RecordedStacks {
         number
     }
 
-    /// A number of the table, which is asked again where the helper thread is behind.
+    /// A number of the table. Tries again while the helper thread is behind.
     fn patiently(&self, mut intern: impl FnMut() -> Option<u32>) -> u32 {
         let number = intern().or_else(|| self.patience.wait(&self.table, 0, intern));
         number.unwrap_or_else(|| {
@@ -102,13 +100,13 @@ impl RecordedStacks {
         Box::new(KeepAhead(self))
     }
 
-    /// In a forked child: lets go of the file. Async-signal-safe.
+    /// In a forked child: releases the file. Async-signal-safe.
     pub fn detach_in_child(&self) {
         self.table.segment().detach_in_child();
     }
 }
 
-/// The frame without the methods that were put into it.
+/// The frame without the methods inlined into it.
 impl From<CodeLocation> for StackFrame {
     fn from(location: CodeLocation) -> Self {
         let CodeLocation { function, il_offset, il_span, .. } = location;

@@ -1,22 +1,22 @@
-//! Blocks that throw for the checks of a method.
+//! Blocks that throw for failed checks of a method.
 //!
-//! In optimised code all checks of one kind in a region (ranges of arrays, overflows) jump to one
-//! block, which calls the runtime's helper and which the compiler maps to no IL (the runtime's
-//! src/coreclr/jit/flowgraph.cpp, `fgAddCodeRef`). The check that failed is one of those that jump
+//! In optimised code all checks of one kind in a region (array bounds, overflows) jump to one
+//! block. The block calls the runtime's helper, and the compiler maps it to no IL (the runtime's
+//! src/coreclr/jit/flowgraph.cpp, `fgAddCodeRef`). The failed check is one of those that jump
 //! there.
 
 use clr_profiler::{CodeRange, IlPlace, IlRange};
 use clrscope_agent_base::arch::{LONGEST_CALL, call_starts, ends_in_trap, jumps_to};
 use clrscope_agent_base::os::memory::copy_if_there;
 
-/// Bytes of a method's code that are looked through for checks.
+/// Most bytes of a method's code that are searched for checks.
 const MOST_CODE: usize = 64 << 10;
-/// Bytes behind a call in which the trap is looked for that ends all such blocks.
+/// Bytes behind a call that are searched for the trap at the end of such blocks.
 const BEHIND: usize = 64;
 
-/// Place in the IL that holds all checks whose failure runs the call that returns to
-/// `return_address`. `None` where the call is in no such block of the code, whose pieces and map
-/// are given, and where the statement of a check is not known.
+/// The IL range of all checks whose failure runs the call that returns to `return_address`. `None`
+/// if the call is in no such block of the code with these pieces and this map, or if the statement
+/// of a check is unknown.
 pub(super) fn place_of_checks(pieces: &[CodeRange], map: &[IlRange], return_address: usize) -> Option<IlPlace> {
     let pieces: Vec<(CodeRange, Vec<u8>)> =
         pieces.iter().map(|piece| Some((*piece, code_of(piece)?))).collect::<Option<_>>()?;

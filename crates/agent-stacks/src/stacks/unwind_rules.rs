@@ -1,9 +1,9 @@
-//! Walking a stack by what is known of each return address on it.
+//! Walks a stack with a rule for each return address on it.
 //!
 //! The stack pointer in a compiled method is a fixed distance below that of its caller, so the
-//! return address alone says where the next one lies. Only what led to the same stack as the
-//! runtime's own walk before is trusted (`unwind_training`); at anything else the walk gives up,
-//! and the runtime is asked.
+//! return address alone determines the position of the next one. Only rules that have led to the
+//! same stack as the runtime's own walk are trusted (`unwind_training`). At any other address the
+//! walk gives up, and the runtime is asked.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -12,24 +12,24 @@ use clr_profiler::internals::{CurrentStack, NativeFrame, StackWords};
 
 use super::code_locations::CodeLocation;
 
-/// Addresses and ends of stacks that are remembered at most.
+/// Most addresses, and most ends of stacks, that are remembered.
 pub(super) const MOST: usize = 1 << 16;
-/// Frames of the runtime's own between the innermost method and us, and between a stack's end and
-/// the thread's.
+/// Most runtime frames between the innermost method and us, and between the end of a stack and that
+/// of the thread.
 const NATIVE_FRAMES: usize = 32;
 const END_FRAMES: usize = 6;
 
 /// The kind of code at a return address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CodeKind {
-    /// The runtime's code, or its managed helpers: the frame pointer leads on.
+    /// Code of the runtime, or its managed helpers: the frame pointer leads on.
     Runtime,
-    /// A stub of the runtime that keeps no frame pointer: so many bytes from where its callee's
-    /// frame ends.
+    /// A stub of the runtime that keeps no frame pointer, with the number of bytes from the end of
+    /// its callee's frame.
     Stub(usize),
-    /// A method whose frame has so many bytes.
+    /// A method whose frame has this many bytes.
     Method { bytes: usize, keeps_frame_pointer: bool, location: CodeLocation },
-    /// None of these: filters, finally and catch blocks, stubs in IL, unusual frames.
+    /// Other code: filters, finally and catch blocks, IL stubs, unusual frames.
     Odd,
 }
 
@@ -37,9 +37,9 @@ pub(super) enum CodeKind {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UnwindRule {
     pub(super) kind: CodeKind,
-    /// Whether the rule has led to the frame at which the runtime's walk went on.
+    /// Whether the rule has led to the same next frame as the runtime's walk.
     pub(super) sure: bool,
-    /// Times that the rule led elsewhere.
+    /// Number of times that the rule led elsewhere.
     pub(super) failed: u8,
 }
 
@@ -49,15 +49,15 @@ impl UnwindRule {
     }
 }
 
-/// All rules. They are of addresses, and forgotten when code is unloaded.
+/// All rules. They depend on addresses, and are forgotten when code is unloaded.
 #[derive(Default)]
 pub(super) struct UnwindRules {
     pub(super) addresses: HashMap<usize, UnwindRule, BuildHasherDefault<Mix>>,
-    /// Addresses that outermost methods were called from: see [`end_of_stack`].
+    /// Ends of stacks, where native code called the outermost method: see [`end_of_stack`].
     pub(super) ends: HashSet<u64, BuildHasherDefault<Mix>>,
 }
 
-/// Rules that a walk follows.
+/// The rules that a walk follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trust {
     /// Sure rules only.
@@ -79,7 +79,7 @@ impl Words for CurrentStack {
     }
 }
 
-/// Keeps what it reads.
+/// Keeps the words that it reads.
 pub(super) struct NotedWords<'a>(pub(super) CurrentStack, pub(super) &'a mut StackWords);
 
 impl Words for NotedWords<'_> {
@@ -92,12 +92,12 @@ impl Words for NotedWords<'_> {
 /// Outcome of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// At the outermost method.
+    /// The walk reached the outermost method.
     Whole,
-    /// At the limit, and there are more.
+    /// The walk reached the limit, and there are more methods.
     Cut,
-    /// At something that is not known; where methods were seen before, at this return address,
-    /// called with this stack pointer.
+    /// The walk reached something unknown. If methods were seen before, it gives the return
+    /// address, and the stack pointer with which that was called.
     Lost(Option<(usize, usize)>),
 }
 
@@ -112,7 +112,7 @@ impl UnwindRules {
         (trust == Trust::All || rule.sure).then_some(rule.kind)
     }
 
-    /// Address at which the innermost method goes on, and its stack pointer. `visit` sees the
+    /// The address at which the innermost method resumes, and its stack pointer. `visit` gets the
     /// addresses on the way.
     fn innermost(
         &self,
@@ -138,9 +138,9 @@ impl UnwindRules {
         None
     }
 
-    /// Walks from the innermost method outwards, `limit` methods at most. `visit` is given each
-    /// method's address, stack pointer and place, `on_the_way` the addresses of the runtime's code
-    /// before them.
+    /// Walks from the innermost method outwards, at most `limit` methods. `visit` gets each
+    /// method's address, stack pointer and place. `on_the_way` gets the addresses of the runtime's
+    /// code before them.
     pub(super) fn walk(
         &self,
         mut stack: impl Words,
@@ -176,10 +176,10 @@ impl UnwindRules {
     }
 }
 
-/// Names the place on its thread's stack that a method was called at by native code: the frames
-/// beyond, by their addresses and where they go on. The same frames mean the same callers, so if
-/// nothing managed was beyond them once, nothing is. `None` where they can't be followed. `sp` is
-/// the caller's after the return.
+/// Identifies a position on a thread's stack at which native code called a method, by the addresses
+/// and positions of the frames beyond. Equal frames mean equal callers. So if no managed code was
+/// beyond them once, there is none now. `None` where the frames can't be followed. `sp` is the
+/// caller's stack pointer after the return.
 pub(super) fn end_of_stack(stack: &mut impl Words, address: usize, sp: usize) -> Option<u64> {
     let mut mix = Mix::default();
     mix.write_usize(address);
@@ -197,16 +197,16 @@ pub(super) fn end_of_stack(stack: &mut impl Words, address: usize, sp: usize) ->
         }
         frame = up;
     }
-    // With fewer than two nothing distinguishes one place from another.
+    // With fewer than two frames, positions can't be distinguished.
     (frames >= 2).then(|| mix.finish())
 }
 
-/// Mixes words: addresses need no protection from a sender who makes them collide.
+/// Hashes words. Addresses need no protection against deliberate collisions.
 #[derive(Default, Clone, Copy)]
 pub struct Mix(u64);
 
 impl Mix {
-    /// Goes on from what another one came to.
+    /// Continues the hash of another one.
     pub(crate) fn after(mixed: u64) -> Self {
         Self(mixed)
     }
@@ -243,8 +243,8 @@ mod tests {
     const CALLER: usize = 0x2100;
     const NATIVE: usize = 0x3000;
 
-    /// Our own frame's words as a stack: two frames of the runtime, a stub of 16 bytes, a thrower
-    /// of 32 bytes and a caller of 16, which native code called.
+    /// The words of our own frame as a stack: two frames of the runtime, a stub of 16 bytes, a
+    /// thrower of 32 bytes, and a caller of 16 bytes that native code called.
     fn stack(words: &mut [usize; 20]) -> NativeFrame {
         let at = words.as_ptr().expose_provenance();
         let address = |index: usize| at + index * 8;
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(walk(&rules, frame, 9), (vec![7, 8], Outcome::Whole));
         assert_eq!(walk(&rules, frame, 1), (vec![7], Outcome::Cut));
         assert_eq!(walk(&rules, frame, 2), (vec![7, 8], Outcome::Whole));
-        // An equal caller at an equal place, but called from elsewhere.
+        // An equal caller at an equal position, but called from elsewhere.
         std::hint::black_box(&mut words)[13] = NATIVE + 5;
         assert!(matches!(walk(&rules, frame, 9).1, Outcome::Lost(_)));
         rules.addresses.get_mut(&CALLER).expect("known").sure = false;

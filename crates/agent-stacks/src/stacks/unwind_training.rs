@@ -1,4 +1,4 @@
-//! From the runtime's own walk of a stack to rules that lead the same way.
+//! From the runtime's own walk of a stack to rules that lead to the same frames.
 
 use clr_profiler::internals::{CurrentStack, NativeFrame, library_of};
 use clr_profiler::{FunctionId, NameCache, ProfilerInfo, StackFrame};
@@ -9,22 +9,23 @@ use super::unwind_rules::{CodeKind, MOST, Outcome, Trust, UnwindRule, UnwindRule
 
 use crate::unwind::{FrameShape, FrameShapes};
 
-/// The type whose methods the runtime throws with: managed code, but not in the runtime's stacks.
+/// The type whose methods the runtime throws with. It is managed code, but not in the stacks that
+/// the runtime shows.
 const THROWING: &str = "System.Runtime.EH::";
-/// Frames of the runtime's own that are looked at.
+/// Most frames of the runtime that are visited.
 const NATIVE_FRAMES: usize = 32;
-/// A stub's frame at most.
+/// Largest frame of a stub.
 const STUB_BYTES: usize = 2 << 10;
-/// A frame that took over another, both together, at most.
+/// Largest size of a frame that took over another one, both together.
 const TAKEN_OVER_BYTES: usize = 4 << 10;
-/// A rule that led elsewhere so often is not followed any more.
+/// A rule that led elsewhere this many times is no longer followed.
 const FAILURES: u8 = 8;
 
 /// A stack as the runtime walked it.
 pub(super) struct RuntimeWalk<'a> {
-    /// Each with its location where the address alone tells it.
+    /// The frames, each with its location if the address alone determines it.
     pub(super) frames: &'a [(StackFrame, Option<CodeLocation>)],
-    /// The limit was reached before the end.
+    /// Whether the limit was reached before the end.
     pub(super) cut: bool,
 }
 
@@ -37,7 +38,7 @@ pub(super) struct Training<'a> {
     pub(super) frame: NativeFrame,
 }
 
-/// A walk by rules that are not all sure.
+/// A walk with rules that are not all sure.
 pub(super) struct Trial {
     way: Vec<usize>,
     /// Address and stack pointer of each method.
@@ -45,10 +46,10 @@ pub(super) struct Trial {
     outcome: Outcome,
 }
 
-/// The runtime's next step behind the last method that is right.
+/// The runtime's next step after the last correct method.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// A method, by its address and, where the runtime tells it, its stack pointer.
+    /// A method, by its address and, where the runtime gives it, its stack pointer.
     Method(usize, Option<usize>),
     Nothing,
     /// The runtime's walk was stopped before.
@@ -62,7 +63,7 @@ pub(super) struct RuleUpdate {
     resize: Option<(usize, usize)>,
     confirm: Vec<usize>,
     doubt: Option<usize>,
-    /// Addresses that no rule leads on from.
+    /// Addresses from which no rule leads on.
     odd: Vec<usize>,
     end: Option<u64>,
 }
@@ -97,14 +98,14 @@ impl RuleUpdate {
     }
 }
 
-/// A rule led elsewhere. One that led right before stays: the runtime passes over frames whose
-/// block runs.
+/// A rule led elsewhere. A rule that was right before stays, because the runtime leaves out frames
+/// whose block runs.
 fn doubt(rules: &mut UnwindRules, address: usize) {
     let Some(rule) = rules.addresses.get_mut(&address).filter(|rule| !rule.sure) else { return };
     rule.failed += 1;
     match rule.kind {
         CodeKind::Method { .. } if rule.failed >= FAILURES => *rule = UnwindRule::new(CodeKind::Odd),
-        // Guessed from one stack; the next one may say better.
+        // Guessed from one stack; the next stack may give a better rule.
         CodeKind::Stub(_) => drop(rules.addresses.remove(&address)),
         _ => {}
     }
@@ -127,8 +128,8 @@ impl Training<'_> {
         lesson
     }
 
-    /// The method with a call that returns to an address; `None` for what is no method, and where
-    /// no call returns to.
+    /// The method with a call that returns to an address; `None` for an address outside of methods
+    /// or that is not a return address.
     fn method_of_call(&self, return_address: usize) -> Option<FunctionId> {
         function_at(self.info, RunAddress::before_return(return_address)?).map(|(method, _)| method)
     }
@@ -168,8 +169,7 @@ impl Training<'_> {
                 _ => break,
             }
         }
-        // The last of the runtime's frames belongs to a stub, whose own frame the chain passes
-        // over.
+        // The last of the runtime's frames belongs to a stub, whose own frame the chain skips.
         if let Some((address, frame)) = before
             && let Some(bytes) =
                 (16..STUB_BYTES).step_by(8).find(|bytes| self.stack.word(frame + 8 + bytes) == Some(innermost))
@@ -179,7 +179,7 @@ impl Training<'_> {
         }
     }
 
-    /// Whether code at `address` is none of the program's.
+    /// Whether the code at `address` is not the program's.
     fn is_runtime(&self, address: usize) -> bool {
         self.method_of_call(address).is_none_or(|method| self.is_throwing(method))
     }
@@ -188,7 +188,7 @@ impl Training<'_> {
         self.names.function(self.info, function).name.starts_with(THROWING)
     }
 
-    /// Walks by all rules, sure or not.
+    /// Walks with all rules, sure or not.
     pub(super) fn trial(&self, seen: &RuntimeWalk<'_>, rules: &UnwindRules) -> Trial {
         let (mut way, mut walked) = (Vec::new(), Vec::new());
         let outcome = rules.walk(
@@ -202,26 +202,25 @@ impl Training<'_> {
         Trial { way, walked, outcome }
     }
 
-    /// Compares the walk with what the runtime saw: what led the same way may be trusted from now
-    /// on. `is_end` knows ends of stacks.
+    /// Compares the walk with the runtime's walk. Rules that led to the same frames are trusted
+    /// from now on. `is_end` knows ends of stacks.
     pub(super) fn compare(&self, seen: &RuntimeWalk<'_>, trial: &Trial, is_end: impl Fn(u64) -> bool) -> RuleUpdate {
         let mut lesson = RuleUpdate::default();
         if let (Some(&(address, sp)), Some((first, _))) = (trial.walked.first(), seen.frames.first())
             && address == first.address
             && !is_at(first, sp)
         {
-            // A fault: the word that has the address is the runtime's copy of the registers, not
-            // what a call has pushed, and how far it lies from the method's frame is a matter of
-            // chance.
+            // A fault: the word with the address is in the runtime's copy of the registers, not
+            // pushed by a call. Its distance from the method's frame is arbitrary.
             lesson.odd.extend(trial.way.last().filter(|last| **last != address));
             return lesson;
         }
         let pairs = trial.walked.iter().zip(seen.frames);
         let same = pairs.take_while(|((address, sp), (seen, _))| *address == seen.address && is_at(seen, *sp)).count();
-        // Walked right, to a place that the address does not tell.
+        // Walked correctly, to a place that the address does not determine.
         let untold = seen.frames[..same].iter().filter(|(_, location)| location.is_none());
         lesson.odd.extend(untold.map(|(frame, _)| frame.address));
-        // One method alone may be there by chance.
+        // A single method may be a coincidence.
         if same >= 2 {
             lesson.confirm.extend(&trial.way);
         }
@@ -249,7 +248,7 @@ impl Training<'_> {
         lesson
     }
 
-    /// The walk of methods ended behind `last` at an address that is no known method's.
+    /// The walk ended after the method `last`, at an address outside of known methods.
     fn beyond(
         &self,
         (last, last_sp, function): (usize, usize, FunctionId),
@@ -266,11 +265,10 @@ impl Training<'_> {
         }
         let owner = self.method_of_call(address);
         if owner.is_some_and(|owner| owner != function) {
-            // In the program's code, but not where the runtime went on: in a block, or a stub in
-            // IL.
+            // In the program's code, but not where the runtime went on: in a block, or an IL stub.
             lesson.add.push((address, CodeKind::Odd));
         } else if owner.is_none() && library_of(address).is_some() {
-            // Called by native code, and if nothing of the program's is beyond, this is the end.
+            // Called by native code. If no code of the program is beyond, this is the end.
             lesson.end = end_of_stack(&mut { self.stack }, address, sp).filter(|_| next == Next::Nothing);
             lesson.confirm.extend(lesson.end.map(|_| last));
         } else {
@@ -280,8 +278,9 @@ impl Training<'_> {
         }
     }
 
-    /// The end of the last method's frame where that is larger than its prolog says, as of code
-    /// that took over from a running frame of the same method (OSR). `sp` is the end by the prolog.
+    /// The end of the last method's frame if the frame is larger than its prolog says, as for code
+    /// that took over a running frame of the same method (OSR). `sp` is the end according to the
+    /// prolog.
     fn end_of_larger(&self, trial: &Trial, sp: usize, next: Next, is_end: impl Fn(u64) -> bool) -> Option<usize> {
         let library = trial.way.first().and_then(|address| library_of(*address));
         let leads_on = |sp: usize| match (next, self.stack.word(sp - 8)) {
@@ -298,7 +297,7 @@ impl Training<'_> {
     }
 }
 
-/// Whether the runtime found a frame with this stack pointer, as far as it tells.
+/// Whether the runtime found a frame with this stack pointer, if it gives stack pointers.
 fn is_at(frame: &StackFrame, sp: usize) -> bool {
     frame.stack_pointer.is_none_or(|seen| seen == sp)
 }

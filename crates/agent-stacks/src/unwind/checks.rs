@@ -1,13 +1,12 @@
-//! Checks of steps against two truths that share nothing with them, at every instruction of
-//! compiled code.
+//! Checks of steps against two independent sources, at every instruction of compiled code.
 //!
-//! One is what the code itself does to the stack: its instructions are followed from its entry
-//! along all branches, by a disassembler, without a look at any unwind information. The other is an
-//! unwinder of others for the same unwind information (crate `pe-unwind-info`, of Mozilla's), from
-//! each place behind a prolog that is in no epilog: it takes every jump for an epilog's end, and
-//! does not know the operation that the runtime has added. Bodies are those of the framework's
-//! precompiled images, and what the runtime has compiled in a program that runs without us, as far
-//! as its own list of code says where that lies.
+//! One source is the effect of the code itself on the stack: a disassembler follows its
+//! instructions from the entry along all branches, without any unwind information. The other source
+//! is another unwinder for the same unwind information (Mozilla's crate `pe-unwind-info`), used at
+//! each place after a prolog that is in no epilog: it takes every jump for the end of an epilog,
+//! and does not know the operation that the runtime has added. The bodies are those of the
+//! framework's precompiled images, and those that the runtime has compiled in a program that runs
+//! without us, found by the runtime's own list of code.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -25,22 +24,22 @@ use super::arch::{Base, FrameStep};
 use super::images::ImagePiece;
 use super::tables::{BodyCode, BodyStep, BodyUnwind, Memory, OwnMemory};
 
-/// Place of a frame at an instruction, in bytes below the caller's stack pointer.
+/// State of a frame at an instruction, in bytes below the caller's stack pointer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Frame {
-    /// The stack pointer; `None` where it was moved by a number that the code does not say.
+    /// The stack pointer; `None` where it was moved by an amount that the code does not determine.
     sp: Option<i64>,
     bp: FramePointer,
-    /// Place where the caller's frame pointer was pushed.
+    /// Position where the caller's frame pointer was pushed.
     saved: Option<i64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum FramePointer {
-    /// The caller's, as it was.
+    /// The caller's frame pointer, unchanged.
     Callers,
     At(i64),
-    /// Another value: another method's, in blocks of handlers.
+    /// Another value: that of another method, in handler blocks.
     Other,
 }
 
@@ -49,7 +48,7 @@ impl Frame {
 
     const UNKNOWN: Self = Self { sp: None, bp: FramePointer::Other, saved: None };
 
-    /// The frame behind an instruction.
+    /// The frame after an instruction.
     fn behind(mut self, instruction: &Instruction) -> Self {
         let constant = |at: u32| instruction.immediate(at) as i64;
         let is = |at: u32, register: Register| {
@@ -98,7 +97,7 @@ impl Frame {
         self.bp = at.map_or(FramePointer::Other, FramePointer::At);
     }
 
-    /// The address in memory that an instruction computes.
+    /// The memory address that an instruction computes.
     fn address(self, instruction: &Instruction) -> Option<i64> {
         let base = match instruction.memory_base() {
             Register::RSP => self.sp,
@@ -109,12 +108,12 @@ impl Frame {
             .map(|base| base - instruction.memory_displacement64() as i64)
     }
 
-    /// Whether a step leads to the caller from here; `None` where the code does not say.
+    /// Whether a step leads to the caller from here; `None` where the code does not determine it.
     fn agrees(self, step: FrameStep) -> Option<bool> {
         let base = match step.base {
             Base::StackPointer => self.sp?,
-            // In a block of a handler, which has taken over the frame pointer of its method or was
-            // given that.
+            // In a handler's block, which has taken over its method's frame pointer or was given
+            // it.
             Base::FramePointer if self.bp == FramePointer::Other => return None,
             Base::FramePointer if self.bp == FramePointer::Callers && self.saved.is_none() => return None,
             Base::FramePointer => self.frame_pointer().unwrap_or(i64::MIN),
@@ -127,7 +126,7 @@ impl Frame {
     }
 }
 
-/// Frames at the instructions of a piece of code that can be reached from its entry.
+/// Frames at the instructions of a piece of code that are reachable from its entry.
 fn follow(code: &[u8], start: u64) -> HashMap<u64, (Frame, Instruction)> {
     let (mut found, mut waiting) = (HashMap::new(), vec![(start, Frame::ENTRY)]);
     let inside = start..start + code.len() as u64;
@@ -155,15 +154,15 @@ fn follow(code: &[u8], start: u64) -> HashMap<u64, (Frame, Instruction)> {
     found
 }
 
-/// Sums of a check.
+/// Counts of a check.
 #[derive(Default, Debug)]
 struct CheckSums {
     bodies: u64,
     unknown: u64,
-    /// Steps compared with the code, and with the other unwinder.
+    /// Number of steps compared with the code, and with the other unwinder.
     by_code: u64,
     by_unwinder: u64,
-    /// Places about which the code says nothing, and instructions that were reached.
+    /// Number of places that the code does not determine, and of reached instructions.
     silent: u64,
     reached: u64,
     wrong: Vec<String>,
@@ -194,8 +193,8 @@ impl CheckSums {
             let mut bytes = vec![0; 4 + 2 * 255];
             let there = body.memory.copy_while_there(*info, &mut bytes);
             let other = PeInfo::parse(&bytes[..there]);
-            // The code of a body that took over a running frame begins in the middle of what its
-            // unwind information tells of.
+            // If a body took over a running frame, its code begins in the middle of the operations
+            // that its unwind information describes.
             let took_over = name.ends_with("OSR]");
             for (at, (frame, instruction)) in follow(&code, piece.start as u64) {
                 self.reached += 1;
@@ -220,8 +219,8 @@ impl CheckSums {
         }
     }
 
-    /// Compares a step with the code. In a handler's block, where it has not taken over the frame
-    /// of its method yet, it may be uncertain.
+    /// Compares a step with the code. In a handler's block that has not taken over its method's
+    /// frame yet, the step may be uncertain.
     fn by_code(&mut self, (frame, in_block): (Frame, bool), found: BodyStep, place: impl Fn() -> String) {
         match frame.agrees(found.step) {
             None => self.silent += 1,
@@ -234,7 +233,7 @@ impl CheckSums {
         }
     }
 
-    /// Compares a step from behind the prolog with what another unwinder does by all of the
+    /// Compares a step after the prolog with that of another unwinder, which applies all
     /// operations.
     fn by_unwinder(&mut self, other: &PeInfo<'_>, found: BodyStep, place: impl Fn() -> String) {
         const SP: u64 = 1 << 20;
@@ -255,7 +254,7 @@ impl CheckSums {
     }
 }
 
-/// Whether unwind information holds the operation that the runtime has added.
+/// Whether unwind information contains the operation that the runtime has added.
 fn has_own_operation(info: &[u8]) -> bool {
     let mut codes = info.get(4..4 + 2 * usize::from(info[2])).unwrap_or_default().as_chunks::<2>().0;
     while let [[_, code], ..] = codes {
@@ -270,7 +269,7 @@ fn has_own_operation(info: &[u8]) -> bool {
     false
 }
 
-/// Registers of the other unwinder, and a stack that holds a word of its own at each address.
+/// Registers of the other unwinder, and a stack with a different word at each address.
 #[derive(Debug)]
 struct Registers {
     sp: u64,
@@ -307,13 +306,12 @@ impl UnwindState for Registers {
     fn write_xmm_register(&mut self, _register: XmmRegister, _value: u128) {}
 }
 
-/// Whether everything is to be checked, not a part.
+/// Whether everything is checked, not only a part.
 fn whole() -> bool {
     std::env::var_os("CLRSCOPE_TEST_ALL").is_some_and(|is| is == "1")
 }
 
-/// An image as the runtime lays it out in memory; `None` for one without code that was compiled at
-/// build time.
+/// An image as the runtime lays it out in memory; `None` for one without precompiled code.
 fn laid_out(file: &Path) -> Option<Vec<u8>> {
     let bytes = fs::read(file).expect("the image");
     let number = |at: usize, width: usize| {
@@ -323,7 +321,7 @@ fn laid_out(file: &Path) -> Option<Vec<u8>> {
     };
     let head = number(0x3C, 4);
     let (sections, optional) = (number(head + 6, 2), number(head + 20, 2));
-    // The system's number is mixed into that of the processor.
+    // The number of the system is mixed into that of the processor.
     if number(head + 4, 2) == 0x14C || number(head + 24, 2) != 0x20B {
         return None;
     }
@@ -338,15 +336,15 @@ fn laid_out(file: &Path) -> Option<Vec<u8>> {
     Some(image)
 }
 
-/// Checks the bodies of an image: every one, or one of so many.
+/// Checks the bodies of an image: all, or one in `one_of`.
 fn check_image(file: &Path, one_of: usize) -> Option<CheckSums> {
     let bytes = laid_out(file)?;
     let base = bytes.as_ptr().expose_provenance();
     let image = super::images::image_at(base)?;
     let pieces = image.pieces_in(0..u32::MAX);
     let mut checked = CheckSums::default();
-    // Which pieces belong together only the runtime's tables say; a body of one piece each is what
-    // the walk needs of a method without handlers.
+    // Only the runtime's tables say which pieces belong together. Bodies of one piece each are
+    // enough to walk methods without handlers.
     for piece in pieces.iter().step_by(one_of) {
         let ImagePiece { begin, end, unwind_info } = *piece;
         let code = base + begin as usize..base + end as usize;
@@ -405,8 +403,8 @@ fn compiled(line: &str) -> Option<(Range<usize>, &str)> {
     is_method.then_some((start..start + hex(size)?, name))
 }
 
-/// Runs a program without us that compiles everything itself, and checks what the runtime has
-/// compiled while the program waits.
+/// Runs a program without us that compiles everything itself. Checks the runtime's compiled code
+/// while the program waits.
 fn check_compiled(runtime: &Runtime, variables: &[(&str, &str)], one_of: usize) -> CheckSums {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = runtime.command(&fixture("Counter"));

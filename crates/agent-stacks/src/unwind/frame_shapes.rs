@@ -1,5 +1,5 @@
-//! Frames of compiled methods, for those who ask the runtime about single addresses and have no map
-//! of code.
+//! Frames of compiled methods, for callers that ask the runtime about single addresses and have no
+//! map of code.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,13 +10,13 @@ use super::arch::{Base, FrameStep};
 use super::images::{Image, image_at};
 use super::tables::{BodyCode, BodyStep, BodyUnwind, OwnMemory};
 
-/// The frame of a compiled method behind its prolog.
+/// The layout of a compiled method's frame after its prolog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameShape {
-    /// From the stack pointer in the method's body to that of its caller after the return. Not so
-    /// in a method that allocates on the stack.
+    /// Bytes from the stack pointer in the method's body to that of its caller after the return.
+    /// Not valid in a method that allocates on the stack.
     pub bytes: usize,
-    /// The caller's frame pointer is the word below the return address.
+    /// Whether the caller's frame pointer is the word below the return address.
     pub(crate) keeps_frame_pointer: bool,
 }
 
@@ -27,7 +27,7 @@ impl FrameShape {
     }
 }
 
-/// Images that frames were asked about in, by where they begin.
+/// Images that contained requested frames, by start address.
 #[derive(Default)]
 pub(crate) struct FrameShapes(Mutex<HashMap<usize, Option<Arc<Image>>>>);
 
@@ -36,12 +36,12 @@ impl FrameShapes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Code is gone; other code may come to lie at its addresses.
+    /// Code was unloaded, and other code may be placed at its addresses.
     pub(crate) fn forget(&self) {
         self.images().clear();
     }
 
-    /// The frame of the method itself whose code begins at `start`; `None` where that is not known.
+    /// The frame of the method itself whose code begins at `start`; `None` where it is unknown.
     pub(crate) fn of_method(
         &self,
         info: &ProfilerInfo,
@@ -52,9 +52,8 @@ impl FrameShapes {
         self.find(info, function, range)?.0.frame().map(FrameShape::from_step)
     }
 
-    /// The frame at an address that a call returns to, where the stack pointer alone leads to the
-    /// caller; `None` in blocks of handlers, in methods that allocate on the stack, and where
-    /// nothing certain is known.
+    /// The frame at a return address, where the stack pointer alone leads to the caller; `None` in
+    /// handler blocks, in methods that allocate on the stack, and where nothing certain is known.
     pub(crate) fn at_return(
         &self,
         info: &ProfilerInfo,
@@ -69,8 +68,7 @@ impl FrameShapes {
         (is_certain && step.base == Base::StackPointer).then(|| FrameShape::from_step(step))
     }
 
-    /// The unwind information of a piece of code, and the image that it lies in, if it was compiled
-    /// at build time.
+    /// The unwind information of a piece of code, and its image if it was compiled at build time.
     fn find(
         &self,
         info: &ProfilerInfo,
@@ -83,8 +81,8 @@ impl FrameShapes {
         if compiled != BodyUnwind::Unknown {
             return Some((compiled, None));
         }
-        // Code over types of several modules may lie in another module's image: of that nothing is
-        // known here.
+        // Code with types of several modules may lie in another module's image, which is not found
+        // here.
         let base = info.module_info(info.function_info(function).ok()?.module).ok()?.base_address;
         let known = self.images().get(&base).cloned();
         let image = known.unwrap_or_else(|| {

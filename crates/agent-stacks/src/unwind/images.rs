@@ -1,10 +1,9 @@
-//! Images of assemblies with code that was compiled at build time, where the runtime has laid them
-//! out itself.
+//! Images of assemblies with precompiled code that the runtime has laid out in memory itself.
 //!
 //! The framework's images are mapped from their files, and the system's list of mappings names
-//! them. Others, an application's own as a rule, have sections that no page begins with: the
-//! runtime copies these into memory without a file, where they look like code that was compiled a
-//! moment ago.
+//! them. Others, usually an application's own images, have sections that are not aligned to pages.
+//! The runtime copies these into memory without a file, where they look like just-in-time compiled
+//! code.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,23 +12,23 @@ use std::sync::OnceLock;
 use clr_profiler::{ModuleId, ProfilerInfo};
 use clrscope_agent_base::os::memory::copy_if_there;
 
-/// Bytes of an image's beginning that hold its headers.
+/// Bytes at the beginning of an image that hold its headers.
 const HEADERS: usize = 1024;
-/// Numbers of the tables that lead to the unwind information, and to the header of managed code.
+/// Indices of the tables with the unwind information and the header of managed code.
 const EXCEPTIONS: usize = 3;
 const MANAGED: usize = 14;
 
-/// An image with code that was compiled at build time.
+/// An image with precompiled code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Image {
     pub addresses: Range<usize>,
-    /// Addresses of the table of its pieces of code, with their unwind information.
+    /// Addresses of the table of code pieces with their unwind information.
     pieces: Range<usize>,
-    /// The table, once it was asked for.
+    /// The table, once it was needed.
     rows: OnceLock<Vec<ImagePiece>>,
 }
 
-/// A piece of code of an image; addresses count from the image's beginning.
+/// A piece of code of an image. Addresses are relative to the image's beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ImagePiece {
     pub begin: u32,
@@ -38,10 +37,10 @@ pub(crate) struct ImagePiece {
 }
 
 impl ImagePiece {
-    /// Bytes of a piece in a table.
+    /// Bytes of a table row.
     pub(crate) const BYTES: usize = 12;
 
-    /// The pieces in a table's bytes.
+    /// The pieces in the bytes of a table.
     pub(crate) fn all(bytes: &[u8]) -> impl Iterator<Item = Self> {
         let number = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
         let piece =
@@ -58,13 +57,13 @@ impl Image {
         rows.get(first(code.start)..first(code.end)).unwrap_or_default()
     }
 
-    /// The table; nothing where it can't be read, or while there is no memory for it.
+    /// The table; empty where it can't be read, or while there is no memory for it.
     fn rows(&self) -> &[ImagePiece] {
         self.rows.get().or_else(|| self.read().map(|rows| self.rows.get_or_init(|| rows))).map_or(&[], Vec::as_slice)
     }
 
-    /// Reads the table; `None` where there is no memory for it. It has more than a megabyte in
-    /// large images, and an exception that says that memory has run out leads here.
+    /// Reads the table; `None` where there is no memory for it. The table of a large image has more
+    /// than a megabyte, and this code may run because of an out-of-memory exception.
     fn read(&self) -> Option<Vec<ImagePiece>> {
         let (mut bytes, mut rows) = (Vec::new(), Vec::new());
         bytes.try_reserve_exact(self.pieces.len()).ok()?;
@@ -76,7 +75,7 @@ impl Image {
         Some(rows)
     }
 
-    /// Addresses of the piece around an address.
+    /// The addresses of the piece that contains an address.
     pub(crate) fn piece_around(&self, address: usize) -> Option<Range<usize>> {
         let base = self.addresses.start;
         let at = u32::try_from(address.checked_sub(base)?).ok()?;
@@ -90,18 +89,18 @@ impl Image {
     }
 }
 
-/// The images that were met.
+/// The images seen so far.
 #[derive(Default)]
 pub(crate) struct Images {
-    /// Each module's image, if it has such code.
+    /// Each module's image, if it has precompiled code.
     known: HashMap<ModuleId, Option<Image>>,
-    /// Number of loads of modules when the runtime was last asked for all; `None` for never.
+    /// Number of loaded modules when the runtime was last asked for all; `None` for never.
     asked_at: Option<u64>,
 }
 
 impl Images {
-    /// The image with precompiled code that an address lies in. `loads` is the number of modules
-    /// that were loaded so far: the runtime is asked for all of them once for each.
+    /// The image with precompiled code that contains an address. `loads` is the number of modules
+    /// loaded so far: the runtime is asked for all modules once for each value.
     pub(crate) fn around(&mut self, info: &ProfilerInfo, loads: u64, address: usize) -> Option<&Image> {
         let image_of = |module| image_at(info.module_info(module).ok()?.base_address);
         self.around_or_list(loads, address, || info.modules().ok(), image_of)
@@ -126,12 +125,12 @@ impl Images {
         self.find(address)
     }
 
-    /// [`around`](Self::around) as far as that is known; the runtime is not asked.
+    /// Like [`around`](Self::around), but without asking the runtime.
     pub(crate) fn find(&self, address: usize) -> Option<&Image> {
         self.known.values().flatten().find(|image| image.addresses.contains(&address))
     }
 
-    /// A module is gone, and its identifier and addresses may be used again.
+    /// A module was unloaded, and its identifier and addresses may be reused.
     pub(crate) fn forget(&mut self) {
         (self.known, self.asked_at) = (HashMap::new(), None);
     }
@@ -152,7 +151,7 @@ pub(crate) fn image_at(base: usize) -> Option<Image> {
     let number = |at: usize| Some(u32::from_le_bytes(*headers.get(at..)?.first_chunk()?) as usize);
     let signature = number(0x3C)?;
     let optional = signature + 24;
-    // The tables begin later where addresses have 64 bits.
+    // The tables begin later in images with 64-bit addresses.
     let tables = optional + if number(optional)? & 0xFFFF == 0x20B { 112 } else { 96 };
     let (bytes, managed) = (number(optional + 56)?, number(tables + 8 * MANAGED)?);
     let inside = |at: usize, into: &mut [u8]| at != 0 && at + into.len() <= bytes && copy_if_there(base + at, into);
@@ -198,7 +197,7 @@ mod tests {
         assert_eq!((image_at(0), image_at(0x1000)), (None, None), "nothing is there");
     }
 
-    /// The agent ended the program at an exception that said so.
+    /// The agent once ended the program at such an exception.
     #[test]
     fn a_table_for_which_there_is_no_memory_is_none_and_ends_nothing() {
         let image = Image::from_ranges(0x1000..0x2000, 0x1000..isize::MAX as usize);

@@ -1,12 +1,12 @@
 //! The step from a place in a compiled method to its caller, by the unwind information of the
-//! compilers: for all that walks stacks.
+//! compilers. Used by all code that walks stacks.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `tables` | where unwind information lies, and the step from each address of a body |
-//! | `frame_shapes` | the same for those who ask about single addresses and have no map of code |
+//! | `tables` | the location of unwind information, and the step from each address of a body |
+//! | `frame_shapes` | frame layouts, for callers that ask about single addresses and have no map of code |
 //! | `images` | precompiled code with its table of pieces |
-//! | `arch` | the format of unwind information, and what instructions do to the stack |
+//! | `arch` | the format of unwind information, and the effects of instructions on the stack |
 
 pub mod arch;
 #[cfg(test)]

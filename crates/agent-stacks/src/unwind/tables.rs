@@ -1,15 +1,16 @@
-//! Unwind information of compiled methods: where the compilers have put it, and the step to the
-//! caller at each address.
+//! Unwind information of compiled methods: its location, and the step to the caller at each
+//! address.
 //!
-//! A body is made of pieces: the method itself, and one for each block of a handler (a funclet).
-//! Each piece has unwind information of its own. Of code that was compiled at build time the
-//! image's table of pieces leads there. Of code that was compiled while the program runs the
-//! runtime keeps it behind a header, to which the word in front of the code points
-//! (`RealCodeHeader` in `src/coreclr/vm/codeman.h`: the number of pieces at 32, the pieces from 36
-//! on; so on 8, 9 and 10). That header is no promise of the runtime's. So what is read there is
-//! believed only where all of it fits: pieces that follow one another within the code, each with
-//! information that is understood, and a first piece whose prolog does what the information says.
-//! Anything else is a body without unwind information, whose steps are guesses.
+//! A body consists of pieces: the method itself, and one for each handler block (a funclet). Each
+//! piece has unwind information of its own. For precompiled code, the image's table of pieces leads
+//! to it. For code compiled at run time, the runtime keeps it behind a header, to which the word
+//! before the code points (`RealCodeHeader` in `src/coreclr/vm/codeman.h`: the number of pieces at
+//! 32, the pieces from 36 on; the same on 8, 9 and 10).
+//!
+//! The runtime does not promise this header. So its contents are trusted only if they are
+//! consistent: the pieces follow one another within the code, each has information that is
+//! understood, and the prolog of the first piece does what the information says. Any other body has
+//! no unwind information, and its steps are guesses.
 
 use std::ops::Range;
 
@@ -21,31 +22,31 @@ use super::arch::{
 };
 use super::images::{Image, ImagePiece};
 
-/// Bytes of a handler's block in which it takes over the frame pointer of its method.
+/// Most bytes of a handler block in which it takes over its method's frame pointer.
 const BLOCK_BYTES: usize = 32;
-/// Pieces of one body at most.
+/// Most pieces of one body.
 const MOST_PIECES: usize = 1 << 12;
-/// Bytes from the runtime's header of a body to its number of pieces and to the first of them.
+/// Offsets in the runtime's header of a body: the number of pieces, and the first piece.
 const COUNT_AT: usize = 32;
 const PIECES_AT: usize = 36;
 
-/// Memory that code and its unwind information are read from.
+/// The memory from which code and its unwind information are read.
 pub trait Memory {
-    /// Copies memory up to the first page that is not there; how many bytes there were.
+    /// Copies memory up to the first unmapped page. Returns the number of bytes.
     fn copy_while_there(&self, address: usize, into: &mut [u8]) -> usize;
 
-    /// Copies memory that may not be there; whether it was.
+    /// Copies memory that may be unmapped. Returns whether all of it was mapped.
     fn copy(&self, address: usize, into: &mut [u8]) -> bool {
         self.copy_while_there(address, into) == into.len()
     }
 
-    /// Returns the eight bytes at an address; `None` where they are not there.
+    /// Returns the eight bytes at an address; `None` where they are not mapped.
     fn word(&self, address: usize) -> Option<usize> {
         let mut bytes = [0; 8];
         self.copy(address, &mut bytes).then(|| usize::from_le_bytes(bytes))
     }
 
-    /// Returns the four bytes at an address; `None` where they are not there.
+    /// Returns the four bytes at an address; `None` where they are not mapped.
     fn number(&self, address: usize) -> Option<u32> {
         let mut bytes = [0; 4];
         self.copy(address, &mut bytes).then(|| u32::from_le_bytes(bytes))
@@ -61,11 +62,11 @@ impl Memory for OwnMemory {
     }
 }
 
-/// A body's code, and where it lies: what its unwind information is found by.
+/// A body's code and its location, by which its unwind information is found.
 #[derive(Clone, Copy)]
 pub(crate) struct BodyCode<'a> {
     pub code: &'a Range<usize>,
-    /// The image that it was compiled into at build time.
+    /// The image of the code, if it was compiled at build time.
     pub image: Option<&'a Image>,
     pub memory: &'a dyn Memory,
 }
@@ -74,28 +75,28 @@ pub(crate) struct BodyCode<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BodyStep {
     pub step: FrameStep,
-    /// The step follows from unwind information; otherwise it is a guess.
+    /// Whether the step follows from unwind information; otherwise it is a guess.
     pub(crate) is_certain: bool,
 }
 
-/// A body's unwind information, as far as it is kept.
+/// The kept form of a body's unwind information.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BodyUnwind {
-    /// One piece, as most bodies are.
+    /// One piece, like most bodies.
     One(OnePiece),
     Many(Box<Box<[Piece]>>),
-    /// None that can be believed.
+    /// No trusted information.
     Unknown,
 }
 
-/// The only piece of a body: bytes of its prolog, and the step from behind that. There is one for
-/// each method that was ever met, so a step takes 12 bytes here and not 16.
+/// The only piece of a body: bytes of its prolog, and the step after it. There is one for each
+/// method that was ever seen, so a step takes 12 bytes here and not 16.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OnePiece {
     prolog: u8,
     base: Base,
     to_caller: i32,
-    /// [`NONE`](Self::NONE) where the frame pointer is left alone.
+    /// [`NONE`](Self::NONE) if the frame pointer is unchanged.
     frame_pointer: i32,
 }
 
@@ -136,8 +137,8 @@ fn unwind_piece(base: usize, piece: ImagePiece) -> UnwindPiece {
 }
 
 impl BodyCode<'_> {
-    /// The body's pieces with the addresses of their unwind information; none where there is none
-    /// that can be believed.
+    /// The body's pieces with the addresses of their unwind information; empty where there is no
+    /// trusted information.
     #[cfg(test)]
     pub(crate) fn pieces_with_info(&self) -> Vec<(Range<usize>, usize)> {
         self.pieces().into_iter().flatten().map(|piece| (piece.code, piece.info)).collect()
@@ -165,7 +166,7 @@ impl BodyCode<'_> {
         }
         let mut bytes = vec![0; count * ImagePiece::BYTES];
         self.memory.copy(header.checked_add(PIECES_AT)?, &mut bytes).then_some(())?;
-        // Numbers count from the beginning of the memory that the runtime has put the code in.
+        // Numbers are relative to the memory block in which the runtime has placed the code.
         let base = self.code.start.checked_sub(ImagePiece::all(&bytes).next()?.begin as usize)?;
         Some(ImagePiece::all(&bytes).map(|piece| unwind_piece(base, piece)).collect())
     }
@@ -183,7 +184,7 @@ impl BodyCode<'_> {
         UnwindInfo::decode(&bytes[..there])
     }
 
-    /// The first bytes, as many as can be read.
+    /// The first bytes, as far as they can be read.
     fn first_bytes(&self) -> Vec<u8> {
         let mut first = vec![0; FIRST_BYTES.min(self.code.len())];
         let there = self.memory.copy_while_there(self.code.start, &mut first);
@@ -191,8 +192,8 @@ impl BodyCode<'_> {
         first
     }
 
-    /// Whether a block of a handler, whose prolog ends at `begin`, has the frame pointer of its
-    /// method at an address.
+    /// Whether a handler block, whose prolog ends at `begin`, has its method's frame pointer at an
+    /// address.
     fn has_own_frame_pointer(&self, begin: usize, address: usize) -> bool {
         let mut code = [0; BLOCK_BYTES];
         if address >= begin + code.len() {
@@ -202,8 +203,8 @@ impl BodyCode<'_> {
         address >= begin + bytes_to_own_frame_pointer(&code[..there])
     }
 
-    /// The step by what the first instructions do, where the address lies within those that are
-    /// looked at, otherwise by the frame pointer.
+    /// The step by the effects of the first instructions, if the address is within those that are
+    /// read; otherwise by the frame pointer.
     fn guess(&self, address: usize) -> FrameStep {
         prolog_step(&self.first_bytes(), address.saturating_sub(self.code.start))
     }
@@ -232,7 +233,7 @@ impl BodyUnwind {
         }
     }
 
-    /// The step from behind the prolog of the body itself.
+    /// The step after the prolog of the body itself.
     pub(crate) fn frame(&self) -> Option<FrameStep> {
         match self {
             Self::One(piece) => Some(piece.step()),
@@ -241,8 +242,8 @@ impl BodyUnwind {
         }
     }
 
-    /// The step to the caller from an address in the body. `is_return`: the address is where a call
-    /// returns to, not an interrupted instruction.
+    /// The step to the caller from an address in the body. `is_return`: the address is a return
+    /// address, not an interrupted instruction.
     pub(crate) fn step(&self, body: BodyCode<'_>, address: usize, is_return: bool) -> BodyStep {
         let code = body.code;
         if let Some(step) = self.of_given_frame(code, address, is_return) {
@@ -260,7 +261,8 @@ impl BodyUnwind {
         found.unwrap_or_else(|| BodyStep { step: body.guess(address), is_certain: false })
     }
 
-    /// The step from a block of a handler to who runs the block; `None` for what is in none.
+    /// The step from a handler block to its caller, the code that runs the block; `None` for an
+    /// address in no block.
     pub(crate) fn out_of_block(&self, body: BodyCode<'_>, address: usize, is_return: bool) -> Option<FrameStep> {
         let Self::Many(pieces) = self else { return None };
         let at = u32::try_from(address.checked_sub(body.code.start + usize::from(is_return))?).ok()?;
@@ -273,8 +275,8 @@ impl BodyUnwind {
         body.info_at(body.pieces()?.iter().find(|piece| piece.code.start == begin)?.info)?.step(offset)
     }
 
-    /// The step from a block of a handler that keeps the frame pointer that it is given, its
-    /// method's, all the time: so from .NET 10 on.
+    /// The step from a handler block that keeps its method's frame pointer, which it is given, all
+    /// the time. That is so from .NET 10 on.
     fn of_given_frame(&self, code: &Range<usize>, address: usize, is_return: bool) -> Option<FrameStep> {
         let Self::Many(pieces) = self else { return None };
         let at = u32::try_from(address.checked_sub(code.start + usize::from(is_return))?).ok()?;
@@ -310,8 +312,8 @@ impl BodyUnwind {
                 if piece.begin == 0 {
                     return Some(certain(piece.step));
                 }
-                // Blocks of handlers have the frame pointer of their method, whose frame they work
-                // on, once they have taken it over. Before that the step leads to who runs the
+                // A handler block has its method's frame pointer, whose frame it works on, once it
+                // has taken the pointer over. Before that, the step leads to the code that runs the
                 // block.
                 let begin = start + piece.begin as usize + usize::from(piece.prolog);
                 if !is_return && !body.has_own_frame_pointer(begin, address) {
@@ -324,16 +326,15 @@ impl BodyUnwind {
 }
 
 impl FrameStep {
-    /// Whether the frame pointer points at the caller's, right below the return address
-    /// (`genSPtoFPdelta` in `src/coreclr/jit/codegenxarch.cpp`), as it does in all methods with a
-    /// frame pointer of their own.
+    /// Whether the frame pointer points at the saved frame pointer of the caller, right below the
+    /// return address (`genSPtoFPdelta` in `src/coreclr/jit/codegenxarch.cpp`), as in all methods
+    /// with a frame pointer of their own.
     pub(crate) fn keeps_frame_pointer(self) -> bool {
         self.base == Base::FramePointer || self.frame_pointer.is_some_and(|at| at + 16 == self.to_caller)
     }
 
-    /// The step to the caller of a method from a block of a handler of it, behind the block's
-    /// prolog: by the frame pointer, which is the method's own there; `None` for a method that has
-    /// none.
+    /// The step to the caller of a method from one of its handler blocks, after the block's prolog.
+    /// It uses the frame pointer, which is the method's own there; `None` for a method without one.
     fn of_block(self) -> Option<Self> {
         match self.base {
             Base::FramePointer => Some(self),
@@ -359,8 +360,8 @@ mod tests {
         BodyCode { code, image, memory: &OwnMemory }
     }
 
-    /// Memory with code, information and header as the runtime lays them out; 16 bytes in front of
-    /// the code.
+    /// Memory with code, information and header as the runtime lays them out. Before the code are
+    /// 16 bytes.
     fn memory(pieces: &[[u32; 3]]) -> (Vec<u64>, Range<usize>) {
         let mut words = vec![0_u64; 64];
         let base = words.as_ptr().expose_provenance();

@@ -1,5 +1,5 @@
-//! Calling conventions of processors, which place arguments and results, and registers as hooks
-//! save them: one module for each processor; the target's is re-exported.
+//! The processors' calling conventions, which place arguments and results, and the registers that
+//! hooks save. One module for each processor; the target's module is re-exported.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

@@ -1,4 +1,4 @@
-//! The builders behind `async` methods: which of their methods end a task, which tasks they build.
+//! The builders of `async` methods: which of their methods end a task, and which tasks they build.
 
 use std::sync::OnceLock;
 
@@ -28,7 +28,7 @@ impl Types {
         set_canceling(names.map(|name| self.core_class(name).map_or(0, |class| class.id)));
     }
 
-    /// Whether a function ends `async` methods: then by an exception or not.
+    /// Whether a function ends `async` methods, and if so, whether by an exception.
     pub fn completes(&self, module: ModuleId, method: Token) -> Option<bool> {
         if !self.is_core(module) {
             return None;
@@ -50,7 +50,7 @@ impl Types {
         methods.collect()
     }
 
-    /// Whether a function is one whose calls tell the results of `async` methods.
+    /// Whether calls of a function carry the results of `async` methods.
     pub fn is_completion(&self, function: FunctionId) -> bool {
         let place = self.info().function_place(function);
         place.is_ok_and(|(_, module, method)| self.completes(module, method).is_some())

@@ -1,5 +1,5 @@
-//! Shapes of classes: what base a class has and where its fields lie, by the runtime's layout and
-//! the metadata.
+//! Shapes of classes: base class and places of the fields, from the runtime's layout and the
+//! metadata.
 
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature;
@@ -11,7 +11,7 @@ use super::{MOST_FIELDS, Scope, Types};
 use crate::kinds::{Field, Form, Shape, Shown};
 use crate::source_names;
 
-/// Sort of class by what it is derived from.
+/// Kind of a class, by its base class.
 pub(super) enum Base {
     Value,
     Enum,
@@ -90,7 +90,7 @@ impl Types {
         shape
     }
 
-    /// Value types of the framework that are shown as what they mean.
+    /// Value types of the framework that are shown by their meaning, not by their fields.
     fn special(&self, name: &str, about: &ClassInfo, shape: &mut Shape, names: &mut Names) {
         match (name, about.type_arguments.as_slice()) {
             ("System.Threading.Tasks.ValueTask" | "System.Threading.Tasks.ValueTask`1", _) => {
@@ -148,8 +148,8 @@ impl Types {
             names.types.push(self.type_text(&ty, &scope));
             fields.push(Field { offset, kind: self.kind(&ty, &scope), shown });
         }
-        // A value's size ends with its padding, so that it is also the distance of one to the next
-        // in an array.
+        // A value's size includes its padding, so it is also the distance between two elements of
+        // an array.
         if names.is_value { layout.size.max(value_end(fields)) } else { layout.size }
     }
 }
@@ -161,7 +161,7 @@ fn delegate(shape: &Shape, names: &Names) -> Option<Form> {
     Some(Form::Delegate { pointer: offset("_methodPtr")?, method: offset("_methodPtrAux")? })
 }
 
-/// Whether the elements of a collection of the framework lie in a field, or the digits of a number.
+/// Whether a field holds the elements of a framework collection, or the digits of a number.
 fn is_content(declared: &str, field: &str) -> bool {
     declared.starts_with("System.Collections.") && matches!(field, "_items" | "_array" | "_entries")
         || declared == "System.Numerics.BigInteger" && field == "_bits"

@@ -1,16 +1,16 @@
-//! Types that signatures name, found where they are loaded; looking one up never loads it.
+//! Lookup of the types that signatures name, as far as they are loaded. A lookup never loads a
+//! type.
 //!
-//! Loading a class may bring an assembly along, and with it code of the program that says where
-//! assemblies are. So what a field refers to is looked up only, and described from metadata where
-//! it is not loaded: no object of it is there. The type of a value is loaded with the class that
-//! the value lies in, or for the code that takes it. Only of values in arrays this is not known,
-//! and their type is asked for on threads of the program.
+//! Loading a class may load an assembly, and may run code of the program that resolves assemblies.
+//! So the class that a field refers to is only looked up. Where the class is not loaded it has no
+//! objects, and it is described from metadata. The type of a value is loaded with the class that
+//! the value lies in, or with the code that takes the value. For values in arrays this is not
+//! certain, so their type is asked for on threads of the program only.
 //!
-//! A thread of the agent's own is none that the runtime knows: where it loads a type there it goes
-//! by the data of a managed thread, which are not there, and ends the program. The framework
-//! refuses questions that may come to that. So the runtime
-//! [adopts](ProfilerInfo::adopt_current_thread) the thread first; and still no instantiation is
-//! asked for there but those of values.
+//! The runtime does not know the agent's own threads. Loading a type needs the data of a managed
+//! thread; on a thread without these data it ends the program. The framework refuses queries that
+//! may load a type there. So the runtime [adopts](ProfilerInfo::adopt_current_thread) the thread
+//! first. Even then the only instantiations that are asked for there are those of values.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -26,16 +26,16 @@ use crate::kinds::{Class, Kind};
 
 thread_local! {
     static KEEPS: Cell<bool> = const { Cell::new(false) };
-    /// Classes that fields refer to and that are still to be looked into, each with how many
-    /// references lead there from an object that a hook has met.
+    /// Classes that fields refer to and whose shape is still to be found. The number is the count
+    /// of references that lead there from an object that a hook has met.
     static REFERRED: RefCell<VecDeque<(&'static Class, ClassId, u32)>> = const { RefCell::new(VecDeque::new()) };
-    /// Number for the class that is being looked into.
+    /// That number for the class whose shape is being found.
     static LEVEL: Cell<u32> = const { Cell::new(0) };
-    /// Highest such number of an object that would be opened.
+    /// Highest such number at which an object would still be opened.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Runs work on a thread of the agent's own in which types are looked into, for objects that are
+/// Runs work on a thread of the agent's own that finds the shapes of types, for objects that are
 /// opened down to `depth`.
 pub fn on_own_thread(info: &ProfilerInfo, depth: u32, work: impl FnOnce()) -> clr_profiler::Result<()> {
     struct Back(bool);
@@ -52,20 +52,20 @@ pub fn on_own_thread(info: &ProfilerInfo, depth: u32, work: impl FnOnce()) -> cl
     adopted
 }
 
-/// Whether this is a thread of the agent's own, where nothing is to be loaded.
+/// Whether this is a thread of the agent's own, where no type may be loaded.
 pub(super) fn keeps_from_loading() -> bool {
     KEEPS.get()
 }
 
-/// Whether the runtime knows a method, which is generic or of a generic type, so that its token
-/// alone names no function.
+/// Whether the error says that the runtime knows the method, but that the method or its type is
+/// generic, so that the token alone names no function.
 fn is_parameterized(error: &clr_profiler::Error) -> bool {
     error.hresult() == HResult::FUNCTION_IS_PARAMETERIZED
 }
 
 impl Types {
-    /// A class that a field refers to: looked into later, so that the stack stays flat, and not at
-    /// all where no object of it would be opened.
+    /// A class that a field refers to. Its shape is found later, so that the stack stays flat, and
+    /// not at all where none of its objects would be opened.
     pub(super) fn referred_to(&self, id: ClassId) -> Option<&'static Class> {
         let level = LEVEL.get() + 1;
         if level > DEPTH.get() {
@@ -80,7 +80,7 @@ impl Types {
         })
     }
 
-    /// Looks into the classes that fields refer to.
+    /// Finds the shapes of the classes that fields refer to.
     pub(super) fn look_into_referred(&self) {
         while let Some((class, id, level)) = REFERRED.with_borrow_mut(VecDeque::pop_front) {
             LEVEL.set(level);
@@ -89,8 +89,8 @@ impl Types {
         LEVEL.set(0);
     }
 
-    /// Class of a type that is not generic, where it is loaded and has methods: the runtime knows
-    /// the functions of loaded types only, and says so without loading one.
+    /// Class of a type that is not generic, where it is loaded and has methods. The runtime knows
+    /// the functions of loaded types only, and looking up a function loads no type.
     fn loaded(&self, module: ModuleId, token: Token) -> Option<ClassId> {
         if let Some(known) = self.found_loaded().get(&(module, token)) {
             return Some(*known);
@@ -99,22 +99,22 @@ impl Types {
         let mut functions = methods.into_iter().map(|method| self.info.function_from_token(module, method));
         let function = functions.find(|found| !found.as_ref().is_err_and(is_parameterized))?.ok()?;
         let (class, ..) = self.info.function_place(function).ok()?;
-        // One that is still being loaded says nothing of itself.
+        // A class that is still being loaded has no information yet.
         let class = class.filter(|class| self.info.class_info(*class).is_ok())?;
         self.found_loaded().insert((module, token), class);
         Some(class)
     }
 
-    /// The class of a named type, where it is loaded. The runtime is asked for one that `is_loaded`
-    /// with what names it: for values, with the class that they lie in and with the code that takes
-    /// them.
+    /// The class of a named type, where it is loaded. The runtime is asked if `is_loaded` says that
+    /// the type is loaded together with the class or code that names it, which holds for the types
+    /// of values.
     pub(super) fn loaded_named(&self, module: ModuleId, token: Token, is_loaded: bool) -> Option<ClassId> {
         let asked = || self.info.class_from_token(module, token).ok().and_then(ClassId::non_null);
         self.loaded(module, token).or_else(|| is_loaded.then(asked).flatten())
     }
 
-    /// The class of a generic value type that is loaded with what it is named by, or of one of its
-    /// type arguments.
+    /// The class of a generic value type that is loaded with the class or code that names it, or
+    /// the class of one of its type arguments.
     pub(super) fn loaded_with(&self, ty: &Type, scope: &Scope<'_>) -> Option<ClassId> {
         match ty {
             Type::Named { token, .. } => {
@@ -131,8 +131,8 @@ impl Types {
         }
     }
 
-    /// Whether the runtime may be asked for an instantiation of a generic class over types that are
-    /// loaded: where the class itself is loaded, and on threads of the program.
+    /// Whether the runtime may be asked for an instantiation of a generic class over loaded types:
+    /// only where the class itself is loaded, and only on threads of the program.
     pub(super) fn may_instantiate(&self, module: ModuleId, token: Token) -> bool {
         let is_loaded = |methods: Vec<Token>| {
             methods.first().is_some_and(|method| {
@@ -142,8 +142,8 @@ impl Types {
         !keeps_from_loading() && self.metadata(module).and_then(|metadata| metadata.methods(token)).is_ok_and(is_loaded)
     }
 
-    /// Kind of a generic value whose type arguments are not all loaded. Its layout is that of every
-    /// class, and is loaded with the class that the value lies in.
+    /// Kind of a generic value whose type arguments are not all loaded. Its layout is the one that
+    /// all classes share as type arguments; it is loaded with the class that the value lies in.
     pub(super) fn value_of_any_class(&self, ty: &Type, scope: &Scope<'_>) -> Kind {
         let found = || {
             let shared = self.shared_form(ty, scope, NESTED)?;
@@ -162,8 +162,8 @@ impl Types {
         found().unwrap_or(Kind::Opaque(0))
     }
 
-    /// The class of a type in code and layouts that instantiations share: `__Canon` for every
-    /// class.
+    /// The class that stands for a type in code and layouts that instantiations share: `__Canon`
+    /// for every class.
     fn shared_form(&self, ty: &Type, scope: &Scope<'_>, depth: u32) -> Option<ClassId> {
         let depth = depth.checked_sub(1)?;
         match ty {

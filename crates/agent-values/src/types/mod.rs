@@ -1,16 +1,16 @@
-//! From the runtime's types to kinds. Everything here runs where a function is compiled or a class
-//! has been loaded, or on a thread of the agent's own; only the [`table`] is for hooks.
+//! Maps the runtime's types to kinds of values. All of this runs when a function is compiled or a
+//! class has been loaded, or on a thread of the agent's own; only the [`table`] is for hooks.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `signatures` | types as signatures and declarations name them |
+//! | `signatures` | types in signatures and declarations |
 //! | `layout` | shapes of classes, from the runtime's layout and the metadata |
 //! | `shape` | the description of a class in the recording |
 //! | `primitives` | numbers, characters, booleans |
 //! | [`loading`] | which types are found, which are loaded, and on which threads |
 //! | `shared` | the classes of code that instantiations share |
-//! | `tasks` | tasks, which are shown as what they come to |
-//! | `builders` | what builds the tasks of `async` methods |
+//! | `tasks` | tasks, which are shown by state and result |
+//! | `builders` | the builders of the tasks of `async` methods |
 //! | [`table`] | the classes as hooks find them |
 
 mod builders;
@@ -48,25 +48,25 @@ use primitives::{CORE_TYPES, core_kind, primitive_kind};
 pub(super) use shape::{Member, Names};
 use table::Insertion;
 
-/// Fields of a class at most.
+/// Most fields of a class.
 const MOST_FIELDS: usize = 64;
-/// Constants of an enumeration at most.
+/// Most constants of an enumeration.
 const MOST_CONSTANTS: usize = 1024;
 const CORE: &str = "System.Private.CoreLib";
-/// Addresses at most that go on waiting for their method.
+/// Most addresses that wait for their method to be known.
 const MOST_WAITING: usize = 128;
 
 thread_local! {
-    /// First words of objects of the classes whose shapes this thread finds.
+    /// First words of objects of the classes whose shapes this thread is finding.
     static IN_PROGRESS: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Mark that this thread finds the shape of a class, until it is dropped: a class may have fields
-/// of its own class.
+/// Marks that this thread is finding the shape of a class, until the mark is dropped: a class may
+/// have fields of its own class.
 struct InProgress(usize);
 
 impl InProgress {
-    /// `None` where the thread does so already.
+    /// `None` where this thread is already finding the shape of this class.
     fn begin(id: usize) -> Option<Self> {
         IN_PROGRESS.with_borrow_mut(|all| {
             let is_new = !all.contains(&id);
@@ -87,7 +87,7 @@ impl Drop for InProgress {
 /// Events of the runtime that the types follow.
 pub const EVENTS: Events = Events::CLASS_LOADS.union(Events::JIT_COMPILATION).union(Events::BASIC_GC);
 
-/// A type's declaration and its arguments: what signatures in it refer to.
+/// A type's declaration and type arguments, to which its signatures refer.
 pub(crate) struct Scope<'s> {
     pub module: ModuleId,
     pub metadata: &'s MetadataImport,
@@ -98,8 +98,8 @@ pub(crate) struct Scope<'s> {
     pub(crate) type_parameters: &'s [String],
     /// Names of the method's parameters, likewise.
     pub(crate) method_parameters: &'s [String],
-    /// Whether types of values are loaded with what the signature is of, and their type arguments
-    /// with them.
+    /// Whether the types of values, and their type arguments, are loaded together with the member
+    /// that has the signature.
     pub(crate) loads_values: bool,
 }
 
@@ -125,7 +125,7 @@ pub struct Types {
     completions: Completions,
 }
 
-/// The recording is over, and its classes are used no more.
+/// Lets go of the classes when the recording is over.
 pub fn let_go() {
     table::let_go();
 }
@@ -153,7 +153,7 @@ impl Types {
             modules: Mutex::default(),
             core: OnceLock::new(),
             redact,
-            // One that does not say its version is not an old one.
+            // A runtime that does not report its version is not an old one.
             convention: Convention::for_runtime(info.runtime_version().map_or(u16::MAX, |version| version.major)),
             takes_values,
             knows_primitives: AtomicBool::new(false),
@@ -169,7 +169,7 @@ impl Types {
         &self.info
     }
 
-    /// The recording is over: the runtime's metadata is used no more.
+    /// Lets go of the runtime's metadata when the recording is over.
     pub(crate) fn forget_names(&self) {
         self.names.forget_all();
     }
@@ -184,7 +184,7 @@ impl Types {
         self.convention
     }
 
-    /// Whether a module is the one that holds the types the runtime itself knows.
+    /// Whether a module is the core library, which holds the types that the runtime itself knows.
     pub(super) fn is_core(&self, module: ModuleId) -> bool {
         self.core.get() == Some(&module)
     }
@@ -194,7 +194,7 @@ impl Types {
         self.names.metadata(&self.info, module)
     }
 
-    /// A type of that module by its name.
+    /// A type of the core library by its name.
     pub(super) fn core_class(&self, name: &str) -> Option<&'static Class> {
         self.class(self.core_id(name)?)
     }
@@ -213,17 +213,18 @@ impl Types {
         Some(self.metadata(about.module).ok()?.type_def(about.token).ok()?.name)
     }
 
-    /// Whether values are taken, not types alone.
+    /// Whether values are recorded, not only types.
     pub fn takes_values(&self) -> bool {
         self.takes_values
     }
 
-    /// Whether values of this name are not to be read, by whatever name the source has for it.
+    /// Whether values of this name must not be read; any name that it may have in the source
+    /// counts.
     pub fn hides(&self, name: &str) -> bool {
         source_names::all(name).any(|name| self.redact.hides(name))
     }
 
-    /// Whether values of any name are not to be read.
+    /// Whether there are names whose values must not be read.
     pub(crate) fn hides_something(&self) -> bool {
         self.redact.hides_something()
     }
@@ -232,7 +233,7 @@ impl Types {
         self.modules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A module is there.
+    /// A module has been loaded.
     pub fn module_loaded(&self, module: ModuleId) {
         if self.names.assembly(&self.info, module).is_ok_and(|name| &*name == CORE) {
             let _ = self.core.set(module);
@@ -244,9 +245,9 @@ impl Types {
         }
     }
 
-    /// A class is there. Those of the program, and what the framework makes of them, are looked
-    /// into at once, so that their objects are known wherever they turn up; others when a signature
-    /// names them or a hook meets them.
+    /// A class has been loaded. Shapes of the program's classes, and of framework instantiations
+    /// over them, are found at once, so that their objects are known wherever a hook meets them.
+    /// Shapes of other classes are found when a signature names them or a hook meets them.
     pub fn class_loaded(&self, class: ClassId) {
         let Ok(about) = self.info.class_info(class) else { return };
         let mut from = self.note_instantiation(class, &about);
@@ -272,7 +273,7 @@ impl Types {
         self.know_values();
     }
 
-    /// Finds out whether classes say what they are derived from where we look.
+    /// Checks whether the place that we read in a class really holds its base class.
     fn know_arrays(&self) {
         let id = |name| self.core_id(name).map(|id| id.as_raw());
         if let (Some(arrays), Some(string), Some(object)) =
@@ -282,15 +283,15 @@ impl Types {
         }
     }
 
-    /// Finds out whether classes say where we look whether they are of values.
+    /// Checks whether the place that we read in a class really says whether it is a value type.
     fn know_values(&self) {
         let ids = |names: [&str; 4]| names.map(|name| self.core_id(name).map_or(0, |id| id.as_raw()));
         let of_values = ids(["System.Int32", "System.Double", "System.Guid", "System.DayOfWeek"]);
         table::know_values(&of_values, &ids(["System.Object", "System.String", "System.Array", "System.IDisposable"]));
     }
 
-    /// Looks into the value types that a function's code is made for: where its hooks meet them
-    /// they are known.
+    /// Finds the shapes of the value types that a function's code is instantiated over, so that
+    /// they are known when its hooks meet them.
     pub fn know_type_arguments(&self, function: FunctionId) {
         let Ok(about) = self.info.function_info(function) else { return };
         let of_class = about.class.and_then(|class| self.info.class_info(class).ok());
@@ -301,14 +302,14 @@ impl Types {
         }
     }
 
-    /// A module is about to go: no object of its classes is left, so none of them is looked into
-    /// any more.
+    /// A module is about to unload. No objects of its classes are left, so their shapes are no
+    /// longer looked for.
     pub fn module_unloads(&self, module: ModuleId) {
         delegates::forget();
         table::forget(module);
     }
 
-    /// A module is gone, and its ids may be used again.
+    /// A module has been unloaded, and its ids may be used again.
     pub fn module_unloaded(&self, module: ModuleId) {
         self.names.module_unloaded(module);
         self.modules().retain(|(other, _)| *other != module);
@@ -319,24 +320,24 @@ impl Types {
         self.found_loaded().retain(|(of, _), _| *of != module);
     }
 
-    /// Whether hooks have met something that has not been looked into yet.
+    /// Whether hooks have met classes or delegates that are not described yet.
     pub fn has_pending(&self) -> bool {
         table::has_pending() || delegates::is_time()
     }
 
-    /// Looks into the classes that hooks have met and did not know: values that were written name
-    /// them by number.
+    /// Finds the shapes of the classes that hooks have met without knowing them. Values that were
+    /// written name these classes by number.
     pub fn look_into_pending(&self) {
         for id in table::pending() {
-            // SAFETY: hooks have read it as the class of a live object; classes of modules that may
-            // be unloaded are not looked into.
+            // SAFETY: hooks have read it as the class of a live object; shapes of classes in
+            // unloadable modules are not looked for.
             self.class(unsafe { ClassId::from_raw(id) });
             self.look_into_referred();
             table::no_longer_pending(id);
         }
     }
 
-    /// Names the methods of delegates that hooks have met, as far as these are compiled.
+    /// Names the methods of delegates that hooks have met, as far as the methods are compiled.
     pub fn name_delegates(&self) {
         let pending = delegates::pending();
         if pending.is_empty() {
@@ -344,7 +345,7 @@ impl Types {
         }
         let done: Vec<usize> = pending.iter().copied().filter(|address| self.name_delegate(*address)).collect();
         delegates::no_longer_pending(&done);
-        // Stubs that stand for no method of their own would take the room for ever.
+        // Stubs without a method of their own would occupy places for ever.
         let rest = pending.len() - done.len();
         if rest > MOST_WAITING {
             let waiting = pending.iter().copied().filter(|address| !done.contains(address));
@@ -352,7 +353,7 @@ impl Types {
         }
     }
 
-    /// Describes the method at an address; whether there is nothing more to be done for it.
+    /// Describes the method at an address; returns whether the address needs no further work.
     fn name_delegate(&self, address: usize) -> bool {
         let method = match delegates::method_of_stub(address) {
             // SAFETY: only compared with the identifiers of known functions.
@@ -365,7 +366,7 @@ impl Types {
         if self.functions.known(method).is_none() {
             return false;
         }
-        // Another method may come to lie at the address of one that can go.
+        // After an unload another method may lie at the same address.
         let module = self.info.function_info(method).map(|function| function.module);
         let stays = module
             .and_then(|module| self.info.module_info(module))
@@ -379,7 +380,7 @@ impl Types {
         true
     }
 
-    /// Describes something in the recording.
+    /// Writes a description into the recording.
     pub fn describe(&self, payload: &PayloadWriter) {
         let bytes = payload.bytes();
         let mut record = (bytes.len() as u32).to_le_bytes().to_vec();
@@ -390,7 +391,7 @@ impl Types {
         if chunk.is_some_and(|chunk| chunk.append(&record, now)) {
             return;
         }
-        // Not a hook: space may be asked for right here.
+        // Not a hook: space may be allocated here.
         let _ = self.store.keep_ahead();
         *chunk = self.store.allocate_chunk(0, (record.len() + 64).max(64 << 10), now);
         if let Some(chunk) = *chunk {
@@ -398,8 +399,8 @@ impl Types {
         }
     }
 
-    /// The class with this id, with its shape; looked into when it is new. Without a shape is one
-    /// that this very thread looks into.
+    /// The class with this id; its shape is found if the class is new. The class has no shape yet
+    /// if this thread is still finding it.
     pub fn class(&self, id: ClassId) -> Option<&'static Class> {
         Some(match self.enter(id)? {
             Insertion::Known(class) => {
@@ -415,7 +416,7 @@ impl Types {
         })
     }
 
-    /// The class with this id in the table.
+    /// Enters the class with this id into the table.
     fn enter(&self, id: ClassId) -> Option<Insertion> {
         if let Some(known) = table::known(id.as_raw()) {
             return Some(Insertion::Known(known));
@@ -428,7 +429,7 @@ impl Types {
         table::insert(id.as_raw(), modules)
     }
 
-    /// Finds out what a class that is new in the table looks like, and describes it.
+    /// Finds the shape of a class that is new in the table, and describes the class.
     fn look_into(&self, class: &'static Class, id: ClassId) {
         let mut names = self.find_shape(class, id);
         let mut payload = PayloadWriter::default();
@@ -443,8 +444,8 @@ impl Types {
         self.describe(&payload);
     }
 
-    /// Sets the shape of a class. Another thread may do the same at the same time: to wait for it
-    /// could be for ever, as both ask the runtime.
+    /// Finds and sets the shape of a class. Another thread may do the same at the same time.
+    /// Neither waits for the other: both query the runtime, so waiting could deadlock.
     fn find_shape(&self, class: &'static Class, id: ClassId) -> Names {
         let mut names = Names::default();
         let Some(_mark) = InProgress::begin(class.id) else { return names };
@@ -463,16 +464,15 @@ impl Types {
         names
     }
 
-    /// The class of arrays that a signature names: for those whose own class no hook has met
-    /// before.
+    /// The class of arrays that a signature names, for arrays whose own class no hook has met yet.
     fn array(&self, ty: &Type, element: &Type, rank: u32, scope: &Scope<'_>) -> Option<&'static Class> {
         if loading::keeps_from_loading()
             && matches!(element, Type::Named { is_value: true, .. } | Type::Generic { is_value: true, .. })
         {
-            // Nothing shows that the elements' type is loaded; an array does, once there is one.
+            // The signature does not show that the element type is loaded; an array object does.
             return None;
         }
-        // The array's type can be loaded without that of its elements.
+        // The array type can be loaded without its element type.
         let kind = self.kind(element, &Scope { loads_values: false, ..*scope });
         if matches!(kind, Kind::Opaque(_)) {
             return None;
@@ -489,7 +489,8 @@ impl Types {
         Some(class)
     }
 
-    /// A class that no object is asked for: its name and those of its fields.
+    /// A class that is only described, never looked up by an object: its name and the names of its
+    /// fields.
     pub(super) fn declared_class(&self, name: String, names: Names) -> &'static Class {
         let index = table::new_number();
         let class: &'static Class = Box::leak(Box::new(Class { index, id: 0, shape: OnceLock::new() }));
@@ -513,13 +514,13 @@ impl Types {
         self.names.class(&self.info, id).to_string()
     }
 
-    /// Whether a type argument stands for all reference types that share code, or holds one that
-    /// does.
+    /// Whether a type argument stands for all reference types that share code, or itself has such a
+    /// type argument.
     pub(crate) fn is_shared(&self, id: ClassId) -> bool {
         id.is_null() || self.names.class(&self.info, id).contains("__Canon")
     }
 
-    /// Names of the parameters of a generic type or method where the arguments leave some open.
+    /// Names of the parameters of a generic type or method, where some arguments are not known.
     pub(crate) fn parameter_names(&self, metadata: &MetadataImport, of: Token, arguments: &[ClassId]) -> Vec<String> {
         if !arguments.iter().any(|id| self.is_shared(*id)) {
             return Vec::new();
@@ -556,8 +557,8 @@ impl Types {
     }
 }
 
-/// Generic value types of the framework that have typed references, without their numbers of
-/// parameters: of another assembly's types it is not looked up whether they have.
+/// Generic value types of the framework whose values are handed over by typed reference; names
+/// without the number of parameters. For types of other assemblies this is not looked up.
 const OF_FRAMEWORK: [&str; 8] = [
     "System.ArraySegment",
     "System.Collections.Generic.KeyValuePair",
@@ -569,14 +570,14 @@ const OF_FRAMEWORK: [&str; 8] = [
     "System.ValueTuple",
 ];
 
-/// Whether a generic value type of the framework by this name has typed references, as far as that
-/// is known.
+/// Whether values of a framework type of this name are handed over by typed reference, as far as
+/// known.
 pub(crate) fn is_of_framework(name: &str) -> bool {
     name.split_once('`').is_some_and(|(name, _)| OF_FRAMEWORK.contains(&name))
 }
 
-/// Whether people know a type's values by another form than its fields, so that these are wanted of
-/// the first one too.
+/// Whether a type's values have a well-known form other than their fields. The shape of such a type
+/// is needed from its first value on.
 fn is_known_by_another_form(name: &str) -> bool {
     const TYPES: [&str; 16] = [
         "DateOnly",

@@ -4,7 +4,7 @@ use clr_profiler::metadata::signature::Primitive;
 
 use crate::kinds::Kind;
 
-/// Kind by which a primitive is read; `None` for what has no value.
+/// Kind by which a primitive is read; `None` for primitives without a value.
 pub(crate) fn primitive_kind(primitive: Primitive) -> Option<Kind> {
     Some(match primitive {
         Primitive::Bool => Kind::Bool,

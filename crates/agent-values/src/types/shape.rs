@@ -11,7 +11,7 @@ use crate::kinds::{Field, Form, Kind, Shape};
 /// Description of a class in the recording.
 #[derive(Default)]
 pub(crate) struct Names {
-    /// Another name than its own.
+    /// Name to show instead of the class's own.
     pub(crate) name: Option<String>,
     pub(super) is_value: bool,
     pub(super) fields: Vec<String>,
@@ -37,10 +37,10 @@ impl Names {
 pub(crate) struct Member {
     pub(crate) name: String,
     pub(crate) type_name: String,
-    /// From the object's or value's beginning.
+    /// Offset from the beginning of the object or value.
     pub(crate) offset: u32,
     pub(crate) kind: Kind,
-    /// Whether the value is never to be read.
+    /// Whether the value must never be read.
     pub(crate) is_hidden: bool,
 }
 
@@ -48,7 +48,8 @@ pub(super) fn value_end(fields: &[Field]) -> u32 {
     fields.iter().map(|field| field.offset + field.kind.size()).max().unwrap_or(1)
 }
 
-/// Inline array of a value type: declared once, repeated, shown by numbers.
+/// Inline array of a value type: the field is declared once, is repeated, and is shown with
+/// numbers.
 pub(super) fn repeat(shape: &mut Shape, names: &mut Names) {
     let count = shape.repeats().min(MOST_FIELDS as u32);
     if let ([field], [ty]) = (shape.fields.as_slice(), names.types.as_slice())

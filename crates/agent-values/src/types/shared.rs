@@ -1,8 +1,8 @@
 //! Class of code that several instantiations of a generic class share.
 //!
-//! .NET 10 says it (`List<__Canon>`), .NET 8 and 9 say nothing. But a program that runs such code
-//! has loaded one of the instantiations, and the runtime says which function of a class a method
-//! is.
+//! .NET 10 reports the class (`List<__Canon>`), .NET 8 and 9 do not. But a program that runs such
+//! code has loaded one of the instantiations, and the runtime can say which function of a class a
+//! method is.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use clr_profiler::{ClassId, ClassInfo, FunctionId, FunctionInfo, ModuleId, Token
 use super::Types;
 use super::layout::Base;
 
-/// Type arguments inside type arguments deeper than this are not looked into.
+/// Type arguments nested deeper than this are ignored.
 pub(super) const NESTED: u32 = 8;
 
 /// Instantiations of generic classes that are loaded.
@@ -22,7 +22,7 @@ pub(super) struct Instantiations(Mutex<HashMap<ClassId, Instantiation>>);
 struct Instantiation {
     module: ModuleId,
     token: Token,
-    /// Modules that its arguments come from: with any of them it goes too.
+    /// Modules that its arguments come from. It unloads with any of them.
     arguments_from: Vec<ModuleId>,
 }
 
@@ -31,7 +31,7 @@ impl Instantiations {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A module is gone, and with it whatever was made of its types.
+    /// A module has been unloaded, and with it all instantiations over its types.
     pub(super) fn module_unloaded(&self, module: ModuleId) {
         self.all().retain(|_, one| one.module != module && !one.arguments_from.contains(&module));
     }
@@ -43,8 +43,8 @@ impl Instantiations {
 }
 
 impl Types {
-    /// A class is there: kept in mind where it is an instantiation. Gives the modules that its
-    /// arguments come from.
+    /// A class has been loaded; remembers it if it is an instantiation. Returns the modules that
+    /// its arguments come from.
     pub(super) fn note_instantiation(&self, class: ClassId, about: &ClassInfo) -> Vec<ModuleId> {
         let mut arguments_from = Vec::new();
         if !about.type_arguments.is_empty() {
@@ -70,9 +70,9 @@ impl Types {
         }
     }
 
-    /// The class of a function: as the runtime says, or, where it says none because the code is
-    /// shared, the instantiation that stands for all that share it. `declared` is the type that the
-    /// method stands in.
+    /// The class of a function as the runtime reports it. Where the runtime reports none because
+    /// the code is shared, the instantiation that stands for all of them. `declared` is the type
+    /// that declares the method.
     pub(crate) fn class_of_function(
         &self,
         id: FunctionId,

@@ -23,7 +23,7 @@ impl Types {
                 None if *is_value => self.value_of_any_class(ty, scope),
                 None => Kind::Reference(None),
             },
-            // Code is shared over references only; with one parameter it is the one.
+            // Code is shared over references only; with a single parameter it must be that one.
             Type::TypeParameter(_) if scope.type_arguments.is_empty() && scope.type_parameters.len() == 1 => {
                 Kind::Reference(None)
             }
@@ -39,7 +39,7 @@ impl Types {
         }
     }
 
-    /// The class of a type in a signature, where it is loaded; of a value type also where the
+    /// The class of a type in a signature, where it is loaded; for a value type also where the
     /// runtime can load it.
     pub(crate) fn class_id(&self, ty: &Type, scope: &Scope<'_>) -> Option<ClassId> {
         match ty {
@@ -56,7 +56,7 @@ impl Types {
                 if !*is_value && !self.may_instantiate(module, token) {
                     return None;
                 }
-                // With what is only referred to, nothing is loaded.
+                // A type that is only referred to need not be loaded.
                 let scope = &Scope { loads_values: false, ..*scope };
                 let arguments: Option<Vec<_>> = arguments.iter().map(|ty| self.class_id(ty, scope)).collect();
                 let found = self.info.class_from_token_and_type_args(module, token, &arguments?);
@@ -68,7 +68,7 @@ impl Types {
         }
     }
 
-    /// Declaration of a type: references lead to other modules by name.
+    /// Finds the declaration of a type. References lead to other modules by name.
     pub(super) fn find(&self, token: Token, module: ModuleId, metadata: &MetadataImport) -> Option<(ModuleId, Token)> {
         if token.table() == Token::TYPE_DEF {
             return Some((module, token));
@@ -120,13 +120,13 @@ impl Types {
         }
     }
 
-    /// The name of a type some of whose arguments are left open: by the names of the parameters
-    /// that they are.
+    /// The name of a type with open type arguments: these are shown by the names of the type
+    /// parameters.
     fn with_parameters(&self, mut text: String, ty: &Type, scope: &Scope<'_>) -> String {
         if let Type::Generic { arguments, .. } = ty {
             for argument in arguments {
                 let argument = self.type_text(argument, scope);
-                // Arguments that are known stand in the name as they are.
+                // Known arguments are in the name already.
                 if !text.contains(&argument) {
                     text = text.replacen(ANY_CLASS, &argument, 1);
                 }
@@ -139,7 +139,7 @@ impl Types {
 /// Stand-in for every class in code that several instantiations share.
 const ANY_CLASS: &str = "System.__Canon";
 
-/// The name of the type parameter that a type is.
+/// The name of a type parameter; `None` for other types.
 fn open_parameter<'s>(ty: &Type, scope: &Scope<'s>) -> Option<&'s str> {
     let (names, number) = match ty {
         Type::TypeParameter(number) => (scope.type_parameters, number),

@@ -1,8 +1,8 @@
-//! The classes as hooks find them: by the first word of an object. No lock here is held across a
-//! call to the runtime.
+//! The table in which hooks find classes by the first word of an object. No lock here is held
+//! across a call to the runtime.
 //!
-//! A hook may meet an object before its class was looked into. What it writes then names the class
-//! by a number of its own, and the class is described under that number later, where queries are
+//! A hook may meet an object before the shape of its class was found. The hook then writes a new
+//! number for the class, and the class is described under that number later, where queries are
 //! allowed.
 
 use std::collections::HashMap;
@@ -16,20 +16,20 @@ use clrscope_agent_base::recording_lifetime::keep;
 
 use crate::kinds::Class;
 
-/// Classes at most that hooks have met and that are still to be looked into.
+/// Most classes that hooks have met and whose shapes are still to be found.
 const MOST_PENDING: usize = 256;
 
 static TABLE: RwLock<Option<HashMap<usize, KnownClass>>> = RwLock::new(None);
-/// Taken before the lock of the table where both are.
+/// Lock order: before the lock of the table.
 static PENDING: Mutex<Vec<Met>> = Mutex::new(Vec::new());
-/// Classes that were asked for a moment ago, each where its first word leads to.
+/// Classes that were looked up recently, each at the place that its first word hashes to.
 static RECENT: [AtomicPtr<Class>; 1024] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 1024];
 /// Number of the next class in the recording.
 static NEXT: AtomicU32 = AtomicU32::new(1);
 
 struct KnownClass {
     class: &'static Class,
-    /// With any of these it goes.
+    /// The class unloads with any of these modules.
     modules: Vec<ModuleId>,
 }
 
@@ -37,25 +37,25 @@ struct KnownClass {
 #[derive(Clone, Copy)]
 struct Met {
     id: usize,
-    /// Number that it will have.
+    /// Number that the class will have in the recording.
     index: u32,
 }
 
 /// First words of objects whose classes the runtime announced as loaded, with the modules they
 /// unload with.
 static ANNOUNCED: RwLock<Option<HashMap<usize, Vec<ModuleId>>>> = RwLock::new(None);
-/// The class that all arrays are derived from: the runtime does not announce array classes. 0
-/// while it is not known where a class says what it is derived from.
+/// The base class of all arrays, since the runtime does not announce array classes. 0 while it is
+/// not known where a class stores its base class.
 static ARRAYS: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether classes say where we look whether they are of values.
+/// Whether the place that we read in a class really says whether it is a value type.
 static SAYS_VALUES: AtomicBool = AtomicBool::new(false);
-/// Bits of a class's first word that say what kind it is, and those of value types, on all runtimes
-/// seen; checked before they are relied on.
+/// Bits of a class's first word that give its category, and the category of value types, as in all
+/// runtimes seen. They are checked before use.
 const CATEGORY: usize = 0x000C_0000;
 const OF_VALUES: usize = 0x0004_0000;
 
-/// Makes the table, empty. Called before any hook.
+/// Makes an empty table. Called before any hook.
 pub(crate) fn prepare() {
     *TABLE.write().unwrap_or_else(PoisonError::into_inner) = Some(HashMap::new());
     *ANNOUNCED.write().unwrap_or_else(PoisonError::into_inner) = Some(HashMap::new());
@@ -63,11 +63,11 @@ pub(crate) fn prepare() {
     pending.clear();
     pending.reserve(MOST_PENDING);
     drop(pending);
-    // What was known to an earlier recording of the process has its numbers.
+    // Classes known to an earlier recording of the process have the numbers of that recording.
     forget_recent();
 }
 
-/// The recording is over, and its classes go.
+/// Drops the classes when the recording is over.
 pub(super) fn let_go() {
     *TABLE.write().unwrap_or_else(PoisonError::into_inner) = None;
     *ANNOUNCED.write().unwrap_or_else(PoisonError::into_inner) = None;
@@ -80,23 +80,23 @@ pub(super) fn new_number() -> u32 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Notes that the runtime announced a class, and with which modules it unloads.
+/// Notes that the runtime announced a class, and the modules that the class unloads with.
 pub(crate) fn announce(id: usize, modules: Vec<ModuleId>) {
     if let Some(announced) = ANNOUNCED.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
         announced.insert(id, modules);
     }
 }
 
-/// Takes `System.Array` as what all arrays are derived from, where classes say what they are
-/// derived from where we look: as `System.String` and it are from `System.Object`.
+/// Remembers `System.Array` as the base class of all arrays, if the place that we read in a class
+/// really holds its base class: `System.Object` for both `System.String` and `System.Array`.
 pub(super) fn know_arrays(arrays: usize, string: usize, object: usize) {
     if parent_of(string) == Some(object) && parent_of(arrays) == Some(object) {
         ARRAYS.store(arrays, Ordering::Relaxed);
     }
 }
 
-/// Whether the runtime announced a class whose objects begin with this word. For hooks: the word
-/// may be anything.
+/// Whether the runtime announced a class whose objects begin with this word. The word may be
+/// anything. For hooks.
 pub(crate) fn is_told(id: usize) -> bool {
     ANNOUNCED
         .read()
@@ -111,16 +111,16 @@ fn is_array(id: usize) -> bool {
     arrays != 0 && id.is_multiple_of(8) && parent_of(id) == Some(arrays)
 }
 
-/// Relies on what classes say of themselves where they say the right thing of these, of values and
-/// of others.
+/// Starts to rely on the category bits if they are right for these value types and these other
+/// classes.
 pub(super) fn know_values(of_values: &[usize], others: &[usize]) {
     let says = |id: &usize| category_of(*id).map(|category| category == OF_VALUES);
     let is_right = of_values.iter().all(|id| says(id) == Some(true)) && others.iter().all(|id| says(id) == Some(false));
     SAYS_VALUES.store(is_right, Ordering::Relaxed);
 }
 
-/// Whether values of a class lie where they are used; `None` where that can't be told. `id` must be
-/// a class. For hooks.
+/// Whether a class is a value type; `None` where that can't be told. `id` must be a class. For
+/// hooks.
 pub(crate) fn is_of_values(id: usize) -> Option<bool> {
     let category = category_of(id).filter(|_| SAYS_VALUES.load(Ordering::Relaxed))?;
     Some(category == OF_VALUES)
@@ -151,9 +151,9 @@ pub(super) fn known(id: usize) -> Option<&'static Class> {
     TABLE.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&id).map(|known| known.class)
 }
 
-/// Number of a class that may not be known yet; where it isn't, it is looked into where queries are
-/// allowed. `id` must be a class: the first word of a live object, or announced. For hooks. 0 where
-/// too many classes wait.
+/// Number of a class that may not be known yet. The shape of an unknown class is found later, where
+/// queries are allowed. `id` must be a class: the first word of a live object, or announced. For
+/// hooks. 0 where too many classes wait.
 pub fn number_of(id: usize) -> u32 {
     let mut pending = lock_pending();
     if let Some(met) = pending.iter().find(|met| met.id == id) {
@@ -175,22 +175,22 @@ fn lock_pending() -> MutexGuard<'static, Vec<Met>> {
     PENDING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Classes that hooks have met and that are still to be looked into.
+/// Classes that hooks have met and whose shapes are still to be found.
 pub(super) fn pending() -> Vec<usize> {
     lock_pending().iter().map(|met| met.id).collect()
 }
 
-/// Whether there are such classes.
+/// Whether there are [`pending`] classes.
 pub(super) fn has_pending() -> bool {
     !lock_pending().is_empty()
 }
 
-/// Forgets that hooks have met a class: it was looked into, or can't be.
+/// Removes a class from the pending ones: its shape was found, or can't be.
 pub(super) fn no_longer_pending(id: usize) {
     lock_pending().retain(|met| met.id != id);
 }
 
-/// A class after it was put into the table.
+/// Result of putting a class into the table.
 pub(crate) enum Insertion {
     /// New in the table, without a shape yet.
     New(&'static Class),
@@ -198,7 +198,7 @@ pub(crate) enum Insertion {
     Known(&'static Class),
 }
 
-/// Puts a class into the table, under the number that hooks have given it already if they have.
+/// Puts a class into the table, under the number that hooks have given it, if any.
 pub(crate) fn insert(id: usize, modules: Vec<ModuleId>) -> Option<Insertion> {
     let pending = lock_pending();
     let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
@@ -212,7 +212,7 @@ pub(crate) fn insert(id: usize, modules: Vec<ModuleId>) -> Option<Insertion> {
     Some(Insertion::New(class))
 }
 
-/// A module is about to go: no object of its classes is left.
+/// Forgets the classes of a module that is about to unload: none of their objects is left.
 pub(super) fn forget(module: ModuleId) {
     if let Some(announced) = ANNOUNCED.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
         announced.retain(|_, from| !from.contains(&module));
@@ -223,7 +223,7 @@ pub(super) fn forget(module: ModuleId) {
     lock_pending().clear();
 }
 
-/// A module is gone, and its classes' ids may be used again.
+/// Forgets recent lookups: a module has been unloaded, and its classes' ids may be used again.
 pub(super) fn forget_recent() {
     RECENT.iter().for_each(|slot| slot.store(std::ptr::null_mut(), Ordering::Release));
 }

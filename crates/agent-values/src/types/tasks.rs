@@ -1,19 +1,19 @@
-//! Tasks: shown as what they come to, not as the fields that make them work.
+//! Tasks, which are shown by state and result and not by their fields.
 
 use clr_profiler::{ClassId, ClassInfo};
 
 use super::{Names, Types};
 use crate::kinds::{Class, Form, Shape, Task};
 
-/// Bases looked at to find out whether a class is a task.
+/// Most base classes that are searched for a task type.
 const MOST_BASES: usize = 8;
 const TASK: &str = "System.Threading.Tasks.Task";
 /// Result type of tasks of methods without a result.
 const NOTHING: &str = "System.Threading.Tasks.VoidTaskResult";
 
 impl Types {
-    /// Shows `about`, where it is a task, by state and result; what the framework derives from
-    /// tasks for its own use goes by the name of the task.
+    /// Shows `about`, where it is a task, by state and result. Classes that the framework derives
+    /// from tasks for its own use are shown under the name of the task.
     pub(super) fn as_task(&self, id: ClassId, about: &ClassInfo, shape: &mut Shape, names: &mut Names) {
         let Some((task, of_task)) = self.task_among_bases(id, about) else { return };
         let Some(status) = self.task_status() else { return };
@@ -38,7 +38,7 @@ impl Types {
         names.become_task(result.map(|(ty, _)| ty));
     }
 
-    /// A task that is only shown, with the type of its result.
+    /// The class of a task that is only shown, with the type of its result.
     pub(super) fn shown_task(&self, name: String, result: Option<&str>) -> &'static Class {
         let mut names = Names::default();
         names.become_task(result.map(str::to_owned));

@@ -1,6 +1,6 @@
-//! Processors: a module for each.
+//! Code for each processor, in a module of its own.
 //!
-//! Instruments keep what only they need of it in folders `arch` of their own.
+//! Processor code that only one instrument needs is in the folder `arch` of that instrument.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86_64;

@@ -1,5 +1,5 @@
-//! The instruments, one module each, and their one list: what is made of all of them follows from
-//! it.
+//! The instruments, one module each, and the single list of them, from which all code about all
+//! instruments is generated.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::hook_sets::{HookParts, HookSet};
 use crate::instrument::{Instrument, InstrumentOptions};
 use crate::services::context::{Beginning, Context};
 
-/// Declares the instruments: `NAME: TYPE`, where the name is that of the module.
+/// Declares the instruments: `NAME: TYPE`, where `NAME` is the module.
 macro_rules! instruments {
     ($($name:ident: $type:ident),* $(,)?) => {
         $(pub(crate) mod $name;)*
@@ -50,7 +50,8 @@ macro_rules! instruments {
                 parts
             }
 
-            /// Chooses the functions that get hooks: none that all instruments can do without.
+            /// Chooses the functions that get hooks: all functions that at least one instrument
+            /// needs.
             pub(crate) fn choose(&self, choice: &mut FunctionSelection) {
                 $(if let Some(options) = &self.$name {
                     <$name::$type as Instrument>::choose(options, choice);
@@ -79,7 +80,7 @@ macro_rules! instruments {
                 Ok(started)
             }
 
-            /// A place for each instrument, for what is the same for all.
+            /// All instruments as trait objects, `None` for those that do not run.
             fn places(&self) -> [Option<&dyn Instrument>; ALL.len()] {
                 [$(self.$name.as_ref().map(|instrument| instrument as &dyn Instrument)),*]
             }
@@ -92,8 +93,8 @@ macro_rules! instruments {
     };
 }
 
-// Bodies with probes are made with what `coverage` has put into methods, which so comes before
-// `probes`.
+// Bodies with probes include the code that `coverage` has put into methods, so `coverage` comes
+// before `probes`.
 instruments! {
     calls: Calls,
     flow: Flow,
@@ -138,22 +139,22 @@ impl Instruments {
         self.all().flat_map(|instrument| instrument.tasks()).collect()
     }
 
-    /// Hooks that ask the runtime about each call, where an instrument wants such.
+    /// Hooks that query the runtime about each call, if an instrument wants them.
     pub(crate) fn slow_hooks(&self) -> Option<Arc<dyn InfoHooks>> {
         self.all().find_map(Instrument::slow_hooks)
     }
 
-    /// An attached agent leaves: handles of the runtime are given back.
+    /// Gives handles back to the runtime before an attached agent detaches.
     pub(crate) fn release_handles(&self) {
         self.all().for_each(Instrument::release_handles);
     }
 
-    /// In a forked child: lets go of everything that is mapped. Async-signal-safe.
+    /// In a forked child: lets go of all mappings. Async-signal-safe.
     pub(crate) fn detach_in_child(&self) {
         self.all().for_each(|instrument| instrument.detach_in_child());
     }
 
-    /// The recording is over, and code of the program that was changed may still store to it.
+    /// The recording is over, but changed code of the program may still store to it.
     pub(crate) fn outlive_recording(&self) {
         self.all().for_each(|instrument| instrument.outlive_recording());
     }
@@ -184,7 +185,7 @@ impl FollowThreads for Instruments {
     }
 }
 
-/// The hooks that do these parts and nothing else; `None` where there are no such hooks.
+/// The hooks that do exactly these parts; `None` where there are no such hooks.
 pub(crate) fn hook_set(parts: HookParts) -> Option<&'static HookSet> {
     hook_sets().find(|set| set.does == parts)
 }

@@ -1,9 +1,9 @@
-//! Whether this process is the program itself or one that it started, for recordings without
+//! Tells whether this process is the program itself or a child process, for recordings without
 //! children.
 //!
-//! The first process of a recording leaves its mark in the directory. Under a launcher that mark
-//! stands for the whole run; without one the directory may be used again when a service is
-//! restarted, so a mark counts for as long as the process that left it lives.
+//! The first process of a recording leaves its mark in the directory. Under a launcher the mark is
+//! valid for the whole run. Without a launcher the directory may be reused when a service is
+//! restarted, so a mark is valid only as long as its process lives.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
@@ -14,8 +14,8 @@ use clrscope_agent_base::os::process;
 
 const MARK: &str = "only-one";
 
-/// Whether another process of the recording in `folder` was first and counts. `launched` says that
-/// a launcher watches the run.
+/// Whether another process was the first of the recording in `folder`, with a valid mark.
+/// `launched`: a launcher watches the run.
 pub(crate) fn is_child(folder: &Path, launched: bool) -> bool {
     if !launched {
         // The first process may have to make the folder; if it can't, the writer says why.
@@ -35,7 +35,8 @@ pub(crate) fn is_child(folder: &Path, launched: bool) -> bool {
     if launched || process::start_of(first) == Some(started) {
         return true;
     }
-    // Of two that find a dead one's mark at once the later one keeps its own; both are recorded.
+    // If two processes find a dead process's mark at the same time, the later one's mark remains;
+    // both are recorded.
     let _ = fs::remove_file(&mark).and_then(|()| leave(&mark, me));
     false
 }

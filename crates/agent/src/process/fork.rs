@@ -1,4 +1,4 @@
-//! A forked child shares our mappings: its hooks must be off and its stores must not reach the
+//! Forked children share our mappings: their hooks must be off, and their stores must not reach the
 //! parent's recording.
 
 use std::sync::Once;
@@ -14,8 +14,8 @@ type Detach = Box<dyn Fn() + Send + Sync>;
 static DETACH: PublishedState<Detach> = PublishedState::nothing();
 static PREPARED: Once = Once::new();
 
-/// Arranges that children made by `fork` turn their hooks off and then `detach`, which is
-/// async-signal-safe. Those made by `vfork` or a bare `clone` run no managed code before they
+/// Arranges that children made by `fork` turn their hooks off and then call `detach`, which must be
+/// async-signal-safe. Children made by `vfork` or a bare `clone` run no managed code before they
 /// `exec`.
 pub(crate) fn prepare(detach: impl Fn() + Send + Sync + 'static) {
     DETACH.publish(Box::new(detach));
@@ -25,8 +25,8 @@ pub(crate) fn prepare(detach: impl Fn() + Send + Sync + 'static) {
     });
 }
 
-/// Children have nothing to let go of any more. Called when the recording is over and the process
-/// goes on.
+/// Removes the action, since children have nothing to let go of any more. Called when the recording
+/// is over and the process continues.
 pub(crate) fn withdraw() {
     DETACH.withdraw();
 }

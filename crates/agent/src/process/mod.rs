@@ -1,5 +1,4 @@
-//! Whether this process is to be recorded, what tells it apart from others, and what becomes of its
-//! children.
+//! Whether this process is to be recorded, its identity, and the treatment of its children.
 
 pub(crate) mod child_process;
 pub(crate) mod fork;

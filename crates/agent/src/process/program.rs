@@ -1,4 +1,4 @@
-//! The names of this program, by which a user chooses the programs to be profiled.
+//! The names of this program, by which users choose the programs to be profiled.
 
 use std::fs;
 use std::path::{self, Path};
@@ -7,13 +7,12 @@ use clrscope_agent_base::os::process;
 use clrscope_contract::command::entry_assembly;
 use clrscope_contract::request::Glob;
 
-/// All that a pattern can match.
+/// All names that a pattern can match.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ProgramNames(Vec<String>);
 
 impl ProgramNames {
-    /// Names of the process, from what the system knows about it: the runtime has loaded nothing
-    /// yet.
+    /// Names of the process, from the system's information: the runtime has loaded nothing yet.
     pub(crate) fn of_this_process(command_line: &[String]) -> Self {
         Self::new(&process::executable(), command_line)
     }
@@ -35,7 +34,7 @@ impl ProgramNames {
         patterns.iter().any(|pattern| self.0.iter().any(|name| pattern.matches(name)))
     }
 
-    /// A path as given, as it is without links, and its last part.
+    /// Adds a path as given, the path with links resolved, and its last part.
     fn add(&mut self, file: &Path) {
         let absolute = path::absolute(file).unwrap_or_else(|_| file.to_owned());
         let target = fs::canonicalize(&absolute).unwrap_or_else(|_| absolute.clone());
@@ -48,7 +47,7 @@ impl ProgramNames {
         }
     }
 
-    /// An assembly has a name, too: that of the file without `.dll`.
+    /// Adds the names of an assembly's file, and the assembly's name: the file name without `.dll`.
     fn add_assembly(&mut self, file: &Path) {
         self.add(file);
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -58,8 +57,8 @@ impl ProgramNames {
     }
 }
 
-/// Simple name of the assembly that this process begins in, by what the system knows: of the SDK's
-/// commands that is `dotnet`.
+/// Simple name of the assembly that this process starts with, from the system's information:
+/// `dotnet` for the SDK's commands.
 pub(crate) fn entry_assembly_name(command_line: &[String]) -> String {
     entry_name(&process::executable(), command_line)
 }
@@ -71,7 +70,8 @@ fn entry_name(executable: &Path, command_line: &[String]) -> String {
     hosted.and_then(stem).unwrap_or(name)
 }
 
-/// An executable made for one program starts the assembly of the same name that lies next to it.
+/// The assembly that an executable made for one program starts: the file of the same name next to
+/// it.
 fn with_extension(executable: &Path) -> std::path::PathBuf {
     let mut path = executable.as_os_str().to_owned();
     path.push(".dll");

@@ -1,5 +1,6 @@
-//! Trust in the owners of what we load and write: an agent in a process is a way into it, so its
-//! file, the folders above it and the recording directory must be safe from others.
+//! Trust in the owners of the files that we load and write. Users who can change the agent's file
+//! can run code in the process, so that file, the folders above it and the recording directory must
+//! not be writable by other users.
 
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
@@ -9,15 +10,15 @@ use clrscope_contract::trust::{Weakness, check, check_with_folders};
 /// Checks the library this code was loaded from and every folder above it.
 ///
 /// # Errors
-/// A sentence that names what others can write.
+/// A sentence that names the file or folder that others can write.
 pub(crate) fn check_own_file() -> Result<(), String> {
     own_file().map_or(Ok(()), |file| check_with_folders(&file).map_err(in_words))
 }
 
-/// Checks the recording directory, if it is there already, and the folder it lies in.
+/// Checks the recording directory, if it exists already, and its parent folder.
 ///
 /// # Errors
-/// A sentence that names what others can write.
+/// A sentence that names the file or folder that others can write.
 pub(crate) fn check_folder(folder: &Path) -> Result<(), String> {
     if folder.exists() {
         check(folder).map_err(in_words)?;

@@ -1,7 +1,7 @@
-//! The control socket of a dormant agent: next to that of the runtime's diagnostics, for the user
-//! of the process alone.
+//! The control socket of a dormant agent. It lies next to the socket of the runtime's diagnostics,
+//! and only the user of the process may use it.
 //!
-//! The protocol is in [`control_socket`]. The thread that waits blocks in the system.
+//! [`control_socket`] describes the protocol. The waiting thread blocks in a system call.
 
 use std::fs::{self, Permissions};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -20,12 +20,12 @@ use clrscope_contract::control_socket::{self, Answer};
 /// Time limit of a conversation with a client that has connected.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The listening socket. Its file is removed by the caller, who has the [path](Self::path).
+/// The listening socket. The caller, who has the [path](Self::path), removes its file.
 pub(super) struct ControlSocket {
     listener: UnixListener,
     path: PathBuf,
-    /// Number of the socket in the system: programs close descriptors that are not theirs, and open
-    /// others of the same number.
+    /// Inode of the socket: programs may close descriptors that are not theirs, and open others
+    /// with the same number.
     inode: u64,
 }
 
@@ -33,14 +33,14 @@ impl ControlSocket {
     /// Opens the socket.
     ///
     /// # Errors
-    /// Errors of the system: of the folder for temporary files, and where the name does not fit.
+    /// Errors of the system: for the folder for temporary files, and if the name is too long.
     pub(super) fn open() -> io::Result<Self> {
         let folder = std::env::var_os("TMPDIR").filter(|folder| folder.as_encoded_bytes().starts_with(b"/"));
         Self::open_in(&folder.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from))
     }
 
-    /// Opens the socket in a folder. Where another user has taken the usual name, whose file can't
-    /// be removed from a sticky folder, it has another one.
+    /// Opens the socket in a folder. If another user has taken the usual name, whose file can't be
+    /// removed from a sticky folder, the socket gets another name.
     fn open_in(folder: &Path) -> io::Result<Self> {
         let pid = std::process::id();
         let started = start_of(pid).unwrap_or(0);
@@ -56,7 +56,7 @@ impl ControlSocket {
     }
 
     fn open_at(path: &Path) -> io::Result<Self> {
-        // What an agent that slept before left behind.
+        // Removes the file of an earlier dormant agent.
         let _ = fs::remove_file(path);
         let listener = UnixListener::bind(path)?;
         let made = fs::set_permissions(path, Permissions::from_mode(0o600)).and_then(|()| inode_of(&listener));
@@ -68,8 +68,8 @@ impl ControlSocket {
         &self.path
     }
 
-    /// Waits until a client has woken the agent, by a request that `wake` could begin; then calls
-    /// `woken`, before the client is answered. Returns early where the socket is gone.
+    /// Waits until a client has woken the agent with a request that `wake` could begin. Then calls
+    /// `woken`, before the client gets its answer. Returns early if the socket is gone.
     pub(super) fn wait_for_wake_request(self, wake: impl Fn(&str) -> Answer, woken: impl FnOnce()) {
         while inode_of(&self.listener).is_ok_and(|inode| inode == self.inode) {
             let Ok((mut stream, _)) = self.listener.accept() else { return };
@@ -92,7 +92,7 @@ impl ControlSocket {
     }
 }
 
-/// The question of a client that may ask.
+/// Reads the question of a client that is allowed to ask.
 fn question(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
     let user = user_behind(stream)?;
     if user != effective_user() && user != 0 {
@@ -105,7 +105,7 @@ fn question(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
     Ok(question)
 }
 
-/// Tells the answer; who does not wait for it needs none.
+/// Sends the answer. A client that does not wait for it needs none.
 fn tell(stream: &mut UnixStream, answer: &Answer) {
     let _ = stream.write_all(answer.to_string().as_bytes());
 }
@@ -122,7 +122,7 @@ mod tests {
 
     use super::*;
 
-    /// The answer; `None` where the other side did not listen to the end.
+    /// Asks, and returns the answer; `None` if the other side did not read the whole question.
     fn ask(path: &Path, said: &[u8]) -> Option<Answer> {
         let mut stream = UnixStream::connect(path).expect("somebody listens");
         stream.write_all(said).and_then(|()| stream.shutdown(Shutdown::Write)).ok()?;
@@ -131,15 +131,15 @@ mod tests {
         Answer::parse(&answer)
     }
 
-    /// A stranger's file of that name in a sticky folder stopped the agent from sleeping where it
-    /// can be woken.
+    /// Another user's file of that name in a sticky folder used to stop the agent from going
+    /// dormant with a socket.
     #[test]
     fn where_the_name_is_taken_the_door_has_another_one() {
         let folder = tempfile::tempdir().expect("a folder");
         let pid = std::process::id();
         let usual = folder.path().join(control_socket::socket_name(pid, start_of(pid).expect("a start")));
-        // What lies in it keeps it from being removed, as other users' files in a sticky folder
-        // are.
+        // Its contents keep the folder from being removed, like other users' files in a sticky
+        // folder.
         fs::create_dir_all(usual.join("taken")).expect("a folder");
         let sockets = [(); 2].map(|()| ControlSocket::open_in(folder.path()).expect("a socket"));
         let [first, second] = [0, 1].map(|at| sockets[at].path().to_owned());

@@ -1,16 +1,16 @@
-//! The agent as it stays in a process: what runs of it, and its dormancy where the runtime does not
-//! detach it.
+//! The agent as it stays in a process: its running recording, and its dormancy where the runtime
+//! does not detach it.
 //!
-//! The runtime never detaches a profiler that may have given methods other code. An attached agent
-//! of that kind goes dormant when its recording is over, and the next attach wakes it:
+//! The runtime never detaches a profiler that may have changed the code of methods. An attached
+//! agent of that kind goes dormant when its recording is over, and the next attach wakes it:
 //!
-//! 1. Methods have their own code again ([`Task::undo`]), no event is asked for, and the runtime
-//!    has refused the detach: the helper thread calls [`Resident::go_dormant`], and ends.
-//! 2. A thread of the agent's listens at a socket ([`control_socket`]), and takes away what a
-//!    detach would have taken away, once no callback is under way. What stays is that thread, which
-//!    waits, its socket, and the memory to which late calls of probed methods store.
+//! 1. Methods have their own code again ([`Task::undo`]), no event is requested any more, and the
+//!    runtime has refused the detach. The helper thread calls [`Resident::go_dormant`], and ends.
+//! 2. A thread of the agent listens at a socket ([`control_socket`]). Once no callback is running,
+//!    it frees everything that a detach would have freed. Only the waiting thread, its socket, and
+//!    the memory to which late calls of probed methods store remain.
 //! 3. A launcher sends a request. The agent begins as at an attach, on a thread that the runtime
-//!    knows; the socket is removed, and the thread ends.
+//!    knows. The socket is removed, and the waiting thread ends.
 //!
 //! [`Task::undo`]: clrscope_agent_base::helper::Task::undo
 
@@ -39,7 +39,7 @@ use crate::startup::{self, Running};
 
 use control_socket::ControlSocket;
 
-/// Longest wait for callbacks and threads that are under way when the recording ends.
+/// Longest wait for callbacks and threads that are running when the recording ends.
 const CALLBACK_TIMEOUT: Duration = Duration::from_secs(60);
 /// Bytes of the stack of the thread that waits for a launcher.
 const STACK: usize = 256 << 10;
@@ -54,10 +54,10 @@ pub(crate) struct Resident {
     end: End,
 }
 
-// First, so that who follows the methods finds which function was compiled.
+// First, so that code that follows the methods finds which function was compiled.
 clr_profiler::compose_callbacks! { Resident { kept_code, running, end } }
 
-/// Takes the socket away at the end of the program.
+/// Removes the socket at the end of the program.
 #[derive(Default)]
 struct End {
     socket: Mutex<Option<PathBuf>>,
@@ -69,7 +69,7 @@ impl End {
     }
 
     fn remove_socket(&self) {
-        // It may have been removed before.
+        // The file may have been removed before.
         let _ = self.socket().take().map(std::fs::remove_file);
     }
 }
@@ -92,10 +92,10 @@ impl Resident {
         }
     }
 
-    /// Begins the recording that `given` asks for, which callbacks reach from now on.
+    /// Begins the recording that `given` asks for. Callbacks reach this recording from now on.
     ///
     /// # Errors
-    /// A sentence for the user; the recording directory has it, too.
+    /// A sentence for the user, which is also in the recording directory.
     pub(crate) fn begin(&'static self, given: &str, beginning: Beginning) -> Result<&'static Running, String> {
         let running = startup::start(&self.info, given, beginning, Box::new(|| self.go_dormant()))?;
         let running: &'static Running = keep(running);
@@ -114,7 +114,7 @@ impl Resident {
         }
     }
 
-    /// The setup of an attached recording was refused, which is over at once.
+    /// The setup of an attached recording was refused: the recording is over at once.
     pub(crate) fn refused(&self, error: &Error) {
         self.note(error);
         let Some(running) = self.running.take_away() else { return };
@@ -128,15 +128,16 @@ impl Resident {
     }
 
     /// Makes the agent dormant when its recording is over and the runtime does not detach it.
-    /// Returns `false` while the agent is being woken, and where there is no thread: then the
-    /// helper thread asks again.
+    /// Returns `false` while the agent is being woken, and if no thread can be started; the helper
+    /// thread then tries again.
     fn go_dormant(&'static self) -> bool {
         let mut is_dormant = self.is_dormant();
         if *is_dormant {
             return false;
         }
         let builder = std::thread::Builder::new().name("clrscope-sleeps".into()).stack_size(STACK);
-        // Blocked before the thread exists, so that the program's handlers never run on it.
+        // Signals are blocked before the thread exists, so that the program's handlers never run on
+        // it.
         let mask = signals::block();
         let spawned = builder.spawn(|| guard(|| self.run_dormant()));
         signals::restore(&mask);
@@ -146,7 +147,8 @@ impl Resident {
 
     /// Runs on the thread of the dormant agent.
     fn run_dormant(&'static self) {
-        // Before anything says that the agent has left: who finds that may attach again at once.
+        // Before any sign that the agent has left: a launcher that sees one may attach again at
+        // once.
         let socket = ControlSocket::open();
         let path = socket.as_ref().ok().map(|socket| socket.path().to_owned());
         *self.end.socket() = path;
@@ -161,7 +163,7 @@ impl Resident {
         self.end.remove_socket();
     }
 
-    /// Takes away what the recording left; whether that is possible.
+    /// Frees the remains of the recording; returns whether that was possible.
     fn leave_recording(&self) -> bool {
         let Some(running) = self.running.take_away() else { return true };
         let is_over = self.info.wait_for_callbacks(CALLBACK_TIMEOUT) && self.info.stop_own_threads(CALLBACK_TIMEOUT);
@@ -182,7 +184,7 @@ impl Resident {
         let (say, said) = channel();
         let given = request.to_owned();
         let begun = OwnThread::start(&self.info, "clrscope-wakes", move |_| {
-            // There is no receiver any more where the program ends.
+            // There is no receiver any more if the program is ending.
             let _ = say.send(self.begin_again(&given));
         });
         let outcome = match begun {
@@ -202,7 +204,7 @@ impl Resident {
     }
 }
 
-/// Returns the refusal of a setup by a woken agent, for the user.
+/// Returns a woken agent's refusal of a setup as a sentence for the user.
 fn in_words(error: &Error) -> String {
     match error.hresult() {
         HResult::CONCURRENT_GC_NOT_PROFILABLE => "the runtime lets a profiler follow collections object by object only from its first attach on, and the agent \

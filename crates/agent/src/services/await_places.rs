@@ -1,6 +1,6 @@
-//! Awaits in the code of async methods, and what is awaited at each.
+//! Awaits in the code of async methods, and the awaited operation of each.
 //!
-//! Compilers of C# and Visual Basic write an await so (Roslyn's
+//! The compilers of C# and Visual Basic write an await like this (Roslyn's
 //! `AsyncMethodToStateMachineRewriter`):
 //!
 //! ```text
@@ -11,8 +11,8 @@
 //! RESULT: ldloca; GetResult
 //! ```
 //!
-//! The method reads the number once, at its beginning. Methods that differ from this stay as they
-//! are.
+//! The method reads the number once, at its beginning. Methods that differ from this pattern stay
+//! unchanged.
 
 use clr_profiler::Token;
 use clr_profiler::il::{Body, Flow, Instruction, Label, Opcode, Operand};
@@ -21,9 +21,9 @@ use clr_profiler::metadata::signature::{self, Type};
 use clrscope_agent_stacks::awaiters::STATES;
 use clrscope_contract::async_code::AWAIT_BITS;
 
-/// Instructions in front of the one that reads the number, at most.
+/// Most instructions in front of the instruction that reads the number.
 const MOST_BEFORE: usize = 8;
-/// What is awaited where that is not known.
+/// Name of an unknown awaited operation.
 const NOT_KNOWN: &str = "[not known]";
 /// Numbers of tables of metadata: fields, methods, members of other types, generic methods, and
 /// constructed types (ECMA-335, II.22).
@@ -38,32 +38,33 @@ const METHOD_SPEC: u32 = 0x2B;
 /// An await.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Await {
-    /// Its number in the method.
+    /// The await's number in the method.
     pub(crate) number: u32,
     /// The instruction that stores the number when the method is about to wait.
     pub(crate) store: Label,
     /// Offset in the IL of the statement with the await.
     pub(crate) il_offset: u32,
-    /// The call that gives the result when the method goes on; `None` where there is none that is
+    /// The call that fetches the result when the method resumes; `None` where no such call is
     /// known.
     pub(crate) result: Option<Label>,
-    /// The method whose task is awaited, or the type of what is.
+    /// The method whose task is awaited, or the type of the awaited value.
     pub(crate) awaited: Awaited,
 }
 
-/// What is awaited.
+/// The awaited operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Awaited {
-    /// What a method of the module returns.
+    /// The value that a method of the module returns.
     Own(Token),
-    /// By its name: `Type::Method` of what a method of another module returns, else the type.
+    /// A name: `Type::Method` for the value that a method of another module returns, otherwise the
+    /// type.
     Named(String),
 }
 
 /// The code of an async method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AsyncCode {
-    /// Token of the field with the number of the await, as the code names it.
+    /// Token of the field with the number of the await, as used in the code.
     pub(crate) state: u32,
     pub(crate) awaits: Vec<Await>,
 }
@@ -72,7 +73,8 @@ impl AsyncCode {
     /// Reads the code of a method.
     ///
     /// # Errors
-    /// Why it can't be followed, in words. `Ok(None)` for methods without awaits.
+    /// The reason why the method can't be followed, in words. `Ok(None)` for methods without
+    /// awaits.
     pub(crate) fn read(body: &Body, metadata: &MetadataImport) -> Result<Option<Self>, &'static str> {
         find(body.instructions(), &Names(metadata))
     }
@@ -84,7 +86,7 @@ trait MemberNames {
     fn field(&self, token: Token) -> Option<String>;
     /// Name of a method.
     fn method(&self, token: Token) -> Option<String>;
-    /// What a call of a method stands for.
+    /// The awaited operation for a call of a method.
     fn awaited(&self, token: Token) -> Option<Awaited>;
     /// Name of the type that declares a method.
     fn declaring_type(&self, token: Token) -> Option<String>;
@@ -97,7 +99,7 @@ fn table(token: Token) -> u32 {
 }
 
 impl Names<'_> {
-    /// The method that a generic one was made of.
+    /// The definition of an instantiated generic method.
     fn plain(&self, token: Token) -> Option<Token> {
         if table(token) == METHOD_SPEC { self.0.method_spec(token).ok().map(|spec| spec.method) } else { Some(token) }
     }
@@ -190,7 +192,7 @@ fn find(code: &[Instruction], names: &impl MemberNames) -> Result<Option<AsyncCo
     let mut stores = Vec::new();
     for at in of(Opcode::Stfld) {
         let number = stored_number(code, at).ok_or("it numbers its awaits in a way that is not known")?;
-        // Negative ones are of a method that runs, or has ended.
+        // Negative numbers mean that the method runs, or has ended.
         stores.extend(u32::try_from(number).ok().map(|number| (at, number)));
     }
     if stores.iter().any(|(_, number)| *number >= 1 << AWAIT_BITS) {
@@ -211,9 +213,9 @@ fn find(code: &[Instruction], names: &impl MemberNames) -> Result<Option<AsyncCo
     Ok(Some(AsyncCode { state, awaits }))
 }
 
-/// The constant that is stored by the instruction at a place.
+/// The constant that the instruction at a place stores.
 fn stored_number(code: &[Instruction], at: usize) -> Option<i32> {
-    // Copies for the method's own variable stand between.
+    // Copies for the method's own variable are in between.
     let is_copy = |opcode: Opcode| {
         matches!(
             opcode,
@@ -231,7 +233,7 @@ fn stored_number(code: &[Instruction], at: usize) -> Option<i32> {
     constant.constant()
 }
 
-/// The await whose number is stored at a place, before the next one is at `end`.
+/// The await whose number is stored at a place; the next await begins at `end`.
 fn await_at(
     code: &[Instruction],
     (store, end): (usize, usize),
@@ -246,7 +248,7 @@ fn await_at(
     let getter = (0..asks).rev().find(|at| is_call(at) && named(*at, "GetAwaiter"));
     let awaited = getter.and_then(|getter| awaited_by(code, getter, names));
     let awaited = awaited.or_else(|| {
-        // A dynamic await has no awaiter by name.
+        // A dynamic await has no named awaiter.
         let getter = token_of(&code[getter?])?;
         names.declaring_type(getter).map(Awaited::Named)
     });
@@ -259,20 +261,21 @@ fn await_at(
     })
 }
 
-/// The call whose result's awaiter is asked for; `None` where it is no result of a call.
+/// The call whose result the awaiter belongs to; `None` where the awaited value is no result of a
+/// call.
 fn awaited_by(code: &[Instruction], getter: usize, names: &impl MemberNames) -> Option<Awaited> {
     let mut at = before(code, getter)?;
     let name = |at: usize| token_of(&code[at]).and_then(|token| names.method(token));
     if code[at].opcode().flow() == Flow::Call && name(at).is_some_and(|name| name == "ConfigureAwait") {
-        // In front of the argument.
+        // The instruction in front of the argument.
         at = before(code, at.checked_sub(1)?)?;
     }
     let is_call = code[at].opcode().flow() == Flow::Call;
     token_of(&code[at]).filter(|_| is_call).and_then(|token| names.awaited(token))
 }
 
-/// The instruction that made the value on which the method at a place is called: a value type lies
-/// in a variable meanwhile.
+/// The instruction that made the value on which the method at a place is called. A value type is
+/// stored in a variable in between.
 fn before(code: &[Instruction], at: usize) -> Option<usize> {
     let mut steps = (0..at).rev().filter(|at| code[*at].opcode() != Opcode::Nop);
     let first = steps.next()?;

@@ -1,32 +1,33 @@
-//! Methods of a library that are compiled again with code of an instrument's.
+//! Recompiling methods of a library with code of an instrument.
 
 use clr_profiler::{BodyWriters, Error, ModuleId, ProfilerInfo, Token};
 
 use super::kept_code::{self, Method};
 
-/// What depends on a method's change.
+/// How the changes of several methods depend on each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Belongs {
-    /// The others: one would begin what no other ends. All are changed or none.
+    /// On all others: a change of one method begins something that a change of another ends. Either
+    /// all methods are changed or none.
     Together,
-    /// Nothing: the others are changed where this one can't be.
+    /// On nothing: the other methods are changed even where this one can't be.
     Alone,
 }
 
-/// What became of methods.
+/// The result of changing methods.
 #[derive(Default)]
 pub(crate) struct ChangedMethods {
-    /// Those that are compiled again: all that have something else to say than before.
+    /// Methods that are recompiled: all whose code differs from before.
     pub(crate) changed: Vec<Method>,
-    /// Those that can't be, with the reason.
+    /// Methods that can't be changed, with the reason.
     pub(crate) refused: Vec<(Method, Error)>,
 }
 
-/// Has methods of a module compiled again with what an author puts into them, and with them callers
-/// that have them inlined. What was changed before stays as it is.
+/// Recompiles methods of a module with the code that an author inserts, and also the callers that
+/// have inlined these methods. Earlier changes stay.
 ///
 /// # Errors
-/// The runtime's.
+/// The error of the runtime.
 pub(crate) fn change_methods(
     info: &ProfilerInfo,
     writers: &BodyWriters,

@@ -1,5 +1,5 @@
-//! Catch blocks that belong to clauses with a filter: the runtime says where a block's code begins,
-//! not what it is.
+//! Catch blocks of clauses with a filter. The runtime reports where the code of a catch block
+//! begins, but not whether its clause has a filter.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use clrscope_agent_base::code_owner::{RunAddress, function_at};
 use clrscope_agent_base::il;
 use clrscope_agent_stacks::stacks::code_start;
 
-/// Blocks that are remembered.
+/// Blocks that are cached at most.
 const MOST: usize = 1 << 12;
 
 /// The catch blocks seen so far, each looked up once.
@@ -21,7 +21,7 @@ pub(crate) struct Clauses {
 #[derive(Default)]
 struct KnownClauses {
     has_filter: HashMap<usize, Option<bool>>,
-    /// Counts unloads: what was looked up before one is not stored after it.
+    /// Counts unloads: a result that was looked up before an unload is not stored after it.
     unloads: u64,
 }
 
@@ -30,9 +30,9 @@ impl Clauses {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the catch block that has just run belongs to a clause with a filter; nothing where
-    /// the runtime can't say. Only when a catch block is left. Asks the runtime about a block that
-    /// is new.
+    /// Whether the catch block that has just run belongs to a clause with a filter; `None` where
+    /// the runtime can't say. Call it only when a catch block is left. It asks the runtime about a
+    /// block that is not cached.
     pub(crate) fn has_filter(&self, info: &ProfilerInfo) -> Option<bool> {
         let code = info.exception_clause().ok()?.code;
         let (known, unloads) = {
@@ -53,7 +53,7 @@ impl Clauses {
         found
     }
 
-    /// Code is gone; other code may come to lie at its addresses.
+    /// Code was unloaded; other code may later be placed at its addresses.
     pub(crate) fn code_unloaded(&self) {
         let mut known = self.known_clauses();
         known.has_filter.clear();
@@ -69,8 +69,8 @@ fn look_up(info: &ProfilerInfo, code: usize) -> Option<bool> {
     let start = code_start(info, function, block)?;
     let block = u32::try_from(code.checked_sub(start.address())?).ok()?;
     let map = info.il_map_at(start).ok()?;
-    // The first instruction of the block that the compiler knows the IL of: what comes before it
-    // are its prolog's.
+    // The first instruction of the block with a known IL offset: the instructions before it belong
+    // to the prolog.
     let inside = map.iter().filter(|range| range.start >= block).filter_map(|range| Some((range.start, range.il?)));
     il::handler_has_filter(&body, inside.min_by_key(|(start, _)| *start)?.1)
 }

@@ -1,44 +1,45 @@
-//! Authors of changes in the program's methods, those of all instruments.
+//! The authors of changes to the program's methods, from all instruments.
 //!
-//! The runtime takes one body for each version of a method. What one instrument has put into
-//! methods when their module was loaded must be in every body that another makes of them later, so
-//! the authors of the former stand here for the latter.
+//! The runtime accepts one body for each version of a method. When an instrument changes methods at
+//! the load of their module, these changes must also be in every body that another instrument makes
+//! of the methods later. So the authors that change methods at load are registered here for the
+//! instruments that recompile them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clr_profiler::{BodyWriter, BodyWriters, ProfilerInfo};
 
-/// Authors of what methods have from the load of their module on.
+/// Authors that change methods when their module is loaded.
 #[derive(Default)]
 pub(crate) struct CodeAuthors {
     authors: Mutex<Vec<Arc<dyn BodyWriter>>>,
-    /// There is one.
+    /// Whether there is any author.
     change: Arc<AtomicBool>,
 }
 
 impl CodeAuthors {
-    /// Arbiter of the bodies that methods have from the load of their module on, with another
-    /// author.
+    /// Adds an author, and returns the arbiter of the bodies that methods get when their module is
+    /// loaded.
     pub(crate) fn at_load(&self, info: &ProfilerInfo, author: Arc<dyn BodyWriter>) -> BodyWriters {
         self.authors.lock().unwrap_or_else(PoisonError::into_inner).push(author);
         self.change.store(true, Ordering::Release);
         self.all(info)
     }
 
-    /// Whether methods may have code from the load of their module on that is not their own.
+    /// Whether methods may have inserted code from the load of their module on.
     pub(crate) fn change_at_load(&self) -> bool {
         self.change.load(Ordering::Acquire)
     }
 
-    /// Whether methods may have code from the load of their module on that is not their own, for
-    /// who asks before all authors have come.
+    /// Whether methods may have inserted code from the load of their module on, as a flag for
+    /// callers that ask before all authors are registered.
     pub(crate) fn changes_at_load(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.change)
     }
 
-    /// Arbiter of the bodies of methods that are recompiled: with what they have from the load of
-    /// their module on, and an author's changes within that.
+    /// Arbiter of the bodies of recompiled methods: with the changes made when their module was
+    /// loaded, and an author's changes within those.
     pub(crate) fn anew(&self, info: &ProfilerInfo, author: Arc<dyn BodyWriter>) -> BodyWriters {
         self.all(info).with(author)
     }

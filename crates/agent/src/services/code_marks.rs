@@ -1,11 +1,11 @@
-//! Parts that the program's own code begins and ends, by events of an event source named
-//! [`clrscope`](MARKS): `Start` and `Stop`, each with a name. Tests of xUnit are parts, too, by the
-//! events of [its own source](XUNIT).
+//! Parts of a recording that the program's own code begins and ends, by events of an event source
+//! named [`clrscope`](MARKS): `Start` and `Stop`, each with a name. Tests of xUnit are parts, too,
+//! by the events of [its own source](XUNIT).
 //!
-//! Nothing listens until one of these sources is made: the session begins while the runtime makes
-//! it, on the same thread, so that not even its first event is missed. Events come on the thread
-//! that raises them; where something is counted up to a boundary, the thread waits for it
-//! ([`HelperHandle::draw`]).
+//! No session exists until the program creates one of these sources. The session begins while the
+//! runtime creates the source, on the same thread, so that not even the first event is missed.
+//! Events are delivered on the thread that raises them. Where something is counted up to a
+//! boundary, the thread waits for the count ([`HelperHandle::draw`]).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,20 +25,20 @@ use super::context::Beginning;
 /// Sources, each with the names of its events that begin and end a part.
 const SOURCES: [(&str, [&str; 2]); 2] = [(MARKS, ["Start", "Stop"]), (XUNIT, ["TestStart", "TestStop"])];
 
-/// Bytes of the longest name: that of a test has its arguments.
+/// Bytes of the longest name: the name of a test includes its arguments.
 const LONGEST_NAME: usize = 256;
 /// Parts that may be open at once.
 const MOST_OPEN: usize = 1_024;
-/// Boundaries in a recording. Each costs a record, and with `calls` a look at all trees.
+/// Boundaries in a recording at most. Each costs a record and, with `calls`, a pass over all trees.
 const MOST_BOUNDARIES: usize = 1 << 15;
 
-/// The types of fields that are a text, and fields of their own (`System.TypeCode`).
+/// Types of fields that are a string, and of fields that are an object (`System.TypeCode`).
 const TEXT: u32 = 18;
 const OBJECT: u32 = 1;
-/// Objects within each other that are looked into for the first field.
+/// Nested objects that are searched for the first field at most.
 const MOST_OBJECTS: usize = 8;
 
-/// Parts by the program's code.
+/// The parts that the program's code marks.
 pub(crate) struct CodeMarks(&'static Marks);
 
 struct Marks {
@@ -53,10 +53,10 @@ struct Marks {
 
 #[derive(Default)]
 struct OpenParts {
-    /// How often each part was begun more than ended.
+    /// For each part, how many more times it was begun than ended.
     times: HashMap<String, u32>,
     boundaries: usize,
-    /// Reasons that the recording has, a bit each.
+    /// Reasons that the recording already has, a bit each.
     told: u32,
 }
 
@@ -83,7 +83,7 @@ impl Ignored {
         }
     }
 
-    /// One line about a part of this name.
+    /// A line of text for a part of this name.
     fn text(self, name: &str) -> String {
         match self {
             Self::Fields => format!("the first field of an event '{name}' is no text: a mark has a name"),
@@ -106,12 +106,12 @@ impl CodeMarks {
         Self(keep(Marks { info, writer, helper, pipe, is_wanted: AtomicBool::new(false), open: Mutex::default() }))
     }
 
-    /// The events that are needed from the runtime.
+    /// The events that the agent needs from the runtime.
     pub(crate) fn events(&self) -> Events {
         self.0.pipe.events()
     }
 
-    /// The agent runs. Which sources a program has that was running is not known.
+    /// The agent runs. After an attach, which sources the program has already created is not known.
     pub(crate) fn begin(&self, beginning: Beginning) {
         if beginning == Beginning::Attach {
             self.0.is_wanted.store(true, Ordering::Release);
@@ -135,14 +135,14 @@ impl Callbacks for CodeMarks {
         if self.0.helper.takes_marks() {
             self.0.pipe.begin_here();
             if !self.0.helper.takes_marks() {
-                // The recording has ended meanwhile, and may not have seen the session.
+                // The recording has ended meanwhile, and its end may have missed the session.
                 self.0.pipe.end_soon();
             }
         }
     }
 
     fn event_pipe_event_delivered(&self, event: &EventPipeEvent<'_>) {
-        // Others' sessions bring other events.
+        // Sessions of other tools may deliver other events.
         if !self.0.pipe.is_open() || is_stopped() {
             return;
         }
@@ -168,14 +168,14 @@ impl Marks {
         }
     }
 
-    /// Begins or ends a part. On the thread of the program that says so.
+    /// Begins or ends a part, on the program's thread that raised the event.
     fn mark(&self, kind: BoundaryKind, name: &str) {
         if !self.helper.takes_marks() {
             return;
         }
         let mut open = self.open();
         let drawn = match open.change(kind, name) {
-            // Behind what another thread may just have begun.
+            // After a boundary that another thread may just have begun.
             Ok(false) => self.helper.last_drawn(),
             Ok(true) => self.helper.draw(self.writer, kind, name),
             Err(why) => return self.ignored(&mut open, why, name),
@@ -196,8 +196,8 @@ impl Marks {
 }
 
 impl OpenParts {
-    /// Notes the begin or end of a part. Returns whether it is a boundary: whether other parts are
-    /// open from now on.
+    /// Notes the begin or end of a part. Returns whether it is a boundary: whether the set of open
+    /// parts changes.
     fn change(&mut self, kind: BoundaryKind, name: &str) -> Result<bool, Ignored> {
         if let Some(why) = Command::names_no_part(name) {
             return Err(Ignored::Name(why));
@@ -212,7 +212,7 @@ impl OpenParts {
                 if self.times.len() >= MOST_OPEN {
                     return Err(Ignored::TooManyOpen);
                 }
-                // What has begun can end.
+                // A part that has begun may end despite the limit.
                 if self.boundaries + self.times.len() + 2 > MOST_BOUNDARIES {
                     return Err(Ignored::TooMany);
                 }
@@ -234,7 +234,7 @@ impl OpenParts {
     }
 }
 
-/// Ends the session with the recording, and what is open.
+/// At the end of the recording, ends the session and the open parts.
 struct Switch {
     marks: &'static Marks,
     session: Box<dyn Task>,
@@ -253,9 +253,9 @@ impl Task for Switch {
     }
 }
 
-/// What the runtime says of an event's fields (`EventPipeMetadataGenerator` of
-/// System.Private.CoreLib): number, name, keywords, version, level, how many fields, and of each
-/// the type first.
+/// The runtime's description of an event's fields (`EventPipeMetadataGenerator` of
+/// System.Private.CoreLib): number, name, keywords, version, level, number of fields, then each
+/// field, its type first.
 struct EventFields<'a> {
     name: Fields<'a>,
     begins_with_text: bool,
@@ -277,8 +277,8 @@ impl<'a> EventFields<'a> {
     }
 }
 
-/// Whether the first of these fields is a text. Events that describe themselves have one object,
-/// whose fields stand behind its type.
+/// Whether the first of these fields is a string. Self-describing events have one object, whose
+/// fields follow its type.
 fn begins_with_text(mut fields: Fields<'_>) -> bool {
     for _ in 0..MOST_OBJECTS {
         match (fields.u32(), fields.u32()) {
@@ -290,8 +290,8 @@ fn begins_with_text(mut fields: Fields<'_>) -> bool {
     false
 }
 
-/// The name of a part: no longer than names are, with something to see in the place of what has no
-/// form.
+/// The name of a part, cut at the longest length, with visible characters in place of control
+/// characters and broken text.
 fn clean(units: impl Iterator<Item = u16>) -> String {
     let mut name = String::new();
     for c in char::decode_utf16(units) {
@@ -342,7 +342,7 @@ mod tests {
         assert_eq!(clean([0xd800, 0x41].into_iter()), "\u{fffd}A");
     }
 
-    /// As of an event `Start` with the fields of these types.
+    /// The description of an event `Start` with fields of these types.
     fn metadata(types: &[u32]) -> Vec<u8> {
         let mut bytes = 1_u32.to_le_bytes().to_vec();
         bytes.extend("Start".encode_utf16().chain([0]).flat_map(u16::to_le_bytes));

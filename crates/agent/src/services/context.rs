@@ -22,15 +22,15 @@ use super::object_types::ObjectTypes;
 use super::triggers::Triggers;
 use crate::hook_sets::HookParts;
 
-/// Address space for the dictionary of types: a mapping can't grow.
+/// Address space for the dictionary of types, which is mapped once and can't grow.
 const TYPES_BYTES: u64 = 256 << 20;
 
-/// Beginning of the recording of the process.
+/// How the recording of the process begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Beginning {
     /// With the runtime.
     Launch,
-    /// In a program that was running.
+    /// In a program that was already running.
     Attach,
 }
 
@@ -39,32 +39,32 @@ pub(crate) struct Context {
     pub(crate) info: ProfilerInfo,
     pub(crate) writer: &'static ProcessWriter,
     pub(crate) functions: Arc<Functions>,
-    /// Types of objects, for instruments about memory.
+    /// Types of objects, for instruments that record memory.
     pub(crate) object_types: Arc<ObjectTypes>,
     pub(crate) helper: HelperHandle,
     pub(crate) interval_ns: u64,
     /// Monotonic nanoseconds when the recording of the process began.
     pub(crate) start_ns: u64,
     pub(crate) beginning: Beginning,
-    /// Events that instruments keep.
+    /// Which events instruments keep.
     pub(crate) kept_events: KeptEvents,
-    /// What has the kept events written out.
+    /// Conditions that cause the kept events to be written out.
     pub(crate) triggers: &'static Triggers,
-    /// Parameters and fields whose values are never to be read.
+    /// Parameters and fields whose values must never be read.
     pub(crate) redact: Arc<Redaction>,
-    /// Methods whose calls are to be looked at.
+    /// Methods whose calls are probed.
     pub(crate) probes: ProbePatterns,
-    /// Lines of the source that are to be counted.
+    /// Lines of the source that are counted.
     pub(crate) probe_lines: Vec<SourceLine>,
-    /// Parts of the work of hooks that all instruments need together.
+    /// The parts of the hooks' work that all instruments need together.
     pub(crate) hooks: HookParts,
     pub(crate) types: SharedTypes,
     /// The stack table of the recording, for instruments that record stacks.
     pub(crate) stacks: SharedStackTable,
-    /// News of compiled code, for anything that looks addresses up.
+    /// Changes of compiled code, for all users that look up addresses.
     pub(crate) code: SharedCodeFeed,
-    /// Authors of changed code. An instrument that changes methods when they are loaded starts
-    /// before one that changes them later.
+    /// Authors of changed code. An instrument that changes methods at load starts before an
+    /// instrument that changes them later.
     pub(crate) code_authors: CodeAuthors,
     /// Sampler, for instruments that record samples.
     pub(crate) sampler: SharedSampler,
@@ -72,24 +72,24 @@ pub(crate) struct Context {
     pub(crate) event_pipe: SharedEventPipe,
 }
 
-/// The types of the program, once an instrument has asked for them.
+/// The types of the program, created when an instrument first asks for them.
 #[derive(Default)]
 pub(crate) struct SharedTypes(OnceLock<&'static Types>);
 
 impl SharedTypes {
-    /// The types, where an instrument asked for them.
+    /// The types; `None` where no instrument has asked for them.
     pub(crate) fn in_use(&self) -> Option<&'static Types> {
         self.0.get().copied()
     }
 }
 
 impl Context {
-    /// The session that delivers the runtime's own events, made when the first instrument asks.
+    /// The session that delivers the runtime's own events, created when the first instrument asks.
     pub(crate) fn event_pipe(&self) -> &'static EventPipe {
         self.event_pipe.open(&self.info, self.writer)
     }
 
-    /// Sampler, made when the first instrument asks.
+    /// Sampler, created when the first instrument asks.
     ///
     /// # Errors
     /// A sentence for the user, when the file of stacks could not be made.
@@ -99,7 +99,7 @@ impl Context {
         self.sampler.open(SamplerContext { info, writer, helper, stacks, start_ns: *start_ns, code: &code })
     }
 
-    /// A new map of code. Who has one asks the runtime for [`CodeFeed::EVENTS`].
+    /// A new map of code. Its user asks the runtime for [`CodeFeed::EVENTS`].
     pub(crate) fn code_map(&self) -> CodeMap {
         CodeMap::new(&self.info, &self.functions, &self.code, self.code_authors.changes_at_load())
     }
@@ -109,8 +109,8 @@ impl Context {
         self.code.open(&self.info, &self.functions, self.code_authors.changes_at_load())
     }
 
-    /// Call stacks for callbacks, with numbers in the recording's stack table. Who has them asks
-    /// the runtime for the events that tell of code that goes.
+    /// Call stacks for callbacks, with numbers in the recording's stack table. Their user asks the
+    /// runtime for the events about unloaded code.
     ///
     /// # Errors
     /// A sentence for the user, when the file of stacks could not be made.
@@ -120,7 +120,7 @@ impl Context {
         CallStacks::new(wanted, &self.info, &self.functions, (recorded, code.inlined(), code.awaiters()))
     }
 
-    /// The store of an instrument's samples, `max_bytes` long at most.
+    /// The store of an instrument's samples, at most `max_bytes` long.
     ///
     /// # Errors
     /// A sentence for the user, when its file could not be made.
@@ -130,8 +130,9 @@ impl Context {
         made.map_err(|error| format!("no memory for samples: {error}"))
     }
 
-    /// The types of the program, for instruments that store values; one dictionary for all of them,
-    /// made when the first asks. `takes_values`: hooks store numbers that lie in registers at once.
+    /// The types of the program, for instruments that store values: one dictionary for all of them,
+    /// created when the first instrument asks. `takes_values`: hooks store numbers from registers
+    /// at once.
     ///
     /// # Errors
     /// A sentence for the user, when the dictionary's file could not be made.

@@ -1,4 +1,4 @@
-//! Cleaning up after an attached recording, in a process that goes on.
+//! Cleaning up after an attached recording, in a process that continues to run.
 
 use clrscope_agent_base::helper::HelperHandle;
 use clrscope_agent_base::os::signals;
@@ -11,16 +11,16 @@ use clrscope_recording::writer::{ProcessWriter, unmap_all_in};
 use super::event_log;
 
 /// Waits for the end of the helper thread, and removes what a recording leaves in a process that
-/// goes on. The runtime has said that no callback comes any more, or has refused the setup.
+/// continues to run. The runtime has said that no more callbacks come, or has refused the setup.
 pub(crate) fn clean_up_after_helper(helper: &HelperHandle, writer: &'static ProcessWriter) {
     if !helper.wait_for_end() {
-        // It may be in the middle of anything: what it uses must stay.
+        // The helper thread may be in the middle of any work: everything that it uses must stay.
         return;
     }
     clean_up(writer);
 }
 
-/// Removes what a recording leaves where there is no helper thread any more, or never was one.
+/// Removes what a recording leaves where the helper thread has ended or never existed.
 pub(crate) fn clean_up(writer: &'static ProcessWriter) {
     threads::let_go();
     event_log::let_go();

@@ -1,8 +1,8 @@
-//! Numbers and names for what events refer to.
+//! Numbers and names of the entities that events refer to.
 //!
-//! The runtime's identifiers are used again after an unload, so each entity gets a number of our
-//! own the first time it is seen. Its name follows as a record, at once or, where the runtime can't
-//! be asked, from the next callback in which it can.
+//! The runtime reuses its identifiers after an unload, so each entity gets a number of our own when
+//! it is first seen. A record with its name follows: at once or, where the runtime can't be asked,
+//! from the next callback that can ask it.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,15 +17,15 @@ use clrscope_recording::events::{EntityRef, Kind, Tag};
 
 use crate::services::event_log::EventLog;
 
-/// Names that are waited for at most.
+/// Entities that wait for their names at most.
 const MOST_WAITING: usize = 1 << 16;
 
-/// Moment in which a name is resolved: whether the runtime may be queried in the callback at hand.
+/// When a name is resolved: whether the current callback may query the runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resolve {
-    /// At once: queries are allowed here.
+    /// At once: this callback may query the runtime.
     Now,
-    /// By a later callback: the runtime is suspended, holds locks, or can't answer yet.
+    /// In a later callback: the runtime is suspended, holds locks, or can't answer yet.
     Deferred,
 }
 
@@ -67,8 +67,8 @@ impl Dictionary {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A function, noted in the recording. With [`Resolve::Deferred`] only one that was noted
-    /// before has a number.
+    /// Number of a function, noted in the recording. With [`Resolve::Deferred`] only a function
+    /// that was noted before has a number.
     pub(crate) fn function(&self, function: FunctionId, resolve: Resolve) -> EntityRef {
         let index = match resolve {
             Resolve::Now => self.functions.noted(function).index,
@@ -82,23 +82,24 @@ impl Dictionary {
         self.functions.get(function)
     }
 
-    /// A class.
+    /// Number of a class.
     pub(crate) fn class(&self, class: ClassId, resolve: Resolve) -> EntityRef {
         self.entity(Tag::CLASS, class.as_raw(), resolve)
     }
 
-    /// The class of an object. Only in the callback that received it, and where the runtime may be
-    /// asked.
+    /// Number of the class of an object. Call it only in the callback that received the object, and
+    /// where the runtime may be asked.
     pub(crate) fn class_of(&self, object: ObjectId<'_>) -> EntityRef {
         self.class_id_of(object).map_or(EntityRef::default(), |class| self.class(class, Resolve::Now))
     }
 
-    /// The class of an object, by its identifier alone. Only in the callback that received it.
+    /// The class of an object, as an identifier only. Call it only in the callback that received
+    /// the object.
     pub(crate) fn class_id_of(&self, object: ObjectId<'_>) -> Option<ClassId> {
         if object.address() == 0 { None } else { self.info.class_of_object(object).ok() }
     }
 
-    /// Anything but a function.
+    /// Number of any entity but a function.
     pub(crate) fn entity(&self, tag: Tag, id: usize, resolve: Resolve) -> EntityRef {
         if id == 0 {
             return EntityRef::default();
@@ -124,7 +125,7 @@ impl Dictionary {
         entity
     }
 
-    /// Asks for the names that are waited for. Call it where the runtime may be asked.
+    /// Resolves the deferred names. Call it where the runtime may be asked.
     pub(crate) fn settle(&self) {
         if self.any_waiting.load(Ordering::Relaxed) && self.any_waiting.swap(false, Ordering::AcqRel) {
             let waiting = std::mem::take(&mut self.tables().waiting);
@@ -168,7 +169,7 @@ impl Dictionary {
         file.or_else(|| Some(self.functions.names().assembly(&self.info, module).ok()?.to_string()))
     }
 
-    /// Notes a name; the first is kept, except for threads, which may get another.
+    /// Notes a name. The first name is kept, except for threads, whose names may change.
     pub(crate) fn name(&self, tag: Tag, id: usize, name: &str) {
         let index = {
             let mut tables = self.tables();
@@ -182,18 +183,18 @@ impl Dictionary {
         self.log.write(Kind::NAME, &[(tag, EntityRef { id: id as u64, index }.into()), (Tag::NAME, name.into())]);
     }
 
-    /// Whether it has a name.
+    /// Whether the entity has a name.
     pub(crate) fn is_named(&self, tag: Tag, id: usize) -> bool {
         self.tables().entities.get(&(tag, id)).is_some_and(|entry| entry.named)
     }
 
-    /// The runtime may use the identifier for something else from now on.
+    /// The entity is gone: the runtime may reuse the identifier from now on.
     pub(crate) fn forget(&self, tag: Tag, id: usize) {
         self.tables().entities.remove(&(tag, id));
     }
 
-    /// A module is going, with classes whose identifiers will be used again: which, only the
-    /// runtime could tell. Classes seen again get new numbers.
+    /// A module is unloading, and the identifiers of its classes will be reused. Only the runtime
+    /// could tell which classes these are, so all classes get new numbers when they are seen again.
     pub(crate) fn module_unloads(&self, module: ModuleId) {
         let mut tables = self.tables();
         tables.entities.retain(|&(tag, id), _| tag != Tag::CLASS && (tag, id) != (Tag::MODULE, module.as_raw()));

@@ -1,4 +1,4 @@
-//! The assembly that the program begins in, and its version.
+//! The program's entry assembly and its version.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,7 +6,7 @@ use clr_profiler::{AssemblyId, Callbacks, ModuleId, NameCache, ProfilerInfo, Tok
 use clrscope_recording::model::EntryAssembly;
 use clrscope_recording::writer::ProcessWriter;
 
-/// Attribute with the version that people give: `1.4.2+8a3f12c`.
+/// Attribute with the version that users see: `1.4.2+8a3f12c`.
 const VERSION: &str = "System.Reflection.AssemblyInformationalVersionAttribute";
 /// Token of an assembly in its own metadata.
 const ASSEMBLY: Token = Token::new(0x2000_0001);
@@ -17,7 +17,7 @@ const LONGEST: usize = 255;
 pub(crate) struct EntryAssemblyWatch {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
-    /// Its simple name.
+    /// The simple name of the assembly.
     name: String,
     is_found: AtomicBool,
 }
@@ -27,7 +27,7 @@ impl EntryAssemblyWatch {
         Self { info: info.clone(), writer, name, is_found: AtomicBool::new(false) }
     }
 
-    /// Notes the module if it is the one. Where the runtime may be asked.
+    /// Notes the module if it is the entry assembly. Call it where the runtime may be asked.
     fn look(&self, module: ModuleId) {
         if self.is_found.load(Ordering::Acquire) {
             return;
@@ -59,8 +59,8 @@ impl Callbacks for EntryAssemblyWatch {
     }
 }
 
-/// The text of an attribute with one argument (ECMA-335, II.23.3): a prolog of two bytes, then the
-/// length, compressed, and UTF-8.
+/// The string of an attribute with one argument (ECMA-335, II.23.3): a prolog of two bytes, then
+/// the compressed length, then UTF-8.
 fn text_of(value: &[u8]) -> Option<String> {
     let (length, text) = match value.strip_prefix(&[1, 0])? {
         [length @ 0..=0x7F, text @ ..] => (usize::from(*length), text),

@@ -1,9 +1,9 @@
-//! Log of instruments that record events: records in chunks, one row of chunks per thread.
+//! Log of instruments that record events: records in chunks, with a sequence of chunks per thread.
 //!
-//! Writing takes no lock, asks neither the runtime nor the disk, and so may be done in every
-//! callback, during a collection too. It waits only where events come faster than the helper thread
-//! can back memory for them, and then for a bounded time. Names for a record are queried before it
-//! is written.
+//! Writing takes no lock and asks neither the runtime nor the disk. So every callback may write,
+//! also during a collection. A write waits only where events come faster than the helper thread can
+//! back memory for them, and then for a bounded time. Names for a record are queried before the
+//! record is written.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -34,19 +34,19 @@ pub(crate) struct EventLog {
     start_ns: u64,
     patience: Patience,
     tracks: &'static PerThread<Track>,
-    /// Tells this log from those of recordings before, whose tracks it has.
+    /// Tells this log from the logs of earlier recordings, whose tracks it reuses.
     number: u32,
-    /// In a ring, the chunk of what later records refer to.
+    /// In a ring, the chunk of the records that later records refer to.
     dictionary: Mutex<Option<Chunk>>,
 }
 
 static TRACKS: PerThreadPool<Track> = PerThreadPool::new(Track::retire);
-/// Logs of this process so far.
+/// Number of logs that this process has created so far.
 static LOGS: AtomicU32 = AtomicU32::new(0);
-/// Logs of the recording under way that are rings: threads that end hand their chunks back.
+/// Logs of the current recording that are rings: threads that end return their chunks to them.
 static RINGS: Mutex<Vec<&'static EventLog>> = Mutex::new(Vec::new());
 
-/// The recording is over, and its logs are used no more.
+/// The recording is over, and its logs are not used any more.
 pub(crate) fn let_go() {
     rings().clear();
     TRACKS.give_back_all();
@@ -56,8 +56,7 @@ fn rings() -> MutexGuard<'static, Vec<&'static EventLog>> {
     RINGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Chunk that a thread writes to. Only that thread uses it; the atomics make it shareable, not
-/// shared.
+/// Chunk that a thread writes to. Only that thread uses it. The atomics only satisfy `Sync`.
 #[derive(Default)]
 struct Track {
     /// Number of the log that the thread wrote to.
@@ -100,7 +99,8 @@ impl EventLog {
         Ok(log)
     }
 
-    /// Writes a record; what finds no room is counted. Empty texts and null things are left out.
+    /// Writes a record. A record without room is counted as lost. Empty strings and null references
+    /// are left out.
     pub(crate) fn write(&self, kind: Kind, fields: &[(Tag, Value<'_>)]) {
         if kind.is_dictionary() && self.store.is_ring() {
             self.write_dictionary(kind, fields);
@@ -109,7 +109,8 @@ impl EventLog {
         }
     }
 
-    /// Writes a record where a ring does not write over it. The lock is held for the writing alone.
+    /// Writes a record where a ring does not overwrite it. The lock is held only while the record
+    /// is written.
     fn write_dictionary(&self, kind: Kind, fields: &[(Tag, Value<'_>)]) {
         let mut dictionary = self.dictionary.lock().unwrap_or_else(PoisonError::into_inner);
         let now = monotonic_ns();
@@ -125,16 +126,17 @@ impl EventLog {
         }
     }
 
-    /// Writes a record whose fields `fill` adds; it may be called twice. Without a time, for
-    /// records that do not need one, it gets that of the one before it on the thread, as does one
-    /// with an earlier time. Whether the record is there.
+    /// Writes a record whose fields `fill` adds; `fill` may be called twice. A record without a
+    /// time, or with an earlier time than the previous record of the thread, gets the time of that
+    /// record. Returns whether the record was written.
     #[inline]
     pub(crate) fn write_with(&self, now: Option<u64>, kind: Kind, fill: impl Fn(&mut Encoder<'_>)) -> bool {
         self.on_track(|track| self.write_on(track, now, kind, &fill)) == Some(true)
     }
 
-    /// As [`write_with`](Self::write_with), of a thread that is known already also while recording
-    /// is stopped: for what must be known of it when recording starts again.
+    /// Like [`write_with`](Self::write_with), for a thread that is already known; it also writes
+    /// while recording is stopped. For facts about the thread that must be known when recording
+    /// starts again.
     pub(crate) fn write_while_stopped(&self, now: u64, kind: Kind, fill: impl Fn(&mut Encoder<'_>)) -> bool {
         threads::known()
             .is_some_and(|record| self.on_track_of(Some(record), |track| self.write_on(track, Some(now), kind, &fill)))
@@ -143,22 +145,22 @@ impl EventLog {
     #[inline]
     fn write_on(&self, track: &Track, now: Option<u64>, kind: Kind, fill: &impl Fn(&mut Encoder<'_>)) -> bool {
         let last = track.last_ns.load(Ordering::Relaxed);
-        // Records say the time since the one before: two clocks may differ by a little.
+        // Records store the time since the previous record: two clocks may differ by a little.
         let now = now.unwrap_or(self.start_ns).max(last);
         track.last_ns.store(now, Ordering::Relaxed);
-        // A chunk's first record says the time since the start.
+        // A chunk's first record stores the time since the start.
         let before = |chunk: Chunk| if chunk.used() == 0 { self.start_ns } else { last };
         let put_in = |chunk| put(chunk, now, now.saturating_sub(before(chunk)), kind, fill);
         track.chunk.get().is_some_and(put_in) || self.write_in_next(track, now, kind, fill)
     }
 
-    /// Writes a record of a few bytes that are ready, without a time of its own.
+    /// Writes a record of a few encoded bytes, without a time of its own.
     #[inline]
     pub(crate) fn write_short(&self, kind: Kind, fields: ShortFields) {
         self.write_cached(kind, |_| fields);
     }
 
-    /// As [`write_short`](Self::write_short), with what the thread's [`FieldCache`] knows.
+    /// Like [`write_short`](Self::write_short), with fields from the thread's [`FieldCache`].
     #[inline]
     pub(crate) fn write_cached(&self, kind: Kind, fields: impl FnOnce(&FieldCache) -> ShortFields) {
         let left = self.on_track(|track| {
@@ -178,7 +180,8 @@ impl EventLog {
         });
     }
 
-    /// Result of `act` on this thread's cache. `None` once recording has ended.
+    /// Calls `act` with this thread's cache and returns its result. `None` once recording has
+    /// ended.
     #[inline]
     pub(crate) fn cached<R>(&self, act: impl FnOnce(&FieldCache) -> R) -> Option<R> {
         self.on_track(|track| act(track.cache()))
@@ -194,7 +197,8 @@ impl EventLog {
         Some(self.on_track_of(record, act))
     }
 
-    /// Calls `act` with the chunk that this thread writes to, whose record this is.
+    /// Calls `act` with the chunk that the thread of this record writes to; the thread is the
+    /// calling one.
     #[inline]
     fn on_track_of<R>(&self, record: Option<ThreadRecord>, act: impl FnOnce(&Track) -> R) -> R {
         self.tracks.with(|track| {
@@ -235,7 +239,7 @@ impl EventLog {
         taken.or_else(|| self.take_oldest(serial, now))
     }
 
-    /// In a ring without room, the oldest chunk before its time: its records are lost.
+    /// In a ring without room, takes the oldest chunk before its time: the records in it are lost.
     fn take_oldest(&self, serial: u32, now: u64) -> Option<Chunk> {
         self.store.take_oldest(serial, now, |chunk| {
             // SAFETY: nothing writes to a finished chunk, and so many of its bytes were written.
@@ -250,7 +254,7 @@ impl EventLog {
         Box::new(KeepAhead(self))
     }
 
-    /// In a forked child: lets go of the file. Async-signal-safe.
+    /// In a forked child: releases the file. Async-signal-safe.
     pub(crate) fn detach_in_child(&self) {
         self.store.segment().detach_in_child();
     }
@@ -271,7 +275,7 @@ impl Track {
         self.chunk.set(None);
     }
 
-    /// Starts with an empty cache, for a thread that has another record now.
+    /// Starts with an empty cache, for a thread that now has another record.
     #[cold]
     fn begin(&self, log: u32, record: Option<ThreadRecord>) {
         self.retire();
@@ -308,7 +312,7 @@ struct KeepAhead(&'static EventLog);
 
 impl Task for KeepAhead {
     fn tick(&mut self, _now_ns: u64) {
-        // A refusal shows when an event finds no room, and is counted there.
+        // A refusal has its effect when an event finds no room, and is counted there.
         let _ = self.0.store.keep_ahead();
     }
 
@@ -331,7 +335,7 @@ mod tests {
     use clrscope_recording::layout::instrument;
     use clrscope_recording::writer::{Keep, ProcessRecord};
 
-    /// A log of a process of its own, with the time of its start.
+    /// A log in a process of its own, with its start time.
     fn log_in(recording: &std::path::Path, keep: Keep) -> (&'static EventLog, u64) {
         let start_ns = monotonic_ns();
         let process = ProcessRecord {

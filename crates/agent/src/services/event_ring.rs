@@ -1,8 +1,8 @@
-//! Ring of chunks that threads write events of calls to, each thread to one of its own: the last
-//! events are kept.
+//! Ring of chunks for events of calls. Each thread writes to a chunk of its own, and the ring keeps
+//! the last events.
 //!
-//! A thread that appends is in a hook, in cooperative mode: nothing here allocates, and what waits
-//! does so for a bounded time, and not while the runtime stops the threads.
+//! A thread that appends an event is in a hook, in cooperative mode. So nothing here allocates. A
+//! wait is bounded, and does not happen while the runtime suspends the threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -13,28 +13,28 @@ use clrscope_agent_base::memory::Patience;
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Chunk, EventStore, ProcessWriter, ThreadRecord, monotonic_ns};
 
-/// Backed ahead of need at least: the helper thread may not run for a while, and a busy thread
-/// fills a few hundred MB in a second.
+/// Bytes that are backed ahead of need, at least: the helper thread may not run for a while, and a
+/// busy thread fills a few hundred MB in a second.
 pub(crate) const AHEAD: usize = 16 << 20;
-/// Backed at most for threads that the runtime stops, which may not wait: four that do nothing but
-/// call fill a megabyte meanwhile.
+/// Bytes that are backed, at most, for threads that the runtime suspends, which may not wait:
+/// during a suspension four threads that do nothing but call fill a megabyte.
 pub(crate) const RESERVE: usize = 32 << 20;
 /// Bytes of a chunk.
 pub(crate) const CHUNK: usize = 32 << 10;
 /// A ring has at least this many chunks, so that one thread can't fill it alone.
 const CHUNKS_LEAST: u64 = 64;
 
-/// Fields of threads' records for a ring, and how many calls the events of a chunk are of.
+/// Fields of a thread's record that a ring uses, and a function that counts the calls in a chunk.
 pub(crate) struct RingLayout {
-    /// `u64`: address of the chunk that the thread's events go to.
+    /// `u64`: address of the chunk that the thread writes its events to.
     pub(crate) chunk: usize,
-    /// `u32`: bytes of events the chunk has room for, 0 where there is no chunk.
+    /// `u32`: bytes of events that the chunk has room for, 0 where there is no chunk.
     pub(crate) room: usize,
-    /// Calls whose events a chunk holds, for the account of what is overwritten.
+    /// Number of calls whose events a chunk holds, to count overwritten calls.
     pub(crate) calls_in: fn(Chunk) -> u64,
 }
 
-/// State that all threads share; made once, never freed.
+/// State that all threads share. It is created once and never freed.
 pub(crate) struct EventRing {
     layout: RingLayout,
     writer: &'static ProcessWriter,
@@ -44,25 +44,25 @@ pub(crate) struct EventRing {
     /// Nanoseconds that hooks waited for memory.
     stalled_ns: AtomicU64,
     stalls: AtomicU64,
-    /// The runtime stops the threads: it waits for each that is in a hook.
+    /// The runtime is suspending the threads, and waits for each thread that is in a hook.
     is_suspending: AtomicBool,
-    /// Naps of hooks meanwhile.
+    /// Number of times that hooks slept during a suspension.
     naps_in_suspensions: AtomicU64,
 }
 
-/// A chunk without room: where the events of a thread go that has none yet.
+/// A chunk without room, for a thread that has no chunk yet.
 #[repr(align(64))]
 struct EmptyChunk([u64; 8]);
 
 static EMPTY_CHUNK: EmptyChunk = EmptyChunk([0; 8]);
 
-/// The address for [`RingLayout::chunk`] of a thread without a chunk; hooks read its `USED`.
+/// The value of [`RingLayout::chunk`] for a thread without a chunk; hooks read its `USED`.
 fn empty_chunk() -> u64 {
     EMPTY_CHUNK.0.as_ptr() as u64
 }
 
 impl EventRing {
-    /// A ring in a store. `limit` is its size in bytes, `None` where everything is kept.
+    /// A ring in a store. `limit` is its size in bytes, `None` where all events are kept.
     pub(crate) fn new(
         layout: RingLayout,
         writer: &'static ProcessWriter,
@@ -89,14 +89,14 @@ impl EventRing {
         &self.store
     }
 
-    /// Task of the helper thread for the ring. Remarks name the instrument; `forget` is called
-    /// where recording starts again.
+    /// Task of the helper thread for the ring. `instrument` is the name that remarks give. `forget`
+    /// is called when recording starts again.
     pub(crate) fn task(&'static self, instrument: &'static str, forget: fn()) -> Box<dyn Task> {
         let (stalled_ns, naps_in_suspensions, stop_rounds) = Default::default();
         Box::new(Keeper { ring: self, instrument, forget, stalled_ns, naps_in_suspensions, stop_rounds })
     }
 
-    /// Number of times that hooks waited for memory, and nanoseconds of it altogether.
+    /// Number of times that hooks waited for memory, and their total wait in nanoseconds.
     pub(crate) fn stalls(&self) -> (u64, u64) {
         (self.stalls.load(Ordering::Relaxed), self.stalled_ns.load(Ordering::Relaxed))
     }
@@ -106,12 +106,12 @@ impl EventRing {
         self.naps_in_suspensions.load(Ordering::Relaxed)
     }
 
-    /// Notes whether the runtime stops the threads.
+    /// Notes whether the runtime is suspending the threads.
     pub(crate) fn suspends(&self, is_suspending: bool) {
         self.is_suspending.store(is_suspending, Ordering::Release);
     }
 
-    /// The calling thread is new: its first event asks for a chunk.
+    /// The calling thread is new: its first event will request a chunk.
     pub(crate) fn begin(&self, record: ThreadRecord) {
         record.u64(self.layout.chunk).store(empty_chunk(), Ordering::Relaxed);
         record.u32(self.layout.room).store(0, Ordering::Relaxed);
@@ -129,8 +129,8 @@ impl EventRing {
         }
     }
 
-    /// The thread's chunk, where so many bytes are free behind what is used; another one if need
-    /// be. `None` where there is no room. Only for the thread whose record it is.
+    /// The thread's chunk with at least this many free bytes; a new chunk if the current one is
+    /// full. `None` where there is no room. Only for the thread that owns the record.
     pub(crate) fn room_for(&self, record: ThreadRecord, bytes: usize) -> Option<Chunk> {
         let room = record.u32(self.layout.room).load(Ordering::Relaxed) as usize;
         let address = record.u64(self.layout.chunk).load(Ordering::Relaxed);
@@ -145,7 +145,7 @@ impl EventRing {
         self.refill(record).filter(|chunk| bytes <= chunk.room())
     }
 
-    /// Counts an event that found no room.
+    /// Counts an event that was lost for lack of room.
     pub(crate) fn drop_event(&self) {
         self.writer.state().lose(LossReason::EventDropped, 1, monotonic_ns());
     }
@@ -167,9 +167,9 @@ impl EventRing {
         Some(chunk)
     }
 
-    /// While the runtime stops the threads: a chunk of the reserve, or the oldest one although
-    /// fresh ones are to come. A thread that sleeps in a hook can't be stopped, and all the others
-    /// stand still for it.
+    /// While the runtime suspends the threads: takes a chunk of the reserve or, without one, the
+    /// oldest chunk, although fresh chunks are on the way. A thread that sleeps in a hook can't be
+    /// suspended, and all other threads stand still for it.
     fn take_without_waiting(&self, serial: u32, now: u64) -> Option<Chunk> {
         if !self.is_suspending.load(Ordering::Acquire) {
             return None;
@@ -177,15 +177,15 @@ impl EventRing {
         self.store.take_reserved(serial, self.chunk_bytes, now).or_else(|| self.take_oldest(serial, now))
     }
 
-    /// Takes the oldest chunk once more, and counts the calls whose events it held.
+    /// Reuses the oldest chunk, and counts the calls whose events it held.
     fn take_oldest(&self, serial: u32, now: u64) -> Option<Chunk> {
         self.store.take_oldest(serial, now, |chunk| {
             self.writer.state().lose(LossReason::RingOverwritten, (self.layout.calls_in)(chunk), now);
         })
     }
 
-    /// Waits for a chunk that was never used, before one is used again whose time has not come yet;
-    /// not where the limit is reached.
+    /// Waits for an unused chunk before a chunk is reused too early. Does not wait where the limit
+    /// is reached.
     fn wait_for_fresh(&self, serial: u32, now: u64) -> Option<Chunk> {
         if !self.patience.would_wait(&self.store, self.chunk_bytes) {
             return None;
@@ -206,13 +206,13 @@ impl EventRing {
     }
 }
 
-/// The helper thread's part: memory ahead of need, and a word where that was not enough.
+/// The helper thread's part: it backs memory ahead of need, and reports where that was not enough.
 struct Keeper {
     ring: &'static EventRing,
-    /// Instrument that remarks name.
+    /// Name of the instrument in remarks.
     instrument: &'static str,
-    /// Called where recording starts again: what threads keep of calls that have ended unseen must
-    /// go.
+    /// Called when recording starts again: state that threads keep of calls that ended unseen must
+    /// be dropped.
     forget: fn(),
     stalled_ns: u64,
     naps_in_suspensions: u64,
@@ -242,7 +242,7 @@ impl Task for Keeper {
         self.stop_rounds > 10
     }
 
-    /// Threads take new chunks by themselves.
+    /// Nothing to do here: threads take new chunks by themselves.
     fn start_again(&mut self, _now: u64) {
         self.stop_rounds = 0;
         (self.forget)();
@@ -250,8 +250,8 @@ impl Task for Keeper {
 }
 
 impl Keeper {
-    /// Says how long writers waited, and how often the runtime waited for them, each time that it
-    /// has doubled.
+    /// Reports how long writers waited, and how often the runtime waited for writers, whenever a
+    /// number has doubled.
     fn report_stalls(&mut self, now: u64) {
         let (stalls, stalled_ns) = self.ring.stalls();
         let naps = self.ring.naps_in_suspensions();
@@ -275,7 +275,7 @@ mod tests {
 
     use super::*;
 
-    /// A thread that sleeps in a hook can't be stopped, and a collection waits for all threads.
+    /// A thread that sleeps in a hook can't be suspended, and a collection waits for all threads.
     #[test]
     fn while_the_runtime_stops_the_threads_there_is_a_chunk_for_each_without_a_wait() {
         let folder = tempfile::tempdir().expect("a folder");

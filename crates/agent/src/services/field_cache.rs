@@ -1,14 +1,15 @@
-//! Cache of the fields that a thread has written: most programs throw along the same few paths.
+//! Cache of the encoded fields that a thread has written: most programs throw along the same few
+//! paths.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use clrscope_recording::events::ShortFields;
 
-/// Things that are remembered. A power of two.
+/// Entries of the cache. A power of two.
 const SLOTS: usize = 128;
 
-/// The written form of functions and classes by their identifiers, which all lie at different
-/// places in memory. Only its thread uses it; the atomics make it shareable, not shared.
+/// The encoded functions and classes by their identifiers, which are addresses and therefore
+/// distinct. Only the owning thread uses the cache. The atomics only satisfy `Sync`.
 pub(crate) struct FieldCache {
     slots: [Slot; SLOTS],
 }
@@ -34,13 +35,12 @@ impl FieldCache {
         &self.slots[mixed >> (usize::BITS - SLOTS.trailing_zeros())]
     }
 
-    /// Forgets everything: another recording begins.
+    /// Drops all entries: another recording begins.
     pub(crate) fn clear(&self) {
         self.slots.iter().for_each(|slot| slot.id.store(0, Ordering::Relaxed));
     }
 
-    /// Fields of `id`, found with `find` once as long as nothing is unloaded. `epoch` counts
-    /// unloads.
+    /// Fields of `id`. `find` makes them once, and again after an unload. `epoch` counts unloads.
     #[inline]
     pub(crate) fn get(&self, id: usize, epoch: u64, find: impl FnOnce() -> ShortFields) -> ShortFields {
         let slot = self.slot(id);

@@ -1,4 +1,4 @@
-//! Modules whose methods the runtime does not recompile, and the reason in words.
+//! Modules whose methods the runtime does not recompile, each with the reason as text.
 
 use std::env;
 
@@ -7,16 +7,16 @@ use clr_profiler::{HResult, ModuleId, NameCache, ProfilerInfo, Token};
 const COLLECTIBLE: &str = "its assembly can be unloaded, whose methods the runtime does not compile anew";
 const EDITABLE: &str = "its assembly may be edited while it runs, and the runtime does not compile methods of such ones anew: start the program \
                         without DOTNET_MODIFIABLE_ASSEMBLIES, which `dotnet watch` sets (`--no-hot-reload`)";
-/// Variable by which assemblies compiled for a debugger may be edited, where it is `debug`.
+/// Variable that, with the value `debug`, makes assemblies compiled for a debugger editable.
 const MODIFIABLE: &str = "DOTNET_MODIFIABLE_ASSEMBLIES";
-/// Attribute by which a compiler says that an assembly is for a debugger.
+/// Attribute by which a compiler marks an assembly as compiled for a debugger.
 const DEBUGGABLE: &str = "System.Diagnostics.DebuggableAttribute";
 /// Token of an assembly in its own metadata.
 const ASSEMBLY: Token = Token::new(0x2000_0001);
 
-/// Modules that can't be changed.
+/// Modules whose methods can't be recompiled.
 pub(crate) struct FixedModules {
-    /// Assemblies for a debugger may be edited.
+    /// Whether assemblies compiled for a debugger may be edited.
     edits_allowed: bool,
 }
 
@@ -26,11 +26,11 @@ impl FixedModules {
         Self { edits_allowed: env::var(MODIFIABLE).is_ok_and(|value| value.eq_ignore_ascii_case("debug")) }
     }
 
-    /// Reason why no method of a module can be recompiled. Where the runtime may be asked.
+    /// Reason why no method of a module can be recompiled. Call it where the runtime may be asked.
     ///
-    /// A module that may be edited is told by its attribute: 9 and 10 refuse it by
-    /// `CORPROF_E_MODULE_IS_ENC`, 8 takes the request and does nothing, so that methods seemed
-    /// never to be called (measured with the fixture `Editable`).
+    /// The attribute tells whether a module may be edited. .NET 9 and 10 refuse such a module with
+    /// `CORPROF_E_MODULE_IS_ENC`. .NET 8 accepts the request and does nothing, so that the methods
+    /// seemed never to be called (measured with the fixture `Editable`).
     pub(crate) fn why(&self, info: &ProfilerInfo, names: &NameCache, module: ModuleId) -> Option<&'static str> {
         if info.module_info(module).is_ok_and(|about| about.flags.is_collectible()) {
             return Some(COLLECTIBLE);
@@ -42,8 +42,8 @@ impl FixedModules {
     }
 }
 
-/// Whether the value of a [`DEBUGGABLE`] asks for code that is not optimised: it has the modes as
-/// one number, or two truth values.
+/// Whether the value of a [`DEBUGGABLE`] attribute asks for unoptimised code: it holds the modes as
+/// one number, or two booleans.
 fn is_unoptimised(value: &[u8]) -> bool {
     match value {
         [1, 0, _, modes, _, _, 0, 0] => modes & 1 != 0,
@@ -52,7 +52,7 @@ fn is_unoptimised(value: &[u8]) -> bool {
     }
 }
 
-/// Reason of a refusal by the runtime, in words where users can do something about it.
+/// Reason of a refusal by the runtime, with an explanation where users can do something about it.
 pub(crate) fn reason(error: &clr_profiler::Error) -> String {
     match error.hresult() {
         HResult::MODULE_IS_ENC => EDITABLE.to_owned(),

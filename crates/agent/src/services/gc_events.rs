@@ -1,14 +1,14 @@
-//! Events about collections, as the runtime's provider packs them.
+//! Events about collections, decoded from the payloads of the runtime's provider.
 
 use clrscope_agent_base::event_pipe::{Fields, RuntimeEvent};
 
 /// The provider's keyword for events about collections.
 pub(crate) const GC_KEYWORD: u64 = 1;
 
-/// Generations, with those of large and of pinned objects.
+/// Number of generations, including large and pinned objects.
 pub(crate) const GENERATIONS: usize = 5;
 
-/// Bytes that the runtime stores of a generation: ten numbers.
+/// Bytes of a generation in the payload: ten numbers.
 const GENERATION_BYTES: usize = 80;
 
 /// An event about collections.
@@ -24,13 +24,13 @@ pub(crate) enum GcEvent {
     Statistics { promoted: [u64; GENERATIONS], pinned: u32, handles: u32 },
     /// Sizes of one heap.
     Heap { heap: u32, generations: [Option<GenerationSizes>; GENERATIONS] },
-    /// Ways in which a collection worked.
+    /// Mechanisms that a collection used.
     Mechanisms { generation: u32, mechanisms: u32, memory_load: Option<u32> },
-    /// A step of a suspension, by the event's number; the reason at the first.
+    /// A step of a suspension, by the event's number; the first step has the reason.
     Suspension { step: u32, reason: Option<u32> },
     /// Finalizers have run.
     Finalizers { count: u32 },
-    /// The heap has a further range: where objects begin there, and its size.
+    /// The heap has a new range: the address where its objects begin, and its size.
     Range { start: u64, bytes: u64 },
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct GenerationSizes {
 }
 
 impl GcEvent {
-    /// The event; `None` where it is another one, or shorter than events of its kind are.
+    /// Decodes the event; `None` for other events and for payloads that are too short.
     pub(crate) fn read(event: RuntimeEvent<'_>) -> Option<Self> {
         let mut fields = event.fields;
         match event.id {
@@ -132,8 +132,8 @@ mod tests {
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    /// Sizes of one heap as .NET stores them: generation `n` has `n` thousand bytes before and `n`
-    /// hundred after.
+    /// Sizes of one heap as .NET stores them: generation `n` has `n` thousand bytes before the
+    /// collection and `n` hundred after.
     fn heap_event(generations: u64) -> Vec<u8> {
         let mut bytes = 9_u16.to_le_bytes().to_vec();
         bytes.extend([0; 48]);
@@ -199,7 +199,8 @@ mod tests {
         assert_eq!(event(10, 4, &[0; 200]), None, "an event that is of no interest");
     }
 
-    /// The payload is the runtime's word, of whatever version: any bytes are read or are none.
+    /// The payload comes from a runtime of any version: arbitrary bytes decode to an event or to
+    /// `None`.
     #[test]
     fn any_bytes_are_an_event_or_none() {
         let mut state = 1_u64;

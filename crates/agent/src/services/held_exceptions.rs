@@ -1,53 +1,52 @@
-//! Exceptions that stay where they are on the heap while the runtime looks for who handles them.
+//! Pins for exceptions while the runtime searches for a handler.
 //!
-//! From .NET 9 on the runtime hands an exception to a filter by an address that it has read before
-//! it tells profilers of the filter, and lets collections run meanwhile (`CallFilterFunclet` in its
-//! `exceptionhandling.cpp`, dotnet/runtime#132462). A collection that moves the exception just then
-//! leaves the filter with an address where something else lies, and the program ends by a fault of
-//! the runtime. It is so wherever a profiler asks for notifications of exceptions. An exception
-//! that is pinned does not move.
+//! From .NET 9 on the runtime passes an exception to a filter by address. It reads the address
+//! before it notifies profilers of the filter, and allows collections in between
+//! (`CallFilterFunclet` in its `exceptionhandling.cpp`, dotnet/runtime#132462). A collection that
+//! moves the exception in that time leaves the filter with a stale address, and the program crashes
+//! by a fault of the runtime. This can happen wherever a profiler asks for notifications of
+//! exceptions. A pinned exception does not move.
 //!
 //! Each thread has a stack of pins: one for each exception that it has thrown and that may not be
-//! handled yet. A pin goes when the thread leaves a catch block, and at the latest when the thread
-//! throws again where its stack is no deeper than at that throw: from then on nothing looks for a
-//! handler there.
+//! handled yet. A pin is removed when the thread leaves a catch block. It is removed at the latest
+//! when the thread throws again with a stack no deeper than at the pinned throw: from then on the
+//! runtime does not search for a handler of that exception.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::{Callbacks, HandleKind, ObjectHandle, ObjectId, ProfilerInfo, ThreadId};
 
-/// First version of the runtime that needs it.
+/// First version of the runtime that needs the pins.
 const FIRST_MAJOR: u16 = 9;
-/// Pins of one thread at most: the oldest goes then. So many exceptions at once are thrown by
-/// filters of filters only.
+/// Pins of one thread at most; beyond this number the oldest is removed. Only filters that throw
+/// within filters have so many exceptions at once.
 const MOST: usize = 64;
 
-/// The exceptions that are held.
+/// The pinned exceptions.
 pub(crate) struct HeldExceptions {
     info: ProfilerInfo,
-    /// `None` where nothing has to be held, or the recording is over.
+    /// `None` where no pins are needed, or the recording is over.
     threads: Mutex<Option<HashMap<ThreadId, Pins>>>,
 }
 
 /// The pins of a thread, the oldest first.
 type Pins = Vec<Pin<ObjectHandle>>;
 
-/// A pin, with where the thread's stack ended when the runtime told of the exception.
+/// A pin, with the thread's stack pointer when the runtime reported the exception.
 struct Pin<P> {
     sp: usize,
     _pin: P,
 }
 
 impl HeldExceptions {
-    /// Nothing is held yet.
+    /// Starts without pins.
     pub(crate) fn new(info: &ProfilerInfo) -> Self {
         let needs_it = info.runtime_version().is_ok_and(|version| version.major >= FIRST_MAJOR);
         Self { info: info.clone(), threads: Mutex::new(needs_it.then(HashMap::new)) }
     }
 
-    /// Lets go of all exceptions, and holds no more. For when no callback about exceptions comes
-    /// any more.
+    /// Removes all pins, and adds no more. Call it when no more callbacks about exceptions come.
     pub(crate) fn let_go(&self) {
         let all = self.threads().take();
         drop(all);
@@ -58,8 +57,8 @@ impl HeldExceptions {
     }
 }
 
-/// Takes the pins of exceptions for which nothing looks for a handler any more, as the thread
-/// throws where its stack ends at `sp`, and makes room for one pin.
+/// Takes the pins of exceptions whose search for a handler is over, given that the thread throws
+/// with the stack pointer `sp`, and makes room for one pin.
 fn take_done<P>(pins: &mut Vec<Pin<P>>, sp: usize) -> Vec<Pin<P>> {
     let under_way = pins.iter().rposition(|held| held.sp > sp).map_or(0, |last| last + 1);
     let mut done = pins.split_off(under_way);
@@ -77,9 +76,9 @@ impl Callbacks for HeldExceptions {
         let here = 0_u8;
         let sp = (&raw const here).addr();
         let Ok(thread) = self.info.current_thread() else { return };
-        // Refused where the runtime has no memory for it: then it is as it would be without.
+        // The runtime refuses a handle where it has no memory: the exception then stays unpinned.
         let Ok(pin) = self.info.create_handle(exception, HandleKind::Pinned) else { return };
-        // The runtime is called while the lock is not held: pins are dropped behind it.
+        // Dropping a pin calls the runtime, so pins are dropped after the lock is released.
         let mut done = Vec::new();
         if let Some(threads) = &mut *self.threads() {
             let pins = threads.entry(thread).or_default();

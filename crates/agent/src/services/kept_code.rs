@@ -1,8 +1,8 @@
-//! Methods whose code stays changed to the end of the process, also where the recording that
-//! changed it is over.
+//! Methods whose code stays changed until the process ends, even after the end of the recording
+//! that changed it.
 //!
-//! A method that has begun a wait in changed code may only go on in changed code. So any code that
-//! has such a method recompiled gives it this body, and nothing gives it its own back.
+//! A method that has begun a wait in changed code can only continue in changed code. So all code
+//! that recompiles such a method gives it this body, and no code restores its original body.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,18 +14,19 @@ use clr_profiler::{Callbacks, FunctionId, ModuleId, ProfilerInfo, ReJitId, Token
 /// A method of a module.
 pub(crate) type Method = (ModuleId, Token);
 
-/// The methods of the process. Their modules are never unloaded: those that can be are refused.
+/// The methods of the process. Their modules are never unloaded: methods of unloadable modules are
+/// refused.
 static METHODS: Mutex<Option<HashMap<Method, KeptMethod>>> = Mutex::new(None);
-/// Another part of the agent answers the runtime about all methods that are recompiled.
+/// Another part of the agent supplies the bodies of all methods that the runtime recompiles.
 static IS_ANSWERED: AtomicBool = AtomicBool::new(false);
 
-/// Reason why a method that keeps its code gets no other.
+/// Reason why a method with a kept body gets no other body.
 pub(crate) const WHY: &str =
     "its awaits or requests were measured in this process, and its code stays as that needs it";
 
 struct KeptMethod {
     body: Arc<WrittenBody>,
-    /// The function that was compiled last with it.
+    /// The function that was last compiled with the body.
     function: Option<FunctionId>,
 }
 
@@ -33,7 +34,7 @@ fn methods() -> MutexGuard<'static, Option<HashMap<Method, KeptMethod>>> {
     METHODS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps the body of a method, which has none yet, from now on.
+/// Keeps the body of a method from now on. The method must have no kept body yet.
 pub(crate) fn keep_body(method: Method, body: WrittenBody) {
     let kept = KeptMethod { body: Arc::new(body), function: None };
     methods().get_or_insert_default().insert(method, kept);
@@ -46,27 +47,27 @@ pub(crate) fn forget_body(method: Method) {
     }
 }
 
-/// The body that a method keeps, if it does.
+/// The kept body of a method, if it has one.
 pub(crate) fn body_of(method: Method) -> Option<Arc<WrittenBody>> {
     methods().as_ref()?.get(&method).map(|kept| Arc::clone(&kept.body))
 }
 
-/// Whether a method keeps a body.
+/// Whether a method has a kept body.
 pub(crate) fn is_kept(method: Method) -> bool {
     methods().as_ref().is_some_and(|methods| methods.contains_key(&method))
 }
 
-/// The function of a method that was compiled last with the body that it keeps.
+/// The function of a method that was last compiled with the kept body.
 pub(crate) fn function_of(method: Method) -> Option<FunctionId> {
     methods().as_ref()?.get(&method)?.function
 }
 
-/// Another part of the agent answers the runtime from now on, or does so no more.
+/// Sets whether another part of the agent supplies the bodies to the runtime.
 pub(crate) fn set_answered(is_answered: bool) {
     IS_ANSWERED.store(is_answered, Ordering::Release);
 }
 
-/// The part of the agent that gives methods the bodies that they keep, as long as the process runs.
+/// The part of the agent that supplies kept bodies to the runtime, as long as the process runs.
 pub(crate) struct KeptCode {
     info: ProfilerInfo,
 }

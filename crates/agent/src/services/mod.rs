@@ -1,30 +1,31 @@
-//! Services that instruments share, each with a name of its own; what these stand on is in
-//! `clrscope_agent_base`.
+//! Services that instruments share, each with a name of its own. The crate `clrscope_agent_base`
+//! has the layer below them.
 //!
-//! - [`context`]: what all of them find when they start
-//! - [`object_types`]: number, name and module of each class that objects are of
-//! - [`no_stack_remark`]: the remark of a recording in which stacks are missing
-//! - [`dictionary`]: names of what is no function, noted once
-//! - [`event_log`]: chunks of event records per thread; [`field_cache`] keeps the written form of
-//!   functions and classes
+//! - [`context`]: what all instruments and services need when they start
+//! - [`object_types`]: number, name and module of each class of objects
+//! - [`no_stack_remark`]: the remark in a recording with missing stacks
+//! - [`dictionary`]: names of entities other than functions, noted once
+//! - [`event_log`]: chunks of event records per thread; [`field_cache`] keeps encoded functions and
+//!   classes
 //! - [`event_ring`]: the last events of calls, in chunks per thread
-//! - [`gc_events`]: what the runtime's own events say about collections
-//! - [`held_exceptions`]: exceptions that no collection may move while the runtime looks for their
-//!   handlers
-//! - [`detach`]: how an attached agent leaves; [`detach_cleanup`]: what it then takes away
-//! - [`code_authors`]: who changes the program's methods, and what must be in every body of theirs
-//! - [`entry_assembly`]: the assembly that the program begins in
+//! - [`gc_events`]: the runtime's own events about collections
+//! - [`held_exceptions`]: pins for exceptions while the runtime searches for their handlers
+//! - [`detach`]: how an attached agent detaches; [`detach_cleanup`]: what it removes then
+//! - [`code_authors`]: the authors of changed methods, and the changes that every body of a method
+//!   needs
+//! - [`entry_assembly`]: the program's entry assembly
 //! - [`fixed_modules`]: modules whose methods can't be changed
 //! - [`refused_methods`]: methods that could not be changed, and why
-//! - [`changed_methods`]: methods of a library that get other code
-//! - [`kept_code`]: methods whose code stays changed to the end of the process
-//! - [`kept_events`]: which events a recording keeps; [`triggers`]: what has them written out
+//! - [`changed_methods`]: recompiling methods of a library with inserted code
+//! - [`kept_code`]: methods whose code stays changed until the process ends
+//! - [`kept_events`]: which events a recording keeps; [`triggers`]: conditions that cause them to
+//!   be written out
 //! - [`code_marks`]: parts of the recording that the program's own code begins and ends
 //! - [`request_work`]: the request for which each thread works
 //! - [`stack_rate`]: how many stacks are taken in a second
-//! - [`stop_of_threads`]: a stop of all threads at the end of a recording
+//! - [`stop_of_threads`]: a suspension of all threads at the end of a recording
 //! - [`await_places`]: awaits in the code of async methods
-//! - [`numbers`]: numbers for what is under way in code of the program
+//! - [`numbers`]: numbers for operations under way in the program's code
 //! - [`code_address`]: addresses of functions that inserted code calls
 //! - [`clauses`]: which catch blocks belong to clauses with a filter
 

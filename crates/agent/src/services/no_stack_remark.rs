@@ -1,4 +1,4 @@
-//! The remark of a recording in which stacks are missing.
+//! The remark in a recording with missing stacks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,12 +13,12 @@ pub(crate) struct NoStackRemark {
 }
 
 impl NoStackRemark {
-    /// The remark of an instrument, which begins with its name.
+    /// The remark of an instrument; its text begins with the instrument's name.
     pub(crate) fn new(writer: &'static ProcessWriter, text: &'static str) -> Self {
         Self { writer, text, is_made: AtomicBool::new(false) }
     }
 
-    /// Number of a stack; 0 for none where the runtime could not walk it.
+    /// Number of a stack; 0 where the runtime could not walk it.
     pub(crate) fn number(&self, walked: Result<u32>) -> u32 {
         walked.unwrap_or_else(|error| {
             if !self.is_made.swap(true, Ordering::Relaxed) {

@@ -1,7 +1,8 @@
-//! Numbers for what is under way in code of the program, which keeps them where its own state is.
+//! Numbers for operations under way in the program's code, for example awaits. The program keeps
+//! the number next to the state of the operation.
 //!
-//! The number leads back to what is known of it, whichever thread ends it, and wherever the
-//! collector has moved the state meanwhile. A table is the process's, not the recording's: what is
+//! The number leads back to the facts about the operation, from any thread and after the collector
+//! has moved the state. A table belongs to the process, not to a recording: an operation that is
 //! under way when a recording ends keeps its number. Nothing here allocates or blocks.
 
 use std::marker::PhantomData;
@@ -12,39 +13,40 @@ use clrscope_agent_base::arch::thread_address;
 use clrscope_agent_base::os::memory;
 use clrscope_contract::async_code::{AWAIT_BITS, NUMBERED_WAIT};
 
-/// Numbers there are: as many as fit into the state of an async method between the bits of the
-/// await and the mark.
+/// How many numbers there are: as many as fit into the state of an async method between the bits of
+/// the await and the mark.
 pub(crate) const MOST: u32 = NUMBERED_WAIT >> AWAIT_BITS;
-/// Lists of free numbers, so that threads do not fight for one.
+/// Number of lists of free numbers, so that threads do not contend for one.
 const LISTS: usize = 16;
 
-/// What is known of one thing under way.
+/// The facts about one operation under way.
 ///
 /// # Safety
-/// Bytes that are all zero are a value of the type, and it needs no drop.
+/// All-zero bytes must be a valid value of the type, and the type must not need drop.
 pub(crate) unsafe trait Numbered: Sync + 'static {}
 
-/// A number's place in the table.
+/// The entry of a number in the table.
 #[repr(C)]
 struct Slot<T> {
     known: T,
-    /// The next free number and one; 0 at the end of the list.
+    /// The next free number plus one; 0 at the end of the list.
     next: AtomicU32,
-    /// The number is taken.
+    /// Whether the number is taken.
     is_taken: AtomicBool,
 }
 
-/// The head of a list of free numbers: a count of changes above the first number and one.
+/// The head of a list of free numbers: a count of changes in the high bits, and the first number
+/// plus one in the low bits.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct FreeList(AtomicU64);
 
-/// A table of things under way by their numbers.
+/// A table of operations under way by their numbers.
 #[derive(Debug)]
 pub(crate) struct Numbers<T> {
-    /// Pages that are zero until they are touched, mapped for good.
+    /// Pages that are zero until they are touched, and that stay mapped.
     start: NonNull<Slot<T>>,
-    /// Numbers that were given out so far, each at least once.
+    /// How many different numbers have been given out so far.
     given: AtomicU32,
     free: [FreeList; LISTS],
     things: PhantomData<T>,
@@ -69,7 +71,7 @@ impl<T: Numbered> Numbers<T> {
         (number < MOST).then(|| unsafe { self.start.add(number as usize).as_ref() })
     }
 
-    /// What is known of the thing with a number.
+    /// The facts about the operation with this number.
     #[inline]
     pub(crate) fn known(&self, number: u32) -> Option<&T> {
         self.slot(number).map(|slot| &slot.known)
@@ -85,8 +87,8 @@ impl<T: Numbered> Numbers<T> {
         Some(number)
     }
 
-    /// Gives a number back. Of one that was given back before nothing happens: a broken awaiter may
-    /// go on with a method twice.
+    /// Returns a number. Does nothing if the number was already returned: a broken awaiter may
+    /// resume a method twice.
     #[inline]
     pub(crate) fn give_back(&self, number: u32) {
         let Some(slot) = self.slot(number) else { return };
@@ -104,7 +106,7 @@ impl<T: Numbered> Numbers<T> {
         }
     }
 
-    /// Everything that may be under way.
+    /// All operations that may be under way.
     pub(crate) fn all(&self) -> impl Iterator<Item = &T> {
         (0..self.given.load(Ordering::Acquire).min(MOST)).filter_map(|number| self.known(number))
     }
@@ -127,7 +129,7 @@ impl<T: Numbered> Numbers<T> {
     }
 }
 
-/// A head that leads to another number, which differs from all before it.
+/// The head after a change to another first number. It differs from all heads before it.
 fn changed(head: u64, first: u32) -> u64 {
     ((head >> 32) + 1) << 32 | u64::from(first)
 }

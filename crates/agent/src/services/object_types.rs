@@ -1,10 +1,10 @@
-//! The dictionary of types of objects, shared by the instruments about memory: which number a class
-//! has, and its name and module in the recording.
+//! The dictionary of object types, shared by the instruments that record memory: the number of each
+//! class, and its name and module in the recording.
 //!
-//! The runtime uses identifiers of classes again after an unload, so each class has a number of our
-//! own, given when it is first met and never again. Where the runtime may not be asked (in a
-//! collection, for example) the number comes first, and the name in the next callback in which it
-//! may. No lock is held while the runtime is asked.
+//! The runtime reuses identifiers of classes after an unload. So each class gets a number of our
+//! own when it is first seen, and a number is never reused. Where the runtime may not be asked (in
+//! a collection, for example) the class gets its number at once and its name in the next callback
+//! that may ask. No lock is held while the runtime is asked.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,9 +17,9 @@ use clrscope_recording::model::{LossReason, ObjectType};
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
 const CORE: &str = "System.Private.CoreLib";
-/// Arrays of arrays deeper than this have no module.
+/// Arrays that are nested deeper than this have no module.
 const DEEPEST: usize = 32;
-/// Classes whose names are waited for at most.
+/// Classes that wait for their names at most.
 const MOST_WAITING: usize = 1 << 20;
 
 /// The dictionary.
@@ -27,7 +27,7 @@ pub(crate) struct ObjectTypes {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
     functions: Arc<Functions>,
-    /// The library that holds the types the runtime itself knows.
+    /// The library with the types that the runtime itself knows.
     core: OnceLock<ModuleId>,
     tables: Mutex<Tables>,
     any_waiting: AtomicBool,
@@ -37,7 +37,7 @@ pub(crate) struct ObjectTypes {
 struct Tables {
     by_class: HashMap<ClassId, u32>,
     last: u32,
-    /// Classes with numbers and without names.
+    /// Classes that have numbers but no names yet.
     waiting: Vec<(ClassId, u32)>,
 }
 
@@ -57,9 +57,9 @@ impl ObjectTypes {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of a class, whose name is in the recording when this returns. Only where the
-    /// runtime may be asked for names; a look-up may let a collection run, so ask about the object
-    /// before.
+    /// The number of a class; its name is in the recording when this returns. Call it only where
+    /// the runtime may be asked for names. A look-up may let a collection run, so ask about the
+    /// object before.
     pub(crate) fn noted(&self, class: ClassId) -> u32 {
         let number = self.numbered(class, false);
         self.settle();
@@ -69,15 +69,14 @@ impl ObjectTypes {
         number.0
     }
 
-    /// The number of a class by the runtime's identifier, if it has one; asks nothing of the
-    /// runtime.
+    /// The number of a class by the runtime's identifier, if it has one. Does not ask the runtime.
     pub(crate) fn known(&self, class: usize) -> Option<u32> {
         // SAFETY: a key to compare with; the runtime is never asked about it.
         let class = unsafe { ClassId::from_raw(class) };
         self.tables().by_class.get(&class).copied()
     }
 
-    /// The number of a class, also where the runtime may not be asked; its name follows
+    /// The number of a class, also where the runtime may not be asked. The name follows
     /// ([`settle`](Self::settle)).
     pub(crate) fn reserved(&self, class: ClassId) -> u32 {
         self.numbered(class, true).0
@@ -102,7 +101,7 @@ impl ObjectTypes {
         (number, true)
     }
 
-    /// Asks for the names that are waited for. Call it where the runtime may be asked.
+    /// Resolves the deferred names. Call it where the runtime may be asked.
     pub(crate) fn settle(&self) {
         if self.any_waiting.load(Ordering::Relaxed) && self.any_waiting.swap(false, Ordering::AcqRel) {
             let waiting = std::mem::take(&mut self.tables().waiting);
@@ -110,7 +109,7 @@ impl ObjectTypes {
         }
     }
 
-    /// Whether no name is waited for.
+    /// Whether no class waits for its name.
     pub(crate) fn is_settled(&self) -> bool {
         !self.any_waiting.load(Ordering::Acquire)
     }
@@ -124,7 +123,7 @@ impl ObjectTypes {
         self.writer.object_type(number, ObjectType { name, module });
     }
 
-    /// The module that declares a class, or the elements of an array.
+    /// The module that declares a class or, for an array, the class of its elements.
     fn module_of(&self, class: ClassId) -> Option<ModuleId> {
         let mut class = class;
         for _ in 0..DEEPEST {
@@ -150,8 +149,8 @@ impl ObjectTypes {
         Some(*self.core.get_or_init(|| core))
     }
 
-    /// Only the runtime could tell which module a class belonged to: all classes get new numbers,
-    /// and the reader adds up what has one name.
+    /// Gives all classes new numbers, because only the runtime could tell which module a class
+    /// belonged to. The reader merges classes of the same name.
     fn forget_all(&self) {
         let lost = {
             let mut tables = self.tables();

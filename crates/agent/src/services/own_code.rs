@@ -1,13 +1,13 @@
-//! Methods get their own code back.
+//! Restores the original code of methods.
 
 use clr_profiler::ProfilerInfo;
 use clrscope_agent_base::developer_log::{Level, log};
 
 use super::kept_code::{self, Method};
 
-/// Gives methods their own code back: what calls them from now on runs that. Calls that are under
-/// way end in the code that they began in. A method that keeps other code, and had taken in one of
-/// these, stays compiled without that. `who` had changed them.
+/// Restores the original code of methods: new calls run it. Calls that are under way end in the
+/// code that they began in. A method with kept code that had inlined one of these methods stays
+/// compiled without the inlined copy. `who` names the instrument that had changed the methods.
 pub(crate) fn revert(info: &ProfilerInfo, who: &str, methods: &[Method]) {
     let methods: Vec<Method> = methods.iter().copied().filter(|method| !kept_code::is_kept(*method)).collect();
     if methods.is_empty() {

@@ -1,17 +1,17 @@
-//! Methods that an instrument could not change, as the recording names them.
+//! Methods that an instrument could not change, as text for the recording.
 
 use std::collections::HashMap;
 
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
-/// Refused methods of a module that are named.
+/// Refused methods of a module that are named at most.
 const MOST_NAMED: usize = 20;
 
-/// Signatures of methods that stay as they are, and for each the reason.
+/// Signatures of methods that stay unchanged, each with the reason.
 pub(crate) type Refused = Vec<(String, String)>;
 
-/// Notes methods of an assembly that stay as they are, and about some of them why.
+/// Notes how many methods of an assembly stay unchanged, and names some of them with the reason.
 pub(crate) fn note_refused(writer: &ProcessWriter, loss: LossReason, assembly: &str, refused: &[(String, String)]) {
     if refused.is_empty() {
         return;
@@ -22,9 +22,9 @@ pub(crate) fn note_refused(writer: &ProcessWriter, loss: LossReason, assembly: &
     }
 }
 
-/// Methods with the reasons why each was refused, one of each reason before the second of any: a
-/// module has hundreds of abstract methods, and they must not hide what keeps thousands of others
-/// from being probed.
+/// Orders refused methods so that each reason appears once before any reason appears twice. A
+/// module has hundreds of abstract methods, and they must not hide the reason why thousands of
+/// others can't be probed.
 fn reasons_in_turn(refused: &[(String, String)]) -> Vec<&(String, String)> {
     let mut met: HashMap<&str, u32> = HashMap::new();
     let turn = |one| {

@@ -1,7 +1,8 @@
-//! The request for which each thread works, for instruments that add up what threads do.
+//! The request for which each thread works, for instruments that sum up the work of threads.
 //!
-//! A thread works for a request, or for none, from one switch to the next. Sums of one such stretch
-//! are of its request, because their records lie in its time.
+//! The work of a thread is divided into stretches, from one switch to the next. In a stretch the
+//! thread works for one request or for none. The sums of a stretch belong to its request, because
+//! their records lie in its time.
 
 use std::io;
 
@@ -9,23 +10,24 @@ use clrscope_agent_base::memory::PublishedState;
 use clrscope_agent_base::thread_own::{ThreadOwn, ThreadOwnPool};
 use clrscope_recording::events::{Encoder, Tag};
 
-/// What a thread works for.
+/// A thread's current work.
 #[derive(Debug, Default)]
 struct Work {
     /// The request's id; 0 for none.
     request: u64,
-    /// Number of the stretch among those of the thread; the same for all without a request.
+    /// Number of the stretch within the thread; all stretches without a request have the same
+    /// number.
     stretch: u32,
-    /// Stretches so far.
+    /// Number of stretches so far.
     stretches: u32,
 }
 
 /// Number of a stretch without a request.
 const NO_REQUEST: u32 = 0;
 
-/// The same of all recordings.
+/// The state of threads for all recordings.
 static OF_THREADS: ThreadOwnPool<Work> = ThreadOwnPool::nothing();
-/// Those of the recording under way, where requests are recorded.
+/// The state of the current recording, where requests are recorded.
 static CURRENT: PublishedState<ThreadOwn<Work>> = PublishedState::nothing();
 
 /// Requests are recorded from now on.
@@ -37,18 +39,19 @@ pub(crate) fn open() -> io::Result<()> {
     Ok(())
 }
 
-/// Requests are recorded no more.
+/// Requests are not recorded any more.
 pub(crate) fn withdraw() {
     CURRENT.withdraw();
 }
 
-/// No thread is in here any more: another recording may use what threads keep.
+/// No thread uses this module any more: another recording may reuse the state of threads.
 pub(crate) fn let_go() {
     OF_THREADS.give_back_all();
 }
 
-/// The calling thread works for a request from now on, by its id; 0 for none. Where it did not
-/// before, `write` records that and returns whether it could: else it is tried again the next time.
+/// The calling thread works for a request from now on, by its id; 0 for none. If the request is new
+/// for the thread, `write` records the switch and returns whether it was written. Otherwise the
+/// next call tries again.
 #[inline]
 pub(crate) fn switch(request: u64, write: impl FnOnce() -> bool) {
     let Some(threads) = CURRENT.get() else { return };

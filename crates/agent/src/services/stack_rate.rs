@@ -1,29 +1,30 @@
-//! Limit of the stacks that are taken. Where threads or methods wait by the million, the stacks of
-//! some waits are enough.
+//! Limit of the number of stacks that are captured. Where threads or methods wait by the million,
+//! the stacks of some waits are enough.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Length of a window in nanoseconds.
 const WINDOW_NS: u64 = 100_000_000;
-/// Bits of the count below the window's number.
+/// Bits of the count, which lies below the window's number.
 const COUNT_BITS: u32 = 20;
 
-/// The stacks of the window under way. Without locks: the program's threads ask while they wait.
+/// The count of stacks in the current window. It takes no locks, because the program's threads ask
+/// while they wait.
 #[derive(Debug)]
 pub(crate) struct StackRate {
-    /// Stacks taken in each window.
+    /// Stacks captured in each window at most.
     most: u64,
-    /// Number of the window, above the stacks taken in it.
+    /// Number of the window in the high bits, and the stacks captured in it in the low bits.
     state: AtomicU64,
 }
 
 impl StackRate {
-    /// So many stacks in each window.
+    /// `most`: stacks in each window.
     pub(crate) fn new(most: u64) -> Self {
         Self { most, state: AtomicU64::new(0) }
     }
 
-    /// Whether a stack is taken at this moment.
+    /// Whether a stack may be captured at this moment.
     pub(crate) fn admits(&self, now_ns: u64) -> bool {
         let window = now_ns / WINDOW_NS;
         let admit = |state: u64| {

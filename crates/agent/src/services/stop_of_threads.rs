@@ -1,5 +1,5 @@
-//! A stop of all threads of the runtime, once, at the end of a recording whose code stays in
-//! methods of the program. No thread is in the middle of a call of ours then.
+//! A suspension of all threads of the runtime, once, at the end of a recording whose code stays in
+//! methods of the program. After it no thread is in the middle of a call of the agent's code.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,17 +9,17 @@ use clrscope_agent_base::developer_log::{Level, log};
 use clrscope_agent_base::runtime_thread::RuntimeThread;
 use clrscope_recording::writer::Answer;
 
-/// Longest wait for a moment at which the runtime has stopped all threads.
+/// Longest wait for the runtime to suspend all threads.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A stop of all threads.
+/// A suspension of all threads.
 pub(crate) struct StopOfThreads {
     info: ProfilerInfo,
-    /// Name of the thread that asks for it.
+    /// Name of the thread that requests the suspension.
     thread: &'static str,
-    /// Work of that thread before the stop.
+    /// Work of that thread before the suspension.
     work: Arc<dyn Fn(&ProfilerInfo) + Send + Sync>,
-    /// The stop, once it was begun.
+    /// The suspension, once it was begun.
     begun: Option<RuntimeThread>,
 }
 
@@ -28,7 +28,8 @@ impl StopOfThreads {
         Self::behind(info, thread, |_| ())
     }
 
-    /// As [`new`](Self::new), behind work that asks the runtime, and may be done again.
+    /// Like [`new`](Self::new), but first does work that asks the runtime. The work may be
+    /// repeated.
     pub(crate) fn behind(
         info: &ProfilerInfo,
         thread: &'static str,
@@ -37,8 +38,8 @@ impl StopOfThreads {
         Self { info: info.clone(), thread, work: Arc::new(work), begun: None }
     }
 
-    /// Begins the stop when it is asked for the first time, after `before`. Whether it is over; one
-    /// that failed begins again.
+    /// The first call runs `before` and begins the suspension. Returns whether it is over. A failed
+    /// suspension begins again.
     pub(crate) fn is_over(&mut self, before: impl FnOnce()) -> bool {
         let begun = self.begun.get_or_insert_with(|| {
             before();

@@ -1,8 +1,8 @@
-//! What in the program is to have the kept events written out (`--on`).
+//! Conditions in the program that cause the kept events to be written out (`--on`).
 //!
-//! Instruments say when it happens. The helper thread notes it where the launcher looks, at most
-//! once in the period for which events are kept: what happens in between is in the same events, and
-//! is counted.
+//! Instruments report when a condition is met. The helper thread notes it for the launcher, at most
+//! once in the period for which events are kept. Further occurrences within the period are in the
+//! same events, and are only counted.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -16,16 +16,17 @@ use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 /// The triggers of a recording.
 pub(crate) struct Triggers {
     all: Vec<Trigger>,
-    /// The trigger of the shortest requests, and their time; the greatest number where none is one.
+    /// The trigger with the shortest time of a request, and that time; the greatest number where
+    /// there is no such trigger.
     request: Option<Trigger>,
     request_ns: u64,
-    /// Whether the next one counts.
+    /// Whether the next occurrence counts.
     is_armed: AtomicBool,
-    /// One that the helper thread has not seen yet, in words.
+    /// Description of an occurrence that the helper thread has not seen yet.
     unseen: Mutex<Option<String>>,
-    /// Those since then.
+    /// Number of occurrences since then.
     more: AtomicU64,
-    /// Between two that count.
+    /// Nanoseconds between two occurrences that count.
     pause_ns: u64,
 }
 
@@ -48,40 +49,40 @@ impl Triggers {
         }
     }
 
-    /// A request that took longer than so many nanoseconds is a trigger.
+    /// Nanoseconds: a request that took longer is a trigger.
     #[inline]
     pub(crate) fn request_ns(&self) -> u64 {
         self.request_ns
     }
 
-    /// Whether types of exceptions matter.
+    /// Whether there are triggers on types of exceptions.
     pub(crate) fn has_exceptions(&self) -> bool {
         self.all.iter().any(|trigger| matches!(trigger, Trigger::Exception(_)))
     }
 
-    /// The trigger that a throw of this type is.
+    /// The trigger that matches a throw of this type.
     pub(crate) fn on_exception(&self, type_name: &str) -> Option<&Trigger> {
         self.all.iter().find(|trigger| trigger.is_about_type(type_name))
     }
 
-    /// Whether values of counters matter.
+    /// Whether there are triggers on values of counters.
     pub(crate) fn has_counters(&self) -> bool {
         self.all.iter().any(|trigger| matches!(trigger, Trigger::Counter(..)))
     }
 
-    /// The trigger that this value of a counter is.
+    /// The trigger that matches this value of a counter.
     pub(crate) fn on_counter(&self, name: &str, full_name: &str, value: f64) -> Option<&Trigger> {
         self.all.iter().find(|trigger| trigger.is_about_counter(name, full_name, value))
     }
 
-    /// A request has taken longer than it may, `what` in words.
+    /// A request has taken longer than the limit; `what` describes it.
     pub(crate) fn request_happened(&self, what: impl FnOnce() -> String) {
         if let Some(trigger) = &self.request {
             self.happened(trigger, what);
         }
     }
 
-    /// One has happened, `what` in words.
+    /// A trigger has occurred; `what` describes it.
     #[cold]
     pub(crate) fn happened(&self, trigger: &Trigger, what: impl FnOnce() -> String) {
         if self.is_armed.swap(false, Ordering::AcqRel) {
@@ -101,7 +102,7 @@ impl Triggers {
 struct Watch {
     triggers: &'static Triggers,
     writer: &'static ProcessWriter,
-    /// When the next one counts, monotonic nanoseconds; `None` where it does now.
+    /// When the next occurrence counts, in monotonic nanoseconds; `None` where it counts now.
     arms_ns: Option<u64>,
 }
 

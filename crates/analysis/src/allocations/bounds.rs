@@ -1,18 +1,18 @@
-//! Amounts that sampled objects stand for, with the bounds within which the truth lies in 95 of 100
-//! cases.
+//! Amounts that are estimated from sampled objects, with bounds that hold the true amount in 95 of
+//! 100 cases.
 
 use clrscope_recording::model::Allocation;
 
 use crate::sampling::count_bounds;
 
-/// An amount that is added up of parts that are known and parts that samples stand for.
+/// An amount as the sum of an exact part and a part that is estimated from samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Estimate {
-    /// Amount that each was seen of.
+    /// The exact part.
     known: f64,
-    /// Amount that samples stand for.
+    /// The part that is estimated from samples.
     sampled: f64,
-    /// Variance of that.
+    /// Variance of the estimated part.
     variance: f64,
 }
 
@@ -37,12 +37,12 @@ impl Estimate {
         Self::new(record, record.estimated_objects(), record.squares as f64)
     }
 
-    /// `squares`: the squares of what each sample stands for, added up.
+    /// `squares`: the sum of the squares of the amounts that the samples stand for.
     fn new(record: &Allocation, amount: f64, squares: f64) -> Self {
         if record.weight <= record.bytes {
             return Self { known: amount, ..Self::default() };
         }
-        // An object that was surely sampled stands for itself alone and adds no doubt.
+        // An object that was certain to be sampled stands for itself only and adds no variance.
         let chance = record.bytes as f64 / record.weight as f64;
         Self { known: 0.0, sampled: amount, variance: squares * (1.0 - chance) }
     }
@@ -53,9 +53,8 @@ impl Estimate {
         self.variance += other.variance;
     }
 
-    /// The amount and its bounds: those of a number of events that come by chance, where each event
-    /// stands for as much as makes the variance what it is (the score interval of a Poisson
-    /// number).
+    /// The amount and its bounds. The bounds are the score interval of a Poisson number: events
+    /// occur at random, and each event stands for the amount that yields the variance.
     pub(crate) fn bounded(&self) -> BoundedAmount {
         let amount = self.known + self.sampled;
         let (mut low, mut high) = (amount, amount);
@@ -116,7 +115,7 @@ mod tests {
         assert!(objects.amount.abs_diff(426_666) < 2 && objects.low < 360_000 && objects.high > 510_000, "{objects:?}");
     }
 
-    /// Known amounts of what is sampled byte by byte lie inside of their bounds in about 95 of 100
+    /// Known amounts that are sampled byte by byte lie inside their bounds in about 95 of 100
     /// tries.
     #[test]
     fn bounds_hold_the_truth_as_often_as_they_say() {

@@ -1,5 +1,4 @@
-//! Objects that are followed: which were still alive at a moment, and how many collections they had
-//! outlived.
+//! Tracked objects: which were still alive at a moment, and how many collections they had survived.
 
 use clrscope_recording::model::{Allocation, AllocationKind, Process};
 use rustc_hash::FxHashSet;
@@ -7,16 +6,16 @@ use rustc_hash::FxHashSet;
 use super::records::{each_record, time_ns};
 use crate::query::Query;
 
-/// The objects of a process that are followed.
+/// The tracked objects of a process.
 pub(crate) struct Live {
     gone: FxHashSet<u32>,
-    /// Collections of the process that had ended by then.
+    /// Number of collections of the process that had ended by that moment.
     collections: u64,
 }
 
 impl Live {
-    /// Reads which objects were gone at the end of the time that a query means; `None` where none
-    /// are followed.
+    /// Reads which objects were dead at the end of the query's time range; `None` where no objects
+    /// are tracked.
     pub(crate) fn read(process: &Process, query: &Query) -> Option<Self> {
         let until_ns = end_ns(process, query);
         let is_before = |record: &Allocation| time_ns(process, record) <= until_ns;
@@ -36,19 +35,19 @@ impl Live {
         Some(live)
     }
 
-    /// Whether a followed object is alive.
+    /// Whether a tracked object is alive.
     pub(crate) fn is_alive(&self, record: &Allocation) -> bool {
         !self.gone.contains(&record.object)
     }
 
-    /// Collections that an object which is alive has outlived.
+    /// Number of collections that a live object has survived.
     pub(crate) fn outlived(&self, record: &Allocation) -> u64 {
         self.collections.saturating_sub(record.collections)
     }
 }
 
-/// End of the time that a query means in a process, nanoseconds since the start of the run; the
-/// largest number for that of the recording.
+/// End of the query's time range in a process, nanoseconds since the start of the run; the largest
+/// number for the end of the recording.
 fn end_ns(process: &Process, query: &Query) -> u64 {
     let of_parts = process.shown.iter().flatten().map(|(_, until)| *until).max();
     query.until_ns.into_iter().chain(of_parts).min().unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! Allocations: what `alloc` recorded, and the metrics along the stacks that allocated.
+//! Allocations: the records of `alloc`, and the metrics along the allocating stacks.
 
 mod bounds;
 mod live;

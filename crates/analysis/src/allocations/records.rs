@@ -4,8 +4,8 @@ use clrscope_contract::request::Glob;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Allocation, AllocationKind, ObjectType, Process};
 
-/// Hands over every record of what was allocated in a process, with the index of its thread, in the
-/// order of the recording.
+/// Calls `take` with every allocation record of a process and the index of its thread, in the order
+/// of the recording.
 pub(crate) fn each_record(process: &Process, kind: AllocationKind, mut take: impl FnMut(u32, &Allocation)) {
     for chunk in process.arenas(instrument::ALLOC).flat_map(|arena| &arena.chunks) {
         let bytes = chunk.bytes.load();
@@ -21,7 +21,7 @@ pub(crate) fn time_ns(process: &Process, record: &Allocation) -> u64 {
     process.started_ns.saturating_add(record.time_ns)
 }
 
-/// The type of this number; one without a name where the recording has none.
+/// The type of this number; a type without a name where the recording has none.
 pub(crate) fn type_of(process: &Process, number: u32) -> &ObjectType {
     static UNKNOWN: ObjectType = ObjectType { name: String::new(), module: 0 };
     process.types.get(number as usize).unwrap_or(&UNKNOWN)
@@ -35,7 +35,8 @@ pub(crate) fn type_and_module(process: &Process, number: u32) -> (&str, &str) {
     }
 }
 
-/// Whether a type's name matches one of these patterns; all do where there is none.
+/// Whether a type's name matches one of these patterns; every type matches where there are no
+/// patterns.
 pub(crate) fn is_wanted(patterns: &[Glob], process: &Process, number: u32) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(&type_of(process, number).name))
 }

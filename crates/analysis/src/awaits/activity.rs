@@ -1,4 +1,4 @@
-//! When methods waited at one await: how many at once, and for how much of the time.
+//! Activity of one await: how many methods waited at it at once, and for how much of the time.
 
 use clrscope_recording::events::{Kind, Records, Tag};
 use clrscope_recording::layout::instrument;
@@ -14,18 +14,18 @@ use crate::idle_threads::may_always_wait;
 /// The methods that waited at one await.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct AwaitActivity {
-    /// Methods that waited at once, at most.
+    /// Number of methods that waited at once, at most.
     pub(crate) most_at_once: u64,
-    /// Time of all that waited, in nanoseconds.
+    /// Sum of the waiting times, in nanoseconds.
     total_ns: u64,
-    /// From the first beginning to the last end, in nanoseconds.
+    /// From the begin of the first wait to the end of the last, in nanoseconds.
     span_ns: u64,
 }
 
-/// What was recorded at one await.
+/// The records of one await.
 #[derive(Debug, Default)]
 struct Waits {
-    /// When methods began (1) and ended (-1) to wait.
+    /// When methods began (1) and ended (-1) their waits.
     changes: Vec<(u64, i64)>,
     total_ns: u64,
 }
@@ -34,7 +34,7 @@ struct Waits {
 type Key = (u32, Place);
 
 impl AwaitActivity {
-    /// Returns what all records say about the awaits of some rows, in the order of these.
+    /// Returns the activity of the awaits of some rows, in the order of the rows.
     pub(crate) fn of_rows(rows: &[&AwaitRow<'_>]) -> Vec<Self> {
         let key = |row: &&AwaitRow<'_>| (row.process.pid, row.place);
         let mut waits: FxHashMap<Key, Waits> = rows.iter().map(|row| (key(row), Waits::default())).collect();
@@ -51,7 +51,7 @@ impl AwaitActivity {
         Self { most_at_once, total_ns: waits.total_ns, span_ns }
     }
 
-    /// Whether as many methods as ever waited there did so all the time, as those of background
+    /// Whether the maximum number of methods waited there all the time, as methods of background
     /// work do.
     pub(crate) fn is_constant(&self, watched_ns: u64) -> bool {
         let of_each_ns = self.total_ns.checked_div(self.most_at_once).unwrap_or(0);
@@ -59,7 +59,7 @@ impl AwaitActivity {
     }
 }
 
-/// Adds the records of a process about awaits that are asked for.
+/// Adds the records of a process about the requested awaits.
 fn add_records(process: &Process, waits: &mut FxHashMap<Key, Waits>) {
     for chunk in process.arenas(instrument::AWAITS).flat_map(|arena| &arena.chunks) {
         for record in Records::new(&chunk.bytes.load()) {

@@ -1,4 +1,4 @@
-//! Awaits of one request, each by itself.
+//! The individual awaits of one request.
 
 use clrscope_recording::events::{Kind, Records, Tag};
 use clrscope_recording::layout::instrument;
@@ -15,16 +15,16 @@ pub(crate) struct RequestAwait<'a> {
     /// Nanoseconds since the start of the run.
     pub(crate) began_ns: u64,
     pub(crate) lasted_ns: u64,
-    /// It had not ended when the recording did.
+    /// Whether the await was still pending at the end of the recording.
     pub(crate) is_pending: bool,
     /// The method that awaits, with the place of the await.
     pub(crate) frame: Option<Frame<'a>>,
-    /// What is awaited, in words.
+    /// The awaited operation, as text.
     pub(crate) awaits: String,
 }
 
-/// Returns the awaits of a request of a process, by its id, in the order of the recording. Awaits
-/// of methods that wait themselves are left out: they wait for what those wait for.
+/// Returns the awaits of a request of a process, by its id, in the order of the recording. Leaves
+/// out an await of a method that itself waits: the inner await covers that time.
 pub(crate) fn awaits_of_request(process: &Process, request: u64) -> Vec<RequestAwait<'_>> {
     let mut awaited: FxHashMap<Place, String> = FxHashMap::default();
     let mut found: Vec<(u32, RequestAwait<'_>)> = Vec::new();

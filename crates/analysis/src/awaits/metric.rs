@@ -1,8 +1,8 @@
-//! The metric `awaited`: time that async methods waited, by who awaited them.
+//! The metric `awaited`: time that async methods waited, along the chains of their awaiters.
 //!
-//! A method that awaits one that waits itself waits for what that one waits for: its time is that
-//! of the inner one, and counts there. So the sum below a method is the time that it waited, once,
-//! but for methods that wait side by side.
+//! A method may await another method that itself waits. The time then counts at the inner await
+//! only. So the sum below a method is the time that it waited, counted once, except for methods
+//! that wait in parallel.
 
 use clrscope_recording::events::{Kind, Record, Records, Tag};
 use clrscope_recording::layout::instrument;
@@ -11,7 +11,7 @@ use clrscope_recording::model::{EventArena, Process};
 use super::outer::OuterAwaits;
 use crate::metric::{Metric, Source, StackEvent, StackEvents, Unit};
 
-/// Time of awaits. Several methods may wait at once, so that sums may exceed the clock.
+/// Time of awaits. Several methods may wait at once, so sums may exceed the elapsed time.
 pub(crate) static AWAITED: Metric = Metric {
     name: "awaited",
     title: "awaited time",

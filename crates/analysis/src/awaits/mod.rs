@@ -1,9 +1,9 @@
 //! The view `awaits`: how long async methods waited at each of their awaits, and the metric
 //! `awaited`.
 //!
-//! An await counts where its method had to wait. Its time is that from the moment at which the
-//! method began to wait to the one at which it went on: that of the operation, and of the queue of
-//! the pool behind it.
+//! An await counts only if its method had to wait. Its time lasts from the moment when the method
+//! began to wait until the method resumed. It includes the operation and the time in the queue of
+//! the thread pool after it.
 
 mod activity;
 mod for_request;
@@ -25,18 +25,18 @@ pub(crate) use metric::AWAITED;
 use outer::Place;
 use rows::Grouping;
 
-/// A path, with the awaits that have it.
+/// A path of awaiters, with the number and time of its awaits.
 #[derive(Debug, Clone)]
 pub struct AwaitPath<'a> {
     /// Number of awaits that ended.
     pub count: u64,
-    /// Time of these awaits together, in nanoseconds.
+    /// Total time of these awaits, in nanoseconds.
     pub ns: u64,
     stack: CallStack<'a>,
 }
 
 impl AwaitPath<'_> {
-    /// The frames: the method that awaits, who awaits it, and so on.
+    /// The frames: the method that awaits, then its awaiter, and so on.
     pub fn frames(&self) -> impl Iterator<Item = Frame<'_>> {
         self.stack.iter()
     }
@@ -49,24 +49,25 @@ pub struct AwaitRow<'a> {
     pub process: &'a Process,
     /// The method that awaits, with the place of the await.
     pub frame: Frame<'a>,
-    /// What is awaited: the method that gives the task, or the type of what is awaited.
+    /// The awaited operation: the method that returns the task, or the type of the awaited object.
     pub awaits: String,
-    /// Awaits that had to wait and have ended.
+    /// Number of awaits that had to wait and have ended.
     pub count: u64,
-    /// Whether each of them was recorded.
+    /// Whether each of these awaits was recorded.
     pub is_exact: bool,
-    /// Awaits that had not ended when the recording did. Their time is in no sum.
+    /// Number of awaits that were still pending at the end of the recording. No sum contains their
+    /// time.
     pub pending: u64,
-    /// Of those that ended, how many gave an exception rather than a result.
+    /// Number of ended awaits that threw an exception.
     pub failed: u64,
-    /// Of those that ended, how many were cancelled.
+    /// Number of ended awaits that were cancelled.
     pub cancelled: u64,
-    /// Time of those that ended, all together, in nanoseconds.
+    /// Total time of the ended awaits, in nanoseconds.
     pub total_ns: u64,
-    /// The part of it that is of no other row: where what is awaited is no method that waits
-    /// itself.
+    /// The part of the total time that counts in no other row, because the awaited operation is not
+    /// a method that itself waits.
     pub self_ns: u64,
-    /// Time of the longest, in nanoseconds.
+    /// Time of the longest await, in nanoseconds.
     pub max_ns: u64,
     durations: Durations,
     place: Place,
@@ -75,25 +76,25 @@ pub struct AwaitRow<'a> {
 }
 
 impl AwaitRow<'_> {
-    /// Time of an await on average; `None` where none ended.
+    /// Mean time of an await; `None` where none ended.
     #[must_use]
     pub fn mean_ns(&self) -> Option<u64> {
         self.total_ns.checked_div(self.count)
     }
 
-    /// Time within which `percent` of the awaits that ended did, 3 % more or less; `None` where
-    /// none ended.
+    /// Time within which `percent` percent of the ended awaits completed, with an error of 3 %;
+    /// `None` where none ended.
     #[must_use]
     pub fn percentile_ns(&self, percent: u8) -> Option<u64> {
         self.durations.percentile_ns(percent, self.max_ns)
     }
 }
 
-/// Awaits of the processes that a query selects, those first that took the longest time themselves,
-/// and how many rows the limit left out.
+/// Awaits of the processes that a query selects, those with the longest self time first, and the
+/// number of rows that the limit left out.
 ///
 /// # Errors
-/// When no process or thread is meant, or `awaits` was not recorded.
+/// When the query selects no process or thread, or `awaits` was not recorded.
 pub fn awaits<'a>(recording: &'a Recording, query: &Query) -> Result<(Vec<AwaitRow<'a>>, usize), QueryProblem> {
     query.without_metric("awaits")?;
     let (mut rows, mut is_recorded) = (Vec::new(), false);
@@ -113,7 +114,7 @@ pub fn awaits<'a>(recording: &'a Recording, query: &Query) -> Result<(Vec<AwaitR
     Ok((rows, left_out))
 }
 
-/// The sort is stable: what is equal stays in the order of process, method and place.
+/// The sort is stable: equal rows stay in the order of process, method and place.
 fn order(rows: &mut [AwaitRow<'_>], sort: Option<Sort>) {
     use std::cmp::Reverse;
 

@@ -1,5 +1,5 @@
-//! Awaits of methods that wait themselves: what an outer await waits for is what the inner one
-//! does.
+//! Outer awaits: awaits of a method that itself waits. The outer await waits for the operation of
+//! the inner one.
 
 use clrscope_recording::model::{FunctionKind, Process, StackFrame};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -7,19 +7,19 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// A method at an await: the index of its function, and the offset in its IL.
 pub(super) type Place = (u32, Option<u32>);
 
-/// Awaits of methods that wait themselves.
+/// The outer awaits of a process.
 #[derive(Default)]
 pub(super) struct OuterAwaits {
-    /// The paths of all awaits, by their stacks: the method that waits first.
+    /// The path of each stack of an await, the waiting method first.
     paths: FxHashMap<u32, Vec<Place>>,
-    /// Paths of those that await a method that waits.
+    /// Paths of the methods that await a waiting method.
     awaiters: FxHashSet<Vec<Place>>,
-    /// Where these await.
+    /// Places of the outer awaits in these methods.
     places: FxHashSet<Place>,
 }
 
 impl OuterAwaits {
-    /// Finds them among awaits with these stacks.
+    /// Finds the outer awaits among awaits with these stacks.
     pub(super) fn new(process: &Process, stacks: impl Iterator<Item = u32>) -> Self {
         let mut outer = Self::default();
         for stack in stacks {
@@ -39,15 +39,15 @@ impl OuterAwaits {
         outer
     }
 
-    /// Whether the method of a stack awaits one that waits itself. Where it is not known who awaits
-    /// it, the place decides.
+    /// Whether the method of a stack awaits a method that itself waits. Where its awaiter is not
+    /// known, the place decides.
     pub(super) fn has(&self, stack: u32) -> bool {
         let Some(path) = self.paths.get(&stack) else { return false };
         self.awaiters.contains(path) || matches!(path[..], [place] if self.places.contains(&place))
     }
 }
 
-/// The method of a stack that waits, and who awaits it; without what stands for the root.
+/// The waiting method of a stack and its awaiters, without the entry for the root.
 fn path_of(process: &Process, stack: u32) -> Vec<Place> {
     let awaiters = process.stacks.awaiters(stack).map(|(frames, _)| frames).unwrap_or_default();
     let frames = process.stacks.frames(stack).chain(awaiters);

@@ -1,4 +1,4 @@
-//! Awaits added up by method and place.
+//! Awaits, summed by method and place.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use crate::durations::Durations;
 use crate::exceptions::CallStack;
 use crate::query::Query;
 
-/// Paths that are kept of a row, those with the longest time.
+/// Number of paths that a row keeps: those with the longest time.
 const MOST_PATHS: usize = 100;
-/// Outcomes, by the numbers that recordings have.
+/// Outcomes, by their numbers in recordings.
 const FAILED: u64 = 1;
 const CANCELLED: u64 = 2;
 
@@ -29,13 +29,13 @@ struct PlaceSum {
     total_ns: u64,
     max_ns: u64,
     durations: Durations,
-    /// Number and nanoseconds of awaits by their stacks.
+    /// Number and nanoseconds of awaits, by stack.
     paths: FxHashMap<u32, (u64, u64)>,
     /// A stack that ends at the place.
     stack: u32,
 }
 
-/// Awaits that are added up.
+/// The sums of awaits by place.
 pub(super) struct Grouping<'q, 'a> {
     process: &'a Process,
     query: &'q Query,
@@ -56,7 +56,7 @@ impl<'q, 'a> Grouping<'q, 'a> {
                 continue;
             }
             match record.kind {
-                // Threads that tell of places have nothing to do with the awaits.
+                // The thread that records a place is unrelated to the thread of the await.
                 Kind::AWAIT_PLACE => {
                     let sum = self.sum(stack);
                     sum.awaits = record.text(Tag::NAME).unwrap_or_default().to_owned();
@@ -114,7 +114,7 @@ impl<'q, 'a> Grouping<'q, 'a> {
         sum
     }
 
-    /// The rows, in the order of method and place. Places where nothing waited are left out.
+    /// The rows, in the order of method and place. Places where no method waited are left out.
     pub(super) fn finish(self) -> Vec<AwaitRow<'a>> {
         let is_exact = self.process.losses.iter().all(|loss| loss.reason != LossReason::EventDropped);
         let (process, stacks) = (self.process, &self.process.stacks);

@@ -1,5 +1,4 @@
-//! Facts about all collections together: what they took, what was allocated, whether the heap
-//! grows.
+//! Facts about all collections together: their time, the allocations, and whether the heap grows.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,67 +12,67 @@ use crate::function::FunctionRef;
 use crate::parts::queried_ns;
 use crate::query::Query;
 
-/// Collections of everything that are compared at most, spread over the run.
+/// Number of full collections that are compared at most, spread over the run.
 const MOST_COMPARED: usize = 200;
-/// Collections of everything from which on a growth is believed.
+/// Number of full collections that are needed to report growth.
 const LEAST_COMPARED: usize = 3;
-/// Growth in bytes that is worth telling, and as a part of what there was.
+/// Least growth that is reported, in bytes and as a part of the size before.
 const LEAST_GROWTH: (u64, f64) = (1_000_000, 0.1);
-/// The heap grows where the later collection left more in at least this part of the pairs of
+/// The heap grows if the later collection left more bytes in at least this part of all pairs of
 /// collections.
 const MOSTLY: f64 = 0.75;
 
-/// Growth of what is left after collections of everything.
+/// Growth of the heap's size after full collections.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Growth {
-    /// Bytes per minute: the median of all pairs of collections.
+    /// Bytes per minute: the median over all pairs of collections.
     pub bytes_per_minute: f64,
-    /// Bytes of objects after the first.
+    /// Bytes of objects after the first full collection.
     pub first_bytes: u64,
-    /// Bytes of objects after the last.
+    /// Bytes of objects after the last full collection.
     pub last_bytes: u64,
-    /// Number of collections.
+    /// Number of full collections.
     pub collections: usize,
-    /// Time from the first of them to the last.
+    /// Time from the first full collection to the last.
     pub span_ns: u64,
 }
 
-/// Facts that all collections say together.
+/// Summary of all collections.
 #[derive(Debug, Clone)]
 pub struct CollectionFacts<'a> {
     /// Number of collections.
     pub count: u64,
     /// Number of collections by the highest generation collected: 0, 1, 2.
     pub generations: [u64; 3],
-    /// Number of those in the background.
+    /// Number of background collections.
     pub background: u64,
-    /// Number of those that the program asked for.
+    /// Number of collections that the program induced.
     pub induced: u64,
-    /// Time that the program stood still.
+    /// Total pause time of the program.
     pub pause_ns: u64,
-    /// Time that was watched.
+    /// Length of the observed time.
     pub span_ns: u64,
     /// The collections with the longest pauses, the longest first; three at most.
     pub longest: Vec<Collection<'a>>,
-    /// The own function that caused the collections with most of the pauses, with the place in its
-    /// code of the first of them; `None` where own code caused none.
+    /// The own function that caused the most pause time, with the place in its code that caused the
+    /// first of its collections; `None` where own code caused none.
     pub cause: Option<(FunctionRef<'a>, CodePlace<'a>)>,
-    /// Bytes that collections met: those allocated before the first, where that is the program's
-    /// first, and from each to the next. What was allocated after the last is not among them.
-    /// `None` where sizes are not known.
+    /// Bytes that were allocated before the first collection, if that is the program's first, and
+    /// between collections. Allocations after the last collection are not included. `None` where
+    /// sizes are not known.
     pub allocated_bytes: Option<u64>,
-    /// Growth after collections of everything, where there is one.
+    /// Growth after full collections, if there is any.
     pub growth: Option<Growth>,
 }
 
 impl CollectionFacts<'_> {
-    /// Part of the time that the program stood still.
+    /// Part of the time in which the program was paused.
     #[must_use]
     pub fn paused_share(&self) -> f64 {
         if self.span_ns == 0 { 0.0 } else { (self.pause_ns as f64 / self.span_ns as f64).min(1.0) }
     }
 
-    /// Bytes allocated per second of the time that was watched, at least; `None` where sizes are
+    /// Lower bound of the bytes allocated per second of the observed time; `None` where sizes are
     /// not known.
     #[must_use]
     pub fn allocated_per_second(&self) -> Option<f64> {
@@ -82,7 +81,7 @@ impl CollectionFacts<'_> {
     }
 }
 
-/// Sums up the collections that a query selects; `None` where there are none.
+/// Summarises the collections that a query selects; `None` where there are none.
 #[must_use]
 pub fn collection_facts<'a>(recording: &'a Recording, query: &Query) -> Option<CollectionFacts<'a>> {
     let query = Query { sort: None, limit: None, metric: None, ..query.clone() };
@@ -110,7 +109,7 @@ pub fn collection_facts<'a>(recording: &'a Recording, query: &Query) -> Option<C
     })
 }
 
-/// The own function with most of the pauses that it caused; of equal ones the first by name.
+/// The own function that caused the most pause time; the first by name among equals.
 fn cause<'a>(rows: &[Collection<'a>]) -> Option<(FunctionRef<'a>, CodePlace<'a>)> {
     let mut pauses: BTreeMap<(&str, Cow<'a, str>), CauseSum<'a>> = BTreeMap::new();
     for row in rows {
@@ -127,13 +126,13 @@ fn cause<'a>(rows: &[Collection<'a>]) -> Option<(FunctionRef<'a>, CodePlace<'a>)
 struct CauseSum<'a> {
     pause_ns: u64,
     function: FunctionRef<'a>,
-    /// Place in its code of the first of them.
+    /// Place in its code that caused the first pause.
     place: CodePlace<'a>,
 }
 
-/// Bytes that the collections of each process met. What a collection that is not the first here met
-/// was allocated since the one before; what the first met is left out, as it may be older than the
-/// time that is shown, unless it is the program's first.
+/// Bytes allocated before the collections of each process. For a collection after the first row,
+/// these are the bytes allocated since the collection before. Bytes before the first row are left
+/// out unless it is the program's first collection, as they may be older than the time range.
 fn allocated_bytes(rows: &[Collection<'_>]) -> Option<u64> {
     let mut met: Vec<u32> = Vec::new();
     let (mut sum, mut is_known) = (0_u64, false);
@@ -154,7 +153,7 @@ fn allocated_bytes(rows: &[Collection<'_>]) -> Option<u64> {
     is_known.then_some(sum)
 }
 
-/// Bytes of objects that a collection met where objects are allocated.
+/// Bytes of objects in the generations of allocation before a collection.
 fn met_bytes(row: &Collection<'_>) -> Option<u64> {
     let of = |generation: usize| row.generations.get(generation).copied();
     let sizes = ALLOCATED_IN.map(of).into_iter().collect::<Option<Vec<_>>>()?;
@@ -164,7 +163,7 @@ fn met_bytes(row: &Collection<'_>) -> Option<u64> {
 fn growth(rows: &[Collection<'_>]) -> Option<Growth> {
     let full = rows.iter().filter(|row| row.generation == 2);
     let of_process = rows.first()?.process.pid;
-    // Several processes have a heap each: that of the first is followed.
+    // Several processes have a heap each: only the first process counts.
     let full = full.filter(|row| row.process.pid == of_process);
     let left: Vec<(u64, u64)> = full.filter_map(|row| Some((row.end_ns?, row.live_bytes()?))).collect();
     let step = left.len().div_ceil(MOST_COMPARED).max(1);

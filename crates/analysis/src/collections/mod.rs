@@ -1,13 +1,13 @@
-//! The view `gc`: garbage collections, and what they say about the program.
+//! The view `gc`: garbage collections, and facts that follow from them.
 //!
-//! Two sources are put together: the callbacks about suspensions and collections, and the runtime's
-//! own events. A pause goes from the moment when the runtime begins to stop the threads until they
-//! run again. It belongs to the collection that began in it; where a collection in the background
-//! and a blocking one did, to the blocking one; where none did, to the collection that goes on in
-//! the background. So the pauses of all collections are those of the program, each once.
+//! Two sources are merged: the callbacks about suspensions and collections, and the runtime's own
+//! events. A pause lasts from the moment when the runtime begins to suspend the threads until they
+//! run again. A pause belongs to the collection that began in it. If a background collection and a
+//! blocking one began in it, it belongs to the blocking one. If none began in it, it belongs to the
+//! background collection under way. So each pause of the program counts once, in one collection.
 //!
-//! Bytes allocated between two collections are what the first of them left and the second met:
-//! allocations of less than a collection show up with the next one.
+//! The bytes allocated between two collections are the difference between the heap before the
+//! second and after the first: a small allocation appears with the next collection.
 
 mod facts;
 mod pauses;
@@ -35,12 +35,12 @@ pub const GENERATION_NAMES: [&str; 5] = ["gen0", "gen1", "gen2", "loh", "poh"];
 /// How a collection runs relative to the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CollectionKind {
-    /// The program stands still until the end.
+    /// The program is paused until the end of the collection.
     #[default]
     Blocking,
-    /// The program runs alongside it for the most part.
+    /// The program runs during most of the collection.
     Background,
-    /// As blocking, while another goes on in the background.
+    /// A blocking collection while a background collection is under way.
     Foreground,
 }
 
@@ -61,11 +61,11 @@ impl CollectionKind {
 pub struct GenerationSizes {
     /// Before the collection.
     pub before: u64,
-    /// After it.
+    /// After the collection.
     pub after: u64,
-    /// Bytes before that no object took.
+    /// Free bytes before the collection.
     pub free_before: u64,
-    /// Bytes after that no object takes.
+    /// Free bytes after the collection.
     pub free_after: u64,
 }
 
@@ -74,39 +74,39 @@ pub struct GenerationSizes {
 pub struct Collection<'a> {
     /// The process.
     pub process: &'a Process,
-    /// Number of the collection as the runtime counts them from the program's start; `None` where
-    /// only callbacks told of it.
+    /// Number of the collection, counted by the runtime from the program's start; `None` where only
+    /// callbacks reported the collection.
     pub number: Option<u32>,
     /// The highest generation that was collected: 0, 1 or 2.
     pub generation: u32,
     /// Reason of the collection.
     pub reason: Reason,
-    /// Whether the program stood still.
+    /// Whether and how the program was paused.
     pub kind: CollectionKind,
-    /// Whether it moved objects together; `None` where that is not known.
+    /// Whether the collection compacted; `None` where that is not known.
     pub compacting: Option<bool>,
-    /// Begin, nanoseconds since the start of the run: where its first pause begins, or the
+    /// Begin, nanoseconds since the start of the run: the begin of the first pause, or of the
     /// collection itself.
     pub start_ns: u64,
     /// End; `None` where it was not seen.
     pub end_ns: Option<u64>,
-    /// Part of the pauses until all threads stood still.
+    /// Time within the pauses until all threads were suspended.
     pub suspend_ns: u64,
-    /// Time that the program stood still.
+    /// Time that the program was paused.
     pub pause_ns: u64,
-    /// Pause by the runtime's own events, where they were recorded.
+    /// Pause time by the runtime's own events, where they were recorded.
     pub runtime_pause_ns: Option<u64>,
-    /// Part of it until all threads stood still, likewise.
+    /// Time within it until all threads were suspended, by the runtime's own events.
     pub runtime_suspend_ns: Option<u64>,
     /// Sizes by generation, as in [`GENERATION_NAMES`]; empty where they are not known.
     pub generations: Vec<GenerationSizes>,
-    /// Bytes that survived in the generations that were collected.
+    /// Bytes that survived in the collected generations.
     pub promoted_bytes: Option<u64>,
-    /// Bytes allocated since the collection before.
+    /// Bytes allocated since the previous collection.
     pub allocated_bytes: Option<u64>,
-    /// Objects that may not be moved.
+    /// Number of pinned objects.
     pub pinned_objects: Option<u64>,
-    /// Handles.
+    /// Number of handles.
     pub handles: Option<u64>,
     /// Finalizers that ran between this collection and the next.
     pub finalizers: u64,
@@ -125,13 +125,13 @@ impl<'a> Collection<'a> {
         self.sum(|sizes| sizes.before)
     }
 
-    /// Bytes of all generations after it.
+    /// Bytes of all generations after the collection.
     #[must_use]
     pub fn after_bytes(&self) -> Option<u64> {
         self.sum(|sizes| sizes.after)
     }
 
-    /// Bytes after it that objects take.
+    /// Bytes of objects after the collection.
     #[must_use]
     pub fn live_bytes(&self) -> Option<u64> {
         self.sum(|sizes| sizes.after.saturating_sub(sizes.free_after))
@@ -163,7 +163,7 @@ impl<'a> Collection<'a> {
     }
 
     /// The code that caused the collection: the innermost own function on the stack, or the
-    /// innermost at all.
+    /// innermost function if there is no own one.
     #[must_use]
     pub fn cause(&self) -> Option<FunctionRef<'a>> {
         let innermost = || self.stack().next();
@@ -174,7 +174,7 @@ impl<'a> Collection<'a> {
 /// Collections of the processes that a query selects.
 ///
 /// # Errors
-/// When no process or thread is meant, or `gc` was not recorded.
+/// When the query selects no process or thread, or `gc` was not recorded.
 pub fn collections<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<Collection<'a>>, QueryProblem> {
     query.without_metric("gc")?;
     let (mut rows, mut is_recorded) = (Vec::new(), false);

@@ -1,4 +1,4 @@
-//! Reasons of collections in words.
+//! Reasons of collections as text.
 
 /// The reasons by the runtime's numbers.
 const REASONS: [&str; 18] = [
@@ -27,12 +27,12 @@ const REASONS: [&str; 18] = [
 pub enum Reason {
     /// By the runtime's number.
     Known(u32),
-    /// Of callbacks alone: whether the program asked for the collection is all they say.
+    /// By callbacks alone, which say only whether the program induced the collection.
     Induced(bool),
 }
 
 impl Reason {
-    /// The reason in words.
+    /// The reason as text.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -42,7 +42,7 @@ impl Reason {
         }
     }
 
-    /// Whether the program asked for the collection, by `GC.Collect` or a relative of it.
+    /// Whether the program induced the collection, by `GC.Collect` or a similar call.
     #[must_use]
     pub fn is_induced(self) -> bool {
         self.words().starts_with("induced")

@@ -1,4 +1,4 @@
-//! From callbacks and events, in the order of time, to collections.
+//! Reconstruction of collections from callbacks and events, in the order of time.
 
 use clrscope_recording::events::{Kind, OwnedRecord, Record, Tag, Value};
 use clrscope_recording::model::{EventChunk, Process};
@@ -21,7 +21,7 @@ impl<'a> OnThread<'a> {
         Self { started_ns: process.started_ns, thread, cursor: Cursor::new(chunks) }
     }
 
-    /// Takes the next record.
+    /// Applies the next record.
     pub(super) fn step(&mut self, course: &mut Reconstruction<'_>) {
         let Some(record) = self.cursor.record().map(|record| OwnedRecord::from(&record)) else { return };
         let record = record.record();
@@ -41,7 +41,7 @@ impl Stream for OnThread<'_> {
     }
 }
 
-/// Bits of the ways in which a collection works.
+/// Bits of a collection's mechanisms.
 const CONCURRENT: u64 = 1;
 const COMPACTING: u64 = 2;
 
@@ -58,8 +58,8 @@ struct Trigger {
     stack: u32,
 }
 
-/// Collections of a process, as far as the records have been read. Collections are named by their
-/// place in `rows`.
+/// Collections of a process, as far as the records have been read. A collection is identified by
+/// its index in `rows`.
 pub(super) struct Reconstruction<'a> {
     process: &'a Process,
     rows: Vec<Collection<'a>>,
@@ -67,17 +67,17 @@ pub(super) struct Reconstruction<'a> {
     resume_started_ns: u64,
     /// Collection that the last pause belongs to.
     last_paused: Option<usize>,
-    /// Begin of the suspension by the runtime's events, and when all threads stood still.
+    /// When, by the runtime's events, the suspension began and when all threads were suspended.
     events_say_since: Option<u64>,
     events_say_stopped: Option<u64>,
     trigger: Option<Trigger>,
     blocking: Option<usize>,
     background: Option<usize>,
     last_ended: Option<usize>,
-    /// Collections that a thread reports sizes of.
+    /// By thread: the collection that the thread reports sizes of.
     reporting: FxHashMap<u32, usize>,
-    /// Collections that a callback has announced and no event yet, and those that an event has and
-    /// no callback.
+    /// Collections that only a callback has announced so far, and the number of those that only an
+    /// event has announced.
     by_callback: Vec<usize>,
     by_event: usize,
 }
@@ -133,7 +133,7 @@ impl<'a> Reconstruction<'a> {
         }
     }
 
-    /// The program runs again.
+    /// The threads run again.
     fn resumed(&mut self, time_ns: u64) {
         if self.trigger.is_some_and(|trigger| trigger.time_ns < self.resume_started_ns) {
             self.trigger = None;
@@ -168,7 +168,7 @@ impl<'a> Reconstruction<'a> {
         }
     }
 
-    /// A callback tells of a collection, which an event may have told of.
+    /// A callback reports a collection. An event may have reported it before.
     fn announced(&mut self, time_ns: u64, record: &Record<'_>) {
         if self.by_event > 0 {
             self.by_event -= 1;
@@ -181,7 +181,7 @@ impl<'a> Reconstruction<'a> {
         self.by_callback.push(row);
     }
 
-    /// An event tells of a collection, which a callback may have told of.
+    /// An event reports a collection. A callback may have reported it before.
     fn started(&mut self, time_ns: u64, record: &Record<'_>) {
         let number = |tag| u32::try_from(record.number(tag).unwrap_or(0)).unwrap_or(u32::MAX);
         let kind = match number(Tag::GC_TYPE) {
@@ -274,7 +274,8 @@ impl<'a> Reconstruction<'a> {
         self.last_ended = Some(at);
     }
 
-    /// The end that a callback tells of: of the last collection without an event about its end.
+    /// A callback reports an end: it is the end of the last collection without an event about its
+    /// end.
     fn finished(&mut self, time_ns: u64) {
         let open = self.blocking.filter(|at| self.rows[*at].number.is_none() && self.rows[*at].end_ns.is_none());
         if let Some(at) = open {
@@ -283,7 +284,7 @@ impl<'a> Reconstruction<'a> {
         }
     }
 
-    /// The report of a collection that is about to end, or has ended, by the thread that reports.
+    /// A thread reports how a collection works that is about to end or has ended.
     fn mechanisms(&mut self, thread: u32, record: &Record<'_>) {
         let mechanisms = record.number(Tag::MECHANISMS).unwrap_or(0);
         let of = if mechanisms & CONCURRENT != 0 { self.background } else { self.blocking };
@@ -328,8 +329,8 @@ impl<'a> Reconstruction<'a> {
         row.handles = record.number(Tag::HANDLES);
     }
 
-    /// All collections, in the order in which they began. One that goes on at the end of the
-    /// records has no end.
+    /// All collections, in the order in which they began. A collection that is under way at the end
+    /// of the records has no end.
     pub(super) fn finish(mut self) -> Vec<Collection<'a>> {
         if let Some(suspension) = self.suspension.take() {
             // The program ended while it stood still; for how long is unknown.
@@ -344,10 +345,10 @@ impl<'a> Reconstruction<'a> {
 /// Generations in which objects are allocated: generation 0, large and pinned objects.
 pub(super) const ALLOCATED_IN: [usize; 3] = [0, 3, 4];
 
-/// Adds what was allocated between two collections.
+/// Adds the bytes allocated between collections.
 fn add_allocations(rows: &mut [Collection<'_>]) {
     let mut left: Option<[u64; ALLOCATED_IN.len()]> = None;
-    // A collection in the background reports what it met long after that.
+    // A background collection reports the sizes before it long after they were measured.
     for row in rows.iter_mut().filter(|row| row.kind != CollectionKind::Background && !row.generations.is_empty()) {
         let sizes = ALLOCATED_IN.map(|generation| row.generations[generation]);
         let met = sizes.map(|sizes| sizes.before.saturating_sub(sizes.free_before));

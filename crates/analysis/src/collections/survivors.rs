@@ -1,5 +1,5 @@
-//! The view `survivors`: objects that collections found alive, by type and by the generation that
-//! they were in.
+//! The view `survivors`: objects that survived collections, by type and by the generation that they
+//! were in.
 
 use std::collections::BTreeMap;
 
@@ -15,38 +15,38 @@ use crate::select::{self, SelectedProcess};
 /// Selection of survivors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SurvivorQuery {
-    /// The filters that all views share; `modules` keeps types of such a module.
+    /// The filters that all views share; `modules` keeps types of these modules.
     pub query: Query,
-    /// Only types that match one of these; none means all.
+    /// Only types that match one of these patterns; empty means all.
     pub types: Vec<Glob>,
 }
 
-/// Objects of a type that were in a generation when collections began, all collections together.
+/// Objects of a type that were in a generation when collections began, summed over all collections.
 #[derive(Debug, Clone)]
 pub struct SurvivorRow<'a> {
     /// The process.
     pub process: &'a Process,
-    /// The type as C# writes it.
+    /// The type in C# syntax.
     pub type_name: &'a str,
-    /// The assembly that declares it, or empty.
+    /// The assembly that declares the type, or empty.
     pub module: &'a str,
-    /// The generation before, as in [`GENERATION_NAMES`](super::GENERATION_NAMES).
+    /// The generation before the collections, as in [`GENERATION_NAMES`](super::GENERATION_NAMES).
     pub generation: u32,
-    /// Survivals: an object that survives three collections counts three times.
+    /// Number of survivals: an object that survives three collections counts three times.
     pub objects: u64,
     /// Bytes of the objects.
     pub bytes: u64,
-    /// Objects among them that were moved.
+    /// Number of survivals in which the object was moved.
     pub moved_objects: u64,
-    /// Objects that died; known of generation 0 only.
+    /// Number of objects that died; known for generation 0 only.
     pub died_objects: Option<u64>,
 }
 
-/// Survivors of the collections that a query selects, the most bytes first, and how many rows the
-/// limit left out.
+/// Survivors of the collections that a query selects, the most bytes first, and the number of rows
+/// that the limit left out.
 ///
 /// # Errors
-/// When no process is meant, or `gc:survivors` was not recorded.
+/// When the query selects no process, or `gc:survivors` was not recorded.
 pub fn survivors<'a>(
     recording: &'a Recording,
     query: &SurvivorQuery,
@@ -107,7 +107,7 @@ fn wants(query: &SurvivorQuery, row: &SurvivorRow<'_>) -> bool {
     Glob::any_matches(&query.types, row.type_name) && Glob::any_matches(&query.query.modules, row.module)
 }
 
-/// The sort is stable: what is equal stays in the order of process, type and generation.
+/// The sort is stable: equal rows stay in the order of process, type and generation.
 fn order(rows: &mut [SurvivorRow<'_>], sort: Option<Sort>) {
     match sort {
         Some(Sort::Name) => rows.sort_by_key(|row| row.type_name),

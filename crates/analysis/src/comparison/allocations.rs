@@ -1,4 +1,4 @@
-//! Allocated types on two sides.
+//! Changes of allocated types between the two sides.
 
 use std::collections::BTreeMap;
 
@@ -10,31 +10,32 @@ use super::sides::{ComparisonProblem, Sides};
 use crate::query::{Query, Sort};
 use crate::views::allocations::{AllocationRow, allocations};
 
-/// A type whose objects were allocated, on two sides.
+/// Change of a type's allocations between the two sides.
 #[derive(Debug, Clone)]
 pub struct TypeChange {
-    /// Name as C# writes it, without the numbers that compilers give.
+    /// Name in C# syntax, without compiler-generated numbers.
     pub type_name: String,
-    /// Assembly of the type; empty where that is not known.
+    /// Assembly of the type; empty where the assembly is not known.
     pub module: String,
-    /// Bytes.
+    /// Change of the allocated bytes.
     pub bytes: Change,
-    /// Objects.
+    /// Change of the number of allocated objects.
     pub objects: Change,
 }
 
-/// Allocated types on two sides.
+/// Changes of allocated types between the two sides.
 #[derive(Debug)]
 pub struct AllocationChanges {
-    /// The rows: first what changed, the largest difference first, unless the query says otherwise.
+    /// The rows: changed types first, the largest difference first, unless the query says
+    /// otherwise.
     pub rows: Vec<TypeChange>,
     /// Rows that the limit left out.
     pub left_out: usize,
-    /// Numbers of rows, those left out among them, by verdict on their bytes.
+    /// Numbers of rows by the verdict on their bytes, including rows that the limit left out.
     pub verdicts: Verdicts,
 }
 
-/// Bytes and objects of a type in one recording, with what is known of how exact they are.
+/// Bytes and objects of a type in one recording, with their bounds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Amounts {
     bytes: IntervalEstimate,
@@ -57,10 +58,10 @@ impl Amounts {
     }
 }
 
-/// Compares what was allocated, type by type.
+/// Compares allocations by type.
 ///
 /// # Errors
-/// When a recording has no allocations, or nothing that is meant.
+/// When a recording has no allocations, or the query selects nothing.
 pub fn allocation_changes(sides: &Sides<'_>, query: &Query) -> Result<AllocationChanges, ComparisonProblem> {
     let query = &sides.resolved(query)?;
     let all = Query { limit: None, sort: None, ..query.clone() };
@@ -76,7 +77,7 @@ pub fn allocation_changes(sides: &Sides<'_>, query: &Query) -> Result<Allocation
     let means: Vec<f64> = found.iter().flatten().map(|(_, mean)| *mean).collect();
     let before = found[0].len();
     let row = |((type_name, module), amounts): ((String, &str), Vec<Option<Amounts>>)| {
-        // Of a type that was never sampled there may have been some.
+        // A type that was never sampled may still have been allocated.
         let none = |mean: f64, each: f64| match mean > 0.0 {
             true => IntervalEstimate::sampled(0.0, 0.0, each),
             false => IntervalEstimate::default(),
@@ -95,7 +96,7 @@ pub fn allocation_changes(sides: &Sides<'_>, query: &Query) -> Result<Allocation
     let mut rows: Vec<TypeChange> = types.into_iter().map(row).collect();
     let mut verdicts = Verdicts::default();
     rows.iter().for_each(|row| verdicts.count(row.bytes.verdict));
-    // Rows stand in the order of names, and the sort is stable.
+    // Rows come in the order of names, and the sort is stable.
     match query.sort {
         Some(Sort::Name) => {}
         Some(Sort::Module) => rows.sort_by(|a, b| a.module.cmp(&b.module)),

@@ -1,4 +1,4 @@
-//! Exceptions on two sides.
+//! Changes of exceptions between the two sides.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,10 @@ use crate::query::{Query, Sort};
 pub struct Thrower {
     /// `Namespace.Type::Method`.
     pub name: String,
-    /// As C# would write it, without the marker.
+    /// In C# syntax, without the marker.
     pub signature: String,
-    /// Part of its source method that the code is, where that is not the method's own body.
+    /// Kind of the code within its source method, such as a lambda; `None` for the method's own
+    /// body.
     pub marker: Option<String>,
     /// The assembly's or library's name, or empty.
     pub module: String,
@@ -34,38 +35,38 @@ impl Thrower {
     }
 }
 
-/// Throws of one type at one place, on two sides.
+/// Change of the throws of one type at one place between the two sides.
 #[derive(Debug, Clone)]
 pub struct ExceptionChange {
     /// The type.
     pub type_name: String,
     /// The thrower; `None` where no stack is known.
     pub place: Option<Thrower>,
-    /// Number of exceptions.
+    /// Change of the number of exceptions.
     pub count: Change,
-    /// Number of them that were not caught.
+    /// Change of the number of unhandled exceptions.
     pub unhandled: Change,
 }
 
-/// Exceptions on two sides.
+/// Changes of exceptions between the two sides.
 #[derive(Debug)]
 pub struct ExceptionChanges {
-    /// The rows: first what changed, the largest difference first, unless the query says otherwise.
+    /// The rows: changed ones first, the largest difference first, unless the query says otherwise.
     pub rows: Vec<ExceptionChange>,
     /// Rows that the limit left out.
     pub left_out: usize,
-    /// Numbers of rows, those left out among them, by verdict.
+    /// Numbers of rows by verdict, including rows that the limit left out.
     pub verdicts: Verdicts,
 }
 
-/// A type with its thrower; for each recording how many there were, and how many of them were not
-/// caught.
+/// By type and thrower: for each recording the number of exceptions, and of unhandled ones.
 type Places = BTreeMap<(String, Option<u32>), (Option<Thrower>, Vec<(u64, u64)>)>;
 
-/// Compares exceptions by type and throwing method. Each was recorded, so numbers are exact.
+/// Compares exceptions by type and throwing method. Every exception was recorded, so the numbers
+/// are exact.
 ///
 /// # Errors
-/// When a recording has no exceptions recorded, or nothing that is meant.
+/// When a recording has no exceptions recorded, or the query selects nothing.
 pub fn exception_changes(sides: &Sides<'_>, query: &Query) -> Result<ExceptionChanges, ComparisonProblem> {
     let query = &sides.resolved(query)?;
     let all = ExceptionQuery { query: Query { limit: None, sort: None, ..query.clone() }, types: query.types.clone() };

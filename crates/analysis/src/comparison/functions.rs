@@ -1,4 +1,4 @@
-//! Functions on two sides.
+//! Changes of functions between the two sides.
 
 use std::cmp::Ordering;
 
@@ -10,56 +10,56 @@ use crate::function::FunctionRef;
 use crate::metric::Metric;
 use crate::query::{Query, Sort};
 
-/// A function, or a path of calls, on two sides.
+/// Change of a function, or of a path of calls, between the two sides.
 #[derive(Debug, Clone, Copy)]
 pub struct PathChange<'a> {
-    /// Depth of the path, 0 for functions and for the outermost of a path.
+    /// Depth of the path; 0 for functions and for the outermost function of a path.
     pub depth: u32,
-    /// The function, of the last recording that has it.
+    /// The function, from the last recording that has it.
     pub function: FunctionRef<'a>,
-    /// Own amount.
+    /// Change of the own amount.
     pub own: Change,
-    /// Amount with everything that was called.
+    /// Change of the total: the amount including all callees.
     pub total: Change,
-    /// The own amount as a part of the whole, 0 to 1.
+    /// Change of the own amount as a part of the whole, 0 to 1.
     pub own_share: Change,
-    /// The total as a part of the whole, 0 to 1.
+    /// Change of the total as a part of the whole, 0 to 1.
     pub total_share: Change,
 }
 
 impl PathChange<'_> {
-    /// Whether either side has an own amount: others have nothing but what they called.
+    /// Whether either side has an own amount. Other rows have only the amounts of their callees.
     #[must_use]
     pub fn has_own(&self) -> bool {
         self.own.before.median > 0.0 || self.own.after.median > 0.0
     }
 }
 
-/// Functions on two sides.
+/// Changes of functions between the two sides.
 #[derive(Debug)]
 pub struct FunctionChanges<'a> {
     /// The metric.
     pub metric: &'static Metric,
-    /// The rows: first what changed, then what chance may have done, then what is as it was; the
+    /// The rows: first changed functions, then unclear differences, then unchanged functions; the
     /// largest difference first unless the query says otherwise.
     pub rows: Vec<PathChange<'a>>,
     /// Rows that the limit left out.
     pub left_out: usize,
-    /// Numbers of rows with an own amount on either side, those left out among them, by verdict on
-    /// that.
+    /// Numbers of rows by the verdict on their own amount, including rows that the limit left out.
+    /// Rows without an own amount on both sides are not counted.
     pub verdicts: Verdicts,
-    /// Everything together.
+    /// Change of the sum over all functions.
     pub total: Change,
 }
 
 /// Numbers of rows by verdict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Verdicts {
-    /// Rows with a change beyond chance.
+    /// Rows with a statistically significant change.
     pub changed: u64,
-    /// Rows with a difference that chance may have made.
+    /// Rows with a difference that may be due to chance.
     pub unclear: u64,
-    /// Rows that are as they were.
+    /// Rows without a difference.
     pub same: u64,
 }
 
@@ -74,7 +74,7 @@ impl Verdicts {
     }
 }
 
-/// Sums of one function in every recording, those before first.
+/// Sums of one function in every recording, the recordings before first.
 struct RunSums<'a> {
     function: FunctionRef<'a>,
     sums: Vec<Sum>,
@@ -83,7 +83,7 @@ struct RunSums<'a> {
 /// Compares functions.
 ///
 /// # Errors
-/// When the sides have no such metric in common, or a recording has nothing that is meant.
+/// When the sides have no such metric in common, or the query selects nothing in a recording.
 pub fn function_changes<'a>(sides: &Sides<'a>, query: &Query) -> Result<FunctionChanges<'a>, ComparisonProblem> {
     let query = &sides.resolved(query)?;
     let metric = sides.metric(query)?;
@@ -110,7 +110,7 @@ pub fn function_changes<'a>(sides: &Sides<'a>, query: &Query) -> Result<Function
     Ok(FunctionChanges { metric, rows: changes, left_out, verdicts, total: totals(&readings) })
 }
 
-/// The row of a function or path, of its sum in each recording.
+/// The row of a function or path, from its sum in each recording.
 pub(super) fn change<'a>(
     depth: u32,
     function: FunctionRef<'a>,
@@ -135,8 +135,8 @@ pub(super) fn change<'a>(
     }
 }
 
-/// Order of rows: by name or module, or by the difference of own amount or total, changes beyond
-/// chance first.
+/// Order of rows: by name or module, or by the difference of own amount or total, significant
+/// changes first.
 pub(super) fn compare(a: &PathChange<'_>, b: &PathChange<'_>, sort: Sort) -> Ordering {
     let by = |of: for<'r, 'p> fn(&'r PathChange<'p>) -> &'r Change| by_size(of(a), of(b));
     let order = match sort {
@@ -148,7 +148,7 @@ pub(super) fn compare(a: &PathChange<'_>, b: &PathChange<'_>, sort: Sort) -> Ord
     order.then_with(|| a.function.compare(&b.function))
 }
 
-/// Order of changes: those beyond chance first, the largest difference first.
+/// Order of changes: significant changes first, the largest difference first.
 pub(super) fn by_size(a: &Change, b: &Change) -> Ordering {
     let rank = |change: &Change| match change.verdict {
         Verdict::Same => 2,

@@ -1,5 +1,4 @@
-//! Gates: limits that a metric of some functions must not exceed, as a text such as
-//! `Shop.*:calls>+5%`.
+//! Gates: limits on a metric of some functions, as a text such as `Shop.*:calls>+5%`.
 
 use std::fmt;
 
@@ -14,13 +13,13 @@ use crate::metrics::METRICS;
 pub struct Gate {
     /// The gate as it was written.
     pub text: String,
-    /// The functions that are meant: of their totals, the outermost on each stack counts.
+    /// The functions. If totals are measured, the outermost of them on each stack counts.
     pub pattern: Pattern,
     /// The metric.
     pub metric: &'static Metric,
-    /// Functions' own amounts rather than totals with all that they called.
+    /// Whether own amounts are measured rather than totals, which include the callees.
     pub is_own: bool,
-    /// Parts of the whole rather than amounts.
+    /// Whether parts of the whole are measured rather than amounts.
     pub is_share: bool,
     /// The limit.
     pub limit: Limit,
@@ -29,24 +28,24 @@ pub struct Gate {
 /// The limit of a gate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Limit {
-    /// Growth by this part of what there was before: 0.05 for 5 %.
+    /// Growth by this part of the amount before: 0.05 for 5 %.
     Growth(f64),
     /// Growth by this amount: nanoseconds, bytes, a number, or for shares a part of the whole.
     More(f64),
-    /// The amount itself, whatever it was before.
+    /// The amount itself, independent of the amount before.
     Above(f64),
 }
 
-/// Reason why a text is no gate.
+/// Reason why a text is not a valid gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateError {
-    /// Reason, as part of a sentence.
+    /// Reason, as a part of a sentence.
     pub why: String,
     /// Advice: the text to write instead.
     pub hint: String,
 }
 
-/// Form of a gate, for hints.
+/// Syntax of a gate, for hints.
 const FORM: &str = "write PATTERN:METRIC>+5%, PATTERN:METRIC>+5 or PATTERN:METRIC>5, such as 'Shop.*:calls>+5%'";
 
 fn error(why: impl Into<String>, hint: impl Into<String>) -> GateError {
@@ -54,13 +53,13 @@ fn error(why: impl Into<String>, hint: impl Into<String>) -> GateError {
 }
 
 impl Gate {
-    /// Reads a gate.
+    /// Parses a gate.
     ///
     /// # Errors
-    /// When the text is none, names no metric, or has a limit that the metric can't have.
+    /// When the text is not a gate, names no metric, or has a limit that does not fit the metric.
     pub fn parse(text: &str) -> Result<Self, GateError> {
         let text = text.trim();
-        // Names of generic methods hold such a sign as well: the limit stands behind the last one.
+        // Names of generic methods contain such a sign as well: the limit follows the last one.
         let (left, limit) = text.rsplit_once('>').ok_or_else(|| error("it has no limit", FORM))?;
         let (pattern, metric) = left.rsplit_once(':').ok_or_else(|| error("it names no metric", FORM))?;
         if pattern.ends_with(':') {
@@ -72,7 +71,7 @@ impl Gate {
         Ok(Self { text: text.to_owned(), pattern, metric, is_own, is_share, limit })
     }
 
-    /// The metric in words: `calls`, `own CPU time`, `share of bytes`.
+    /// The metric as text: `calls`, `own CPU time`, `share of bytes`.
     #[must_use]
     pub fn measured(&self) -> String {
         let own = if self.is_own && !self.metric.exclusive { "own " } else { "" };
@@ -87,7 +86,7 @@ impl fmt::Display for Gate {
     }
 }
 
-/// The metric of a word, and whether own amounts and shares are meant.
+/// The metric that a word names, and whether the word selects own amounts and shares.
 fn measure(word: &str) -> Result<(&'static Metric, bool, bool), GateError> {
     let (rest, is_share) = word.strip_suffix("-share").map_or((word, false), |rest| (rest, true));
     let (name, is_own) = rest.strip_suffix("-self").map_or((rest, false), |rest| (rest, true));

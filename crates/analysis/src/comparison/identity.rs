@@ -1,9 +1,9 @@
 //! Identity of functions and types across builds: by module, name and signature.
 //!
-//! Compilers number what has no name of its own, and the numbers of one build are not those of the
-//! next: the number of a method among those of its type, of a closure's class, of a type without a
-//! name. Those numbers are left out. State machines are their source method already; lambdas are
-//! told from others of their method by their place among these, which does not change with anything
+//! Compilers number entities that have no name of their own, and the numbers differ between builds:
+//! the number of a method within its type, of a closure's class, of an anonymous type. Identities
+//! leave these numbers out. State machines already carry the name of their source method. Lambdas
+//! are told apart by their place among the lambdas of their method, which does not depend on code
 //! outside of the method.
 
 use rustc_hash::FxHashMap;
@@ -11,21 +11,21 @@ use rustc_hash::FxHashMap;
 use crate::closures::{ordinal, unnumbered_marker};
 use crate::function::FunctionRef;
 
-/// A function on both sides.
+/// Identity of a function on both sides.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Identity {
     name: String,
     signature: String,
     module: String,
-    /// Code of the method that the function is: `async`, `lambda 2`.
+    /// Kind of the function's code within its source method: `async`, `lambda 2`.
     code: String,
 }
 
-/// Numbers for functions, the same one for whatever is the same function.
+/// Numbers for functions: equal functions have the same number.
 #[derive(Debug, Default)]
 pub(super) struct Identities {
     numbers: FxHashMap<Identity, u32>,
-    /// Numbers by the place of a function in memory, so that each is named once.
+    /// Numbers by a function's address, so that each identity is computed once.
     known: FxHashMap<usize, u32>,
 }
 
@@ -60,10 +60,10 @@ fn identity(function: &FunctionRef<'_>) -> Identity {
     }
 }
 
-/// Words of compilers and of the runtime that a number follows.
+/// Words of compilers and of the runtime that precede a generated number.
 const NUMBERED: [&str; 6] = ["<>c__DisplayClass", "<>f__AnonymousType", ">d__", ">b__", "|", "::lambda_method"];
 
-/// A name without the numbers that compilers give.
+/// A name without compiler-generated numbers.
 pub(super) fn unnumbered(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     let mut rest = name;

@@ -1,19 +1,20 @@
-//! Amounts with their bounds: of one recording, of several, and of what lies between two sides.
+//! Amounts with their bounds: of one recording, of several recordings, and of the difference
+//! between two sides.
 
 use crate::sampling::count_bounds;
 
-/// Quantiles of Student's distribution that hold 95 %, for two to five recordings. With six the
-/// interval of the median needs no assumption about how runs differ.
+/// Quantiles of Student's distribution for 95 %, for two to five recordings. From six recordings
+/// on, the interval of the median needs no assumption about how runs differ.
 const STUDENT: [f64; 4] = [12.706, 4.303, 3.182, 2.776];
 
-/// An amount of one recording, and the bounds between which the truth lies in 95 of 100 cases.
+/// An amount of one recording, with bounds that hold the true amount in 95 of 100 cases.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct IntervalEstimate {
-    /// Amount that was found.
+    /// The measured amount.
     pub amount: f64,
-    /// Amount there was at least.
+    /// Lower bound of the true amount.
     pub low: f64,
-    /// Amount there was at most; infinite where that is unknown.
+    /// Upper bound of the true amount; infinite where it is unknown.
     pub high: f64,
 }
 
@@ -24,7 +25,8 @@ impl IntervalEstimate {
         Self { amount, low: amount, high: amount }
     }
 
-    /// An amount that so many samples stand for, each of them for about `step` where there is none.
+    /// An amount that is estimated from `samples` samples. Without samples, `step` is the amount
+    /// that one would stand for.
     #[must_use]
     pub fn sampled(amount: f64, samples: f64, step: f64) -> Self {
         let each = if samples > 0.0 { amount / samples } else { step };
@@ -32,29 +34,29 @@ impl IntervalEstimate {
         Self { amount, low: (low * each).min(amount), high: (high * each).max(amount) }
     }
 
-    /// An amount between bounds, which are widened where they leave the amount out.
+    /// An amount between bounds, which are widened if the amount lies outside.
     #[must_use]
     pub fn between(amount: f64, (low, high): (f64, f64)) -> Self {
         Self { amount, low: low.clamp(0.0, amount), high: high.max(amount) }
     }
 }
 
-/// The amount of one side: the median of its recordings, with an interval of 95 %.
+/// The amount of one side: the median of its recordings, with its 95 % interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Level {
     /// Median.
     pub median: f64,
-    /// Least value that the median of all possible runs may have.
+    /// Lower bound of the median of all possible runs.
     pub low: f64,
-    /// Greatest value that it may have; infinite where that is unknown.
+    /// Upper bound of it; infinite where it is unknown.
     pub high: f64,
 }
 
 impl Level {
-    /// Returns the level of some recordings. Of one it is what that one measured: how other runs
-    /// would differ is not known. Of two to five it has Student's interval about the mean, of more
-    /// the interval of the median by order; either is widened by what sampling leaves open, so that
-    /// samples which happen to agree do not look exact.
+    /// Returns the level of some recordings. For one recording it is the measured amount, as the
+    /// difference between runs is not known. For two to five it has Student's interval about the
+    /// mean, for more the interval of the median by order statistics. Either interval is widened by
+    /// the uncertainty of sampling, so that samples which happen to agree do not look exact.
     #[must_use]
     pub fn from_runs(runs: &[IntervalEstimate]) -> Self {
         let mut amounts: Vec<f64> = runs.iter().map(|run| run.amount).collect();
@@ -73,7 +75,7 @@ impl Level {
         Self { median, low: low.min(mean - less).min(median).max(0.0), high: high.max(mean + more).max(median) }
     }
 
-    /// Whether there is no doubt about the level.
+    /// Whether the bounds equal the median.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.low == self.high
@@ -85,7 +87,7 @@ fn median(sorted: &[f64]) -> f64 {
     if sorted.len().is_multiple_of(2) { f64::midpoint(sorted[middle - 1], sorted[middle]) } else { sorted[middle] }
 }
 
-/// The interval of 95 % that differences between runs leave.
+/// The 95 % interval from the differences between runs.
 fn spread(sorted: &[f64], mean: f64) -> (f64, f64) {
     let number = sorted.len();
     match STUDENT.get(number - 2) {
@@ -101,8 +103,8 @@ fn spread(sorted: &[f64], mean: f64) -> (f64, f64) {
     }
 }
 
-/// Place from either end of so many sorted values between which the median lies in at least 95 of
-/// 100 cases.
+/// Rank from either end of this many sorted values: the median lies between the two ranks in at
+/// least 95 of 100 cases.
 fn rank(number: usize) -> usize {
     // Exact while powers of two have room, by the normal distribution beyond.
     if number > 1_000 {
@@ -121,18 +123,18 @@ fn rank(number: usize) -> usize {
     }
 }
 
-/// Judgement of a difference.
+/// Verdict on a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// Not there before, and there is more than chance would give.
+    /// The amount was zero before, and is now greater than chance explains.
     New,
-    /// More than before.
+    /// Significantly more than before.
     More,
-    /// Less than before.
+    /// Significantly less than before.
     Less,
-    /// Not there any more, and there was more than chance would give.
+    /// The amount is zero now, and was greater before than chance explains.
     Gone,
-    /// A difference that chance may have made.
+    /// A difference that may be due to chance.
     Unclear,
     /// Exactly as before.
     Same,
@@ -152,14 +154,14 @@ impl Verdict {
         }
     }
 
-    /// Whether there is a change beyond chance.
+    /// Whether the change is statistically significant.
     #[must_use]
     pub const fn is_change(self) -> bool {
         !matches!(self, Self::Unclear | Self::Same)
     }
 }
 
-/// Two sides of one amount.
+/// Change of one amount between the two sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change {
     /// The amount before.
@@ -168,16 +170,16 @@ pub struct Change {
     pub after: Level,
     /// Difference of the medians.
     pub difference: f64,
-    /// Least difference, in 95 of 100 cases.
+    /// Lower bound of the difference, in 95 of 100 cases.
     pub low: f64,
-    /// Greatest difference, in 95 of 100 cases.
+    /// Upper bound of the difference, in 95 of 100 cases.
     pub high: f64,
-    /// Judgement.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
 impl Change {
-    /// Returns the change from some recordings to others.
+    /// Returns the change from the recordings before to the recordings after.
     #[must_use]
     pub fn between(before: &[IntervalEstimate], after: &[IntervalEstimate]) -> Self {
         let [old, new] = [before, after].map(Level::from_runs);
@@ -194,22 +196,22 @@ impl Change {
         Self { before: old, after: new, difference: new.median - old.median, low, high, verdict }
     }
 
-    /// Growth as a part of the amount before: 0.05 for a twentieth more; `None` where there was
-    /// nothing.
+    /// Growth as a part of the amount before: 0.05 for a twentieth more; `None` where that was
+    /// zero.
     #[must_use]
     pub fn growth(&self) -> Option<f64> {
         (self.before.median > 0.0).then(|| self.difference / self.before.median)
     }
 
-    /// Whether both sides are known without doubt.
+    /// Whether both sides are exact.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.before.is_exact() && self.after.is_exact()
     }
 }
 
-/// The interval of 95 % of `after - times * before`, from those of the two: errors of either side
-/// are independent of those of the other, and are added as squares, side by side (Newcombe's
+/// The 95 % interval of `after - times * before`, from the intervals of the two. The errors of the
+/// two sides are independent, so their squares are added, separately for each bound (Newcombe's
 /// hybrid, also known as MOVER).
 pub(super) fn excess(before: &Level, after: &Level, times: f64) -> (f64, f64) {
     let middle = after.median - times * before.median;
@@ -219,7 +221,7 @@ pub(super) fn excess(before: &Level, after: &Level, times: f64) -> (f64, f64) {
     (low, high)
 }
 
-/// A bound's distance from the median; infinity stays.
+/// A bound's distance from the median; infinity stays infinite.
 fn finite_first(high: f64, median: f64) -> f64 {
     if high.is_finite() { high - median } else { f64::INFINITY }
 }

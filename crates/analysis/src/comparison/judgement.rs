@@ -1,4 +1,4 @@
-//! Judging gates.
+//! Evaluation of gates.
 
 use std::convert::Infallible;
 
@@ -17,9 +17,9 @@ use crate::query::{Query, QueryProblem};
 pub enum Outcome {
     /// The limit was not exceeded.
     Passed,
-    /// The limit may have been exceeded, or not: chance leaves it open. The gate does not fail.
+    /// Chance leaves open whether the limit was exceeded. The gate does not fail.
     Unclear,
-    /// The limit was exceeded, beyond chance.
+    /// The limit was exceeded significantly.
     Failed,
 }
 
@@ -35,7 +35,7 @@ impl Outcome {
     }
 }
 
-/// A gate with what became of it.
+/// A gate with its outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
     /// The gate.
@@ -46,11 +46,11 @@ pub struct Judgement {
     pub outcome: Outcome,
 }
 
-/// Judges a gate.
+/// Evaluates a gate.
 ///
 /// # Errors
-/// When its pattern matches no function of any recording, a recording does not have its metric, or
-/// calls were not all counted.
+/// When the gate's pattern matches no function of any recording, a recording does not have its
+/// metric, or calls were not all counted.
 pub fn judge(sides: &Sides<'_>, query: &Query, gate: &Gate) -> Result<Judgement, ComparisonProblem> {
     let query = Query { metric: Some(gate.metric), functions: vec![gate.pattern.clone()], ..query.clone() };
     let query = sides.resolved(&query)?;
@@ -74,21 +74,21 @@ pub fn judge(sides: &Sides<'_>, query: &Query, gate: &Gate) -> Result<Judgement,
     let outcome = outcome(&change, gate.limit);
     let is_open = [change.before, change.after].iter().any(|level| level.high.is_infinite());
     if is_open && outcome == Outcome::Unclear {
-        // A gate that can't fail is worse than none.
+        // A gate that can't fail is worse than no gate.
         let problem = QueryProblem::CallsNotCounted { wanted: gate.pattern.as_str().to_owned() };
         return Err(ComparisonProblem { recording: None, problem });
     }
     Ok(Judgement { outcome, change, gate: gate.clone() })
 }
 
-/// The interval of what there is beyond the limit says whether that was exceeded.
+/// The interval of the excess over the limit decides the outcome.
 fn outcome(change: &Change, limit: Limit) -> Outcome {
     let (times, most) = match limit {
         Limit::Growth(part) => (1.0 + part, 0.0),
         Limit::More(amount) => (1.0, amount),
         Limit::Above(amount) => (0.0, amount),
     };
-    // Nothing of what there was before counts, however doubtful.
+    // The amount before does not count, so its uncertainty must not either.
     let before = if times == 0.0 { Level::default() } else { change.before };
     let (low, high) = excess(&before, &change.after, times);
     match (low > most + slack(most, change), high > most + slack(most, change)) {
@@ -98,20 +98,20 @@ fn outcome(change: &Change, limit: Limit) -> Outcome {
     }
 }
 
-/// Rounding of numbers must not fail a gate: 105 calls are not more than 5 % above 100.
+/// Tolerance for rounding, which must not fail a gate: 105 calls are not more than 5 % above 100.
 fn slack(most: f64, change: &Change) -> f64 {
     (most.abs() + change.after.median + change.before.median) * 1e-12
 }
 
-/// Own amounts of all functions that the query wants.
+/// Sum of the own amounts of all functions that the query selects.
 fn own(recording: &Recording, query: &Query, metric: &'static Metric) -> Result<Sum, QueryProblem> {
     let mut all = Sum::default();
     rows(recording, query, metric)?.iter().for_each(|(_, sum)| all.add(sum));
     Ok(all)
 }
 
-/// Totals of the outermost functions that the query wants: each event counts once, however many of
-/// them are on its stack.
+/// Sum of the totals of the outermost functions that the query selects: each event counts once,
+/// however many of these functions are on its stack.
 fn outermost(recording: &Recording, query: &Query, metric: &'static Metric) -> Result<Sum, QueryProblem> {
     let forest = Forest::open(recording, &plain(query, metric))?;
     let mut all = Sum::default();

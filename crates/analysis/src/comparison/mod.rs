@@ -1,13 +1,13 @@
-//! Two recordings, or two sets of recordings, side by side: what changed, and what chance may have
-//! done.
+//! Comparison of two recordings, or of two sets of recordings: what changed, and which differences
+//! may be due to chance.
 //!
-//! Every amount is a [`IntervalEstimate`]: exact where each event was recorded, between the bounds
-//! of sampling elsewhere. A set of recordings gives a [`Level`]: the median with its interval of 95
-//! %, in which the differences between runs are. A [`Change`] is called one where the interval of
-//! the difference leaves zero out.
+//! Every amount is a [`IntervalEstimate`]: exact where each event was recorded, with the bounds of
+//! sampling elsewhere. A set of recordings yields a [`Level`]: the median with its 95 % interval,
+//! which includes the differences between runs. A [`Change`] is significant if the interval of the
+//! difference does not contain zero.
 //!
-//! Functions are one function on both sides by module, name and signature; see `identity` for those
-//! that compilers number.
+//! Functions of both sides are matched by module, name and signature; see `identity` for functions
+//! with compiler-generated numbers.
 
 mod allocations;
 mod exceptions;

@@ -1,4 +1,4 @@
-//! Probed methods and lines on two sides.
+//! Changes of probed methods and lines between the two sides.
 
 use std::collections::BTreeMap;
 
@@ -12,39 +12,39 @@ use crate::closures::unnumbered_marker;
 use crate::probes::{Key, ProbeRow, ProbedPlace, probes};
 use crate::query::{Query, Sort};
 
-/// A probed method, or a line in a method, on two sides.
+/// Change of a probed method, or of a line in a method, between the two sides.
 #[derive(Debug, Clone)]
 pub struct ProbeChange {
-    /// Name, as functions have it.
+    /// Name in the form of function names.
     pub name: String,
-    /// Signature, as functions have it.
+    /// Signature in the form of function signatures.
     pub signature: String,
     /// The assembly that declares the method.
     pub module: String,
-    /// The line, where not the method's calls are counted; then only `calls` says something.
+    /// The line; `None` where the method's calls are counted. For a line, only `calls` has values.
     pub place: Option<ProbedPlace>,
-    /// Calls that began, or how often the line was reached.
+    /// Change of the number of calls, or of how often the line was reached.
     pub calls: Change,
-    /// Calls that an exception ended.
+    /// Change of the number of calls that ended with an exception.
     pub failed: Change,
-    /// Wall time of the calls that ended, nanoseconds.
+    /// Change of the wall time of the ended calls, nanoseconds.
     pub total_ns: Change,
-    /// Time of a call on average, nanoseconds; 0 where none ended.
+    /// Change of a call's mean time, nanoseconds; 0 where none ended.
     pub mean_ns: Change,
-    /// Times within which so many of a hundred calls ended, in the order of
-    /// [`ProbeChange::PERCENTS`], nanoseconds; 0 where none did.
+    /// Changes of the percentiles of the ended calls' times, in the order of
+    /// [`ProbeChange::PERCENTS`], nanoseconds; 0 where none ended.
     pub percentiles_ns: [Change; 3],
 }
 
-/// Probed methods and lines on two sides.
+/// Changes of probed methods and lines between the two sides.
 #[derive(Debug)]
 pub struct ProbeChanges {
-    /// The rows: first what changed, the largest difference first, unless the query says otherwise.
+    /// The rows: changed ones first, the largest difference first, unless the query says otherwise.
     pub rows: Vec<ProbeChange>,
     /// Rows that the limit left out.
     pub left_out: usize,
-    /// Numbers of rows, those left out among them, by verdict on their time, of lines on how often
-    /// they were reached.
+    /// Numbers of rows by the verdict on their time (for lines: on how often they were reached),
+    /// including rows that the limit left out.
     pub verdicts: Verdicts,
 }
 
@@ -52,14 +52,14 @@ impl ProbeChange {
     /// The percentiles that are compared.
     pub const PERCENTS: [u8; 3] = [50, 90, 99];
 
-    /// The amount that the row is judged by.
+    /// The change that decides the row's verdict.
     #[must_use]
     pub fn main(&self) -> &Change {
         if self.place.is_some() { &self.calls } else { &self.total_ns }
     }
 
-    /// Compares what `runs` counted of one method or line, each in one recording, the first
-    /// `before` of them on that side.
+    /// Compares the counts of one method or line. Each of `runs` is one recording; the first
+    /// `before` of them are the side before.
     fn from_runs(runs: &[Option<ProbeRow>], before: usize) -> Self {
         let of = |part: &dyn Fn(&ProbeRow) -> u64| {
             let amount = |run: &Option<ProbeRow>| IntervalEstimate::exact(run.as_ref().map_or(0, part) as f64);
@@ -81,7 +81,7 @@ impl ProbeChange {
     }
 }
 
-/// Key of a row on both sides: names without the numbers that compilers give, code of a method
+/// Key of a row on both sides: names without compiler-generated numbers, and the kind of code
 /// without its line.
 fn identity(row: &ProbeRow) -> Key {
     let (plain, marker) = split_marker(&row.signature);
@@ -89,11 +89,11 @@ fn identity(row: &ProbeRow) -> Key {
     (unnumbered(&row.name), unnumbered(plain) + &code, row.module.clone(), row.place.clone())
 }
 
-/// Compares probed methods and lines. Each call was counted, so numbers are what each run had;
-/// lambdas of one method are one row.
+/// Compares probed methods and lines. Each call was counted, so the numbers of a run are exact.
+/// Lambdas of one method form one row.
 ///
 /// # Errors
-/// When a recording has no probes, or nothing that is meant.
+/// When a recording has no probes, or the query selects nothing.
 pub fn probe_changes(sides: &Sides<'_>, query: &Query) -> Result<ProbeChanges, ComparisonProblem> {
     let query = &sides.resolved(query)?;
     let all = Query { limit: None, sort: None, ..query.clone() };
@@ -113,12 +113,12 @@ pub fn probe_changes(sides: &Sides<'_>, query: &Query) -> Result<ProbeChanges, C
     let mut rows: Vec<ProbeChange> = known.values().map(|runs| ProbeChange::from_runs(runs, before)).collect();
     let mut verdicts = Verdicts::default();
     rows.iter().for_each(|row| verdicts.count(row.main().verdict));
-    // Rows stand in the order of names, and the sort is stable.
+    // Rows come in the order of names, and the sort is stable.
     match query.sort {
         Some(Sort::Name) => {}
         Some(Sort::Module) => rows.sort_by(|a, b| a.module.cmp(&b.module)),
         Some(Sort::Calls) => rows.sort_by(|a, b| by_size(&a.calls, &b.calls)),
-        // Lines have no time, and come behind all methods.
+        // Lines have no time, and come after all methods.
         _ => rows.sort_by(|a, b| a.place.is_some().cmp(&b.place.is_some()).then_with(|| by_size(a.main(), b.main()))),
     }
     let left_out = query.cut(&mut rows);

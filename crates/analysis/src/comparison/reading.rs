@@ -1,4 +1,4 @@
-//! Amounts of a metric in one recording, and how exact they are.
+//! Amounts of a metric in one recording, with their exactness.
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::Recording;
@@ -12,13 +12,13 @@ use crate::views::conditions::Conditions;
 use crate::views::functions::{Functions, functions};
 use crate::views::rows::FunctionRow;
 
-/// Sums of rows that are one on both sides.
+/// Sums of the rows that have the same identity.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sum {
     pub(super) amount: Amount,
-    /// Bounds of the own amount, where rows have some.
+    /// Bounds of the own amount, where the rows have bounds.
     own_bounds: (u64, u64),
-    /// There were more calls than were counted.
+    /// Whether some calls were not counted.
     is_at_least: bool,
 }
 
@@ -53,22 +53,22 @@ impl Sum {
 enum Exactness {
     /// Each event was recorded.
     Exact,
-    /// Samples stand for so much each, where there are none.
+    /// Each sample stands for the same amount; `step` is that amount where there are no samples.
     Samples { step: f64 },
-    /// Times of `calls`: own ones have bounds of their own, totals those of the clock's step and of
-    /// the hooks' cost, which is taken to be spread evenly: these parts of a time were taken out of
-    /// it, or may have to be.
+    /// Times of `calls`. Own times have bounds of their own. Totals get bounds from the clock's
+    /// step and from the hooks' cost, which is assumed to be spread evenly. `taken` has the cost as
+    /// parts of a time: least, estimated and most.
     Times { step: f64, taken: [f64; 3] },
 }
 
-/// The amounts of one recording: the whole, and how exact each is.
+/// The amounts of one recording: the whole, and the exactness of each amount.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading {
     metric: &'static Metric,
     doubt: Exactness,
-    /// The metric over everything that is selected, whatever functions are wanted.
+    /// The metric's sum over everything selected, independent of the wanted functions.
     total: f64,
-    /// Samples in all.
+    /// Number of all samples.
     samples: f64,
 }
 
@@ -82,7 +82,7 @@ pub(super) struct Amounts {
 }
 
 impl Reading {
-    /// Reads what is needed to judge amounts of `metric`.
+    /// Reads the data that is needed to compare amounts of `metric`.
     pub(super) fn read(recording: &Recording, query: &Query, metric: &'static Metric) -> Result<Self, QueryProblem> {
         let everything = Query { functions: Vec::new(), modules: Vec::new(), ..query.clone() };
         let Functions { rows, conditions, .. } = functions(recording, &plain(&everything, metric))?;
@@ -139,7 +139,7 @@ impl Reading {
         found
     }
 
-    /// Everything as one amount.
+    /// The whole as one amount.
     fn whole(&self) -> IntervalEstimate {
         match self.doubt {
             Exactness::Exact => IntervalEstimate::exact(self.total),
@@ -148,7 +148,7 @@ impl Reading {
         }
     }
 
-    /// An amount's part of the whole.
+    /// An amount as a part of the whole.
     fn share(&self, amount: &IntervalEstimate) -> IntervalEstimate {
         if self.total <= 0.0 {
             return IntervalEstimate::default();
@@ -161,7 +161,7 @@ impl Reading {
     }
 }
 
-/// The change of everything together.
+/// The change of the whole.
 pub(super) fn totals([before, after]: &[Vec<Reading>; 2]) -> Change {
     let whole = |all: &[Reading]| all.iter().map(Reading::whole).collect::<Vec<_>>();
     Change::between(&whole(before), &whole(after))
@@ -182,7 +182,7 @@ pub(super) fn rows<'a>(
     Ok(rows.into_iter().map(|row| (row, Sum::of_row(&row, metric))).collect())
 }
 
-/// Bytes between two sampled objects in the mean, 0 where each was seen in every process.
+/// Mean number of bytes between two sampled objects; 0 where every process recorded each object.
 pub(super) fn mean_bytes(recording: &Recording) -> f64 {
     let recorded = recording.processes.iter().filter(|process| process.arenas(instrument::ALLOC).next().is_some());
     recorded.flat_map(|process| &process.allocation_sampling).map(|of| of.mean_bytes).max().unwrap_or(0) as f64
@@ -195,12 +195,12 @@ fn doubt_of_times(conditions: &Conditions<'_>, column: Column) -> Exactness {
     let totals = &conditions.totals;
     let all = if column == Column::Cpu { totals.cpu_ns.unwrap_or(0) } else { totals.functions_ns };
     let part = |cost: u64| if all > 0 { cost as f64 / all as f64 } else { 0.0 };
-    // Raw times have what hooks cost in them.
+    // Raw times include the cost of hooks.
     let took = if conditions.raw { 0.0 } else { part(totals.profiler_ns) };
     Exactness::Times { step, taken: [part(totals.profiler_low_ns), took, part(totals.profiler_high_ns)] }
 }
 
-/// A time of many functions together, which hooks were a part of.
+/// The time of many functions together, which includes hooks.
 fn of_time(amount: f64, step: f64, [least, took, most]: [f64; 3]) -> IntervalEstimate {
     let cost = |part: f64| (amount * part) as u64;
     let (low, high) = bounds((amount * (1.0 + took)) as u64, step, (cost(least), cost(most)));

@@ -1,4 +1,4 @@
-//! The two sides of a comparison: their recordings, and what can be compared.
+//! The two sides of a comparison: their recordings, and the metrics and names that can be compared.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ use crate::metric::Metric;
 use crate::query::{Query, QueryProblem};
 use crate::select::resolve_names;
 
-/// A recording with a name that people know it by.
+/// A recording with a name for users.
 #[derive(Debug, Clone)]
 pub struct NamedRecording<'a> {
-    /// The name: the file's.
+    /// The name: that of the file.
     pub name: String,
     /// The recording.
     pub recording: &'a Recording,
@@ -22,25 +22,25 @@ pub struct NamedRecording<'a> {
 /// A side of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// The recordings that others are compared with.
+    /// The baseline recordings.
     Before,
-    /// The recordings that are compared.
+    /// The recordings that are compared with the baseline.
     After,
 }
 
 /// The two sides of a comparison.
 #[derive(Debug, Clone)]
 pub struct Sides<'a> {
-    /// The recordings that others are compared with.
+    /// The baseline recordings.
     pub before: Vec<NamedRecording<'a>>,
-    /// The recordings that are compared.
+    /// The recordings that are compared with the baseline.
     pub after: Vec<NamedRecording<'a>>,
 }
 
 /// Reason why recordings can't be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComparisonProblem {
-    /// Name of the recording that can't answer; `None` where it is all of them.
+    /// Name of the recording with the problem; `None` where all recordings have it.
     pub recording: Option<String>,
     /// Reason.
     pub problem: QueryProblem,
@@ -55,7 +55,7 @@ impl fmt::Display for ComparisonProblem {
     }
 }
 
-/// Amounts of a metric on both sides, all functions together.
+/// Change of a metric between the two sides, over all functions.
 #[derive(Debug, Clone, Copy)]
 pub struct SideTotal {
     /// The metric.
@@ -65,22 +65,22 @@ pub struct SideTotal {
 }
 
 impl<'a> Sides<'a> {
-    /// Every recording, those before first, with its side.
+    /// Every recording with its side, the recordings before first.
     pub fn each(&self) -> impl Iterator<Item = (Side, &NamedRecording<'a>)> {
         let before = self.before.iter().map(|one| (Side::Before, one));
         before.chain(self.after.iter().map(|one| (Side::After, one)))
     }
 
-    /// The metric that both sides have: the one that the query asks for, or else the first that
-    /// views prefer.
+    /// The metric to compare: the one that the query asks for, or else the first in the views'
+    /// order of preference that both sides have.
     ///
     /// # Errors
-    /// When a recording does not have it, no metric was recorded in all, or different instruments
-    /// recorded it.
+    /// When a recording does not have the requested metric, no metric was recorded in all
+    /// recordings, or different instruments recorded it.
     pub fn metric(&self, query: &Query) -> Result<&'static Metric, ComparisonProblem> {
         let is_in_all = |metric: &&'static Metric| self.each().all(|(_, one)| metric.is_in(one.recording));
         let wanted = |metric: &&'static Metric| query.metric.is_none_or(|asked| asked.name == metric.name);
-        // By the instrument that was asked for, where a metric of one was.
+        // The metric of the requested instrument, if the query names one.
         let exactly = query.metric.filter(is_in_all);
         if let Some(metric) = exactly.or_else(|| Metric::each().filter(wanted).find(is_in_all)) {
             return Ok(metric);
@@ -109,7 +109,8 @@ impl<'a> Sides<'a> {
         Err(everywhere(QueryProblem::NoCommonMetric { before, after }))
     }
 
-    /// The query with names that some recording has: a function may be on one side alone.
+    /// Resolves names of the query that at least one recording has: a function may exist on one
+    /// side only.
     ///
     /// # Errors
     /// When no recording has such a function or assembly.
@@ -124,10 +125,10 @@ impl<'a> Sides<'a> {
         problem.map_or_else(|| Ok(query.clone()), |problem| Err(everywhere(problem)))
     }
 
-    /// Amounts of a metric on both sides, whatever functions a query wants.
+    /// Change of a metric between the two sides, independent of the functions that a query selects.
     ///
     /// # Errors
-    /// As [`Sides::metric`], and when a recording has no process or thread that is meant.
+    /// As for [`Sides::metric`], and when the query selects no process or thread of a recording.
     pub fn total(&self, query: &Query) -> Result<SideTotal, ComparisonProblem> {
         let metric = self.metric(query)?;
         let query = Query { metric: Some(metric), functions: Vec::new(), modules: Vec::new(), ..query.clone() };
@@ -135,7 +136,7 @@ impl<'a> Sides<'a> {
         Ok(SideTotal { metric, change: totals(&readings) })
     }
 
-    /// Answers of `read` for each recording, side by side.
+    /// Calls `read` for each recording and returns the results by side.
     pub(super) fn read<T>(
         &self,
         read: impl Fn(&'a Recording) -> Result<T, QueryProblem>,

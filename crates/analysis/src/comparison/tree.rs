@@ -1,4 +1,4 @@
-//! Trees of calls on two sides, merged path by path.
+//! Changes of the call trees, merged path by path.
 
 use std::convert::Infallible;
 
@@ -14,21 +14,21 @@ use crate::function::FunctionRef;
 use crate::metric::Metric;
 use crate::query::{Query, Sort};
 
-/// Number of what has no parent.
+/// Parent of a node without a parent.
 const NO_PARENT: u32 = u32::MAX;
 
-/// The tree of both sides. A node is a path that any of the recordings has.
+/// The merged tree of both sides. A node is a path that any of the recordings has.
 #[derive(Debug)]
 pub struct TreeChanges<'a> {
     /// The metric.
     pub metric: &'static Metric,
-    /// Everything together.
+    /// Change of the whole.
     pub total: Change,
     nodes: Vec<Node<'a>>,
-    /// Nodes by their parent, in ranges that nodes know.
+    /// All nodes, ordered by parent. Each node has the range of its children.
     children: Vec<u32>,
     roots: (u32, u32),
-    /// Sums of each recording by node, those before first.
+    /// For each recording, the sums by node; the recordings before first.
     sums: Vec<Vec<Sum>>,
     readings: [Vec<Reading>; 2],
     sort: Sort,
@@ -42,7 +42,7 @@ struct Node<'a> {
     children: (u32, u32),
 }
 
-/// The tree while it is made.
+/// The tree while it is built.
 #[derive(Default)]
 struct Growing<'a> {
     identities: Identities,
@@ -50,10 +50,10 @@ struct Growing<'a> {
     known: FxHashMap<(u32, u32), u32>,
 }
 
-/// Compares trees.
+/// Compares call trees.
 ///
 /// # Errors
-/// When the sides have no such metric in common, or a recording has nothing that is meant.
+/// When the sides have no such metric in common, or the query selects nothing in a recording.
 pub fn tree_changes<'a>(sides: &Sides<'a>, query: &Query) -> Result<TreeChanges<'a>, ComparisonProblem> {
     let query = &sides.resolved(query)?;
     let metric = sides.metric(query)?;
@@ -67,7 +67,7 @@ pub fn tree_changes<'a>(sides: &Sides<'a>, query: &Query) -> Result<TreeChanges<
 }
 
 impl<'a> Growing<'a> {
-    /// Adds the paths of a recording; its sums by node.
+    /// Adds the paths of a recording. Returns its sums by node.
     fn add(&mut self, forest: &Forest<'a>, metric: &Metric) -> Vec<Sum> {
         let (mut sums, mut path) = (Vec::new(), Vec::<u32>::new());
         let take = |node: &TreeNode<'a>| -> Result<(), Infallible> {
@@ -118,29 +118,29 @@ impl<'a> Growing<'a> {
     }
 }
 
-/// Paths that a walk leaves out, with everything below them.
+/// Which paths a walk shows. A path that is not shown is left out with everything below it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Shown {
-    /// Share of the whole, 0 to 1, that a path must have on either side; where rows have no totals,
-    /// all are shown.
+    /// Share of the whole, 0 to 1, that a path must have on either side. All paths are shown where
+    /// rows have no totals.
     pub min_share: f64,
-    /// Only paths that differ themselves, or lead to some that do.
+    /// Whether only paths are shown that differ, or that lead to a path that differs.
     pub different: bool,
 }
 
 /// Paths that a walk left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SmallerPaths {
-    /// Subtrees that are too small on both sides.
+    /// Number of subtrees that are too small on both sides.
     pub subtrees: u64,
-    /// Subtrees in which everything is exactly as it was.
+    /// Number of subtrees without any difference.
     pub same: u64,
-    /// Children beyond the limit.
+    /// Number of children beyond the limit.
     pub left_out: u64,
 }
 
 impl<'a> TreeChanges<'a> {
-    /// Shows the paths that are wanted to `visit`, parents before children, until it fails.
+    /// Calls `visit` with the selected paths, parents before children, until it fails.
     ///
     /// # Errors
     /// Errors of `visit`.
@@ -160,7 +160,7 @@ impl<'a> TreeChanges<'a> {
         Ok(smaller)
     }
 
-    /// Rows of these children, the last one first.
+    /// Rows of these children in reverse order.
     fn shown(
         &self,
         depth: u32,
@@ -174,7 +174,7 @@ impl<'a> TreeChanges<'a> {
         smaller.same += (all.len() - rows.len()) as u64;
         let found = rows.len();
         let is_large = |row: &PathChange<'_>| {
-            // Where rows have no totals, a small number may stand above a large one.
+            // Where rows have no totals, a child may have a larger number than its parent.
             self.metric.exclusive
                 || [row.total_share.before, row.total_share.after].iter().any(|of| of.median >= min_share)
         };
@@ -188,7 +188,7 @@ impl<'a> TreeChanges<'a> {
         rows
     }
 
-    /// Whether each node differs, or one below it does.
+    /// For each node, whether it or a node below it differs.
     fn different(&self) -> Vec<bool> {
         let mut all = vec![false; self.nodes.len()];
         // A node comes after its parent.

@@ -1,4 +1,4 @@
-//! Records of one thread, one chunk in memory at a time, and threads that take turns by time.
+//! Records of one thread, one chunk in memory at a time, and merging of threads by time.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -8,33 +8,33 @@ use std::mem;
 use clrscope_recording::events::{Record, RecordPlace, Records};
 use clrscope_recording::model::EventChunk;
 
-/// Threads whose chunks are in memory at once while threads take turns.
+/// Number of threads whose chunks are in memory at once while threads are merged.
 const MOST_LOADED: usize = 256;
 
 /// Walks the records of one thread.
 #[derive(Debug)]
 pub(crate) struct Cursor<'a> {
     chunks: Vec<&'a EventChunk>,
-    /// Chunk that is read.
+    /// Index of the current chunk.
     chunk: usize,
-    /// Place in it, right before the current record.
+    /// Place in the chunk, right before the current record.
     place: RecordPlace,
     bytes: Option<Cow<'a, [u8]>>,
 }
 
 impl<'a> Cursor<'a> {
-    /// Stands before the first record.
+    /// Starts before the first record.
     pub(crate) fn new(chunks: Vec<&'a EventChunk>) -> Self {
         Self { chunks, chunk: 0, place: RecordPlace::default(), bytes: None }
     }
 
-    /// Bytes of the chunk that is read, loaded if they are not at hand; `None` behind the last.
+    /// Bytes of the current chunk, loaded if necessary; `None` after the last chunk.
     pub(super) fn chunk(&mut self) -> Option<&[u8]> {
         let chunk = self.chunks.get(self.chunk)?;
         Some(self.bytes.get_or_insert_with(|| chunk.bytes.load()))
     }
 
-    /// Number of the chunk that is read.
+    /// Number of the current chunk.
     pub(super) fn number(&self) -> usize {
         self.chunk
     }
@@ -44,8 +44,8 @@ impl<'a> Cursor<'a> {
         (self.chunk, self.place, self.bytes) = (self.chunk + 1, RecordPlace::default(), None);
     }
 
-    /// The current record and those behind it in its chunk; `None` at the end of the thread's
-    /// records. Goes on to the next chunk where one has no more records.
+    /// The current record and the records after it in its chunk; `None` at the end of the thread's
+    /// records. Moves to the next chunk when a chunk has no more records.
     pub(crate) fn records(&mut self) -> Option<Records<'_>> {
         loop {
             let place = self.place;
@@ -63,7 +63,7 @@ impl<'a> Cursor<'a> {
         self.records()?.next()
     }
 
-    /// Goes behind the current record.
+    /// Moves past the current record.
     pub(crate) fn advance(&mut self) {
         let place = self.place;
         let Some(bytes) = self.chunk() else { return };
@@ -72,24 +72,24 @@ impl<'a> Cursor<'a> {
         self.place = records.read_position(bytes);
     }
 
-    /// Gives the bytes of the chunk back until they are asked for again.
+    /// Frees the bytes of the chunk until they are needed again.
     pub(crate) fn unload(&mut self) {
         self.bytes = None;
     }
 }
 
-/// A stream that takes turns with others.
+/// A stream that can be merged with others by time.
 pub(crate) trait Stream {
     /// Time of the next step, since the start of the run; `None` at the stream's end.
     fn time_ns(&mut self) -> Option<u64>;
 
-    /// Gives memory back that it can fill again.
+    /// Frees memory that the stream can fill again.
     fn unload(&mut self);
 }
 
-/// Lets each stream make its steps when it is its turn; at the same moment the first of `streams`
-/// goes first. Stops when `step`, which is given the stream that has its turn and must make a step
-/// of it, says no.
+/// Merges streams by time: calls `step` with the stream whose next step is the earliest. `step`
+/// must advance that stream by one step. At equal times the first of `streams` goes first. Stops
+/// when `step` returns false.
 pub(crate) fn in_turns<S: Stream>(streams: &mut [S], mut step: impl FnMut(&mut S) -> bool) {
     let mut turns = BinaryHeap::new();
     for (at, stream) in streams.iter_mut().enumerate() {

@@ -1,12 +1,13 @@
-//! The view `events`: callbacks of the runtime, thread by thread or by time.
+//! The view `events`: callbacks of the runtime, by thread or by time.
 //!
-//! Depth and duration come from pairs: an event that ends something closes the innermost open one
-//! of its kind on its thread, and whatever was left open above it. Collections may begin and end on
-//! different threads; what finds no partner on its own thread is paired across the process.
+//! Depth and duration come from pairs. An end event closes the innermost open start event of its
+//! kind on its thread, and all starts that are still open within it. Collections may begin and end
+//! on different threads. Events without a partner on their own thread are paired across the
+//! process.
 
 //!
-//! A recording may hold more events than memory: a first pass over all records takes the names and
-//! the pairs that lie far apart, a second makes the rows one by one, of what the filters want.
+//! A recording may hold more events than fit into memory. A first pass over all records collects
+//! the names and the distant pairs. A second pass makes the rows that pass the filters, one by one.
 
 mod cursor;
 mod names;
@@ -34,12 +35,12 @@ pub struct EventQuery {
     /// The filters that all views share. `functions` and `modules` keep events about functions that
     /// match.
     pub query: Query,
-    /// Only these groups; none means all.
+    /// Only these groups; empty means all.
     pub groups: Vec<Group>,
-    /// Only events with a name that matches one of these, their own or that of what they are about;
-    /// none means all.
+    /// Only events for which one of these patterns matches the event's name or the name of an
+    /// entity that it is about; empty means all.
     pub names: Vec<Glob>,
-    /// All threads together by time, rather than one after another.
+    /// Whether all threads are merged by time rather than listed one after another.
     pub interleave: bool,
 }
 
@@ -48,13 +49,13 @@ pub struct EventQuery {
 pub struct EventRow<'a> {
     /// The process.
     pub process: &'a Process,
-    /// Thread of the callback; `None` where that is not known.
+    /// Thread of the callback; `None` where the thread is not known.
     pub thread: Option<&'a Thread>,
     /// Time, nanoseconds since the start of the run.
     pub time_ns: u64,
-    /// Number of other events that are open around it on its thread.
+    /// Number of other events that are open around the event on its thread.
     pub depth: u32,
-    /// Between begin and end, on both events of a pair.
+    /// Duration between begin and end, on both events of a pair.
     pub duration_ns: Option<u64>,
     remark: Option<&'static str>,
     record: OwnedRecord,
@@ -68,7 +69,7 @@ pub struct Subject<'a> {
     pub role: &'static str,
     /// The runtime's identifier.
     pub id: u64,
-    /// Name of the entity, if the runtime ever gave one.
+    /// Name of the entity, if the runtime gave one.
     pub name: Option<&'a str>,
 }
 
@@ -80,7 +81,7 @@ pub struct EventLog<'a> {
 }
 
 impl EventRow<'_> {
-    /// Record of the callback.
+    /// Kind of the record.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.record.record().kind
@@ -104,7 +105,7 @@ impl EventRow<'_> {
         self.record.record().phase().name()
     }
 
-    /// Reason as a text: the runtime's, or what the events around it show.
+    /// Reason as text: from the runtime, or inferred from the neighbouring events.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         self.record.record().text(Tag::REASON).or(self.remark)
@@ -140,7 +141,7 @@ impl EventRow<'_> {
 }
 
 impl<'a> EventRow<'a> {
-    /// Entities the event is about, in the order in which the runtime names them.
+    /// Entities that the event is about, in the order in which the runtime names them.
     pub fn subjects(&self) -> impl Iterator<Item = Subject<'a>> {
         let names = self.names;
         self.record.record().fields().filter_map(move |field| match field.value {
@@ -185,10 +186,10 @@ fn detail(kind: Kind, tag: Tag) -> Option<&'static str> {
 }
 
 impl<'a> EventLog<'a> {
-    /// Chooses what is meant, and reads once through it.
+    /// Selects events, and makes the first pass over them.
     ///
     /// # Errors
-    /// When no process or thread is meant, or `events` was not recorded.
+    /// When the query selects no process or thread, or `events` was not recorded.
     pub fn open(recording: &'a Recording, query: &EventQuery) -> Result<Self, QueryProblem> {
         query.query.without_metric("events")?;
         let mut arenas = Vec::new();
@@ -203,11 +204,11 @@ impl<'a> EventLog<'a> {
         Ok(Self { arenas, query: query.clone() })
     }
 
-    /// Visits the rows, thread by thread or by time; gives how many the limit left out. Stops at
-    /// the first error of `visit`.
+    /// Visits the rows, by thread or by time. Returns the number of rows that the limit left out.
+    /// Stops at the first error of `visit`.
     ///
     /// # Errors
-    /// Errors of `visit`.
+    /// The error of `visit`.
     pub fn walk<'l, E>(&'l self, mut visit: impl FnMut(&EventRow<'l>) -> Result<(), E>) -> Result<LeftOut, E> {
         let (mut limit, mut outcome) = (Limit::new(self.query.query.limit), Ok(()));
         self.walk_while(&mut limit, &mut |row| {
@@ -217,8 +218,8 @@ impl<'a> EventLog<'a> {
         outcome.map(|()| limit.left_out())
     }
 
-    /// All rows at once, and how many the limit left out: for recordings that are known to be
-    /// small.
+    /// All rows at once, and the number of rows that the limit left out: for recordings that are
+    /// known to be small.
     #[must_use]
     pub fn rows(&self) -> (Vec<EventRow<'_>>, LeftOut) {
         let (mut rows, mut limit) = (Vec::new(), Limit::new(self.query.query.limit));
@@ -251,7 +252,7 @@ impl<'a> EventLog<'a> {
     }
 }
 
-/// Whether the query wants an event of this moment and thread.
+/// Whether the query selects an event at this time on this thread.
 fn wants(
     query: &EventQuery,
     record: &Record<'_>,

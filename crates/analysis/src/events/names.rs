@@ -1,10 +1,10 @@
-//! Names of what events are about.
+//! Names of the entities that events are about.
 
 use clrscope_recording::events::{EntityRef, Kind, Record, Records, Tag, Value};
 use clrscope_recording::model::{EventArena, Function, Process};
 use rustc_hash::FxHashMap;
 
-/// The names in one process.
+/// The names of entities in one process.
 #[derive(Debug, Clone)]
 pub struct EventNames<'a> {
     process: &'a Process,
@@ -17,12 +17,12 @@ impl<'a> EventNames<'a> {
         self.process
     }
 
-    /// No names but those of functions.
+    /// Starts with the names of functions only.
     pub(super) fn new(process: &'a Process) -> Self {
         Self { process, names: FxHashMap::default() }
     }
 
-    /// Reads the dictionary of an arena. Where an entity got several names the last counts.
+    /// Reads the dictionary of an arena. If an entity got several names, the last one counts.
     pub(crate) fn read(process: &'a Process, arena: &EventArena) -> Self {
         let mut names = Self::new(process);
         for chunk in &arena.chunks {
@@ -31,7 +31,7 @@ impl<'a> EventNames<'a> {
         names
     }
 
-    /// Takes the name that the record gives, if it gives one.
+    /// Notes the name that the record gives, if any.
     pub(super) fn learn(&mut self, record: &Record<'_>) {
         if record.kind != Kind::NAME {
             return;
@@ -45,7 +45,7 @@ impl<'a> EventNames<'a> {
         }
     }
 
-    /// The function, where the entity is one that is known.
+    /// The function, if the entity is a known function.
     #[must_use]
     pub fn function(&self, tag: Tag, entity: EntityRef) -> Option<&'a Function> {
         if !matches!(tag, Tag::FUNCTION | Tag::CALLEE) || entity.index == 0 {
@@ -60,7 +60,7 @@ impl<'a> EventNames<'a> {
         self.process.modules.get(function.module as usize).map_or("", |module| &module.name)
     }
 
-    /// The name of anything; a function's signature.
+    /// The name of an entity; for a function, its signature.
     #[must_use]
     pub fn name(&self, tag: Tag, entity: EntityRef) -> Option<&str> {
         if matches!(tag, Tag::FUNCTION | Tag::CALLEE) {

@@ -1,39 +1,40 @@
-//! Pairs of events: the end that belongs to each start.
+//! Pairs of events: a start with its end.
 //!
-//! What was begun and never ended stands alone: the runtime leaves out the end of an unwind that
-//! reached its catcher, and that of a block which another exception left.
+//! A start without an end stays unpaired. The runtime does not report the end of an unwind that
+//! reached its catcher, nor the end of a block that another exception left.
 
 use std::collections::BTreeMap;
 
 use clrscope_recording::events::{Kind, Phase, Record};
 
-/// Starts of one thread that may be open at once; of more the oldest stand alone.
+/// Number of starts of one thread that may be open at once; beyond it the oldest stay unpaired.
 const MOST_OPEN: usize = 1 << 16;
 
 /// A start that has no end yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Open {
     pub(super) kind: Kind,
-    /// Since the start of the process's recording.
+    /// Nanoseconds since the start of the process's recording.
     pub(super) time_ns: u64,
-    /// Place of the event among those of its thread.
+    /// Index of the event among the events of its thread.
     pub(super) at: u64,
 }
 
-/// Part of an event in a pair.
+/// The role of an event in a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Single,
     Start,
-    /// The end of an event of the kind `of`: of that one, or of none on this thread.
+    /// The end of an event of the kind `of`: of the event `start`, or `None` if that is not on this
+    /// thread.
     End {
         of: Kind,
         start: Option<Open>,
     },
 }
 
-/// Pairs the events of one thread: an end belongs to the innermost open start of its kind, and
-/// closes whatever was left open within.
+/// Pairs the events of one thread: an end closes the innermost open start of its kind, and the
+/// starts that are still open within it.
 #[derive(Debug)]
 pub(super) struct Pairing {
     open: Vec<Open>,
@@ -47,7 +48,7 @@ impl Default for Pairing {
 }
 
 impl Pairing {
-    /// Adds the event at this place. `alone` is given starts that can't belong to an end of this
+    /// Adds the event at this index. Calls `alone` with the starts that can't have an end on this
     /// thread.
     pub(super) fn add_event(&mut self, record: &Record<'_>, at: u64, mut alone: impl FnMut(Open)) -> Part {
         match record.phase() {
@@ -64,7 +65,7 @@ impl Pairing {
         }
     }
 
-    /// Takes the innermost start of this kind out, and with it what was left open within.
+    /// Takes out the innermost start of this kind, and the starts that are still open within it.
     fn innermost(&mut self, of: Kind, alone: &mut impl FnMut(Open)) -> Option<Open> {
         if self.by_kind[usize::from(of.0)] == 0 {
             return None;
@@ -75,7 +76,7 @@ impl Pairing {
         self.open.pop()
     }
 
-    /// Gives `alone` what is still open: the thread has no more events.
+    /// Calls `alone` with all open starts: the thread has no more events.
     pub(super) fn finish(mut self, mut alone: impl FnMut(Open)) {
         self.drop_from(0, self.open.len(), &mut alone);
     }
@@ -88,15 +89,15 @@ impl Pairing {
     }
 }
 
-/// Only what concerns the whole process can end on another thread.
+/// Whether an event of this kind can end on another thread: only events of the whole process can.
 pub(super) fn may_cross(kind: Kind) -> bool {
     matches!(kind, Kind::GARBAGE_COLLECTION_STARTED | Kind::RUNTIME_SUSPEND_STARTED | Kind::RUNTIME_RESUME_STARTED)
 }
 
-/// An event on any thread of a process: which thread, and which of its events.
+/// An event on any thread of a process: the thread and the event's index in it.
 pub(super) type Anywhere = (usize, u64);
 
-/// Events whose partner is not on their thread.
+/// Events whose partner is on another thread.
 #[derive(Debug, Default)]
 pub(super) struct Crossing {
     starts: Vec<(u64, Kind, Anywhere)>,
@@ -104,22 +105,22 @@ pub(super) struct Crossing {
 }
 
 impl Crossing {
-    /// Takes note of a start that no end of its thread belongs to.
+    /// Notes a start without an end on its thread.
     pub(super) fn start(&mut self, stream: usize, open: Open) {
         if may_cross(open.kind) {
             self.starts.push((open.time_ns, open.kind, (stream, open.at)));
         }
     }
 
-    /// Takes note of the end of a start of this kind, which is on none of its thread's.
+    /// Notes an end whose start, of this kind, is not on the end's thread.
     pub(super) fn end(&mut self, stream: usize, start: Kind, time_ns: u64, at: u64) {
         if may_cross(start) {
             self.ends.push((time_ns, start, (stream, at)));
         }
     }
 
-    /// Each end, in the order of time, gets the latest start of its kind before it: start, end and
-    /// what is between them.
+    /// Pairs each end, in the order of time, with the latest start of its kind before it. Returns
+    /// start, end and the time between them.
     pub(super) fn pairs(mut self) -> Vec<(Anywhere, Anywhere, u64)> {
         self.starts.sort_by_key(|&(time_ns, ..)| time_ns);
         self.ends.sort_by_key(|&(time_ns, ..)| time_ns);

@@ -1,7 +1,7 @@
-//! Events of one thread with their depth and duration, made while its records are walked.
+//! Events of one thread with their depth and duration, computed while the records are walked.
 //!
-//! Only pairs nest. Pairs within a chunk are found when the chunk is begun; of others the
-//! [survey](super::survey) knows.
+//! Only pairs nest. Pairs within a chunk are found at the begin of the chunk. The
+//! [survey](super::survey) knows the other pairs.
 
 use std::vec;
 
@@ -13,13 +13,13 @@ use super::pairing::{Pairing, Part};
 use super::survey::{REJECTED, StreamSurvey, Survey, is_rejected};
 use super::{EventNames, EventQuery, EventRow, wants};
 
-/// A start or an end in the chunk that is walked.
+/// A start or an end in the current chunk.
 #[derive(Debug, Clone, Copy)]
 struct PairedEvent {
-    /// Place among the events of the thread.
+    /// Index among the events of the thread.
     at: u64,
     duration_ns: Option<u64>,
-    /// Whether what is between the two stands within.
+    /// Whether the events between the two are nested within the pair.
     nests: bool,
 }
 
@@ -36,11 +36,11 @@ pub(super) struct EventStream<'l, 'a> {
     survey: &'l Survey<'a>,
     of: &'l StreamSurvey<'a>,
     cursor: Cursor<'a>,
-    /// Number of the chunk that `paired` is about, and 1.
+    /// Number of the chunk that `paired` belongs to, plus 1.
     begun: usize,
     paired: vec::IntoIter<PairedEvent>,
     pairing: Pairing,
-    /// Place of the next event.
+    /// Index of the next event.
     at: u64,
     depth: u32,
 }
@@ -64,7 +64,7 @@ impl<'l, 'a> EventStream<'l, 'a> {
         self.of.thread
     }
 
-    /// Takes the next event: its row if the query wants it.
+    /// Reads the next event. Returns its row if the query selects it.
     pub(super) fn step(&mut self, query: &EventQuery) -> Option<EventRow<'l>> {
         self.settle();
         let at = self.at;
@@ -99,8 +99,8 @@ impl<'l, 'a> EventStream<'l, 'a> {
         row
     }
 
-    /// Goes on to the next record that is an event, and finds the pairs of the chunk where it
-    /// begins one.
+    /// Moves to the next record that is an event. At the begin of a chunk, finds the pairs of the
+    /// chunk.
     fn settle(&mut self) -> Option<u64> {
         loop {
             let record = self.cursor.record()?;
@@ -160,7 +160,8 @@ impl Stream for EventStream<'_, '_> {
     }
 }
 
-/// Whether the record is an event: not an entry of the dictionary, nor of a later version.
+/// Whether the record is an event of a known kind, rather than a dictionary entry or a record of a
+/// later version.
 fn is_named(record: &Record<'_>) -> bool {
     record.kind.name().is_some()
 }

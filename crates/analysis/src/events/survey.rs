@@ -1,5 +1,5 @@
-//! Survey of all records of a process before its first row is shown: names, and events that belong
-//! together though they lie far apart.
+//! First pass over all records of a process, before its first row is shown: it collects names, and
+//! pairs of events that lie in different chunks.
 
 use clrscope_recording::events::{Kind, OwnedRecord, Record, Records, Tag};
 use clrscope_recording::model::{EventArena, EventChunk, Process, Thread};
@@ -8,15 +8,16 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::names::EventNames;
 use super::pairing::{Crossing, Open, Pairing, Part};
 
-/// Reason why a search for precompiled code has no end.
+/// Reason why a search for precompiled code has no end event.
 pub(super) const REJECTED: &str = "the precompiled code was rejected";
 
-/// The partner of an event that is in another chunk.
+/// The partner of an event, if it is in another chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DistantPartner {
-    /// Between start and end.
+    /// Nanoseconds between start and end.
     pub(super) duration_ns: u64,
-    /// Whether the partner is on the same thread, so that what is between stands within.
+    /// Whether the partner is on the same thread, so that the events between are nested within the
+    /// pair.
     pub(super) nests: bool,
 }
 
@@ -25,9 +26,9 @@ pub(super) struct DistantPartner {
 pub(super) struct StreamSurvey<'a> {
     pub(super) thread: Option<&'a Thread>,
     pub(super) chunks: Vec<&'a EventChunk>,
-    /// Partners that lie in another chunk, by the place of the event among those of the thread.
+    /// Partners in another chunk, by the index of the event among the events of the thread.
     pub(super) far: FxHashMap<u64, DistantPartner>,
-    /// Searches at the end of a chunk that found no code that fits, unless they have an end.
+    /// Searches at the end of a chunk that found no suitable code, unless they have an end event.
     pub(super) rejected: FxHashSet<u64>,
 }
 
@@ -36,7 +37,7 @@ pub(super) struct StreamSurvey<'a> {
 pub(super) struct Survey<'a> {
     pub(super) process: &'a Process,
     pub(super) names: EventNames<'a>,
-    /// Threads in the order in which they were first seen; then what belongs to no thread.
+    /// Threads in the order in which they were first seen, then the events without a thread.
     pub(super) streams: Vec<StreamSurvey<'a>>,
 }
 
@@ -59,9 +60,9 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// Whether `next` shows that the search that `search` began came to nothing. The runtime ends a
-/// search for precompiled code only where it takes the code; where it finds code that does not fit
-/// this process or processor, it goes on to compile the method without a word.
+/// Whether `next` shows that the search that `search` began was unsuccessful. The runtime reports
+/// the end of a search for precompiled code only if it uses the code. If the code does not fit this
+/// process or processor, the runtime compiles the method without an end event.
 pub(super) fn is_rejected(search: &Record<'_>, next: &Record<'_>) -> bool {
     search.kind == Kind::JIT_CACHED_FUNCTION_SEARCH_STARTED
         && next.kind == Kind::JIT_COMPILATION_STARTED
@@ -115,7 +116,7 @@ impl<'s, 'a> Pass<'s, 'a> {
         self.pairing.finish(|open| crossing.start(stream, open));
     }
 
-    /// Takes an event of the chunk whose first event is `first`.
+    /// Processes an event of the chunk whose first event is `first`.
     fn event(&mut self, record: &Record<'_>, first: u64) {
         let (crossing, stream, at) = (&mut *self.crossing, self.stream, self.at);
         match self.pairing.add_event(record, at, |open| crossing.start(stream, open)) {

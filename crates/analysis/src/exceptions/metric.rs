@@ -1,8 +1,8 @@
-//! The metric `exceptions`: how many were thrown, by the stack at the throw.
+//! The metric `exceptions`: the number of exceptions, by the stack at the throw.
 //!
-//! A throw counts for the function that threw, as in the view `exceptions`: the runtime's own code
-//! that throws for others is left out of its path. An object counts once, at its first throw: where
-//! it is thrown again, by `throw;` or by an `await` that hands it on, it also counts as rethrown.
+//! A throw counts for the function that threw, as in the view `exceptions`: the runtime's helper
+//! code for throwing is left out of the path. An object counts once, at its first throw. Later
+//! throws of the object, by `throw;` or by an `await` that passes it on, count as rethrown.
 
 use clrscope_recording::events::{Kind, Record, Records};
 use clrscope_recording::layout::instrument;
@@ -11,7 +11,7 @@ use clrscope_recording::model::{EventArena, Process, StackFrame, Stacks};
 use super::{is_machinery, is_thrown_again, stack_of};
 use crate::metric::{Metric, Source, StackEvent, StackEvents, Unit};
 
-/// Exceptions thrown.
+/// Number of exceptions.
 pub static EXCEPTIONS: Metric = Metric {
     name: "exceptions",
     title: "exceptions",
@@ -47,8 +47,8 @@ fn read(process: &Process, arena: &EventArena) -> StackEvents {
     StackEvents { table: process.stacks.clone(), events }
 }
 
-/// The stack of the function that threw: without the runtime's machinery on top, unless there is
-/// nothing else.
+/// The stack of the function that threw: without the runtime's helper code on top, unless there are
+/// no other frames.
 fn thrower(process: &Process, table: &Stacks, stack: u32) -> u32 {
     let is_machinery = |stack: u32| match table.frames(stack).next() {
         Some(StackFrame::Method { function, .. }) => {

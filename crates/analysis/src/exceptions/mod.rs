@@ -1,10 +1,8 @@
-//! The view `exceptions`: each exception in detail, and exceptions added up by type and throwing
-//! method.
+//! The view `exceptions`: each exception in detail, and sums by type and throwing method.
 //!
-//! What can't be known: the stack is the runtime's own walk, which shows a function whose catch or
-//! finally block runs once, at the place in its `try` block that it was left from. The agent says
-//! whether an object was thrown before; which throw that was is known where the object still lay at
-//! the same address.
+//! Limits: the stack is the runtime's own walk. In it a function whose catch or finally block runs
+//! appears once, at the place where its `try` block was left. The agent reports whether an object
+//! was thrown before. The earlier throw is known only if the object still was at the same address.
 
 mod metric;
 mod reconstruct;
@@ -34,10 +32,10 @@ pub use stack::CallStack;
 /// Selection of exceptions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExceptionQuery {
-    /// The filters that all views share. `functions` and `modules` keep what has such a function on
-    /// the stack at the throw, or as its catcher.
+    /// The filters that all views share. `functions` and `modules` keep exceptions with such a
+    /// function on the stack at the throw, or as the catcher.
     pub query: Query,
-    /// Only types that match one of these; none means all.
+    /// Only types that match one of these patterns; empty means all.
     pub types: Vec<Glob>,
 }
 
@@ -46,15 +44,15 @@ pub struct ExceptionQuery {
 pub struct Frame<'a> {
     /// The function.
     pub function: FunctionRef<'a>,
-    /// Offset in the function's IL, if the runtime could say.
+    /// Offset in the function's IL, if the runtime reported it.
     pub il_offset: Option<u32>,
-    /// The place in the function's code, by which its line is found.
+    /// The place in the function's code, from which its line is found.
     pub place: CodePlace<'a>,
-    /// Arguments of the call, as recorded; [`ExceptionLog::captured`] says what they mean.
+    /// Recorded arguments of the call; [`ExceptionLog::captured`] decodes them.
     arguments: Option<&'a Arguments>,
 }
 
-/// Arguments of a call, not yet decoded.
+/// Encoded arguments of a call.
 #[derive(Debug, Clone)]
 struct Arguments {
     function: u32,
@@ -64,65 +62,67 @@ struct Arguments {
 /// A filter that ran in the first pass.
 #[derive(Debug, Clone, Copy)]
 pub struct Filter<'a> {
-    /// The function that has it.
+    /// The function that contains the filter.
     pub function: FunctionRef<'a>,
-    /// Whether the filter accepted the exception; `None` where the program ended before.
+    /// Whether the filter accepted the exception; `None` where the program ended before it
+    /// answered.
     pub accepted: Option<bool>,
 }
 
-/// The exception within an exception.
+/// The inner exception of an exception.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inner<'a> {
     /// Type of the exception.
     pub type_name: &'a str,
-    /// Number of its throw, if that was seen and it still lay at the same address.
+    /// Number of its throw, if it was recorded and the object still was at the same address.
     pub number: Option<u32>,
 }
 
-/// One throw and what came of it.
+/// One throw and its outcome.
 #[derive(Debug, Clone)]
 pub struct Exception<'a> {
     /// The process.
     pub process: &'a Process,
     /// The thread that threw.
     pub thread: Option<&'a Thread>,
-    /// Counts the throws of the recording, from 1, in the order of time.
+    /// Number of the throw in the recording, from 1, in the order of time.
     pub number: u32,
     /// Time of the throw, nanoseconds since the start of the run.
     pub time_ns: u64,
-    /// Type of the exception as C# writes it.
+    /// Type of the exception in C# syntax.
     pub type_name: &'a str,
-    /// The message it was made with, cut; `None` for the type's default message.
+    /// The message of the exception, shortened; `None` for the type's default message.
     pub message: Option<Box<str>>,
     /// The stack at the throw, innermost first.
     pub stack: CallStack<'a>,
-    /// The stack had more frames than were kept.
+    /// Whether the stack had more frames than were kept.
     pub stack_cut: bool,
     /// First pass: the functions searched for a handler, innermost first.
     pub search: Vec<FunctionRef<'a>>,
     /// First pass: filters and their answers.
     pub filters: Vec<Filter<'a>>,
-    /// Second pass: the functions whose frames went.
+    /// Second pass: the functions whose frames were unwound.
     pub unwound: Vec<FunctionRef<'a>>,
     /// Second pass: the functions whose finally or fault blocks ran, once for each block.
     pub finally: Vec<FunctionRef<'a>>,
-    /// The function that caught it.
+    /// The function that caught the exception.
     pub catcher: Option<FunctionRef<'a>>,
-    /// The runtime itself caught it, or threw it away because it came out of a filter.
+    /// Whether the runtime itself caught the exception, or discarded it because it came out of a
+    /// filter.
     pub caught_by_runtime: bool,
-    /// It was not caught, and the program ended.
+    /// Whether the exception was not caught, so that the program ended.
     pub unhandled: bool,
-    /// The object had been thrown before.
+    /// Whether the object had been thrown before.
     pub rethrown: bool,
-    /// Number of the throw before of the same object, where that was seen and the object still lay
+    /// Number of the previous throw of the same object, if it was recorded and the object still was
     /// at the same address.
     pub rethrow_of: Option<u32>,
-    /// Another exception left a block of this one's second pass and took its place: that one's
-    /// number.
+    /// Number of the exception that replaced this one: it left a block that ran in this one's
+    /// second pass.
     pub replaced_by: Option<u32>,
-    /// The exception within.
+    /// The inner exception.
     pub inner: Option<Inner<'a>>,
-    /// From the throw to the catch block.
+    /// Nanoseconds from the throw to the catch block.
     pub throw_to_catch_ns: Option<u64>,
 }
 
@@ -133,36 +133,36 @@ pub struct ExceptionGroup<'a> {
     pub process: &'a Process,
     /// The type.
     pub type_name: &'a str,
-    /// The message of the first.
+    /// The message of the first throw.
     pub message: Option<Box<str>>,
     /// The thrower; `None` where no stack is known.
     pub place: Option<FunctionRef<'a>>,
     /// The innermost own function on the stack; `None` where there is none.
     pub own_place: Option<FunctionRef<'a>>,
-    /// Place in the code of that, of the first throw.
+    /// Place of the first throw in the code of `own_place`.
     pub own_code: Option<CodePlace<'a>>,
     /// Function that caught the exception; `None` where no function did.
     pub catcher: Option<FunctionRef<'a>>,
     /// Number of throws.
     pub count: u64,
-    /// Number of them that were not caught.
+    /// Number of throws that were not caught.
     pub unhandled: u64,
-    /// Number of them that the runtime caught.
+    /// Number of throws that the runtime caught.
     pub caught_by_runtime: u64,
-    /// Number of them whose object had been thrown before.
+    /// Number of throws whose object had been thrown before.
     pub rethrown: u64,
-    /// From throw to catch, all together.
+    /// Total time from throw to catch, in nanoseconds.
     pub throw_to_catch_ns: u64,
-    /// The longest of those.
+    /// Longest time from throw to catch, in nanoseconds.
     pub longest_ns: u64,
     /// First throw, nanoseconds since the start of the run.
     pub first_ns: u64,
-    /// Last throw.
+    /// Last throw, nanoseconds since the start of the run.
     pub last_ns: u64,
 }
 
-/// The exceptions of the processes and threads that a query selects. They are put together while
-/// their records are walked: a recording may hold more than memory.
+/// The exceptions of the processes and threads that a query selects. They are reconstructed while
+/// their records are walked, because a recording may not fit into memory.
 #[derive(Debug)]
 pub struct ExceptionLog<'a> {
     arenas: Vec<Arena<'a>>,
@@ -190,16 +190,16 @@ fn is_thrown_again(record: &Record<'_>) -> bool {
     record.number(Tag::ANSWER) == Some(1)
 }
 
-/// Code of the runtime that throws for others.
+/// Helper code of the runtime that throws exceptions for other code.
 const THROWERS: [&str; 2] = ["System.Runtime.EH::", "Internal.Runtime.CompilerHelpers.ThrowHelpers::"];
 
-/// Whether the function called `name` only throws for others.
+/// Whether the function called `name` is helper code that only throws for other code.
 fn is_machinery(name: &str) -> bool {
     THROWERS.iter().any(|own| name.starts_with(own))
 }
 
 impl<'a> Exception<'a> {
-    /// Returns the function that threw: the innermost one that is not the runtime's own machinery.
+    /// Returns the function that threw: the innermost one that is not helper code of the runtime.
     #[must_use]
     pub fn thrower(&self) -> Option<FunctionRef<'a>> {
         let functions = || self.stack.functions().chain(self.search.first().copied());
@@ -224,7 +224,7 @@ impl<'a> Exception<'a> {
 }
 
 impl ExceptionGroup<'_> {
-    /// Returns the number of exceptions: of throws of objects that had not been thrown before.
+    /// Returns the number of exceptions: throws of objects that had not been thrown before.
     #[must_use]
     pub fn exceptions(&self) -> u64 {
         self.count.saturating_sub(self.rethrown)
@@ -232,10 +232,10 @@ impl ExceptionGroup<'_> {
 }
 
 impl<'a> ExceptionLog<'a> {
-    /// Chooses what is meant.
+    /// Selects exceptions.
     ///
     /// # Errors
-    /// When no process or thread is meant, or `exceptions` was not recorded.
+    /// When the query selects no process or thread, or `exceptions` was not recorded.
     pub fn open(recording: &'a Recording, query: &ExceptionQuery) -> Result<Self, QueryProblem> {
         query.query.without_metric("exceptions")?;
         let mut arenas = Vec::new();
@@ -253,11 +253,11 @@ impl<'a> ExceptionLog<'a> {
         Ok(Self { arenas, query: query.clone() })
     }
 
-    /// Visits the throws in the order of time; gives how many the limit left out. Stops at the
-    /// first error of `visit`.
+    /// Visits the throws in the order of time. Returns the number of throws that the limit left
+    /// out. Stops at the first error of `visit`.
     ///
     /// # Errors
-    /// Errors of `visit`.
+    /// The error of `visit`.
     pub fn walk<'l, E>(&'l self, mut visit: impl FnMut(&Exception<'l>) -> Result<(), E>) -> Result<LeftOut, E> {
         let (mut limit, mut outcome) = (Limit::new(self.query.query.limit), Ok(()));
         self.each(&mut |exception| {
@@ -269,8 +269,8 @@ impl<'a> ExceptionLog<'a> {
         outcome.map(|()| limit.left_out())
     }
 
-    /// All throws at once, and how many the limit left out: for recordings that are known to be
-    /// small.
+    /// All throws at once, and the number of throws that the limit left out: for recordings that
+    /// are known to be small.
     #[must_use]
     pub fn rows(&self) -> (Vec<Exception<'_>>, LeftOut) {
         let (mut rows, mut limit) = (Vec::new(), Limit::new(self.query.query.limit));
@@ -283,9 +283,9 @@ impl<'a> ExceptionLog<'a> {
         (rows, limit.left_out())
     }
 
-    /// Throws by type and throwing method, the most frequent first unless the query says
-    /// `inclusive` (the time to the catch), `name` (the type) or `module` (the thrower's); and how
-    /// many the limit left out.
+    /// Groups throws by type and throwing method, the most frequent first unless the query sorts by
+    /// `inclusive` (the time to the catch), `name` (the type) or `module` (the thrower's). Also
+    /// returns the number of groups that the limit left out.
     #[must_use]
     pub fn groups(&self) -> (Vec<ExceptionGroup<'_>>, usize) {
         let mut places = BTreeMap::new();
@@ -301,7 +301,7 @@ impl<'a> ExceptionLog<'a> {
         (groups, left_out)
     }
 
-    /// Arguments of a frame's call, as they were when the call began; `None` where that was not
+    /// Arguments of a frame's call, as they were when the call began; `None` where they were not
     /// recorded.
     #[must_use]
     pub fn captured<'c>(&'c self, exception: &Exception<'_>, frame: &Frame<'c>) -> Option<CapturedValues<'c>> {
@@ -310,7 +310,8 @@ impl<'a> ExceptionLog<'a> {
         self.arenas.iter().find(of_process)?.types.at_enter(*function, bytes, &[])
     }
 
-    /// Hands every throw over once it is over, in the order of time, until `take` has enough.
+    /// Calls `take` with every throw when it is over, in the order of time, until `take` has
+    /// enough.
     fn each<'l>(&'l self, take: &mut dyn FnMut(Exception<'l>) -> bool) {
         let mut timeline = Timeline::default();
         let streams = self.arenas.iter().enumerate().flat_map(|(at, arena)| reconstruct::threads(at, arena));
@@ -369,9 +370,9 @@ fn add<'a>(places: &mut BTreeMap<Key<'a>, ExceptionGroup<'a>>, exception: &Excep
     group.last_ns = exception.time_ns;
 }
 
-/// Puts groups in the order that a query asks for: the most frequent first, the longest way from
-/// throw to catch first, by type, or by the thrower's module. The sort is stable: what is equal
-/// stays in the order of process, type and thrower.
+/// Sorts groups as a query asks: the most frequent first, the longest time from throw to catch
+/// first, by type, or by the thrower's module. The sort is stable: equal groups stay in the order
+/// of process, type and thrower.
 fn order(groups: &mut [ExceptionGroup<'_>], sort: Sort) {
     match sort {
         Sort::Inclusive => groups.sort_by_key(|group| std::cmp::Reverse(group.throw_to_catch_ns)),

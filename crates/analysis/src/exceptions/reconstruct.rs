@@ -1,11 +1,12 @@
-//! From the callbacks of a thread to the course of its exceptions.
+//! Reconstruction of exceptions from the callbacks of a thread.
 //!
-//! Exceptions nest: while a filter, a finally or a catch block runs, others may be thrown. So each
-//! thread has a stack of exceptions under way, and a callback is about the topmost, or about the
-//! topmost whose block it ends. The runtime does not report everything: there is no callback when
-//! an exception leaves a block for good, when the runtime itself catches, or at the end of a
-//! program that no handler saved. And up to .NET 9 it reports a function twice when one of its
-//! blocks is on the stack. All that is made up for here.
+//! Exceptions nest: while a filter, a finally or a catch block runs, other exceptions may be
+//! thrown. So each thread has a stack of exceptions under way. A callback belongs to the topmost
+//! one, or to the topmost one whose block it ends. The runtime does not report everything: there is
+//! no callback when an exception leaves a block for good, when the runtime itself catches an
+//! exception, or when the program ends by an unhandled exception. And up to .NET 9 the runtime
+//! reports a function twice when one of its blocks is on the stack. The code here corrects for all
+//! of these.
 
 use clrscope_recording::events::{EntityRef, Kind, OwnedRecord, Record, Tag};
 use clrscope_recording::model::Thread;
@@ -15,7 +16,8 @@ use super::{Arena, Arguments, CallStack, Exception, Filter, Inner, is_thrown_aga
 use crate::events::{Cursor, Stream};
 use crate::function::FunctionRef;
 
-/// The threads of a process, which has the number `process` among those that are walked.
+/// The threads of a process. `process` is the number of the process among the processes that are
+/// walked.
 pub(super) fn threads<'l>(process: usize, of: &'l Arena<'l>) -> impl Iterator<Item = OnThread<'l>> {
     let runtime = &of.process.runtime;
     let twice = [".NET 8.", ".NET 9."].iter().any(|version| runtime.starts_with(version));
@@ -56,7 +58,7 @@ pub(super) struct OnThread<'a> {
     thread: Option<&'a Thread>,
     cursor: Cursor<'a>,
     under_way: Vec<UnderWay>,
-    /// Arguments of the next throw's frames, by their place in the stack.
+    /// Arguments of the next throw's frames, by the position of the frame in the stack.
     arguments: Vec<(usize, Arguments)>,
 }
 
@@ -80,7 +82,7 @@ impl<'a> OnThread<'a> {
         entity.and_then(|entity| self.of.names.name(tag, entity)).unwrap_or("(unknown)")
     }
 
-    /// Takes the next record; the thread's exceptions are over with its last.
+    /// Applies the next record. After the last one, the thread's exceptions are over.
     pub(super) fn step(&mut self, timeline: &mut Timeline<'a>) {
         let Some(record) = self.cursor.record().map(|record| OwnedRecord::from(&record)) else { return };
         self.apply(timeline, &record.record());
@@ -117,8 +119,8 @@ impl<'a> OnThread<'a> {
     }
 
     fn thrown(&mut self, timeline: &mut Timeline<'a>, record: &Record<'_>) {
-        // With no block running nothing of the program's runs, so the last one is over: the runtime
-        // has it.
+        // Without a running block no code of the program runs. So the last exception is over: the
+        // runtime has caught it.
         while self.under_way.last().is_some_and(|top| top.block.is_none()) {
             self.given_up(timeline);
         }
@@ -161,7 +163,7 @@ impl<'a> OnThread<'a> {
         }
     }
 
-    /// Enters message, inner exception and stack.
+    /// Sets message, inner exception and stack.
     fn says(&self, timeline: &mut Timeline<'a>, record: &Record<'_>, at: usize, address: u64) {
         // An object that was thrown before, here or on another thread.
         let before = timeline.at_address(self.process, address).filter(|_| is_thrown_again(record));
@@ -196,7 +198,7 @@ impl<'a> OnThread<'a> {
         }
     }
 
-    /// Settles the answer of the last filter that ran.
+    /// Sets the answer of the last filter that ran.
     fn answered(&mut self, timeline: &mut Timeline<'a>, catcher: Option<EntityRef>) {
         let Some(top) = self.under_way.last() else { return };
         let catcher = catcher.map(|catcher| self.function(catcher));
@@ -234,9 +236,9 @@ impl<'a> OnThread<'a> {
         self.replace(timeline, exception, function.index, top.catcher == Some(function.index));
     }
 
-    /// A block of `function` ran for an outer exception, and its frame goes: that exception is
-    /// over. Where the function catches, its frame stays and only a finally block can have been
-    /// left.
+    /// The frame of `function` is unwound. If one of its blocks ran for an outer exception, that
+    /// exception is over. If `function` catches, its frame stays, so only a finally block can have
+    /// been left.
     fn replace(&mut self, timeline: &mut Timeline<'a>, by: usize, function: u32, catches: bool) {
         let left = |outer: &UnderWay| {
             outer.exception != by
@@ -283,9 +285,9 @@ impl<'a> OnThread<'a> {
         exception.unwound.pop_if(|last| std::ptr::eq(last.function, catcher.function));
     }
 
-    /// A catch block ends, and it is known whether its clause has a filter. Where one ran last in
-    /// the function that catches, that is its answer: another clause of the function may have
-    /// caught what it refused.
+    /// A catch block ends, and the record says whether its clause has a filter. If the last filter
+    /// ran in the catching function, this is the filter's answer: if it refused the exception,
+    /// another clause of the function has caught it.
     fn clause_known(&self, timeline: &mut Timeline<'a>, record: &Record<'_>) {
         let Some(has_filter) = record.number(Tag::HAS_FILTER) else { return };
         let is_caught = |outer: &&UnderWay| matches!(outer.block, Some((Block::Catch, _)));
@@ -298,7 +300,8 @@ impl<'a> OnThread<'a> {
         }
     }
 
-    /// The topmost block of this kind has ended, and with it everything that was thrown within.
+    /// The topmost block of this kind has ended, and with it all exceptions that were thrown within
+    /// it.
     fn block_ends(&mut self, timeline: &mut Timeline<'a>, block: Block) {
         let runs = |outer: &UnderWay| outer.block.is_some_and(|(running, _)| running == block);
         let Some(at) = self.under_way.iter().rposition(runs) else { return };
@@ -313,7 +316,7 @@ impl<'a> OnThread<'a> {
         }
     }
 
-    /// The topmost exception is over and no catcher of the program's was entered.
+    /// The topmost exception is over, and no catch block of the program was entered.
     fn given_up(&mut self, timeline: &mut Timeline<'a>) {
         let Some(over) = self.under_way.pop() else { return };
         let exception = &mut timeline[over.exception];
@@ -329,7 +332,8 @@ impl<'a> OnThread<'a> {
             let exception = &mut timeline[over.exception];
             let open =
                 exception.throw_to_catch_ns.is_none() && exception.replaced_by.is_none() && exception.catcher.is_none();
-            // The last one of a thread in a program that did not end in order: no handler saved it.
+            // The last exception of a thread in a program that did not end in order: it was
+            // unhandled.
             exception.unhandled = open && !self.of.process.complete;
             exception.caught_by_runtime |= open && self.of.process.complete && !exception.unwound.is_empty();
             timeline.is_over(over.exception);

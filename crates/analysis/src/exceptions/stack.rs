@@ -9,8 +9,8 @@ use super::{Arguments, Frame};
 use crate::code_place::{CodePlace, PlacedFrame};
 use crate::function::FunctionRef;
 
-/// A call stack of one process. Holds no frames: they are looked up in the [stack
-/// table](Process::stacks) as they are asked for.
+/// A call stack of one process. It holds no frames: each frame is looked up in the [stack
+/// table](Process::stacks) when it is needed.
 #[derive(Debug, Clone)]
 pub struct CallStack<'a> {
     process: &'a Process,
@@ -21,7 +21,7 @@ pub struct CallStack<'a> {
 }
 
 impl<'a> CallStack<'a> {
-    /// The stack with this number in `table`, 0 for none.
+    /// The stack with this number in `table`; 0 for no stack.
     pub(crate) fn new(process: &'a Process, table: &Arc<Stacks>, number: u32) -> Self {
         Self { process, table: Arc::clone(table), number, arguments: BTreeMap::new() }
     }
@@ -57,8 +57,8 @@ impl<'a> CallStack<'a> {
         self.frames().next()
     }
 
-    /// Returns the innermost function of the program's own, with the place in its code; `None`
-    /// where there is none.
+    /// Returns the program's innermost own function, with the place in its code; `None` where there
+    /// is none.
     pub(crate) fn innermost_own(&self) -> Option<(FunctionRef<'a>, CodePlace<'a>)> {
         self.frames().find(Frame::is_own).map(|frame| (frame.function, frame.place))
     }
@@ -69,7 +69,7 @@ impl<'a> CallStack<'a> {
         self.table.frames(self.number).count()
     }
 
-    /// Whether no frame is known.
+    /// Whether no frames are known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()

@@ -1,4 +1,4 @@
-//! Exceptions that are not over, and those that wait for one before them, in the order of time.
+//! Exceptions in the order of time: those that are not over, and later ones that wait for them.
 
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
@@ -7,11 +7,11 @@ use rustc_hash::FxHashMap;
 
 use super::Exception;
 
-/// Exceptions that may wait for the first of them to be over: a handler may run as long as the
-/// program, and throw. Of more the first is taken as it is.
+/// Number of exceptions that may wait for the first of them to be over: a handler may run as long
+/// as the program, and throw. Beyond it the first is handed over unfinished.
 const MOST_WAITING: usize = 8_192;
-/// Addresses of thrown objects whose last throw is remembered; when there are more, all are
-/// forgotten.
+/// Number of addresses of thrown objects whose last throw is remembered. When there are more, all
+/// are forgotten.
 const MOST_ADDRESSES: usize = 1 << 18;
 
 /// The last throw of an object.
@@ -21,22 +21,23 @@ pub(super) struct Throw<'a> {
     pub(super) type_name: &'a str,
 }
 
-/// The exceptions, as far as the records have been read. They are named by their place in the order
-/// of time, from 0.
+/// The exceptions, as far as the records have been read. An exception is identified by its index in
+/// the order of time, from 0.
 #[derive(Debug, Default)]
 pub(super) struct Timeline<'a> {
     /// Exceptions that have not been handed over, and whether each is over.
     waiting: VecDeque<(Exception<'a>, bool)>,
     /// Number of exceptions that were handed over.
     gone: usize,
-    /// The last that was handed over before it was over: what is still said of it goes there.
+    /// The last exception that was handed over before it was over: later records about it apply to
+    /// this copy.
     late: Option<Exception<'a>>,
     /// The last throw of the object at each address of each process.
     by_address: FxHashMap<(usize, u64), Throw<'a>>,
 }
 
 impl<'a> Timeline<'a> {
-    /// The place of the next exception.
+    /// The index of the next exception.
     pub(super) fn next(&self) -> usize {
         self.gone + self.waiting.len()
     }
@@ -45,19 +46,19 @@ impl<'a> Timeline<'a> {
         self.waiting.push_back((exception, false));
     }
 
-    /// Nothing more will be said of the exception.
+    /// Marks an exception as over: no more records about it follow.
     pub(super) fn is_over(&mut self, at: usize) {
         if let Some((_, is_over)) = at.checked_sub(self.gone).and_then(|at| self.waiting.get_mut(at)) {
             *is_over = true;
         }
     }
 
-    /// The last throw of the object at this address of the process with this number.
+    /// The last throw of the object at this address, in the process with this number.
     pub(super) fn at_address(&self, process: usize, address: u64) -> Option<Throw<'a>> {
         self.by_address.get(&(process, address)).copied()
     }
 
-    /// Remembers where the object of an exception lies.
+    /// Notes the address of an exception's object.
     pub(super) fn lies_at(&mut self, process: usize, address: u64, exception: usize) {
         if self.by_address.len() >= MOST_ADDRESSES {
             self.by_address.clear();
@@ -66,7 +67,8 @@ impl<'a> Timeline<'a> {
         self.by_address.insert((process, address), throw);
     }
 
-    /// Hands over what is over, in its order, until `take` has enough; whether it wants more.
+    /// Hands over the exceptions that are over, in order, until `take` has enough. Returns whether
+    /// `take` wants more.
     pub(super) fn hand_over(&mut self, take: &mut dyn FnMut(Exception<'a>) -> bool) -> bool {
         while self.waiting.front().is_some_and(|(_, is_over)| *is_over) || self.waiting.len() > MOST_WAITING {
             let Some((exception, is_over)) = self.waiting.pop_front() else { break };
@@ -82,14 +84,14 @@ impl<'a> Timeline<'a> {
         true
     }
 
-    /// Hands over what is left.
+    /// Hands over the remaining exceptions.
     pub(super) fn finish(mut self, take: &mut dyn FnMut(Exception<'a>) -> bool) {
         self.waiting.iter_mut().for_each(|(_, is_over)| *is_over = true);
         self.hand_over(take);
     }
 }
 
-/// The number that users see of the exception at this place.
+/// The number that users see of the exception with this index.
 pub(super) fn number(at: usize) -> u32 {
     u32::try_from(at + 1).unwrap_or(u32::MAX)
 }

@@ -1,11 +1,12 @@
-//! The events of one thread as they were recorded.
+//! The recorded events of one thread.
 
 use clrscope_recording::layout::{flow, u32_at, u64_at};
 
 /// Kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EventKind {
-    /// A function was entered, is about to return, or to be replaced: its index in the recording.
+    /// A function was entered, is about to return, or is about to be replaced by a tail call: its
+    /// index in the recording.
     Enter(u32),
     Leave(u32),
     TailCall(u32),
@@ -25,13 +26,13 @@ pub(super) struct Raw<'a> {
     pub(super) what: EventKind,
     /// Lower half of a stack pointer.
     pub(super) sp: u32,
-    /// The values that belong to it, in their own encoding; empty for none.
+    /// The values of the event, still encoded; empty for none.
     pub(super) values: &'a [u8],
-    /// The registers that belong to it; empty for none.
+    /// The registers of the event; empty for none.
     pub(super) registers: &'a [u8],
 }
 
-/// Walks the events of a chunk. What is cut or unknown is passed over.
+/// Walks the events of a chunk. Truncated or unknown data is skipped.
 pub(super) struct RawEvents<'a> {
     rest: &'a [u8],
 }
@@ -41,7 +42,7 @@ impl<'a> RawEvents<'a> {
         Self { rest: bytes }
     }
 
-    /// The values that stand right here.
+    /// The values at the current place.
     fn values(&mut self) -> Option<&'a [u8]> {
         if u32_at(self.rest, flow::WHAT) != flow::VALUES {
             return None;

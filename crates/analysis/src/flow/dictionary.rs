@@ -1,4 +1,4 @@
-//! The dictionary of types, and values from bytes with what it says.
+//! The dictionary of types, and decoding of values with it.
 
 use clrscope_recording::layout::{instrument, u32_at, u64_at, value};
 use clrscope_recording::model::Process;
@@ -8,9 +8,9 @@ use rustc_hash::FxHashMap;
 use super::values::{Argument, CapturedValues, Field, Passing, Value};
 use crate::catalog::Catalog;
 
-/// Values inside values deeper than this are damage.
+/// Values that are nested deeper than this mean that the recording is damaged.
 const DEPTH: u32 = 16;
-/// Dimensions of an array at most, as the runtime has it.
+/// Dimensions of an array at most, which is the runtime's limit.
 const MOST_DIMENSIONS: u8 = 32;
 
 /// A class as the recording describes it.
@@ -30,11 +30,12 @@ struct ClassTypes {
 struct FunctionTypes {
     parameters: Vec<(String, String, Passing)>,
     returns: String,
-    /// Contents of the registers that stand behind events, the result last; empty where none do.
+    /// Contents of the registers that follow events, the result last; empty where no registers
+    /// follow.
     codes: Vec<u32>,
 }
 
-/// The types that values of a process refer to.
+/// The types of the values in a process.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Types {
     classes: FxHashMap<u32, ClassTypes>,
@@ -43,7 +44,7 @@ pub(crate) struct Types {
     probed: FxHashMap<u32, FunctionTypes>,
     /// Functions by the addresses that delegates call.
     methods: FxHashMap<u64, u32>,
-    /// Names of these functions, as reports show them.
+    /// Names of these functions in reports.
     names: FxHashMap<u32, String>,
 }
 
@@ -95,21 +96,21 @@ impl Types {
         }
     }
 
-    /// The values at the begin of a call of `function`, where it is one whose values are taken.
+    /// The values at the begin of a call of `function`, if values of this function are recorded.
     pub(crate) fn at_enter(&self, function: u32, bytes: &[u8], registers: &[u8]) -> Option<CapturedValues<'_>> {
         Some(self.entered(self.functions.get(&function)?, bytes, registers))
     }
 
     /// The values at the begin of a call of the probed method with this number; `None` where none
-    /// were taken.
+    /// were recorded.
     pub(crate) fn at_begin(&self, number: u32, bytes: &[u8]) -> Option<CapturedValues<'_>> {
         let types = self.probed.get(&number)?;
         let has_values = types.parameters.iter().any(|(_, _, passing)| *passing != Passing::Out);
         (!has_values || !bytes.is_empty()).then(|| self.entered(types, bytes, &[]))
     }
 
-    /// Values that a call of the probed method with this number left; `None` where that was not
-    /// taken.
+    /// The values at the end of a call of the probed method with this number; `None` where none
+    /// were recorded.
     pub(crate) fn at_return(&self, number: u32, bytes: &[u8]) -> Option<CapturedValues<'_>> {
         let types = self.probed.get(&number)?;
         let by_reference = |passing: &Passing| matches!(passing, Passing::Ref | Passing::Out);
@@ -136,7 +137,7 @@ impl Types {
         found
     }
 
-    /// Decodes what was taken of a call at its end.
+    /// Decodes the recorded values at the end of a call.
     pub(super) fn at_leave(
         &self,
         function: u32,
@@ -176,7 +177,7 @@ impl Types {
         self.classes.get(&index)
     }
 
-    /// The field of a delegate with the address that it calls, by the method there.
+    /// The field of a delegate that holds an address, replaced by the method at this address.
     fn method(&self, field: &str, value: &Value<'_>) -> Option<Value<'_>> {
         let (true, Value::Int(address)) = (matches!(field, "_methodPtr" | "_methodPtrAux"), value) else { return None };
         let address = *address as u64;
@@ -185,14 +186,14 @@ impl Types {
     }
 }
 
-/// Bytes of the general registers that stand before the vector registers at enter.
+/// Bytes of the general registers, which come before the vector registers at enter.
 fn general_bytes(codes: &[u32]) -> usize {
     let arguments = &codes[..codes.len().saturating_sub(1)];
     let general = arguments.iter().filter(|code| *code >> 24 == 0).map(|code| (code >> 16 & 0xFF) as usize + 1).max();
     general.unwrap_or(0).next_multiple_of(2) * 8
 }
 
-/// A number in one of the registers that stand behind an event.
+/// A number from one of the registers that follow an event.
 fn in_register<'t>(code: u32, registers: &[u8], general_bytes: usize) -> Value<'t> {
     let from = if code >> 24 == 0 { 0 } else { general_bytes };
     let Some(raw) = registers.get(from + (code >> 16 & 0xFF) as usize * 8..).filter(|rest| rest.len() >= 8) else {
@@ -221,7 +222,7 @@ fn passing(number: u32) -> Passing {
     }
 }
 
-/// Reads values one after another; what is missing is unknown.
+/// Reads values one after another. Missing values are unknown.
 struct Reader<'b, 't> {
     bytes: &'b [u8],
     types: &'t Types,
@@ -278,7 +279,7 @@ impl<'t> Reader<'_, 't> {
                 let size_bytes = if size == 0 { class.map_or(0, |class| class.size) } else { size };
                 let fields = self.fields(class, depth);
                 let type_name = name_of(class);
-                // Older agents write an address of 0 where only types were asked for.
+                // Older agents write an address of 0 where only types were requested.
                 if address == 0 && fields.is_empty() {
                     return Value::OfType { type_name };
                 }
@@ -350,7 +351,7 @@ fn name_of(class: Option<&ClassTypes>) -> &str {
     class.map_or("?", |class| &class.name)
 }
 
-/// The constant with this number, or the flags that make it up.
+/// The constant with this number, or the combination of flags that yields the number.
 fn constant_name(constants: &[(String, u64)], number: i64) -> Option<String> {
     let number = number as u64;
     if let Some((name, _)) = constants.iter().find(|(_, constant)| *constant == number) {
@@ -375,7 +376,8 @@ mod tests {
 
     use super::*;
 
-    /// A delegate to a lambda was shown as `App.P::Main`, the method that the lambda is written in.
+    /// A delegate to a lambda was once shown as `App.P::Main`, the method that the lambda is
+    /// written in.
     #[test]
     fn a_delegate_to_a_lambda_says_so() {
         let mut functions = vec![Function::default(); function::FIRST as usize];

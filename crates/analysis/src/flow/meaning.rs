@@ -1,9 +1,9 @@
-//! Values in the form that people know: a date and not its 62 bits of ticks, a list's elements and
-//! not the array it grows in.
+//! Values in readable form: a date instead of its 62 bits of ticks, a list's elements instead of
+//! its array.
 //!
-//! Recordings hold fields as they are. Here they are understood by the names that the framework
-//! gives them; where a field is missing, hidden or of another kind than expected, there is no such
-//! form, and the fields are shown.
+//! Recordings hold the raw fields. The readable form is derived from the framework's field names.
+//! If a field is missing, hidden or of an unexpected kind, there is no readable form, and the
+//! fields are shown.
 
 use super::values::{Field, Value};
 
@@ -13,16 +13,16 @@ const TICKS_PER_DAY: u64 = 86_400 * TICKS_PER_SECOND;
 /// Elements of a collection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Elements<'v, 'a> {
-    /// Elements it has.
+    /// Number of elements in the collection.
     pub count: u64,
-    /// The first of them that were kept, in the order in which the collection gives them, each with
-    /// its key where there is one.
+    /// The first elements, as far as they were kept, in the order of the collection, each with its
+    /// key where it has one.
     pub items: Vec<(Option<&'v Value<'a>>, &'v Value<'a>)>,
 }
 
 impl<'a> Value<'a> {
-    /// Text that people know the value by, where its fields are not it: of numbers that are
-    /// structures, dates, times, `Guid`, `Version`, `Uri`, types.
+    /// Readable text of a value whose fields are not readable: structs that are numbers, dates,
+    /// times, `Guid`, `Version`, `Uri`, types.
     #[must_use]
     pub fn text(&self) -> Option<String> {
         match self {
@@ -34,12 +34,12 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Name of the method that a delegate calls, where it is one.
+    /// Name of the method that a delegate calls; `None` for other values.
     #[must_use]
     pub fn method(&self) -> Option<&'a str> {
         let Self::Object { fields, .. } = self else { return None };
-        // The first is that of delegates which take no object along: the second is code then that
-        // moves the arguments.
+        // The first field is used by delegates without a target object: their second field then
+        // points to a stub that moves the arguments.
         ["_methodPtrAux", "_methodPtr"].into_iter().find_map(|name| match Fields(fields).get(name)? {
             Self::Method { name, .. } => Some(*name),
             _ => None,
@@ -52,7 +52,7 @@ impl<'a> Value<'a> {
         let Self::Object { fields, .. } = self else { return None };
         let fields = Fields(fields);
         match fields.get("_entries") {
-            // None was ever put in.
+            // No element was ever added.
             Some(Value::Null) if fields.unsigned("_count") == Some(0) => return table(fields, (0, &[])),
             Some(Value::Array { length, items, .. }) => return table(fields, (u64::from(*length), items)),
             _ => {}
@@ -101,7 +101,7 @@ impl<'v, 'a> Fields<'v, 'a> {
         }
     }
 
-    /// Elements of an array that there are, and those that were kept.
+    /// Number of elements of an array, and the elements that were kept.
     fn items(self, name: &str) -> Option<(u64, &'v [Value<'a>])> {
         match self.get(name)? {
             Value::Array { length, items, .. } => Some((u64::from(*length), items)),
@@ -110,8 +110,8 @@ impl<'v, 'a> Fields<'v, 'a> {
     }
 }
 
-/// Elements of a sequence of `size` that begins at `head` of an array, and goes on at the array's
-/// begin; or of one that grows at its end and gives the last first.
+/// Elements of a sequence of `size` elements that begins at `head` of an array and wraps around at
+/// its end; or of a stack, whose last element comes first.
 fn sequence<'v, 'a>(
     (capacity, items): (u64, &'v [Value<'a>]),
     head: u64,
@@ -126,7 +126,7 @@ fn sequence<'v, 'a>(
     Some(Elements { count: size, items: kept.map(|item| (None, item)).collect() })
 }
 
-/// Elements of a hash table: those of its entries that are in use.
+/// Elements of a hash table: the entries that are in use.
 fn table<'v, 'a>(fields: Fields<'v, 'a>, (_, entries): (u64, &'v [Value<'a>])) -> Option<Elements<'v, 'a>> {
     let used = fields.unsigned("_count")?;
     let count = used.checked_sub(fields.unsigned("_freeCount")?)?;
@@ -135,7 +135,7 @@ fn table<'v, 'a>(fields: Fields<'v, 'a>, (_, entries): (u64, &'v [Value<'a>])) -
         let Value::Struct { fields, .. } = entry else { return None };
         let entry = Fields(fields);
         let next = entry.signed("next").or_else(|| entry.signed("Next"))?;
-        // Free entries lead to the next free one by numbers below.
+        // Free entries store the next free entry as a number below -1.
         let value = entry.get("value").or_else(|| entry.get("Value")).filter(|_| next >= -1)?;
         Some((entry.get("key"), value))
     });
@@ -173,7 +173,7 @@ fn decimal(fields: Fields<'_, '_>) -> Option<String> {
     Some(if scale == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") })
 }
 
-/// Ticks, with the kind of the time in the two uppermost bits.
+/// Formats ticks. The two uppermost bits are the kind of the time.
 fn date_time(data: u64) -> Option<String> {
     let zone = match data >> 62 {
         0 => "",
@@ -195,10 +195,10 @@ fn date_time_offset(fields: Fields<'_, '_>) -> Option<String> {
     Some(format!("{} {sign}{:02}:{:02}", date_and_time(u64::try_from(there).ok()?)?, away / 60, away % 60))
 }
 
-/// A day by its number from the first of January of the year 1.
+/// Formats a day, given as the number of days since the first of January of the year 1.
 fn date(day: u64) -> Option<String> {
     const DAYS_OF_400_YEARS: u64 = 146_097;
-    // Years that begin with March end with the day that not all of them have.
+    // In years that begin with March, the leap day is the last day.
     let since_march = day.checked_add(306).filter(|day| *day < 26 * DAYS_OF_400_YEARS)?;
     let (era, day) = (since_march / DAYS_OF_400_YEARS, since_march % DAYS_OF_400_YEARS);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -253,7 +253,8 @@ fn wide(fields: Fields<'_, '_>) -> Option<u128> {
     Some(u128::from(fields.unsigned("_upper")?) << 64 | u128::from(fields.unsigned("_lower")?))
 }
 
-/// A small number is its own sign; the bits of others stand in an array, the lowest first.
+/// A small number is stored in the sign field. The bits of other numbers are in an array, the
+/// lowest first.
 fn big_integer(fields: Fields<'_, '_>) -> Option<String> {
     let sign = fields.signed("_sign")?;
     if *fields.get("_bits")? == Value::Null {

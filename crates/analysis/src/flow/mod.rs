@@ -1,7 +1,6 @@
-//! The view `flow`: every call with its begin and its end, thread after thread.
+//! The view `flow`: the begin and the end of every call, thread after thread.
 //!
-//! Rows are made while the events are walked, one at a time: a recording may hold a hundred
-//! million.
+//! Rows are made one at a time while the events are walked: a recording may hold a hundred million.
 
 mod decode;
 pub(crate) mod dictionary;
@@ -52,45 +51,46 @@ impl FlowKind {
 pub struct FlowRow<'a> {
     /// Kind of the row.
     pub kind: FlowKind,
-    /// A leave that no return instruction made: an exception ended the call, at this time at the
-    /// latest.
+    /// Whether the call ended by an exception rather than by a return. It then ended at this time
+    /// at the latest.
     pub unwound: bool,
     /// The function.
     pub function: FunctionRef<'a>,
     /// A number for the function, the same throughout its process.
     pub id: u32,
-    /// Number of this call among the function's calls on this thread, from 1; 0 for the end of a
+    /// Number of this call among the function's calls on this thread, from 1; 0 at the end of a
     /// call whose begin was not recorded.
     pub call_count: u64,
     /// The thread.
     pub thread: &'a Thread,
     /// Nanoseconds since the start of the run.
     pub time_ns: u64,
-    /// The time stamp that was recorded: the same whenever the recording is opened.
+    /// The recorded time stamp: it is the same whenever the recording is opened.
     pub ticks: u64,
-    /// Duration of a call that ends here, callees included; nothing for begins, and where the begin
+    /// Duration of a call that ends here, callees included; `None` for begins, and where the begin
     /// was not recorded.
     pub duration_ns: Option<u64>,
-    /// Depth in calls, from 0; where older events were overwritten, from the outermost call known.
+    /// Depth in calls, from 0. Where older events were overwritten, the depth counts from the
+    /// outermost known call.
     pub depth: u32,
-    /// Arguments or results as they were recorded, and what they refer to.
+    /// Recorded arguments or results, and the types that they refer to.
     taken: RawValues<'a>,
 }
 
-/// The values of a row, not yet decoded.
+/// The encoded values of a row.
 #[derive(Debug, Clone, Copy)]
 struct RawValues<'a> {
     types: &'a dictionary::Types,
     function: u32,
     bytes: &'a [u8],
     registers: &'a [u8],
-    /// Result that an `async` method's code set before it ended.
+    /// Result that the code of an `async` method set before it ended.
     result: &'a [u8],
 }
 
 impl<'a> FlowRow<'a> {
-    /// Values of the call: arguments where it begins, results where it ends in order; `None` for
-    /// functions whose values were not wanted.
+    /// Values of the call: arguments at its begin, results at its regular end; `None` for functions
+    /// whose values were not requested.
     #[must_use]
     pub fn captured(&self) -> Option<CapturedValues<'a>> {
         let RawValues { types, function, bytes, registers, result } = self.taken;
@@ -109,7 +109,7 @@ pub struct FlowFunction<'a> {
     pub function: FunctionRef<'a>,
     /// Number of the function, as in [`FlowRow::id`].
     pub id: u32,
-    /// Number of times it was entered.
+    /// Number of times that the function was entered.
     pub calls: u64,
 }
 
@@ -122,10 +122,10 @@ pub struct FlowLog<'a> {
 }
 
 impl<'a> FlowLog<'a> {
-    /// Chooses what is meant. `max_depth` leaves deeper calls out.
+    /// Selects events. `max_depth` leaves deeper calls out.
     ///
     /// # Errors
-    /// When no process or thread is meant, or `flow` was not recorded.
+    /// When the query selects no process or thread, or `flow` was not recorded.
     pub fn open(recording: &'a Recording, query: &Query, max_depth: Option<u32>) -> Result<Self, QueryProblem> {
         query.without_metric("flow")?;
         if query.sort.is_some() {
@@ -140,20 +140,20 @@ impl<'a> FlowLog<'a> {
         Ok(Self { selected, query: query.clone(), max_depth, reads_on: false })
     }
 
-    /// The log, read to its end whatever the query's limit: the calls by function are those of the
-    /// whole.
+    /// Makes the log read all events despite the query's limit, so that the calls by function cover
+    /// the whole recording.
     #[must_use]
     pub fn reading_on(self) -> Self {
         Self { reads_on: true, ..self }
     }
 
     /// Visits every row: process after process, thread after thread, in the order of time. Stops at
-    /// the first error of `visit`. Gives the calls by function, most called first, of what the
-    /// filters let through, and how many rows the query's limit left out; where not all of those
-    /// were counted, calls were not either.
+    /// the first error of `visit`. Returns the calls by function that pass the filters, most called
+    /// first, and the number of rows that the query's limit left out. Where not all left-out rows
+    /// were counted, the calls were not counted either.
     ///
     /// # Errors
-    /// Errors of `visit`.
+    /// The error of `visit`.
     pub fn walk<E>(
         &self,
         mut visit: impl FnMut(&FlowRow<'_>) -> Result<(), E>,
@@ -166,8 +166,8 @@ impl<'a> FlowLog<'a> {
         outcome.map(|()| counted)
     }
 
-    /// Visits rows as [`walk`](Self::walk) does, until `visit` says no. Compiled once, in this
-    /// crate and as it is optimised, for all callers.
+    /// Visits rows as [`walk`](Self::walk) does, until `visit` returns false. Not generic, so it is
+    /// compiled and optimised once in this crate.
     fn walk_while(&self, visit: &mut Visit<'_>) -> (Vec<FlowFunction<'a>>, LeftOut) {
         let mut functions = Vec::new();
         let mut limit = Limit::new(self.query.limit);
@@ -188,20 +188,20 @@ impl<'a> FlowLog<'a> {
     }
 }
 
-/// Events of a thread that are looked at to learn how deep it was at the first, where a limit ends
-/// the walk anyway.
+/// Number of a thread's events that are read ahead to find the call depth before the first event,
+/// where a limit ends the walk early.
 const LOOK_AHEAD: u64 = 1_000_000;
 
-/// Takes a row; whether it wants more.
+/// Visits a row. Returns whether it wants more.
 type Visit<'v> = dyn FnMut(&FlowRow<'_>) -> bool + 'v;
 
-/// Calls of `async` methods whose code hands over its result by the call that replaces it. That is
-/// how the method ends, and no tail call in the source of the program.
+/// Detects calls of `async` methods that return their result by a tail call. For the program this
+/// is the regular end of the method: its source has no tail call.
 #[derive(Default)]
 struct ReplacedCalls(Option<Raw<'static>>);
 
 impl ReplacedCalls {
-    /// Hands an event on; a tail call only once the next event is known.
+    /// Passes an event on; a tail call only once the next event is known.
     fn forward(&mut self, event: &Raw<'_>, next: &mut impl FnMut(&Raw<'_>) -> bool) -> bool {
         match (self.0.take(), event.what) {
             (Some(Raw { what: EventKind::TailCall(function), ticks, sp, .. }), EventKind::Result) if sp == event.sp => {
@@ -218,7 +218,7 @@ impl ReplacedCalls {
         next(event)
     }
 
-    /// Hands on what is left.
+    /// Passes on the remaining event.
     fn end(&mut self, next: &mut impl FnMut(&Raw<'_>) -> bool) -> bool {
         self.0.take().is_none_or(|last| next(&last))
     }
@@ -247,8 +247,8 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
         Self { log, process, catalog, wanted, types: dictionary::Types::read(process), chunks }
     }
 
-    /// Takes the events of a thread one by one, a chunk in memory at a time, until `take` has
-    /// enough.
+    /// Calls `take` with the events of a thread one by one, with one chunk in memory at a time,
+    /// until `take` has enough.
     fn events(&self, thread: &Thread, mut take: impl FnMut(&Raw<'_>) -> bool) {
         for chunk in self.chunks.get(&thread.id).into_iter().flatten() {
             let bytes = chunk.bytes.load();
@@ -260,8 +260,8 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
         }
     }
 
-    /// Depth in calls of the thread before its first event, as far as the events show: all of them,
-    /// or the first [`LOOK_AHEAD`] where not all need be read.
+    /// Call depth of the thread before its first event, as far as the events show it. Reads all
+    /// events, or the first [`LOOK_AHEAD`] where the walk need not read all.
     fn base(&self, thread: &Thread) -> u32 {
         let mut replay = Replay::new(0);
         let stops = self.log.query.limit.is_some() && !self.log.reads_on;
@@ -274,7 +274,7 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
         replay.unmatched()
     }
 
-    /// Whether the function of an event is in the dictionary; others are damage.
+    /// Whether the function of an event is in the dictionary. Otherwise the recording is damaged.
     fn is_known(&self, event: &Raw<'_>) -> bool {
         match event.what {
             EventKind::Enter(f) | EventKind::Leave(f) | EventKind::TailCall(f) => {
@@ -284,7 +284,7 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
         }
     }
 
-    /// Visits the rows of a thread; whether `visit` wanted more after the last.
+    /// Visits the rows of a thread. Returns whether `visit` wanted more after the last row.
     fn thread(&self, thread: &Thread, calls: &mut [u64], limit: &mut Limit, visit: &mut Visit<'_>) -> bool {
         let mut replay = Replay::new(self.base(thread));
         let mut goes_on = true;

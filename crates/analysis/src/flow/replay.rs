@@ -1,22 +1,22 @@
-//! From the events of one thread to calls that begin and end.
+//! Reconstruction of calls from the events of one thread.
 //!
-//! The rules are those of the framework's shadow stack: an activation whose stack pointer is not
-//! above that of a later call is over, whatever happened to it; what a finally, catch or filter
-//! block calls stands under the function that the block belongs to.
+//! The rules are those of the framework's shadow stack. An activation whose stack pointer is not
+//! above that of a later call is over, no matter how it ended. Calls by a finally, catch or filter
+//! block are attributed to the function that contains the block.
 
 use super::decode::{EventKind, Raw};
 
-/// An activation.
+/// An activation on the stack.
 #[derive(Debug, Clone, Copy)]
 struct Activation {
     sp: u32,
     function: u32,
     depth: u32,
-    /// Number of this call among those of its function, from 1.
+    /// Number of this call among the calls of its function, from 1.
     call: u64,
     /// Time stamp of its begin.
     since: u64,
-    /// Not a call but a filter that runs for its owner.
+    /// Whether this is a filter that runs for its owner rather than a call.
     is_filter: bool,
 }
 
@@ -32,21 +32,21 @@ impl Activation {
 pub(super) enum End {
     Leave,
     TailCall,
-    /// Without a word: by an exception.
+    /// Unreported: by an exception.
     Unwound,
 }
 
-/// A step that the replay finds.
+/// A step that the replay reconstructs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// A call begins.
     Begin { function: u32, depth: u32, call: u64 },
-    /// A call ends. `call` is 0, and the time stamp of its begin not known, where that was not
-    /// recorded.
+    /// A call ends. If its begin was not recorded, `call` is 0 and the time stamp of the begin is
+    /// unknown.
     End { function: u32, depth: u32, call: u64, how: End, since: Option<u64> },
 }
 
-/// The stack of a thread while its events go by.
+/// The stack of a thread while its events are replayed.
 #[derive(Debug, Default)]
 pub(super) struct Replay {
     frames: Vec<Activation>,
@@ -55,25 +55,26 @@ pub(super) struct Replay {
     calls: Vec<u64>,
     /// Depth of the outermost call that is known.
     base: u32,
-    /// Calls that ended without having begun here.
+    /// Number of calls that ended here without a begin.
     unmatched: u32,
-    /// Results of `async` methods whose code has not ended yet, each with its place on the stack.
+    /// Results of `async` methods whose code has not ended yet, each with its position on the
+    /// stack.
     results: Vec<(usize, Box<[u8]>)>,
 }
 
 impl Replay {
-    /// Begins with an empty stack, `base` calls deep.
+    /// Starts with an empty stack at the depth `base`.
     pub(super) fn new(base: u32) -> Self {
         Self { base, ..Self::default() }
     }
 
-    /// Number of calls that ended and had begun before the first event.
+    /// Number of calls that ended here but had begun before the first event.
     pub(super) fn unmatched(&self) -> u32 {
         self.unmatched
     }
 
-    /// Applies one event; hands its steps to `emit`, at the end of an `async` method's code with
-    /// the result that it set.
+    /// Applies one event and passes its steps to `emit`. At the end of an `async` method's code the
+    /// step comes with the result that the code set.
     pub(super) fn apply(&mut self, event: &Raw<'_>, emit: &mut impl FnMut(Step, &[u8])) {
         match event.what {
             EventKind::Enter(function) => {
@@ -103,7 +104,7 @@ impl Replay {
         }
     }
 
-    /// Forgets the results of activations from this place of the stack on.
+    /// Forgets the results of activations from this stack position on.
     fn forget_results(&mut self, from: usize) {
         while self.results.last().is_some_and(|(of, _)| *of >= from) {
             self.results.pop();
@@ -150,7 +151,8 @@ impl Replay {
         }
     }
 
-    /// A second frame of the filter's owner on top of the thrower's, which are alive.
+    /// Adds a second frame of the filter's owner on top of the frames of the thrower, which are
+    /// still alive.
     fn begin_filter(&mut self, sp: u32) {
         let below = self.frames.len();
         let Some(top) = self.frames.last().copied() else { return };
@@ -175,8 +177,8 @@ impl Replay {
     }
 }
 
-/// Whether the stack pointer `a` is higher than `b`; only their lower halves are known, and no
-/// stack is as large as 2 GiB.
+/// Whether the stack pointer `a` is higher than `b`. Only the lower halves are known; no stack is
+/// as large as 2 GiB.
 fn is_above(a: u32, b: u32) -> bool {
     a.wrapping_sub(b) as i32 > 0
 }

@@ -1,5 +1,5 @@
-//! Arguments and results as values. What people know of some of them by another form is in
-//! [`meaning`](super::meaning).
+//! Arguments and results as values. [`meaning`](super::meaning) has the readable form of some of
+//! them.
 
 /// A value of the program.
 #[derive(Debug, Clone, PartialEq)]
@@ -8,11 +8,11 @@ pub enum Value<'a> {
     Unknown,
     /// A null reference, or a nullable without a value.
     Null,
-    /// Only types were asked for.
+    /// A value that was not recorded, because only types were requested.
     Hidden,
     /// A value whose name matches `--redact`.
     Redacted,
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// A character, as UTF-16.
     Char(u16),
@@ -28,31 +28,31 @@ pub enum Value<'a> {
     Pointer(u64),
     /// A string, or its beginning.
     String {
-        /// The characters that were kept.
+        /// The characters that were recorded.
         text: String,
-        /// Characters it really has.
+        /// Number of characters in the program's string.
         length: u32,
-        /// Whether that is more than were kept.
+        /// Whether the string has more characters than were recorded.
         is_cut: bool,
     },
     /// A value of an enumeration.
     Enum {
         /// The enumeration.
         type_name: &'a str,
-        /// Name of the constant, or several joined by `|`; `None` where none fits.
+        /// Name of the constant, or several names joined by `|`; `None` where no constant matches.
         name: Option<String>,
-        /// The number behind it.
+        /// The numeric value.
         number: i64,
     },
-    /// A number, a character or a truth value in a box.
+    /// A boxed number, character or boolean.
     Boxed {
         /// Type of the value.
         type_name: &'a str,
         /// The value.
         value: Box<Value<'a>>,
     },
-    /// Only types were asked for: the class of what is there, which may be another than the
-    /// declared one.
+    /// The class of an object whose value was not recorded, because only types were requested. It
+    /// may differ from the declared class.
     OfType {
         /// The class.
         type_name: &'a str,
@@ -61,23 +61,23 @@ pub enum Value<'a> {
     Object {
         /// Class of the object.
         type_name: &'a str,
-        /// Address at that moment.
+        /// Address at the time of recording.
         address: u64,
-        /// Bytes it takes; 0 where unknown.
+        /// Size of the object in bytes; 0 where unknown.
         size_bytes: u32,
         /// Fields of the object, inherited ones first.
         fields: Vec<Field<'a>>,
     },
-    /// An object that stands for a type, as `typeof` gives it.
+    /// An object that represents a type, such as the result of `typeof`.
     Type {
         /// Class of the object.
         type_name: &'a str,
-        /// Address at that moment.
+        /// Address at the time of recording.
         address: u64,
-        /// Name of the type that it stands for.
+        /// Name of the represented type.
         of: &'a str,
     },
-    /// The address of a method's code, or of a stub that leads there.
+    /// The address of a method's code, or of a stub that jumps there.
     Method {
         /// The address.
         address: u64,
@@ -95,11 +95,11 @@ pub enum Value<'a> {
     Array {
         /// The type.
         type_name: &'a str,
-        /// Elements it has.
+        /// Number of elements.
         length: u32,
-        /// Elements in each dimension, where there are several.
+        /// Length of each dimension, if there are several.
         dimensions: Vec<u32>,
-        /// The first elements, those of the last dimension side by side.
+        /// The first elements; elements along the last dimension are adjacent.
         items: Vec<Value<'a>>,
     },
 }
@@ -109,13 +109,13 @@ pub enum Value<'a> {
 pub struct Field<'a> {
     /// Name of the field.
     pub name: &'a str,
-    /// Declared type, as C# writes it; empty where the recording does not say.
+    /// Declared type, in C# syntax; empty where it was not recorded.
     pub type_name: &'a str,
     /// Value of the field.
     pub value: Value<'a>,
 }
 
-/// Way in which an argument is passed.
+/// How an argument is passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passing {
     /// By value.
@@ -129,7 +129,7 @@ pub enum Passing {
 }
 
 impl Passing {
-    /// The word for it in C#, empty for passing by value.
+    /// The keyword in C#; empty for passing by value.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -146,21 +146,21 @@ impl Passing {
 pub struct Argument<'a> {
     /// The parameter's name.
     pub name: &'a str,
-    /// The parameter's type, as C# writes it.
+    /// The parameter's type, in C# syntax.
     pub type_name: &'a str,
-    /// Way in which it is passed.
+    /// How the argument is passed.
     pub passing: Passing,
     /// Value of the argument; `None` for `out` before the call.
     pub value: Option<Value<'a>>,
 }
 
-/// Values taken of a call at its begin or its end.
+/// Values recorded at the begin or the end of a call.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CapturedValues<'a> {
-    /// The object, at the begin of an instance method.
+    /// The `this` object, at the begin of an instance method.
     pub this: Option<Argument<'a>>,
-    /// At the begin all arguments, at the end those passed by `ref` and `out`.
+    /// At the begin all arguments, at the end the arguments passed by `ref` and `out`.
     pub arguments: Vec<Argument<'a>>,
-    /// Type and value of the result, at the end of what returns something.
+    /// Type and value of the result, at the end of a method that returns a value.
     pub returns: Option<(&'a str, Value<'a>)>,
 }

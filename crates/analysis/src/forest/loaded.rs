@@ -1,7 +1,8 @@
-//! One tree with what is needed to ask for the sums of any subtree.
+//! One tree, prepared for sums over any subtree.
 //!
-//! In depth-first order a subtree is a range of numbers. Sums over ranges of recorded trees come
-//! from running sums kept at every 16th node only, so that they cost two bytes per node.
+//! In depth-first order a subtree is a range of node numbers. Sums over such ranges of recorded
+//! trees are computed from running sums. These are kept at every 16th node only, so they cost two
+//! bytes per node.
 
 use std::sync::Arc;
 
@@ -13,13 +14,13 @@ use crate::stack_trees::{StackSum, StackTree};
 /// Nodes between two checkpoints.
 const BLOCK: u32 = 16;
 
-/// Cost of hooks in each function's time, by slot, scaled to fit that time.
+/// Cost of hooks in each function's time, by slot, scaled so that it fits into that time.
 pub(super) struct FittedCosts {
     pub(super) leave_ns: Vec<f64>,
     pub(super) enter_ns: Vec<f64>,
 }
 
-/// Sums over a subtree or over everything before a node.
+/// Sums over a subtree or over all nodes before a node.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RangeSums {
     pub(super) values: NodeValues,
@@ -43,11 +44,11 @@ impl RangeSums {
     }
 }
 
-/// Sums before a node.
+/// Sums over all nodes before a node.
 #[derive(Debug, Clone, Copy, Default)]
 struct Checkpoint {
     before: RangeSums,
-    /// First entry of the tree's times at or after the node.
+    /// Index of the first entry of the tree's times at or after the node.
     next_values: usize,
 }
 
@@ -55,7 +56,7 @@ struct Checkpoint {
 pub(super) enum LoadedTree {
     /// A tree that was recorded.
     Calls(DecodedTree),
-    /// A tree made of stacks.
+    /// A tree built from stacks.
     Stacks(Arc<StackTree>),
 }
 
@@ -68,7 +69,7 @@ impl LoadedTree {
         }
     }
 
-    /// Whether there is something at a node or below it.
+    /// Whether a node or its subtree has any values.
     #[inline]
     pub(super) fn is_there(&self, node: u32) -> bool {
         match self {
@@ -77,7 +78,7 @@ impl LoadedTree {
         }
     }
 
-    /// The slot of a node; the thread's own for the root.
+    /// The slot of a node; for the root, the slot of the thread itself.
     #[inline]
     pub(super) fn slot(&self, node: u32, catalog: &Catalog<'_>) -> Slot {
         match self {
@@ -87,7 +88,7 @@ impl LoadedTree {
         }
     }
 
-    /// One past the last node below `node`.
+    /// The number after the last node below `node`.
     #[inline]
     pub(super) fn end(&self, node: u32) -> u32 {
         match self {
@@ -96,7 +97,7 @@ impl LoadedTree {
         }
     }
 
-    /// Calls along the path of a node.
+    /// Number of calls along the path of a node.
     pub(super) fn calls(&self, node: u32) -> u64 {
         match self {
             Self::Calls(decoded) => decoded.tree.calls(node),
@@ -104,8 +105,8 @@ impl LoadedTree {
         }
     }
 
-    /// A node's own values. Where trees of `calls` have CPU time, those of stacks have numbers of
-    /// samples.
+    /// A node's own values. The field for CPU time in trees of `calls` holds the number of samples
+    /// in trees of stacks.
     pub(super) fn own(&self, node: u32) -> NodeValues {
         match self {
             Self::Calls(decoded) => decoded.tree.values_of(node),
@@ -121,7 +122,7 @@ impl LoadedTree {
         }
     }
 
-    /// Sums over the subtree of `node`, the cost of entering it left out.
+    /// Sums over the subtree of `node`, without the cost of entering it.
     pub(super) fn subtree(&self, node: u32, catalog: &Catalog<'_>, costs: &FittedCosts) -> RangeSums {
         match self {
             Self::Calls(decoded) => decoded.subtree(node, catalog, costs),
@@ -137,7 +138,7 @@ fn values(sum: StackSum) -> NodeValues {
 /// A recorded tree.
 pub(super) struct DecodedTree {
     tree: CallTree,
-    /// One past the last node of each subtree.
+    /// For each node, the number after the last node of its subtree.
     ends: Vec<u32>,
     checkpoints: Vec<Checkpoint>,
 }
@@ -153,7 +154,7 @@ impl DecodedTree {
         Self { tree, ends, checkpoints: Vec::new() }
     }
 
-    /// Sums up to each checkpoint. Must have been called before [`Self::subtree`].
+    /// Computes the sums at each checkpoint. Must be called before [`Self::subtree`].
     pub(super) fn set_costs(&mut self, catalog: &Catalog<'_>, costs: &FittedCosts) {
         self.checkpoints.clear();
         self.checkpoints.reserve_exact(self.tree.len() / BLOCK as usize + 1);
@@ -193,26 +194,26 @@ impl DecodedTree {
         }
     }
 
-    /// Cost of entering a managed node, which is its parent's.
+    /// Cost of entering a managed node. It is a part of the parent's time.
     #[inline]
     fn enter_cost(&self, node: u32, calls: f64, catalog: &Catalog<'_>, costs: &FittedCosts) -> f64 {
         let parent = self.slot(self.tree.parents()[node as usize], catalog);
         calls * costs.enter_ns[parent as usize]
     }
 
-    /// The slot of a node; the thread's own for the root.
+    /// The slot of a node; for the root, the slot of the thread itself.
     #[inline]
     fn slot(&self, node: u32, catalog: &Catalog<'_>) -> Slot {
         if node == ROOT { catalog.root() } else { catalog.slot(self.tree.functions()[node as usize]) }
     }
 
-    /// One past the last node below `node`.
+    /// The number after the last node below `node`.
     #[inline]
     fn end(&self, node: u32) -> u32 {
         self.ends[node as usize]
     }
 
-    /// Sums over the subtree of `node`, the cost of entering it left out.
+    /// Sums over the subtree of `node`, without the cost of entering it.
     fn subtree(&self, node: u32, catalog: &Catalog<'_>, costs: &FittedCosts) -> RangeSums {
         let (start, end) = (node, self.end(node));
         let before = self.before(start, catalog, costs);

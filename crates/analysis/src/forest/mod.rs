@@ -1,8 +1,9 @@
-//! The view `tree`: the trees of threads merged top-down, walked node by node.
+//! The view `tree`: the trees of threads, merged top-down and walked node by node.
 //!
-//! Nothing is merged ahead of its visit: a node of the merged tree is the set of the threads' nodes
-//! on the same path, and its children are found by sorting their children. So memory is the decoded
-//! trees and the path with its siblings, and a pruned tree costs what is shown of it.
+//! Nodes are merged only when they are visited. A node of the merged tree is the set of the
+//! threads' nodes on the same path. Its children are found by sorting the children of these nodes.
+//! So the memory consists of the decoded trees and the current path with its siblings, and the cost
+//! of a pruned tree depends on the part that is shown.
 
 mod loaded;
 mod over_time;
@@ -31,49 +32,49 @@ use walk::{NameOrder, ThreadTrees, Walk, load};
 pub use over_time::NodePiece;
 
 /// One node of the view `tree`. Nodes come in preorder: the children of a node at depth d are the
-/// nodes at depth d + 1 that follow it before the next one at depth d or less.
+/// nodes at depth d + 1 that follow it, up to the next node at depth d or less.
 #[derive(Debug, Clone)]
 pub struct TreeNode<'a> {
     /// 0 for the outermost functions.
     pub depth: u32,
-    /// Number of its children that follow.
+    /// Number of its children that are shown.
     pub children: u32,
     /// The function.
     pub function: FunctionRef<'a>,
     /// The thread, in per-thread reports.
     pub thread: Option<&'a Thread>,
-    /// Calls and times of this path alone, where the metric is one of `calls`; inclusive is the
-    /// whole subtree.
+    /// Calls and times of this path alone, where the metric is one of `calls`; inclusive values are
+    /// those of the whole subtree.
     pub times: Times,
-    /// Amount of the metric: the path's own, and the total of the whole subtree.
+    /// Amount of the metric: the path's own amount, and the total of the whole subtree.
     pub amount: Amount,
     /// Own times and times of the whole subtree by state, on walks that ask for them.
     pub states: Option<Box<[StateTimes; 2]>>,
-    /// Objects that the path allocated, where allocations were recorded alongside calls; apart,
+    /// Objects that the path allocated, where allocations were recorded alongside calls. Boxed,
     /// since most nodes have none.
     pub allocated: Option<Box<CallAllocations>>,
-    /// Every path merged here was first entered by a tail call: the function that made the call has
-    /// ended and is a sibling.
+    /// Whether every path merged here was first entered by a tail call: then the function that made
+    /// the call has ended and is a sibling.
     pub by_tail_call: bool,
-    /// The function among those of its process.
+    /// The function's slot within its process.
     pub(crate) slot: Slot,
 }
 
-/// A node of the merged tree of a process, by its place among the roots and then among the children
-/// of each node above it.
+/// A node of the merged tree of a process, given by its index among the roots, then by the index
+/// among the children at each level.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct TreePlace {
     /// The process.
     pub pid: u32,
-    /// Places, the outermost first.
+    /// Indices, the outermost first.
     pub places: Vec<u32>,
 }
 
-/// Options of a tree: what it leaves out, so that it can be read.
+/// Pruning options of a tree, which keep it readable.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TreeOptions {
-    /// Nodes with a smaller share of the metric are left out with everything below them (of the
-    /// time, where the metric has no totals).
+    /// Nodes with a smaller share of the metric are left out with everything below them. Where the
+    /// metric has no totals, the share of the time counts.
     pub min_share: f64,
     /// Nodes at this depth and beyond are left out; `None` keeps all.
     pub max_depth: Option<u32>,
@@ -82,7 +83,7 @@ pub struct TreeOptions {
 /// Paths that were left out of a tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PrunedPaths {
-    /// Subtrees left out (not the nodes within them).
+    /// Number of subtrees left out (not of the nodes within them).
     pub subtrees: u64,
     /// Totals of these subtrees in the metric that sizes paths: [`Metric::sizes`].
     pub total: u64,
@@ -95,7 +96,7 @@ impl PrunedPaths {
     }
 }
 
-/// The view `tree`, all at once; for large ones walk it instead.
+/// The view `tree`, all nodes at once; walk a large tree instead.
 #[derive(Debug, Clone, Default)]
 pub struct Tree<'a> {
     /// The nodes in preorder.
@@ -106,42 +107,42 @@ pub struct Tree<'a> {
     pub conditions: Conditions<'a>,
 }
 
-/// The merged trees of the selected part of a recording, ready to be walked.
+/// The merged trees of the selected part of a recording, for walks.
 pub struct Forest<'a> {
     paths: Vec<Paths<'a>>,
-    /// Allocations of the same processes in the same order; none where the metric is none of calls,
-    /// or none were recorded.
+    /// Allocations of the same processes in the same order. Empty where the metric is not one of
+    /// `calls`, or where no allocations were recorded.
     allocations: Vec<AllocationPaths<'a>>,
     query: Query,
     sort: Sort,
     conditions: Conditions<'a>,
     /// Trees that [`walk_again`](Self::walk_again) keeps, process by process.
     kept: OnceLock<Vec<DecodedTrees<'a>>>,
-    /// Amounts by state of the trees that are kept.
+    /// Amounts by state, for the trees that are kept.
     states: OnceLock<Vec<Vec<Arc<StateAmounts>>>>,
 }
 
-/// Trees of one process that stay decoded.
+/// Trees of one process that are kept decoded.
 struct DecodedTrees<'a> {
     names: NameOrder<'a>,
     columns: Columns,
     sets: Vec<(ThreadTrees, Option<&'a Thread>)>,
 }
 
-/// Trees of a process, as pictures are made of them.
+/// Trees of a process, for drawing pictures.
 pub(crate) struct PictureTrees<'f, 'a> {
     pub(crate) process: &'a Process,
     pub(crate) catalog: &'f Catalog<'a>,
-    /// Functions whose outermost nodes are the roots, by slot; `None` where all are.
+    /// Functions whose outermost nodes are the roots, by slot; `None` where all functions count.
     pub(crate) wanted: Option<&'f [bool]>,
-    /// The trees; none of `calls`.
+    /// The trees; empty for `calls`.
     pub(crate) trees: Vec<&'f Arc<StackTree>>,
-    /// Amounts of the trees by state, where those are known.
+    /// Amounts of the trees by state, where states are known.
     pub(crate) states: &'f [Arc<StateAmounts>],
 }
 
 impl<'a> Forest<'a> {
-    /// Trees of each process, as pictures are made of them; they stay decoded.
+    /// Trees of each process, for drawing pictures; they are kept decoded.
     pub(crate) fn picture_trees(&self) -> Vec<PictureTrees<'_, 'a>> {
         let (of, states) = (self.paths.iter().zip(self.kept()), self.states());
         of.enumerate()
@@ -160,7 +161,7 @@ impl<'a> Forest<'a> {
         self.conditions.metric.is_of_calls()
     }
 
-    /// Sort keys that a tree has: all others are known only once the children are.
+    /// Sort keys for trees: other keys would need the children first.
     pub const SORTS: [Sort; 8] = [
         Sort::Own,
         Sort::Total,
@@ -175,10 +176,10 @@ impl<'a> Forest<'a> {
     /// Selects trees. With function or module filters the roots are the outermost nodes that match.
     ///
     /// # Errors
-    /// When no process or thread is meant, the query asks for a part of the time that the metric
-    /// can't follow, for a metric that was not recorded, or for an order that trees do not have
-    /// (children are ordered by their total of the metric unless it says `self`, `inclusive`,
-    /// `calls`, `exclusive` (as measured), `inclusive-cpu`, `name` or `module`).
+    /// When the query selects no process or thread, a part of the time that the metric does not
+    /// support, a metric that was not recorded, or an order that trees do not have. Children are
+    /// ordered by their total of the metric unless the query says `self`, `inclusive`, `calls`,
+    /// `exclusive` (as measured), `inclusive-cpu`, `name` or `module`.
     pub fn open(recording: &'a Recording, query: &Query) -> Result<Self, QueryProblem> {
         let metric = Metric::of_view(recording, query, "tree")?;
         let sort = query.order(metric, "tree", Sort::Total)?;
@@ -203,7 +204,7 @@ impl<'a> Forest<'a> {
         })
     }
 
-    /// Whether nodes say what was allocated.
+    /// Whether nodes have allocations.
     #[must_use]
     pub fn has_allocations(&self) -> bool {
         !self.allocations.is_empty()
@@ -215,11 +216,11 @@ impl<'a> Forest<'a> {
         &self.conditions
     }
 
-    /// Shows every node to `visit` in preorder, process by process and, in per-thread queries,
+    /// Calls `visit` with every node in preorder, process by process and, in per-thread queries,
     /// thread by thread, until it fails.
     ///
     /// # Errors
-    /// Only those of `visit`.
+    /// The error of `visit`.
     pub fn walk<E>(
         &self,
         options: &TreeOptions,
@@ -239,12 +240,13 @@ impl<'a> Forest<'a> {
         Ok(pruned)
     }
 
-    /// As [`walk`](Self::walk), for repeated walks: the trees stay decoded, so that a walk costs
-    /// what is shown. With a place, only that node and what lies below it, and the smallest share
-    /// is a share of that; nothing where there is no such node.
+    /// Like [`walk`](Self::walk), for repeated walks: the trees are kept decoded, so that the cost
+    /// of a walk depends on the part that is shown. With a place, the walk covers only that node
+    /// and its subtree, and the smallest share relates to that node. If there is no such node,
+    /// nothing is visited.
     ///
     /// # Errors
-    /// Only those of `visit`.
+    /// The error of `visit`.
     pub fn walk_again<E>(
         &self,
         below: Option<&TreePlace>,
@@ -254,11 +256,11 @@ impl<'a> Forest<'a> {
         self.walk_kept(below, options, &[], visit)
     }
 
-    /// As [`walk_again`](Self::walk_again), with the times of each node by state, where these are
-    /// known ([`has_states`](Self::has_states)).
+    /// Like [`walk_again`](Self::walk_again), with the times of each node by state, where states
+    /// are known ([`has_states`](Self::has_states)).
     ///
     /// # Errors
-    /// Only those of `visit`.
+    /// The error of `visit`.
     pub fn walk_states<E>(
         &self,
         below: Option<&TreePlace>,
@@ -293,9 +295,9 @@ impl<'a> Forest<'a> {
         Ok(pruned)
     }
 
-    /// The large paths alone, where the trees are still to be made of stacks and that takes long:
-    /// for walks of the whole that leave out what has less than a share, which show the same either
-    /// way.
+    /// A forest of the large paths only, where building the trees from stacks would take long. It
+    /// is for walks of the whole that leave out paths below a share: they show the same nodes
+    /// either way.
     #[must_use]
     pub fn peaks(&self, least_share: f64) -> Option<Self> {
         let is_whole = !self.query.filters_functions() && self.allocations.is_empty();
@@ -321,8 +323,8 @@ impl<'a> Forest<'a> {
         has_states(self.conditions.metric)
     }
 
-    /// Amounts by state of the trees that are kept, for each process and set of threads; none where
-    /// states are not known.
+    /// Amounts by state of the kept trees, for each process and set of threads; empty where states
+    /// are not known.
     pub(crate) fn states(&self) -> &[Vec<Arc<StateAmounts>>] {
         if !self.has_states() {
             return &[];
@@ -340,7 +342,7 @@ impl<'a> Forest<'a> {
         }
         let trees: Vec<_> = trees.collect();
         let Some((first, _)) = trees.first() else { return Vec::new() };
-        // All of them have one shape.
+        // All trees have the same shape.
         let mut of_threads = StateAmounts::by_thread(&measured, &states, &wanted, first);
         let index = |thread: Option<&Thread>| {
             let is_it = |known: &Thread| thread.is_some_and(|thread| std::ptr::eq(thread, known));
@@ -349,7 +351,8 @@ impl<'a> Forest<'a> {
         trees.iter().map(|(_, thread)| Arc::new(std::mem::take(&mut of_threads[index(*thread)]))).collect()
     }
 
-    /// Makes the trees that [`walk_again`](Self::walk_again) keeps: the first walk does so too.
+    /// Builds the trees that [`walk_again`](Self::walk_again) keeps; otherwise the first walk
+    /// builds them.
     pub fn make_trees(&self) {
         self.kept();
     }
@@ -367,7 +370,7 @@ impl<'a> Forest<'a> {
         DecodedTrees { names, columns, sets }
     }
 
-    /// Decodes the trees of some threads of the process at a place, with what they allocated.
+    /// Decodes the trees of some threads of the process with this index, with their allocations.
     fn load(
         &self,
         at: usize,
@@ -379,7 +382,7 @@ impl<'a> Forest<'a> {
         load(threads, &names.catalog, columns).with_allocations(beside)
     }
 
-    /// The threads that are merged with one another, and the thread that their nodes name.
+    /// The sets of threads that are merged, each with the thread that its nodes name.
     fn sets<'s>(&self, paths: &'s Paths<'a>) -> Vec<(&'s [ThreadPaths<'a>], Option<&'a Thread>)> {
         if self.query.per_thread {
             paths.threads.iter().map(|t| (std::slice::from_ref(t), t.thread)).collect()
@@ -392,7 +395,7 @@ impl<'a> Forest<'a> {
 /// The merged tree as a list of nodes.
 ///
 /// # Errors
-/// As [`Forest::open`].
+/// As for [`Forest::open`].
 pub fn tree<'a>(recording: &'a Recording, query: &Query, options: &TreeOptions) -> Result<Tree<'a>, QueryProblem> {
     let forest = Forest::open(recording, query)?;
     let mut nodes = Vec::new();

@@ -1,5 +1,5 @@
-//! Moments at which the nodes of a tree had their amounts: for readers that choose a part of the
-//! time without the recording at hand.
+//! Amounts of a tree's nodes over time, for viewers that select a part of the time without the
+//! recording.
 
 use std::convert::Infallible;
 
@@ -18,42 +18,43 @@ use crate::stack_trees::wanted_part;
 use crate::time_states::TimeStates;
 use crate::waits::TimeState;
 
-/// Amount of a node's own within one piece of the run.
+/// A node's own amount within one piece of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodePiece {
-    /// Number of the node in the order of the walk, from 0; that behind the last for what lies on
-    /// paths that are left out from their outermost function on.
+    /// Number of the node in the order of the walk, from 0. The number after the last node stands
+    /// for paths that are left out from their outermost function on.
     pub node: u32,
     /// Number of the piece of the run, from 0.
     pub piece: u32,
-    /// State of the threads, where it is known.
+    /// State of the threads, where the state is known.
     pub state: Option<TimeState>,
     /// Amount of the metric.
     pub amount: u64,
 }
 
-/// Paths of the nodes of one process, each once for all threads: stacks are many, and each may be
-/// on all of them.
+/// Paths of the nodes of one process, each stored once for all threads: there are many stacks, and
+/// each may be on all threads.
 #[derive(Default)]
 struct SharedPaths {
-    /// Number of a path by that of its callers, [`OUTSIDE`] for the outermost functions.
+    /// Number of a path by its callers' path and its function. The callers' path is [`OUTSIDE`] for
+    /// the outermost functions.
     paths: FxHashMap<(u32, Slot), u32>,
-    /// Callers of each path.
+    /// For each path, the path of its callers.
     callers: Vec<u32>,
-    /// The node at a path.
+    /// The node of a thread at a path.
     nodes: FxHashMap<(*const Thread, u32), u32>,
 }
 
-/// Number of the path of no function.
+/// Number of the empty path.
 const OUTSIDE: u32 = u32::MAX;
-/// Number of no node, while it is not known how many there are.
+/// Stands for "no node" until the number of nodes is known.
 const BESIDE: u32 = u32::MAX;
 
 impl<'a> Forest<'a> {
-    /// Amounts of the nodes that [`walk`](Self::walk) shows under these options, by equal pieces of
-    /// the run; there are `pieces` of them. What lies in nodes that are left out is that of the
-    /// nearest node above that is shown. Nothing where the metric is not made of events: trees of
-    /// `calls` are sums over the whole run.
+    /// Amounts of the nodes that [`walk`](Self::walk) shows under these options, divided into
+    /// `pieces` equal pieces of the run. The amount of a node that is left out counts for the
+    /// nearest shown node above it. Empty where the metric is not made of events: trees of `calls`
+    /// are sums over the whole run.
     #[must_use]
     pub fn over_time(&self, recording: &Recording, options: &TreeOptions, pieces: u32) -> Vec<NodePiece> {
         let piece_ns = recording.run.duration_ns.div_ceil(u64::from(pieces)).max(1);
@@ -98,7 +99,7 @@ impl<'a> Forest<'a> {
         all
     }
 
-    /// The nodes of a process that are shown, numbered on from `shown`.
+    /// The shown nodes of a process, numbered from `shown` on.
     fn nodes(&self, paths: &Paths<'a>, names: &NameOrder<'a>, options: &TreeOptions, shown: &mut u32) -> SharedPaths {
         let (mut known, mut above) = (SharedPaths::default(), Vec::new());
         let columns = Columns::new(paths, &names.catalog, &self.query);
@@ -118,7 +119,7 @@ impl<'a> Forest<'a> {
         known
     }
 
-    /// The set of threads that an event's thread belongs to, as its nodes name it; `None` where it
+    /// The thread that the nodes of an event's set of threads name; `None` where the event's thread
     /// is not in the forest.
     fn thread_of(&self, paths: &Paths<'a>, event: &StackEvent) -> Option<*const Thread> {
         let known = paths.process.threads.get(event.thread as usize);
@@ -132,7 +133,7 @@ fn key(thread: Option<&Thread>) -> *const Thread {
 }
 
 impl SharedPaths {
-    /// The path that leads from another to a function.
+    /// Adds the path that extends `callers` by a function.
     fn add(&mut self, callers: u32, slot: Slot) -> u32 {
         let number = self.callers.len() as u32;
         let path = *self.paths.entry((callers, slot)).or_insert(number);
@@ -142,7 +143,8 @@ impl SharedPaths {
         path
     }
 
-    /// The longest path that begins as a stack does, which is given from the outermost function on.
+    /// The longest known path that is a prefix of a stack. The stack is given from the outermost
+    /// function on.
     fn path_of(&self, stack: impl Iterator<Item = Slot>) -> u32 {
         let mut path = OUTSIDE;
         for slot in stack {
@@ -154,7 +156,7 @@ impl SharedPaths {
         path
     }
 
-    /// The innermost node of a thread on a path.
+    /// The innermost shown node of a thread on a path.
     fn node_at(&self, thread: *const Thread, mut path: u32) -> Option<u32> {
         while path != OUTSIDE {
             if let Some(node) = self.nodes.get(&(thread, path)) {

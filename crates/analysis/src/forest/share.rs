@@ -1,10 +1,11 @@
-//! Sharing out a node's compensated time among itself and its children.
+//! Distribution of a node's compensated time among itself and its children.
 //!
-//! A sampled tree has time on few nodes and hooks on all of them, so time less cost is negative on
-//! many small paths. Clamping each at zero would make the sums grow; here the sum is given from
-//! above and what is positive gets it in proportion, so that every node's columns add up.
+//! A sampled tree has time on few nodes and hooks on all of them, so time minus cost is negative on
+//! many small paths. Clamping each of them at zero would inflate the sums. Instead the sum comes
+//! from the parent and is distributed among the positive parts in proportion, so that every node's
+//! columns add up.
 
-/// Result of sharing out.
+/// Result of the distribution.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct TimeShares {
     pub(super) exclusive_ns: u64,
@@ -12,15 +13,16 @@ pub(super) struct TimeShares {
     pub(super) callee_ns: u64,
 }
 
-/// One child's claim; what it gets replaces it.
+/// One child's claim, which its share replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Claim {
     pub(super) ns: u64,
-    /// Suspensions have no hooks: their time is exact and served first.
+    /// Whether the child is a suspension. Suspensions have no hooks: their time is exact and is
+    /// distributed first.
     pub(super) suspension: bool,
 }
 
-/// Shares out `available` among a node's own claim and its children's.
+/// Distributes `available` among a node's own claim and its children's claims.
 pub(super) fn share_out(available: u64, own: u64, children: &mut [Claim]) -> TimeShares {
     let suspended = sum(children, true);
     scale(children, true, available, suspended);
@@ -34,17 +36,17 @@ pub(super) fn share_out(available: u64, own: u64, children: &mut [Claim]) -> Tim
         let part = claimed.saturating_mul(left) / all;
         scale(children, false, part as u64, claimed);
     }
-    // Nothing below is more than what is available.
+    // No child gets more than is available.
     let callee_ns = sum(children, false) as u64;
     TimeShares { exclusive_ns: left as u64 - callee_ns, suspended_ns: available - left as u64, callee_ns }
 }
 
-/// Sum of what the children of one sort claim; odd recordings claim more than fits into 64 bits.
+/// Sum of the claims of suspensions or of other children; in odd recordings it exceeds 64 bits.
 fn sum(children: &[Claim], suspension: bool) -> u128 {
     children.iter().filter(|c| c.suspension == suspension).map(|c| u128::from(c.ns)).sum()
 }
 
-/// Scales the claims of one sort from the sum `from` down to at most `to`.
+/// Scales the claims of suspensions or of other children from the sum `from` down to at most `to`.
 fn scale(children: &mut [Claim], suspension: bool, to: u64, from: u128) {
     let to = u128::from(to);
     if to >= from {

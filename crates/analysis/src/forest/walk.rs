@@ -1,4 +1,4 @@
-//! Walking one merged tree with a path of its own, never by recursion.
+//! The walk through one merged tree, with an explicit stack instead of recursion.
 
 use std::iter;
 use std::num::NonZeroU32;
@@ -23,14 +23,14 @@ use crate::sums::{ByFunction, Summer};
 use crate::times::Times;
 use crate::views::conditions::share;
 
-/// A node of some thread's tree: which tree, which node.
+/// A node of some thread's tree: number of the tree, number of the node.
 type Member = (u32, u32);
 
 /// One node of the merged tree.
 #[derive(Debug, Clone)]
 struct Group {
     slot: Slot,
-    /// Place of its members in the arena.
+    /// Range of its members in the arena.
     members: Range<usize>,
     calls: u64,
     sums: RangeSums,
@@ -38,29 +38,29 @@ struct Group {
     inclusive_ns: u64,
     /// Sort key of the node.
     key: u64,
-    /// Place of the last path of allocations that ends here, in the walk's list of them.
+    /// Index of the last allocation path that ends here, in the walk's list of these paths.
     allocating: Option<NonZeroU32>,
 }
 
-/// Appends a path of allocations to those that end in the group.
+/// Adds an allocation path to the group's linked list.
 fn link(all: &mut Vec<(u32, Option<NonZeroU32>)>, group: &mut Group, path: u32) {
     all.push((path, group.allocating));
     group.allocating = u32::try_from(all.len()).ok().and_then(NonZeroU32::new);
 }
 
-/// The children of a node on the path that are still to be visited.
+/// The children of a node on the current path that are still to be visited.
 struct Level {
     groups: Range<usize>,
-    /// End of the arena once the groups are done.
+    /// Length of the arena to restore after the groups are visited.
     members: usize,
 }
 
-/// Order of names, which the walks through one process share.
+/// Order of names, which all walks through one process share.
 pub(super) struct NameOrder<'a> {
     pub(super) catalog: Catalog<'a>,
-    /// Whether the query wants each function, by slot; `None` where it wants all.
+    /// Whether the query selects each function, by slot; `None` where it selects all.
     wanted: Option<Vec<bool>>,
-    /// Place of each slot in the order of names.
+    /// Rank of each slot in the order of names.
     ranks: Arc<Vec<u32>>,
 }
 
@@ -68,23 +68,23 @@ impl<'a> NameOrder<'a> {
     pub(super) fn new(paths: &Paths<'a>, query: &Query) -> Self {
         let catalog = Catalog::new(paths.process);
         let wanted = query.filters_functions().then(|| catalog.wanted(query));
-        // The same for every question about the process.
+        // The order is the same for every query of the process.
         let ranks = paths.process.derived.get("order of names", || ranks(&catalog));
         Self { catalog, wanted, ranks }
     }
 
-    /// Functions that the query wants, by slot; `None` where it wants all.
+    /// Functions that the query selects, by slot; `None` where it selects all.
     pub(super) fn wanted(&self) -> Option<&[bool]> {
         self.wanted.as_deref()
     }
 
-    /// Whether the query wants the function in a slot.
+    /// Whether the query selects the function in a slot.
     pub(super) fn wants(&self, slot: Slot) -> bool {
         self.wanted.as_ref().is_none_or(|wanted| wanted.get(slot as usize) == Some(&true))
     }
 }
 
-/// Decoded trees of some threads, with the cost of hooks fitted to the time of each function.
+/// Decoded trees of some threads, with the cost of hooks fitted into the time of each function.
 pub(super) struct ThreadTrees {
     trees: Vec<LoadedTree>,
     costs: FittedCosts,
@@ -93,7 +93,7 @@ pub(super) struct ThreadTrees {
 }
 
 impl ThreadTrees {
-    /// The trees that are made of stacks.
+    /// The trees that are built from stacks.
     pub(super) fn stack_trees(&self) -> impl Iterator<Item = &Arc<StackTree>> {
         self.trees.iter().filter_map(|tree| match tree {
             LoadedTree::Stacks(tree) => Some(tree),
@@ -113,21 +113,21 @@ pub(super) struct Walk<'f, 'a> {
     min_share: f64,
     whole: u64,
     max_depth: Option<u32>,
-    /// Levels above the outermost nodes that are shown.
+    /// Number of levels above the outermost shown nodes.
     above: u32,
     thread: Option<&'a Thread>,
     names: &'f NameOrder<'a>,
     columns: Columns,
     costs: &'f FittedCosts,
     beside: Option<&'f AllocationTree>,
-    /// Amounts of the tree by state, for whom asks for them.
+    /// Amounts of the tree by state, where the caller wants them.
     pub(super) states: Option<&'f StateAmounts>,
     trees: &'f [LoadedTree],
     members: Vec<Member>,
     groups: Vec<Group>,
-    /// Paths of allocations, each with the place of the one before it that ends in the same group.
-    /// Few recordings have any, and groups of deep trees are many, so that these are not lists of
-    /// their own.
+    /// Allocation paths as linked lists, one list per group: each entry has the index of the
+    /// previous path of the same group. Few recordings have allocations, and deep trees have many
+    /// groups, so that a vector per group would be a waste.
     allocating: Vec<(u32, Option<NonZeroU32>)>,
     path: Vec<Level>,
     scratch: Vec<(Slot, u32, u32)>,
@@ -171,8 +171,9 @@ impl<'f, 'a> Walk<'f, 'a> {
         self.visit_path(visit)
     }
 
-    /// As [`run`](Self::run), for one node and what lies below it: by its place among the roots,
-    /// then among the children of each node above it. Whether there is such a node.
+    /// Like [`run`](Self::run), for one node and its subtree. The node is given by its index among
+    /// the roots, then by the index among the children at each level. Returns whether there is such
+    /// a node.
     pub(super) fn run_below<E>(
         &mut self,
         places: &[u32],
@@ -197,7 +198,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         Ok(true)
     }
 
-    /// Leaves one group of the innermost level, the one at this place.
+    /// Keeps only the group with this index in the innermost level.
     fn only(&mut self, place: u32) -> Option<usize> {
         let level = self.path.last_mut()?;
         let at = level.groups.start.checked_add(place as usize).filter(|at| level.groups.contains(at))?;
@@ -219,7 +220,8 @@ impl<'f, 'a> Walk<'f, 'a> {
         Ok(())
     }
 
-    /// Puts the roots on the path: the children of the threads, or the outermost nodes wanted.
+    /// Adds the roots to the current path: the children of the threads, or the outermost selected
+    /// nodes.
     fn start(&mut self) {
         let live = (0..self.trees.len() as u32).filter(|&t| self.trees[t as usize].len() > 0);
         if self.names.wanted.is_some() {
@@ -253,8 +255,8 @@ impl<'f, 'a> Walk<'f, 'a> {
         self.expand(0);
     }
 
-    /// Finds the children of a group, shares its time out, puts them on the path, and gives the
-    /// node.
+    /// Finds the children of a group, distributes its time, adds the children to the current path,
+    /// and returns the node.
     fn expand(&mut self, at: usize) -> TreeNode<'a> {
         let group = self.groups[at].clone();
         let members_before = self.members.len();
@@ -292,8 +294,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         }
     }
 
-    /// Gives paths of allocations to the groups of their functions, which are in the order of
-    /// slots.
+    /// Passes allocation paths to the groups of their functions, which are in the order of slots.
     fn hand_on(&mut self, groups: Range<usize>, callees: &[(Slot, u32)]) {
         let groups = &mut self.groups[groups];
         for &(slot, path) in callees {
@@ -322,7 +323,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         }
     }
 
-    /// Makes a group of each run of equal functions in the scratch list, which it empties.
+    /// Makes a group of each run of equal functions in the scratch list, and empties the list.
     fn group_scratch(&mut self, members_before: usize) -> Range<usize> {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.sort_unstable();
@@ -339,7 +340,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         first..self.groups.len()
     }
 
-    /// The group of these members with their sums; its inclusive time is what it may claim.
+    /// The group of these members with their sums; its inclusive time is its claim.
     fn group(&self, slot: Slot, members: Range<usize>) -> Group {
         let (mut calls, mut sums) = (0_u64, RangeSums::default());
         for &(tree, node) in &self.members[members.clone()] {
@@ -357,7 +358,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         values.fold(NodeValues::default(), add_values)
     }
 
-    /// Own times of some nodes, and those of their subtrees.
+    /// Own times of some nodes, and times of their subtrees.
     fn times_by_state(&self, states: &StateAmounts, members: Range<usize>) -> [StateTimes; 2] {
         let [mut own, mut total] = [StateTimes::default(); 2];
         for &(tree, node) in &self.members[members] {
@@ -410,7 +411,8 @@ impl<'f, 'a> Walk<'f, 'a> {
         }
     }
 
-    /// Orders and prunes the groups of a level, puts it on the path, and returns how many are kept.
+    /// Sorts and prunes the groups of a level, adds the level to the current path, and returns the
+    /// number of groups kept.
     fn push_level(&mut self, groups: Range<usize>, members_before: usize) -> u32 {
         for at in groups.clone() {
             self.groups[at].key = self.key(&self.groups[at]);
@@ -458,7 +460,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         self.forest.conditions.metric
     }
 
-    /// Amount of a metric that is the group's own, as measured.
+    /// The group's own amount of a metric, as measured.
     fn own(&self, group: &Group, metric: &Metric) -> u64 {
         match metric.source {
             Source::Calls(Column::Calls) => group.calls,
@@ -476,19 +478,19 @@ impl<'f, 'a> Walk<'f, 'a> {
         }
     }
 
-    /// Size of a group, by which it is shown or left out as too small.
+    /// Size of a group, which decides whether it is shown.
     fn size(&self, group: &Group) -> u64 {
         self.total(group, self.metric().sizes())
     }
 }
 
-/// The size of everything.
+/// Size of the whole forest.
 fn size_of_all(forest: &Forest<'_>) -> u64 {
     let conditions = &forest.conditions;
     if conditions.metric.exclusive { conditions.totals.functions_ns } else { conditions.total }
 }
 
-/// Decodes the trees of some threads and fits the cost of hooks to the time of each function.
+/// Decodes the trees of some threads and fits the cost of hooks into the time of each function.
 pub(super) fn load(threads: &[ThreadPaths<'_>], catalog: &Catalog<'_>, columns: &Columns) -> ThreadTrees {
     let slots = catalog.len() + 1;
     let of_stacks = threads.iter().map(|paths| match &paths.tree {
@@ -536,7 +538,7 @@ pub(super) fn load(threads: &[ThreadPaths<'_>], catalog: &Catalog<'_>, columns: 
     ThreadTrees { trees: trees.into_iter().map(with_costs).collect(), costs, beside: None }
 }
 
-/// The place of each slot in the order of names.
+/// The rank of each slot in the order of names.
 fn ranks(catalog: &Catalog<'_>) -> Vec<u32> {
     let mut order: Vec<Slot> = (0..catalog.len() as Slot).collect();
     order.sort_by(|&a, &b| catalog.function(a).compare(&catalog.function(b)));

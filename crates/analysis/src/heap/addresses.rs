@@ -1,41 +1,41 @@
-//! From addresses of objects to their numbers.
+//! Mapping of objects' addresses to their numbers.
 
 use rustc_hash::FxHashMap;
 
-/// Bits of an address within eight bytes: objects lie at multiples of these.
+/// Bits of an address within eight bytes: objects are aligned to eight bytes.
 const ALIGNED_BITS: u32 = 3;
 /// Bits of an address within a piece: one bit of a [`Piece`] stands for each eight bytes.
 const PIECE_BITS: u32 = ALIGNED_BITS + 6;
-/// Bits of an address within a block of pieces, which stand one behind the other.
+/// Bits of an address within a block, which consists of adjacent pieces.
 const BLOCK_BITS: u32 = 16;
 /// Pieces of a block.
 const PIECES: usize = 1 << (BLOCK_BITS - PIECE_BITS);
-/// Bytes of pieces for each object, at most; so many blocks there are in any case.
+/// Bytes of pieces per object, at most. This many blocks are allowed in any case.
 const MOST_FOR_EACH: usize = 16;
 const FEW_BLOCKS: usize = 64;
 
-/// Addresses of objects, which are numbered in any order.
+/// Addresses of objects, which may be numbered in any order.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
-    /// In ascending order.
+    /// The addresses in ascending order.
     sorted: Vec<u64>,
-    /// Number of each; empty where numbers rise with addresses.
+    /// Number of each object; empty where numbers ascend with the addresses.
     numbers: Vec<u32>,
-    /// The quick way from an address to its place among all; `None` where that would take more room
-    /// than the objects are worth, or where addresses are such as no heap has.
+    /// Bitmap for fast look-ups of an address's index in the sorted list. `None` where the bitmap
+    /// would be too large for the number of objects, or where no heap has such addresses.
     marks: Option<Marks>,
 }
 
-/// A bit for each eight bytes of the heap where an object may begin.
+/// A bit for each eight bytes of the heap: whether an object begins there.
 #[derive(Debug, Default)]
 struct Marks {
-    /// Begin of the pieces of each block.
+    /// Index of the first piece of each block.
     blocks: FxHashMap<u64, u32>,
     pieces: Vec<Piece>,
 }
 
-/// 512 bytes of the heap: where objects begin, and how many of them lie before. Both are read at
-/// once.
+/// 512 bytes of the heap: where objects begin, and the number of objects before the piece. Both are
+/// read with one memory access.
 #[derive(Debug, Clone, Copy, Default)]
 struct Piece {
     begins: u64,
@@ -45,15 +45,15 @@ struct Piece {
 impl Piece {
     const BYTES: usize = size_of::<Self>();
 
-    /// Returns the number of the piece in its block, and of the bit in the piece.
+    /// Returns the index of the piece in its block, and of the bit in the piece.
     fn piece_and_bit(address: u64) -> (usize, u32) {
         ((address >> PIECE_BITS) as usize % PIECES, (address >> ALIGNED_BITS) as u32 % u64::BITS)
     }
 }
 
 impl Marks {
-    /// Marks of addresses; `None` where they are not each higher than the one before, where one
-    /// lies between two that objects may have, and where they lie too far apart.
+    /// Bitmap of addresses. `None` where they are not strictly ascending, where one is not aligned,
+    /// or where they are too far apart.
     fn new(sorted: &[u64]) -> Option<Self> {
         let block = |address: u64| address >> BLOCK_BITS;
         let is_aligned = sorted.iter().all(|address| address.trailing_zeros() >= ALIGNED_BITS);
@@ -82,7 +82,7 @@ impl Marks {
         Some(marks)
     }
 
-    /// Place of an address among all.
+    /// Index of an address in the sorted list.
     fn find(&self, address: u64) -> Option<usize> {
         let (piece, bit) = Piece::piece_and_bit(address);
         let Piece { begins, before } = self.pieces[*self.blocks.get(&(address >> BLOCK_BITS))? as usize + piece];
@@ -92,7 +92,8 @@ impl Marks {
 }
 
 impl Addresses {
-    /// Objects at these addresses, numbered in this order. Of two at one address the first counts.
+    /// Objects at these addresses, numbered in this order. If two have the same address, the first
+    /// counts.
     pub(crate) fn new(addresses: Vec<u64>) -> Self {
         let numbers = if addresses.is_sorted() { Vec::new() } else { in_order(&addresses) };
         let sorted = match numbers.is_empty() {
@@ -112,13 +113,12 @@ impl Addresses {
         (self.sorted.get(at) == Some(&address)).then(|| self.number(at))
     }
 
-    /// Number of the object at a place among all.
+    /// Number of the object with an index in the sorted list.
     fn number(&self, at: usize) -> u32 {
         if self.numbers.is_empty() { at as u32 } else { self.numbers[at] }
     }
 
-    /// Number of the object that an address lies in or behind, and the distance from the object's
-    /// own.
+    /// Number of the nearest object at or before an address, and the distance from its begin.
     pub(crate) fn around(&self, address: u64) -> Option<(u32, u64)> {
         let nearest = self.sorted[self.sorted.partition_point(|&other| other <= address).checked_sub(1)?];
         let at = self.sorted.partition_point(|&other| other < nearest);
@@ -126,7 +126,7 @@ impl Addresses {
     }
 }
 
-/// Numbers in the order of their addresses.
+/// Numbers, sorted by their addresses.
 fn in_order(addresses: &[u64]) -> Vec<u32> {
     let mut numbers: Vec<u32> = (0..addresses.len() as u32).collect();
     numbers.sort_by_key(|&number| (addresses[number as usize], number));

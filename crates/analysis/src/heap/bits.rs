@@ -1,7 +1,7 @@
-//! A flag for each of many numbers, in as little memory as there is: what is asked for in any order
-//! stays near the processor.
+//! One flag for each of many numbers, stored as bits, so that flags accessed in random order stay
+//! in the processor's cache.
 
-/// Flags that are not set at first.
+/// Flags, all clear at first.
 #[derive(Debug)]
 pub(crate) struct Bits(Vec<u64>);
 
@@ -16,7 +16,7 @@ impl Bits {
         self.0[(number / u64::BITS) as usize] >> (number % u64::BITS) & 1 == 1
     }
 
-    /// Sets the flag of a number; whether it was not set before.
+    /// Sets the flag of a number. Returns whether it was clear before.
     pub(crate) fn set(&mut self, number: u32) -> bool {
         let (word, flag) = (&mut self.0[(number / u64::BITS) as usize], 1 << (number % u64::BITS));
         let is_new = *word & flag == 0;

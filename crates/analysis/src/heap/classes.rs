@@ -1,4 +1,4 @@
-//! Classes of a snapshot: names, and what lies where in their objects.
+//! Classes of a snapshot: their names, and the layout of their objects.
 
 use std::sync::Arc;
 
@@ -7,20 +7,20 @@ use rustc_hash::FxHashMap;
 
 use super::root_paths::Member;
 
-/// The name of a class that is not known.
+/// The name of an unknown class.
 const UNKNOWN: &str = "(unknown)";
 
-/// Classes by the snapshot's numbers of types.
+/// Classes, by the type numbers of the snapshot.
 #[derive(Debug)]
 pub(crate) struct Classes<'a> {
     process: &'a Process,
-    /// At least one: that of objects whose class is not known.
+    /// The types; at least the type of objects with an unknown class.
     types: Vec<HeapType>,
     names: Vec<Arc<str>>,
-    /// First class of the same name and module as each: one row of a view.
+    /// For each class, the first class of the same name and module: they share a row of a view.
     kind: Vec<u32>,
-    /// Number of the name of the field at each slot of each class, before elements begin and within
-    /// one.
+    /// For each class, the number of the field name at each slot, before the elements and within an
+    /// element.
     slots: Vec<[Vec<u32>; 2]>,
     /// Names of fields, each once; the first is empty.
     fields: Vec<Arc<str>>,
@@ -51,12 +51,12 @@ impl<'a> Classes<'a> {
         classes
     }
 
-    /// Number of classes, with the one that is not known.
+    /// Number of classes, including the unknown one.
     pub(crate) fn len(&self) -> usize {
         self.types.len()
     }
 
-    /// The types by their numbers, as snapshots are read with.
+    /// The types by their numbers, for reading snapshots.
     pub(crate) fn types(&self) -> &[HeapType] {
         &self.types
     }
@@ -71,7 +71,7 @@ impl<'a> Classes<'a> {
         self.kind[class as usize]
     }
 
-    /// Name as C# writes it.
+    /// Name in C# syntax.
     pub(crate) fn name(&self, class: u32) -> Arc<str> {
         self.names[class as usize].clone()
     }
@@ -82,13 +82,14 @@ impl<'a> Classes<'a> {
         module.map_or("", |module| module.name.as_str())
     }
 
-    /// Whether a type is declared by the program itself.
+    /// Whether a class is declared by the program itself.
     pub(crate) fn is_own(&self, class: u32) -> bool {
         let module = self.get(class).module;
         module != 0 && self.process.modules.get(module as usize).is_some_and(|module| !module.framework)
     }
 
-    /// Member of an object of a class at a slot, and the element it is in or is.
+    /// Member at a slot in objects of a class, and the index of the element that contains it or is
+    /// it.
     pub(crate) fn member(&self, class: u32, slot: u32) -> (Member, Option<u64>) {
         let [fixed, each] = &self.slots[class as usize];
         match (slot as usize).checked_sub(fixed.len()) {

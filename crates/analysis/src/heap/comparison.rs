@@ -1,5 +1,5 @@
-//! Snapshots of two sides, one on each or sets of them: what came, what went, and what retains
-//! more.
+//! Comparison of snapshots, single ones or sets: which objects were added or removed, and which
+//! types retain more.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use super::snapshots::{HeapQuery, SnapshotRef};
 use crate::comparison::{Change, IntervalEstimate, Verdict};
 use crate::query::{QueryProblem, Sort};
 
-/// Types that grew for which the holders of what came are looked up: the first ones.
+/// Number of types whose new holders are looked up: the first types that grew.
 const MOST_WAYS: usize = 30;
 
 /// Objects of a type in the snapshots of one recording.
@@ -26,61 +26,60 @@ struct Amounts {
     retained_bytes: u64,
 }
 
-/// A type on two sides. Amounts of single snapshots are exact; of sets they are medians with their
-/// intervals.
+/// Change of a type between the two sides. Amounts of single snapshots are exact. Amounts of sets
+/// are medians with their intervals.
 #[derive(Debug, Clone)]
 pub struct HeapChange {
-    /// Name as C# writes it.
+    /// Name in C# syntax.
     pub type_name: Arc<str>,
     /// Name of the module that declares the type.
     pub module: String,
-    /// Number of objects.
+    /// Change of the number of objects.
     pub objects: Change,
-    /// Bytes of the objects alone.
+    /// Change of the bytes of the objects alone.
     pub bytes: Change,
-    /// Bytes that the objects retain together.
+    /// Change of the bytes that the objects retain together.
     pub retained_bytes: Change,
-    /// The way in which most of the bytes are held that came in between; `None` where none came,
-    /// and of types far down.
+    /// The path that holds most of the added bytes; `None` where none were added, and for types far
+    /// down.
     pub held_by: Option<GrownPath>,
 }
 
-/// A way in which more objects of a type are held than before, in the mean of the recordings of
-/// each side.
+/// A path that holds more objects of a type than before, on average over the recordings of each
+/// side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrownPath {
-    /// The root in words: `static field Shop.Cache.items`.
+    /// The root as text: `static field Shop.Cache.items`.
     pub root: String,
-    /// Name of the static field that the root is, see
+    /// Name of the static field if the root is one, see
     /// [`HeapPathRoot::static_field`](crate::HeapPathRoot::static_field).
     pub static_field: Option<Arc<str>>,
-    /// Each object on the way with what leads on, as it stands behind the root.
+    /// Each object on the path with the member that leads on, in the form that follows the root.
     pub steps: String,
-    /// Objects that are held in this way now, less those that were before.
+    /// Number of objects held by this path, minus the number before.
     pub objects: i64,
-    /// Bytes of the objects, less those before.
+    /// Bytes of the objects, minus those before.
     pub bytes: i64,
 }
 
 impl GrownPath {
-    /// Creates a path of these objects with nothing held yet.
+    /// Creates the path of these objects, without counts.
     fn new(way: &HeapPath<'_>) -> Self {
         let static_field = way.static_field().map(Arc::from);
         Self { root: way.root_label(), static_field, steps: way.steps_label(), objects: 0, bytes: 0 }
     }
 
-    /// The way in a line: the root, then each object with what leads on.
+    /// The path in one line: the root, then each object with the member that leads on.
     #[must_use]
     pub fn label(&self) -> String {
         format!("{}{}", self.root, self.steps)
     }
 }
 
-/// Two snapshots, or sets of snapshots, side by side.
+/// Comparison of two snapshots, or of two sets of snapshots.
 #[derive(Debug)]
 pub struct HeapChanges<'a> {
-    /// Types with what changed, the largest growth first; of sets those first that changed beyond
-    /// chance.
+    /// Types that changed, the largest growth first; for sets, significant changes first.
     pub rows: Vec<HeapChange>,
     /// Rows that the limit left out.
     pub left_out: usize,
@@ -114,12 +113,12 @@ impl HeapChange {
     }
 }
 
-/// Types of the snapshots of two sides, each of one recording or of several. The second query says
-/// order and limit. Types that are alike on both sides have no row. One snapshot is in memory at a
-/// time, and those of the last recording stay.
+/// Compares types between the snapshots of two sides, each of one recording or several. The second
+/// query gives order and limit. Types without a change have no row. One snapshot is in memory at a
+/// time; the snapshots of the last recording stay.
 ///
 /// # Errors
-/// When no process or snapshot is meant in one of the recordings.
+/// When the query selects no process or snapshot in one of the recordings.
 pub fn heap_changes<'a>(
     before: (&[Heaps<'a>], &HeapQuery),
     after: (&[Heaps<'a>], &HeapQuery),
@@ -151,7 +150,7 @@ pub fn heap_changes<'a>(
     Ok(HeapChanges { rows, left_out, snapshots, recordings })
 }
 
-/// Puts rows, which stand in the order of names, in another. What chance may have made comes last.
+/// Sorts rows, which come in the order of names. Changes that may be due to chance come last.
 fn order(rows: &mut [HeapChange], sort: Sort) {
     let by = |change: &Change| (change.verdict == Verdict::Unclear, Reverse(change.difference as i64));
     match sort {
@@ -163,16 +162,16 @@ fn order(rows: &mut [HeapChange], sort: Sort) {
     }
 }
 
-/// Function that gives a snapshot: one that stays open, or one that does not.
+/// Function that opens a snapshot, and either keeps it open or does not.
 type Opening<'a> = fn(&Heaps<'a>, &'a Process, &'a HeapSnapshot) -> Option<Arc<OpenHeap<'a>>>;
 
 /// Snapshots of one side.
 struct Side<'s, 'a> {
     heaps: &'s [Heaps<'a>],
     query: &'s HeapQuery,
-    /// Snapshots that are meant of each recording.
+    /// Selected snapshots of each recording.
     chosen: Vec<Vec<(&'a Process, &'a HeapSnapshot)>>,
-    /// Opens those of the last recording.
+    /// Opens the snapshots of the last recording.
     opening: Opening<'a>,
 }
 
@@ -182,8 +181,7 @@ impl<'s, 'a> Side<'s, 'a> {
         Ok(Self { heaps, query, chosen, opening })
     }
 
-    /// Hands over each snapshot of a recording, which is not needed any more when the next one
-    /// comes.
+    /// Calls `take` with each snapshot of a recording. Each is released before the next is opened.
     fn each_of(&self, number: usize, mut take: impl FnMut(&OpenHeap<'a>)) {
         let opening: Opening<'a> = if number + 1 == self.chosen.len() { self.opening } else { Heaps::pass };
         for &(process, snapshot) in &self.chosen[number] {
@@ -191,12 +189,13 @@ impl<'s, 'a> Side<'s, 'a> {
         }
     }
 
-    /// Hands over each snapshot, as `each_of` does.
+    /// Calls `take` with each snapshot, as `each_of` does.
     fn each(&self, mut take: impl FnMut(&OpenHeap<'a>)) {
         (0..self.chosen.len()).for_each(|number| self.each_of(number, &mut take));
     }
 
-    /// Objects and bytes by type and way, however the elements are numbered that it comes by.
+    /// Objects and bytes by type and path. Paths that differ only in the indices of elements are
+    /// merged.
     fn sums(&self, wanted: &FxHashSet<Arc<str>>) -> FxHashMap<(String, String), (HeldObjects, GrownPath)> {
         let mut sums = FxHashMap::default();
         self.each(|heap| {
@@ -212,14 +211,14 @@ impl<'s, 'a> Side<'s, 'a> {
     }
 }
 
-/// Objects that are held by one path, in all snapshots of a side.
+/// Objects that one path holds, in all snapshots of a side.
 #[derive(Debug, Clone, Copy, Default)]
 struct HeldObjects {
     objects: u64,
     bytes: u64,
 }
 
-/// Fills in who holds what came, for the first types that grew.
+/// Looks up the holders of added objects, for the first types that grew.
 fn find_holders(rows: &mut [HeapChange], [before, after]: &[Side<'_, '_>; 2]) {
     let grew = |row: &&mut HeapChange| row.growth()[1] > 0;
     let mut grown: Vec<&mut HeapChange> = rows.iter_mut().filter(grew).take(MOST_WAYS).collect();
@@ -231,7 +230,7 @@ fn find_holders(rows: &mut [HeapChange], [before, after]: &[Side<'_, '_>; 2]) {
     let mut best: FxHashMap<String, GrownPath> = FxHashMap::default();
     for (key, (sum, way)) in now {
         let known = then.get(&key).map(|(sum, _)| *sum).unwrap_or_default();
-        // Of each recording in the mean.
+        // Mean over the recordings.
         let more = |now: u64, then: u64| {
             let [now, then] = [(now, after), (then, before)].map(|(sum, side)| sum / side.chosen.len().max(1) as u64);
             now.wrapping_sub(then) as i64

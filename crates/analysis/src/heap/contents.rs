@@ -1,4 +1,4 @@
-//! All objects of one snapshot and what they refer to, for formats that have them one by one.
+//! All objects of one snapshot and their references, for export formats that list each object.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use super::root_paths::PathContext;
 use super::snapshots::{HeapQuery, SnapshotRef};
 use crate::query::QueryProblem;
 
-/// One snapshot with all its objects, which are numbers from 0 on.
+/// One snapshot with all its objects, numbered from 0 on.
 #[derive(Debug)]
 pub struct HeapContents<'a>(LoadedSnapshot<'a>);
 
-/// The objects of the snapshot that a query means.
+/// The objects of the snapshot that a query selects.
 ///
 /// # Errors
-/// When no process or snapshot is meant, or snapshots of several processes.
+/// When the query selects no process or snapshot, or snapshots of several processes.
 pub fn heap_contents<'a>(
     recording: &'a Recording,
     query: &HeapQuery,
@@ -51,7 +51,7 @@ impl<'a> HeapContents<'a> {
         self.len() == 0
     }
 
-    /// Numbers of rows of types; [`type_of`](Self::type_of) gives smaller ones.
+    /// Number of type numbers: [`type_of`](Self::type_of) returns smaller ones.
     #[must_use]
     pub fn types(&self) -> u32 {
         self.0.classes().len() as u32
@@ -81,7 +81,7 @@ impl<'a> HeapContents<'a> {
         self.0.graph.edges(object).len() as u32
     }
 
-    /// References of an object: where each lies in it, and the object that it leads to.
+    /// References of an object: the place of each in the object, and its target.
     pub fn references_of(&self, object: u32) -> impl Iterator<Item = (HeapPathPlace, u32)> {
         self.0.graph.references_of(object).map(move |(target, slot)| {
             let (member, element) = self.0.step(object, slot);
@@ -89,7 +89,7 @@ impl<'a> HeapContents<'a> {
         })
     }
 
-    /// Objects that roots hold: the root, and the object. Weak handles hold nothing.
+    /// Objects that roots hold: the root and the object. Weak handles hold nothing.
     pub fn roots(&self) -> impl Iterator<Item = (&HeapPathRoot<'a>, u32)> {
         self.0.holds.iter().map(|hold| (&self.0.roots[hold.root as usize], hold.object))
     }

@@ -1,15 +1,15 @@
-//! Dominators: of each object the one without which nothing would hold it, by the algorithm of
-//! Lengauer and Tarjan.
+//! Immediate dominators of objects, by the algorithm of Lengauer and Tarjan. An object's dominator
+//! is the object without which it would not be held.
 //!
-//! Without recursion, in six numbers of 32 bits an object, plus some of the references turned
-//! round. The simple form, with compressed paths: its time grows with references times the
-//! logarithm of objects, whatever the graph. Most of the time goes into waiting for memory; hence
+//! Without recursion, with six 32-bit numbers per object, plus some of the references reversed. It
+//! is the simple form of the algorithm, with path compression: its time grows with references times
+//! the logarithm of objects for every graph. Most of the time is spent waiting for memory; hence
 //!
-//! - a reference from above in the search tree counts itself, so that only those from elsewhere are
-//!   turned round and looked at again;
-//! - an object that is reached from two roots has no single one above, nothing more is asked about
-//!   it, and no way up is walked beyond it;
-//! - what will be asked for soon is touched ahead, many at once ([`Forest::touch`]).
+//! - a reference from an ancestor in the search tree is applied at once, so that only references
+//!   from other objects are reversed and processed again;
+//! - an object that is reached from two roots has no single dominator: it is not processed further,
+//!   and no walk up the tree passes it;
+//! - data that is needed soon is prefetched, for many numbers at once ([`Forest::touch`]).
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -17,13 +17,13 @@ use std::ops::Range;
 use super::graph::Graph;
 use super::preorder::{Preorder, TOP};
 
-/// No entry of a list.
+/// Marks the end of a list.
 const NONE: u32 = u32::MAX;
-/// References that are touched ahead of being looked at.
+/// Number of references that are prefetched before they are processed.
 const AHEAD: usize = 128;
 
 /// The immediate dominator of each number of a search; [`TOP`] where no single object holds it. A
-/// dominator's number is smaller than those it dominates.
+/// dominator has a smaller number than the objects it dominates.
 pub(crate) fn dominators(graph: &Graph, order: &Preorder, roots: impl IntoIterator<Item = u32>) -> Vec<u32> {
     let mut forest = Forest::new(order);
     roots.into_iter().for_each(|root| forest.nodes[order.number[root as usize] as usize].semi = TOP);
@@ -49,7 +49,7 @@ pub(crate) fn dominators(graph: &Graph, order: &Preorder, roots: impl IntoIterat
             semi = semi.min(forest.best(from, at + 1).1);
         }
         forest.link(at, semi);
-        // Nothing lies between these and the number.
+        // There is no other number between the semidominator and the number.
         if semi == TOP || semi == parent {
             buckets.dominator[at as usize] = semi;
         } else {
@@ -75,11 +75,11 @@ pub(crate) fn dominators(graph: &Graph, order: &Preorder, roots: impl IntoIterat
     dominator
 }
 
-/// Numbers by their semidominators, in lists, until their dominators are known.
+/// Numbers in lists by their semidominators, until their dominators are known.
 struct Buckets {
     /// First number of each list.
     first: Vec<u32>,
-    /// The next number of the list; then the dominator, or one that has the same.
+    /// The next number of the list; later the dominator, or a number with the same dominator.
     dominator: Vec<u32>,
 }
 
@@ -88,7 +88,7 @@ impl Buckets {
         self.dominator[number as usize] = std::mem::replace(&mut self.first[semi as usize], number);
     }
 
-    /// Takes the numbers out of a list; `find` says the dominator of each.
+    /// Empties a list; `find` returns the dominator of each number.
     fn empty(&mut self, semi: u32, mut find: impl FnMut(u32) -> u32) {
         let mut next = std::mem::replace(&mut self.first[semi as usize], NONE);
         while next != NONE {
@@ -98,8 +98,8 @@ impl Buckets {
         }
     }
 
-    /// Numbers that stand first in lists. What stands next in the lists is touched, as
-    /// [`Forest::touch`] does it.
+    /// The first numbers of lists. Prefetches the next numbers of the lists as [`Forest::touch`]
+    /// does.
     fn touch(&self, semis: impl Iterator<Item = u32> + Clone) -> impl Iterator<Item = u32> + Clone {
         let first = semis.map(|semi| self.first[semi as usize]).filter(|&first| first != NONE);
         black_box(first.clone().fold(0, |sum, first| sum ^ self.dominator[first as usize]));
@@ -107,26 +107,28 @@ impl Buckets {
     }
 }
 
-/// References turned round: the numbers behind each number that refer to it. What no root holds
-/// counts as a referrer only of what no root holds either.
+/// Reversed references: for each number, the larger numbers that refer to it. Objects that no root
+/// holds count as referrers only of other objects that no root holds.
 struct Referrers {
     first: Vec<u64>,
     from: Vec<u32>,
 }
 
 impl Referrers {
-    /// Turns references round. Those from above a number in the search tree count for its
+    /// Reverses the references. References from an ancestor in the search tree count for the
     /// semidominator at once.
     fn new(graph: &Graph, order: &Preorder, forest: &mut Forest) -> Self {
         let mut first = vec![0_u64; order.len() + 2];
-        // In the order of the search: what is looked up once is read in a row afterwards.
+        // In the order of the search: each object is looked up once, and later passes read the
+        // result sequentially.
         let mut numbered: Vec<u32> = Vec::new();
         let mut ends: Vec<u64> = Vec::with_capacity(order.len());
         for number in 1..=order.len() as u32 {
             for &target in graph.targets(order.object[number as usize]) {
                 let to = order.number[target as usize];
                 if to > number {
-                    // A referrer that is met before it lies above it.
+                    // A referrer with a smaller number that the search reached first is an
+                    // ancestor.
                     let semi = &mut forest.nodes[to as usize].semi;
                     *semi = number.min(*semi);
                 } else if to != number && (number <= order.held || to > order.held) {
@@ -148,7 +150,7 @@ impl Referrers {
             }
             begin = end as usize;
         }
-        // Each entry has moved on to the next one's beginning.
+        // Each entry has advanced to the begin of the next one.
         first.rotate_right(1);
         first[0] = 0;
         Self { first, from }
@@ -159,19 +161,18 @@ impl Referrers {
     }
 }
 
-/// The part of the search tree that was looked at already, with paths that are compressed as they
-/// are walked.
+/// The processed part of the search tree, with path compression.
 struct Forest {
     nodes: Vec<Node>,
     path: Vec<u32>,
 }
 
-/// A number in the forest: four numbers side by side, which are needed together.
+/// A number in the forest: four adjacent values that are needed together.
 #[derive(Clone, Copy)]
 struct Node {
-    /// The nearest known one above.
+    /// The nearest known ancestor.
     above: u32,
-    /// On the way up to `above`, the number with the smallest semidominator.
+    /// The number with the smallest semidominator on the way up to `above`.
     label: u32,
     /// Semidominator of the label.
     least: u32,
@@ -180,32 +181,33 @@ struct Node {
 }
 
 impl Forest {
-    /// Numbers without a tree, whose semidominators are at most their parents in the search.
+    /// Numbers that are not linked yet; their semidominators are at most their parents in the
+    /// search.
     fn new(order: &Preorder) -> Self {
         let node = |(number, &above): (u32, &u32)| Node { above, label: number, least: number, semi: above };
         Self { nodes: (0..).zip(&order.parent).map(node).collect(), path: Vec::new() }
     }
 
-    /// Lets the processor fetch what is known of numbers, and of those above them, all at once:
-    /// when they are asked for one by one they are at hand.
+    /// Prefetches the nodes of these numbers and of their ancestors, all at once, for the accesses
+    /// one by one that follow.
     fn touch(&self, numbers: impl Iterator<Item = u32> + Clone) {
         let above = |number: u32| self.nodes[number as usize].above;
         black_box(numbers.clone().fold(0, |sum, number| sum ^ above(number)));
         black_box(numbers.fold(0, |sum, number| sum ^ above(above(number))));
     }
 
-    /// The semidominator of a number is known.
+    /// Links a number, whose semidominator is known.
     fn link(&mut self, number: u32, semi: u32) {
         let node = &mut self.nodes[number as usize];
         (node.semi, node.least) = (semi, semi);
     }
 
-    /// The number with the smallest semidominator on the way up from `number`, among those from
-    /// `linked` on, and that semidominator.
+    /// The number with the smallest semidominator on the way up from `number`, among the numbers
+    /// from `linked` on, and that semidominator.
     fn best(&mut self, number: u32, linked: u32) -> (u32, u32) {
         let mut at = number;
         let mut node = self.nodes[at as usize];
-        // None is smaller than the place above all.
+        // No number is smaller than the top.
         while node.least != TOP && node.above >= linked {
             self.path.push(at);
             at = node.above;
@@ -232,8 +234,8 @@ mod tests {
     use super::*;
     use crate::heap::graph::testing::graph;
 
-    /// Dominators of objects, `None` for the top: by taking each object away and looking what is
-    /// not reached any more.
+    /// Dominators of objects, `None` for the top: removes each object and checks which others are
+    /// no longer reached.
     fn naive(objects: usize, references: &[(u32, u32)], roots: &[u32]) -> Vec<Option<Option<u32>>> {
         let reach = |without: Option<u32>| {
             let mut seen = vec![false; objects];

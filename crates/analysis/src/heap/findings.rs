@@ -1,4 +1,4 @@
-//! Sentences about the heap.
+//! Findings about the heap.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -10,23 +10,22 @@ use super::load::HeapPathRoot;
 use crate::numbers::{bytes, number, percent};
 use crate::views::summary::{Finding, FindingKind};
 
-/// Growth that is worth a sentence: of the bytes that a type had in the first snapshot.
+/// Growth that is reported, as a part of the bytes that a type had in the first snapshot.
 const MUCH_GROWTH: f64 = 0.1;
-/// Least growth in objects that is worth a sentence.
+/// Least growth in objects that is reported.
 const LEAST_GROWTH: u64 = 100;
 
-/// So many objects of the framework may grow with each own object.
+/// Number of framework objects whose growth one own object may explain.
 const PUT_DOWN_TO: u64 = 10;
 
-/// A root with all that it alone keeps alive.
+/// A root and the objects that only this root keeps alive.
 #[derive(Debug, Clone)]
 pub(super) struct RootHold<'a> {
     /// The root.
     pub(super) root: HeapPathRoot<'a>,
-    /// Bytes that would be free without it.
+    /// Bytes that would be free without the root.
     pub(super) retained_bytes: u64,
-    /// Type that most of these bytes are of: number of its objects, their bytes, and the way to
-    /// them.
+    /// Type with most of these bytes: number of its objects, their bytes, and the path to them.
     pub(super) most: Option<HeapPath<'a>>,
 }
 
@@ -35,14 +34,14 @@ pub(super) struct RootHold<'a> {
 pub(super) struct TypeHistory {
     /// Name of the type.
     pub(super) type_name: Arc<str>,
-    /// Whether the type is none of the framework's.
+    /// Whether the type does not belong to the framework.
     pub(super) is_own: bool,
-    /// Objects and bytes, snapshot by snapshot.
+    /// Objects and bytes, for each snapshot.
     pub(super) amounts: Vec<(u64, u64)>,
 }
 
-/// The type whose bytes grew most, from each snapshot to the next: an own type, where one grew
-/// about as much in number.
+/// The type whose bytes grew most, if it grew from each snapshot to the next. An own type is
+/// preferred if it grew by a similar number of objects.
 pub(super) fn most_grown(history: &[TypeHistory]) -> Option<&TypeHistory> {
     let grows = |of: &&TypeHistory| {
         let (first, last) = (of.amounts[0], of.amounts[of.amounts.len() - 1]);
@@ -60,7 +59,7 @@ pub(super) fn most_grown(history: &[TypeHistory]) -> Option<&TypeHistory> {
     Some(own.max_by_key(|of| growth(of)).unwrap_or(most))
 }
 
-/// Sentence about a type that grows.
+/// Finding about a type that grows.
 pub(super) fn growth(grown: &TypeHistory, way: Option<&HeapPath<'_>>) -> Finding {
     let (first, last) = (grown.amounts[0], grown.amounts[grown.amounts.len() - 1]);
     let counts: Vec<String> = grown.amounts.iter().map(|(objects, _)| number(*objects)).collect();
@@ -77,7 +76,7 @@ pub(super) fn growth(grown: &TypeHistory, way: Option<&HeapPath<'_>>) -> Finding
     Finding::exact(FindingKind::GrowingHeap, text, more as f64 / last.1.max(1) as f64)
 }
 
-/// Sentence about the root that holds most.
+/// Finding about the root that holds the most bytes.
 pub(super) fn hold(hold: &RootHold<'_>, all: u64) -> Finding {
     let share = hold.retained_bytes as f64 / all.max(1) as f64;
     let root = root_label(&hold.root);
@@ -89,7 +88,7 @@ pub(super) fn hold(hold: &RootHold<'_>, all: u64) -> Finding {
     Finding::exact(FindingKind::Heap, text, share.min(1.0))
 }
 
-/// A root in words: `static field Shop.Cache.items`.
+/// A root as text: `static field Shop.Cache.items`.
 fn root_label(root: &HeapPathRoot<'_>) -> String {
     let thread = root.thread.map_or_else(String::new, |thread| match thread.name.as_str() {
         "" => format!(" on thread {}", thread.id),
@@ -106,7 +105,7 @@ fn root_label(root: &HeapPathRoot<'_>) -> String {
 }
 
 impl HeapPathRoot<'_> {
-    /// Name of the static field that the root is, one per thread included, as C# writes it:
+    /// Name of the static or thread-static field if the root is one, in C# syntax:
     /// `Shop.Cache<string>.items`.
     #[must_use]
     pub fn static_field(&self) -> Option<&str> {
@@ -114,7 +113,7 @@ impl HeapPathRoot<'_> {
         is_static.then_some(&*self.name)
     }
 
-    /// The root in words: `static field Shop.Cache.items`.
+    /// The root as text: `static field Shop.Cache.items`.
     #[must_use]
     pub fn label(&self) -> String {
         root_label(self)
@@ -128,32 +127,32 @@ impl HeapPath<'_> {
         self.steps.last().map_or("", |step| &step.type_name)
     }
 
-    /// The root in words: `static field Shop.Cache.items`.
+    /// The root as text: `static field Shop.Cache.items`.
     #[must_use]
     pub fn root_label(&self) -> String {
         self.root.as_ref().map_or_else(|| "nothing that is known".to_owned(), root_label)
     }
 
-    /// The way in a line: the root, then each object with what leads on, without the last one's
-    /// name.
+    /// The path in one line: the root, then each object with the member that leads on, without the
+    /// last one's name.
     #[must_use]
     pub fn label(&self) -> String {
         self.root_label() + &self.steps_label()
     }
 
-    /// The way behind the root in [`label`](Self::label).
+    /// The part of [`label`](Self::label) that follows the root.
     #[must_use]
     pub fn steps_label(&self) -> String {
         self.steps_with(HeapPathPlace::label)
     }
 
-    /// Name of the static field that the way begins at, see [`HeapPathRoot::static_field`].
+    /// Name of the static field that the path begins at, see [`HeapPathRoot::static_field`].
     #[must_use]
     pub fn static_field(&self) -> Option<&str> {
         self.root.as_ref()?.static_field()
     }
 
-    /// The way in a line, the same for all that differ in the numbers of elements alone.
+    /// The path in one line, the same for all paths that differ only in the indices of elements.
     #[must_use]
     pub fn shape(&self) -> String {
         let steps = self.steps_with(|place| match place {
@@ -175,7 +174,7 @@ impl HeapPath<'_> {
 }
 
 impl HeapPathPlace {
-    /// The place as it is written behind the object before: `.items`, `[3].Value`.
+    /// The place in the form that follows the previous object: `.items`, `[3].Value`.
     #[must_use]
     pub fn label(&self) -> String {
         match self {

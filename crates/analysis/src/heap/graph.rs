@@ -1,24 +1,25 @@
-//! Objects and their references in compressed rows: two numbers of 32 bits a reference, one of 64
-//! an object.
+//! Objects and their references as compressed rows: two 32-bit numbers per reference, one 64-bit
+//! number per object.
 
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-/// Place of the value that a dependent handle or a conditional weak table keeps for its key: no
-/// field of the key.
+/// Place of the value that a dependent handle or a conditional weak table keeps for its key; it is
+/// not a field of the key.
 pub(crate) const DEPENDENT: u32 = u32::MAX;
-/// Place of the object that keeps a type of a collectible context loaded: no field either.
+/// Place of the object that keeps a type of a collectible load context loaded; it is not a field
+/// either.
 pub(crate) const LOADER: u32 = u32::MAX - 1;
-/// Most objects of a graph: numbers above stand for none.
+/// Greatest number of objects in a graph; larger numbers are reserved.
 pub(crate) const MOST_OBJECTS: usize = u32::MAX as usize - 2;
 
-/// References between objects, which are numbers from 0 on.
+/// References between objects, which are numbered from 0 on.
 #[derive(Debug, Clone)]
 pub(crate) struct Graph {
-    /// Place of each object's first reference, and behind the last object the number of references.
+    /// Index of each object's first reference; the last entry is the number of references.
     first: Vec<u64>,
-    /// Objects that are referred to.
+    /// The target objects of the references.
     targets: Vec<u32>,
     /// Slot of each reference in its object, or [`DEPENDENT`] or [`LOADER`].
     places: Vec<u32>,
@@ -35,12 +36,12 @@ impl Graph {
         self.targets.len() as u64
     }
 
-    /// Places of an object's references among all.
+    /// Indices of an object's references among all references.
     pub(crate) fn edges(&self, object: u32) -> Range<usize> {
         self.first[object as usize] as usize..self.first[object as usize + 1] as usize
     }
 
-    /// Object that the reference at this place among all leads to.
+    /// Target of the reference with this index among all references.
     pub(crate) fn target(&self, edge: usize) -> u32 {
         self.targets[edge]
     }
@@ -50,7 +51,7 @@ impl Graph {
         &self.targets[self.edges(object)]
     }
 
-    /// Object that an object refers to at a place.
+    /// Target of an object's reference at a place.
     pub(crate) fn at(&self, object: u32, place: u32) -> Option<u32> {
         let edges = self.edges(object);
         let at = self.places[edges.clone()].binary_search(&place).ok()?;
@@ -64,40 +65,40 @@ impl Graph {
     }
 }
 
-/// Makes a graph of objects in the order of their numbers.
+/// Builds a graph from objects in the order of their numbers.
 #[derive(Debug)]
 pub(crate) struct GraphBuilder {
     graph: Graph,
-    /// Values by key, of dependent handles.
+    /// Values of dependent handles, by key.
     dependents: FxHashMap<u32, Vec<u32>>,
 }
 
 impl GraphBuilder {
-    /// A builder without objects. `dependents` are the values that live as long as a key.
+    /// A builder without objects. `dependents` are the values that stay alive as long as their key.
     pub(crate) fn new(dependents: FxHashMap<u32, Vec<u32>>) -> Self {
         Self { graph: Graph { first: vec![0], targets: Vec::new(), places: Vec::new() }, dependents }
     }
 
-    /// Makes room for so many objects and references.
+    /// Reserves room for this many objects and references.
     pub(crate) fn reserve(&mut self, objects: usize, references: usize) {
         self.graph.first.reserve_exact(objects);
         self.graph.targets.reserve_exact(references);
         self.graph.places.reserve_exact(references);
     }
 
-    /// Adds a reference of the object that is being added.
+    /// Adds a reference of the current object.
     pub(crate) fn refer(&mut self, target: u32, place: u32) {
         self.graph.targets.push(target);
         self.graph.places.push(place);
     }
 
-    /// Adds several: of each target its place.
+    /// Adds several references: targets, with the place of each.
     pub(crate) fn refer_to(&mut self, targets: &[u32], places: &[u32]) {
         self.graph.targets.extend_from_slice(targets);
         self.graph.places.extend_from_slice(places);
     }
 
-    /// Ends the object whose references were added.
+    /// Ends the current object.
     pub(crate) fn end_object(&mut self) {
         let object = self.graph.first.len() as u32 - 1;
         if !self.dependents.is_empty() {
@@ -108,7 +109,7 @@ impl GraphBuilder {
         self.graph.first.push(self.graph.targets.len() as u64);
     }
 
-    /// The graph of so many objects: those that were not added have no references.
+    /// The graph of this many objects: objects that were not added have no references.
     pub(crate) fn finish(mut self, objects: usize) -> Graph {
         while self.graph.len() < objects {
             self.end_object();
@@ -121,7 +122,7 @@ impl GraphBuilder {
 pub(crate) mod testing {
     use super::*;
 
-    /// The graph of these references, `(from, to)`, among so many objects; places are numbered
+    /// The graph of these references, `(from, to)`, among this many objects; places are numbered
     /// within each object.
     pub(crate) fn graph(objects: usize, references: &[(u32, u32)]) -> Graph {
         let mut builder = GraphBuilder::new(FxHashMap::default());

@@ -1,4 +1,4 @@
-//! Snapshots that are open: each is read once, however many views look at it.
+//! Open snapshots: each is read once for all views.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -8,16 +8,15 @@ use super::load::LoadedSnapshot;
 use super::retained::RetainedBytes;
 use super::shortest::Shortest;
 
-/// The heaps of a recording. What one view has read and computed of a snapshot the next one finds
-/// here, until this is dropped: as long as several views of one recording are wanted, one of these
-/// serves all.
+/// The heaps of a recording: a cache of snapshots and of the results computed from them. Use one of
+/// these for all views of a recording. The data stays until this is dropped.
 #[derive(Debug)]
 pub struct Heaps<'a> {
     pub(super) recording: &'a Recording,
     open: Mutex<Vec<Arc<OpenHeap<'a>>>>,
 }
 
-/// A snapshot in memory, with what was computed of it.
+/// A snapshot in memory, with the results computed from it.
 #[derive(Debug)]
 pub(super) struct OpenHeap<'a> {
     pub(super) loaded: LoadedSnapshot<'a>,
@@ -26,13 +25,13 @@ pub(super) struct OpenHeap<'a> {
 }
 
 impl<'a> Heaps<'a> {
-    /// Creates the heaps of a recording; none is read yet.
+    /// Creates the heaps of a recording; no snapshot is read yet.
     #[must_use]
     pub fn new(recording: &'a Recording) -> Self {
         Self { recording, open: Mutex::default() }
     }
 
-    /// A snapshot, which stays open; `None` where nothing of it can be read.
+    /// A snapshot, which stays open; `None` where nothing can be read from it.
     pub(super) fn open(&self, process: &'a Process, snapshot: &'a HeapSnapshot) -> Option<Arc<OpenHeap<'a>>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = open.iter().find(|known| known.is(process, snapshot)) {
@@ -43,7 +42,7 @@ impl<'a> Heaps<'a> {
         Some(opened)
     }
 
-    /// A snapshot that is needed once: it does not stay open where it was not.
+    /// A snapshot that is needed once: it does not stay open unless it was open before.
     pub(super) fn pass(&self, process: &'a Process, snapshot: &'a HeapSnapshot) -> Option<Arc<OpenHeap<'a>>> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let known = open.iter().find(|known| known.is(process, snapshot)).cloned();
@@ -61,7 +60,7 @@ impl<'a> OpenHeap<'a> {
         std::ptr::eq(self.loaded.process, process) && std::ptr::eq(self.loaded.snapshot, snapshot)
     }
 
-    /// The tree of dominators.
+    /// The dominator tree.
     pub(super) fn retained(&self) -> &RetainedBytes {
         self.retained.get_or_init(|| {
             let roots: Vec<u32> = self.loaded.held().collect();
@@ -69,7 +68,7 @@ impl<'a> OpenHeap<'a> {
         })
     }
 
-    /// The shortest ways from roots.
+    /// The shortest paths from roots.
     pub(super) fn search(&self) -> &Shortest {
         self.search.get_or_init(|| Shortest::new(&self.loaded.graph, self.loaded.held()))
     }

@@ -1,4 +1,4 @@
-//! The view `roots`: who holds the objects of a type.
+//! The view `roots`: the paths that hold the objects of a type.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -12,37 +12,37 @@ use super::root_paths::{Member, PathContext, RootPaths};
 use super::snapshots::{HeapQuery, SnapshotRef};
 use crate::query::{QueryProblem, Sort};
 
-/// Step from one object of a way to the next.
+/// Step from one object of a path to the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeapPathPlace {
     /// The root.
     Root,
     /// A field.
     Field(Arc<str>),
-    /// An element of an array: of the first object that is held in this way.
+    /// An element of an array: the index for the first object that the path holds.
     Index(u64),
     /// A field of an element, which is a struct.
     FieldOfElement(u64, Arc<str>),
     /// The entry of a conditional weak table: the value lives as long as the key.
     Dependent,
-    /// Load context that can be unloaded and keeps the type of the object before loaded.
+    /// A collectible load context, which keeps the type of the previous object loaded.
     Loader,
-    /// A place that nothing is known of.
+    /// An unknown place.
     Unknown,
 }
 
-/// A step of a way: an object, and what leads to it from the one before.
+/// A step of a path: an object, and the place in the previous object that refers to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeapPathStep {
     /// Type of the object.
     pub type_name: Arc<str>,
-    /// Place in the object before.
+    /// Place in the previous object.
     pub place: HeapPathPlace,
-    /// Whether paths come by here several times: elements of a linked list, for instance.
+    /// Whether the step occurs several times in a row, for example the nodes of a linked list.
     pub repeats: bool,
 }
 
-/// Objects that are held in one way: the shortest from any root.
+/// Objects that one path holds: the shortest from any root.
 #[derive(Debug, Clone)]
 pub struct HeapPath<'a> {
     /// The process.
@@ -53,15 +53,15 @@ pub struct HeapPath<'a> {
     pub bytes: u64,
     /// The root; `None` where no root leads to the objects.
     pub root: Option<HeapPathRoot<'a>>,
-    /// Objects from the root on. The last one is of the type; where nothing holds it, it stands
-    /// alone.
+    /// Objects from the root on. The last one is of the type; an object that no root holds is the
+    /// only step.
     pub steps: Vec<HeapPathStep>,
 }
 
 /// The view `roots`.
 #[derive(Debug)]
 pub struct HeapPaths<'a> {
-    /// Rows: what holds most bytes first.
+    /// Rows, the most bytes first.
     pub rows: Vec<HeapPath<'a>>,
     /// Rows that the limit left out.
     pub left_out: usize,
@@ -69,10 +69,10 @@ pub struct HeapPaths<'a> {
     pub snapshots: Vec<SnapshotRef<'a>>,
 }
 
-/// Returns the paths from roots to the objects of the types that a query means.
+/// Returns the paths from roots to the objects of the types that a query selects.
 ///
 /// # Errors
-/// When no process or snapshot is meant, or no type of that name is there.
+/// When the query selects no process or snapshot, or there is no type of that name.
 pub fn heap_paths<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<HeapPaths<'a>, QueryProblem> {
     let (mut rows, mut snapshots) = (Vec::new(), Vec::new());
     for (process, snapshot) in query.select(heaps.recording, "roots")? {
@@ -92,27 +92,27 @@ pub fn heap_paths<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<HeapPaths<
     Ok(HeapPaths { rows, left_out, snapshots })
 }
 
-/// Returns the paths to the objects of classes that are wanted, a row for each shape.
+/// Returns the paths to the objects of selected classes, a row for each shape.
 pub(super) fn paths_to<'a>(heap: &OpenHeap<'a>, is_wanted: impl Fn(u32) -> bool) -> Vec<HeapPath<'a>> {
     let loaded = &heap.loaded;
     let wanted: Vec<bool> = (0..loaded.classes().len() as u32).map(is_wanted).collect();
     paths_to_objects(heap, |object| wanted[loaded.class[object as usize] as usize])
 }
 
-/// Returns the paths to the objects that are wanted, a row for each shape.
+/// Returns the paths to the selected objects, a row for each shape.
 pub(super) fn paths_to_objects<'a>(heap: &OpenHeap<'a>, is_wanted: impl Fn(u32) -> bool) -> Vec<HeapPath<'a>> {
     let loaded = &heap.loaded;
     let paths = RootPaths::new(heap.search(), loaded, &is_wanted);
     let mut sums: FxHashMap<(Option<u32>, u32), (u64, u64)> = FxHashMap::default();
     for object in (0..loaded.len() as u32).filter(|&object| is_wanted(object)) {
         let last = paths.last(object);
-        // What nothing holds is told apart by its type alone; what comes by a step again by its
-        // own.
+        // Objects that no root holds are distinguished by their type only. Objects at a repeated
+        // step are also distinguished by their own type.
         let (objects, bytes) = sums.entry((last, loaded.kind(object))).or_default();
         (*objects, *bytes) = (*objects + 1, bytes.saturating_add(loaded.sizes[object as usize]));
     }
     let mut sums: Vec<_> = sums.into_iter().collect();
-    // What nothing holds comes last among equals.
+    // Objects that no root holds come last among equals.
     sums.sort_unstable_by_key(|&((last, kind), _)| (last.is_none(), last, kind));
     let row = |((last, kind), (objects, bytes)): ((Option<u32>, u32), (u64, u64))| {
         let steps = last.map(|last| paths.to(last)).unwrap_or_default();
@@ -131,7 +131,7 @@ pub(super) fn paths_to_objects<'a>(heap: &OpenHeap<'a>, is_wanted: impl Fn(u32) 
     sums.into_iter().map(row).collect()
 }
 
-/// Returns the place of a step in the object before.
+/// Returns the place of a step in the previous object.
 pub(super) fn place_of_step(loaded: &LoadedSnapshot<'_>, member: Member, element: Option<u64>) -> HeapPathPlace {
     let field = |number: u32| loaded.classes().field(number);
     match (member, element) {

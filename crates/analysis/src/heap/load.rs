@@ -1,4 +1,4 @@
-//! A snapshot in memory: objects by number, references, and the roots that hold something.
+//! A snapshot in memory: numbered objects, references, and the roots that hold objects.
 
 use std::collections::BTreeMap;
 use std::mem::take;
@@ -14,10 +14,10 @@ use super::graph::{Graph, GraphBuilder, LOADER};
 use super::pieces::{Piece, Pieces};
 use super::source::Source;
 
-/// Bytes of an object's header, which lies before its address and counts for its size.
+/// Bytes of an object's header. The header lies before the object's address and counts in its size.
 const HEADER: u64 = 8;
-/// Kinds of roots by how much they say: of several that lead to an object by ways of one length the
-/// first is shown.
+/// Kinds of roots, the most informative first: if several roots reach an object by equally short
+/// paths, the first of these kinds is shown.
 const KINDS: [RootKind; 10] = [
     RootKind::Static,
     RootKind::ThreadStatic,
@@ -36,9 +36,9 @@ const KINDS: [RootKind; 10] = [
 pub struct HeapPathRoot<'a> {
     /// Kind of root.
     pub kind: RootKind,
-    /// Name of the static field, or of the method whose variable it is; empty where there is none.
+    /// Name of the static field, or of the method with the variable; empty where there is none.
     pub name: Arc<str>,
-    /// Thread of the variable, where it is one of a thread.
+    /// Thread of the variable, if it belongs to a thread.
     pub thread: Option<&'a Thread>,
 }
 
@@ -51,16 +51,16 @@ pub(crate) struct Hold {
     pub(crate) root: u32,
 }
 
-/// Parts of a snapshot that are missing.
+/// Numbers of missing parts of a snapshot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// Pieces of the file.
+    /// Chunks of the file.
     pub chunks: u64,
-    /// References to objects that are not there.
+    /// References to objects that are missing.
     pub references: u64,
-    /// Roots of objects that are not there.
+    /// Roots of objects that are missing.
     pub roots: u64,
-    /// Objects beyond those that can be numbered.
+    /// Objects beyond the greatest number.
     pub objects: u64,
 }
 
@@ -77,18 +77,18 @@ pub(crate) struct LoadedSnapshot<'a> {
     pub(crate) sizes: Vec<u64>,
     /// Generation of each object.
     pub(crate) generation: Vec<HeapGeneration>,
-    /// Different roots, each once.
+    /// Distinct roots.
     pub(crate) roots: Vec<HeapPathRoot<'a>>,
-    /// Objects that roots hold: the roots that say most come first.
+    /// Objects that roots hold, the most informative roots first.
     pub(crate) holds: Vec<Hold>,
-    /// Awaits that boxes of async methods wait at.
+    /// Await places of the boxes of waiting async methods.
     pub(crate) awaits: FxHashMap<u32, AwaitPlace>,
     pub(crate) missing: Missing,
 }
 
 impl<'a> LoadedSnapshot<'a> {
-    /// Reads a snapshot, or what there is of one that is not complete; `None` where that is
-    /// nothing.
+    /// Reads a snapshot, or the existing part of an incomplete one; `None` where there is nothing
+    /// to read.
     pub(crate) fn new(process: &'a Process, snapshot: &'a HeapSnapshot) -> Option<Self> {
         let source = Source::open(process, snapshot.number)?;
         let mut pieces = Pieces::read(&source);
@@ -127,13 +127,13 @@ impl<'a> LoadedSnapshot<'a> {
         self.holds.iter().map(|hold| hold.object)
     }
 
-    /// Row that an object counts in: the first class of the name and module of its own.
+    /// Row that an object counts in: the first class with the same name and module.
     pub(crate) fn kind(&self, object: u32) -> u32 {
         self.classes().kind(self.class[object as usize])
     }
 }
 
-/// Objects as they were read, in the order of their numbers.
+/// Objects in the order of their numbers, without references.
 struct Objects {
     class: Vec<u32>,
     sizes: Vec<u64>,
@@ -142,7 +142,7 @@ struct Objects {
 }
 
 impl Objects {
-    /// Moves what is known of objects, but for their references, out of pieces.
+    /// Moves the data of objects, except their references, out of the pieces.
     fn from_pieces(pieces: &mut Pieces) -> Self {
         let count = pieces.iter().map(Piece::len).sum();
         let mut objects = Self {
@@ -162,7 +162,7 @@ impl Objects {
     }
 }
 
-/// Tables that references are read with.
+/// Tables that resolve references.
 struct References<'l, 'a> {
     source: &'l Source<'a>,
     class: &'l [u32],
@@ -180,7 +180,7 @@ impl References<'_, '_> {
         let values: usize = dependents.values().map(Vec::len).sum();
         let mut builder = GraphBuilder::new(dependents);
         builder.reserve(self.class.len(), pieces.references() + held_types + values);
-        // The last object that was begun has more references where the next piece goes on with it.
+        // The last object gets more references if the next piece continues it.
         let mut begun = self.class.iter();
         let mut open: Option<&u32> = None;
         let end = |builder: &mut GraphBuilder, class: &u32| {
@@ -212,7 +212,7 @@ impl References<'_, '_> {
     }
 }
 
-/// Roots in the making: each kind, name and thread once.
+/// Distinct roots while they are collected, by kind, name and thread.
 struct Roots<'a> {
     process: &'a Process,
     all: Vec<HeapPathRoot<'a>>,
@@ -231,7 +231,8 @@ impl<'a> Roots<'a> {
         })
     }
 
-    /// Static fields and what they hold: elements of arrays of the runtime's own.
+    /// Adds static fields and the objects they hold. Their values are elements of arrays of the
+    /// runtime.
     fn statics(&mut self, source: &Source<'_>, addresses: &Addresses, class: &[u32], graph: &Graph) {
         let mut statics: BTreeMap<(u32, u64), u32> = BTreeMap::new();
         for place in source.places() {
@@ -250,14 +251,14 @@ impl<'a> Roots<'a> {
         }
     }
 
-    /// Objects that are never collected hold themselves.
+    /// Adds frozen objects, which are never collected, as roots of themselves.
     fn frozen(&mut self, generations: &[HeapGeneration]) {
         let root = self.number(RootKind::Frozen, "", 0);
         let frozen = (0..).zip(generations).filter(|(_, generation)| **generation == HeapGeneration::Frozen);
         self.holds.extend(frozen.map(|(object, _)| Hold { object, root }));
     }
 
-    /// Objects that all other roots hold.
+    /// Adds all other roots and their objects.
     fn others(&mut self, source: &Source<'_>, addresses: &Addresses, missing: &mut Missing) {
         let process = self.process;
         source.roots(|root| {

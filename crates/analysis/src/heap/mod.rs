@@ -1,24 +1,25 @@
-//! Snapshots of the heap: what is there, what it retains, and who holds it.
+//! Snapshots of the heap: objects, retained bytes, and the paths that hold objects.
 //!
 //! - **objects**, **bytes**: objects of a type and their own sizes.
-//! - **retained bytes**: what would be free if these objects were not there: their own sizes and
-//!   those of all objects that every way from a root comes by them to (that they *dominate*). What
-//!   objects of one type retain together counts once, also where one of them is held by another.
-//! - **paths**: for each object the shortest path from a root; static fields come before stacks,
-//!   and stacks before handles where several are equally short. References are strong ones: a weak
+//! - **retained bytes**: the bytes that would be free without these objects: their own sizes, and
+//!   the sizes of all objects that are reachable from the roots only through them (the objects that
+//!   they *dominate*). Bytes that several objects of one type retain count once, also where one of
+//!   these objects holds another.
+//! - **paths**: for each object the shortest path from a root. Among equally short paths static
+//!   fields come before stacks, and stacks before handles. References are strong references: a weak
 //!   handle holds nothing, and the value of a conditional weak table (a dependent handle) is held
 //!   by its key.
-//! - What no root leads to is there as well: garbage where nothing was collected before the
-//!   snapshot, or held by something that the runtime does not tell. Such objects hold nothing that
-//!   a root holds.
-//! - Of a snapshot that is **not complete** there is what was written before the program or the
-//!   room ended: objects, and roots without the names of static fields. What it retains, and who
-//!   holds it, is said of these objects alone.
+//! - Objects that no root reaches are included: garbage, where no collection ran before the
+//!   snapshot, or objects held by something that the runtime does not report. They do not hold any
+//!   object that a root holds.
+//! - An **incomplete** snapshot has the part that was written before the program ended or the space
+//!   ran out: objects, and roots without the names of static fields. Retained bytes and paths refer
+//!   to these objects only.
 //!
-//! The graph is in compressed rows (`graph.rs`), dominators are computed without recursion
-//! (`dominators.rs`). Ten million objects with three references each take 1.05 GB at most, measured
-//! by the example `heap_cost`: 105 bytes for an object with its references; and 4 s of CPU time,
-//! the making of that heap included.
+//! The graph is stored as compressed rows (`graph.rs`), and dominators are computed without
+//! recursion (`dominators.rs`). Ten million objects with three references each take 1.05 GB at
+//! most, measured by the example `heap_cost`: 105 bytes for an object with its references. They
+//! take 4 s of CPU time, including the generation of that heap.
 
 mod addresses;
 mod await_place;

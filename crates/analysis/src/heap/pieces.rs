@@ -1,7 +1,7 @@
-//! The objects of a snapshot as its chunks have them, read and resolved a few chunks at a time.
+//! The objects of a snapshot's chunks, read and resolved a few chunks at a time.
 //!
-//! Each chunk is read once: references are addresses until those of all objects are known, and
-//! numbers from then on.
+//! Each chunk is read once. References are addresses until the addresses of all objects are known,
+//! and numbers from then on.
 
 use std::mem::take;
 use std::sync::{Mutex, PoisonError};
@@ -16,24 +16,24 @@ use super::source::Source;
 /// The objects of a chunk.
 #[derive(Debug, Default)]
 pub(super) struct Piece {
-    /// Whether the first object goes on from the piece before: it is not to be counted again.
+    /// Whether the first object continues from the previous piece, so that it is not counted again.
     pub(super) goes_on: bool,
     pub(super) class: Vec<u32>,
     pub(super) sizes: Vec<u64>,
     pub(super) generation: Vec<HeapGeneration>,
     pub(super) addresses: Vec<u64>,
-    /// Number of references up to the end of each object.
+    /// For each object, the number of references up to its end.
     ends: Vec<u32>,
-    /// Addresses of objects that are referred to, until they are resolved.
+    /// Addresses of the target objects, until they are resolved.
     wanted: Vec<u64>,
-    /// Numbers of these objects.
+    /// Numbers of the target objects.
     targets: Vec<u32>,
     /// Slot of each reference.
     slots: Vec<u32>,
 }
 
 impl Piece {
-    /// Reads the chunk at a place of a source.
+    /// Reads the chunk with an index in a source.
     fn read(source: &Source<'_>, at: usize) -> Self {
         let mut piece = Self::default();
         source.objects_of(at, |object| {
@@ -53,12 +53,12 @@ impl Piece {
         piece
     }
 
-    /// Number of objects, one that goes on among them.
+    /// Number of objects, including one that continues from the previous piece.
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Looks up what is referred to. References to what is not there are left out; their number.
+    /// Resolves the references. Leaves out references to missing objects, and returns their number.
     fn resolve(&mut self, addresses: &Addresses) -> u64 {
         let (wanted, slots) = (take(&mut self.wanted), take(&mut self.slots));
         let (mut targets, mut kept) = (Vec::with_capacity(wanted.len()), Vec::with_capacity(wanted.len()));
@@ -78,7 +78,7 @@ impl Piece {
         missing as u64
     }
 
-    /// Targets and slots of the object at a place.
+    /// Targets and slots of the object with an index.
     pub(super) fn references(&self, at: usize) -> (&[u32], &[u32]) {
         let begin = at.checked_sub(1).map_or(0, |before| self.ends[before]);
         let range = begin as usize..self.ends[at] as usize;
@@ -90,7 +90,7 @@ impl Piece {
 #[derive(Debug)]
 pub(super) struct Pieces {
     all: Vec<Piece>,
-    /// Objects beyond those that can be numbered.
+    /// Objects beyond the greatest number.
     pub(super) beyond: u64,
 }
 
@@ -120,17 +120,17 @@ impl Pieces {
         self.all.iter()
     }
 
-    /// The pieces, to take something out of them.
+    /// The pieces, mutable.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Piece> {
         self.all.iter_mut()
     }
 
-    /// The pieces one by one, to take from each what it has.
+    /// The pieces one by one, by value.
     pub(super) fn into_iter(self) -> impl Iterator<Item = Piece> {
         self.all.into_iter()
     }
 
-    /// Looks up what objects refer to; the number of references to what is not there.
+    /// Resolves all references. Returns the number of references to missing objects.
     pub(super) fn resolve(&mut self, addresses: &Addresses) -> u64 {
         let pieces: Vec<Mutex<&mut Piece>> = self.all.iter_mut().map(Mutex::new).collect();
         // Each is locked once, by the worker that has its number.

@@ -1,14 +1,14 @@
-//! Objects in the order in which a depth-first search from the roots meets them: what dominators
-//! are computed on.
+//! Objects in the order of a depth-first search from the roots, on which dominators are computed.
 //!
-//! Numbers begin with 1; 0 stands for the place above all roots. Objects that no root reaches come
-//! last: they are garbage that was not collected, or held by what the runtime does not tell. What
-//! refers to each other among them stays together, but nothing of it holds what roots reach.
+//! Numbers begin with 1; 0 is the virtual node above all roots. Objects that no root reaches come
+//! last: garbage that was not collected, or objects held by something that the runtime does not
+//! report. Such objects that refer to each other stay together, but they do not hold objects that
+//! roots reach.
 
 use super::bits::Bits;
 use super::graph::Graph;
 
-/// Number of the place above all roots.
+/// Number of the virtual node above all roots.
 pub(crate) const TOP: u32 = 0;
 
 /// A depth-first search tree over all objects.
@@ -16,16 +16,16 @@ pub(crate) const TOP: u32 = 0;
 pub(crate) struct Preorder {
     /// Number of each object, from 1.
     pub(crate) number: Vec<u32>,
-    /// Object of each number; that of 0 means nothing.
+    /// Object of each number; the entry of 0 has no meaning.
     pub(crate) object: Vec<u32>,
-    /// Number from which each number was met first.
+    /// For each number, the number from which the search reached it first.
     pub(crate) parent: Vec<u32>,
-    /// Numbers up to this one are those of objects that roots hold.
+    /// The last number of the objects that roots hold.
     pub(crate) held: u32,
 }
 
 impl Preorder {
-    /// The search from these roots, in their order.
+    /// Searches from these roots, in their order.
     pub(crate) fn new(graph: &Graph, roots: impl IntoIterator<Item = u32>) -> Self {
         let objects = graph.len();
         let mut search = Search {
@@ -52,19 +52,19 @@ impl Preorder {
     }
 }
 
-/// A search under way.
+/// A search in progress.
 struct Search<'g> {
     graph: &'g Graph,
     is_met: Bits,
     object: Vec<u32>,
     parent: Vec<u32>,
-    /// Numbers on the way to the object that is looked at, each with its next reference.
+    /// Numbers on the path to the current object, each with its next reference.
     open: Vec<(u32, usize)>,
 }
 
 impl Search<'_> {
-    /// Objects that no root reaches: first from those that nothing of the kind refers to, then what
-    /// is left, which are rings.
+    /// Searches from objects that no root reaches: first from objects without references from other
+    /// such objects, then from the rest, which are in cycles.
     fn rest(&mut self, held: u32) {
         let objects = self.graph.len() as u32;
         if held == objects {

@@ -1,5 +1,5 @@
-//! The tree of dominators with what each object retains: the bytes that would be free if the object
-//! were not there.
+//! The dominator tree with the bytes that each object retains: those that would be free without the
+//! object.
 
 use std::ops::Range;
 
@@ -7,14 +7,14 @@ use super::dominators::dominators;
 use super::graph::Graph;
 use super::preorder::{Preorder, TOP};
 
-/// Every object below its immediate dominator, by number of the search; [`TOP`] is above all.
+/// Every object below its immediate dominator, by search number; [`TOP`] is above all objects.
 #[derive(Debug)]
 pub(crate) struct RetainedBytes {
     /// The search that gave objects their numbers.
     pub(crate) order: Preorder,
     /// Bytes that each number retains, its own included.
     bytes: Vec<u64>,
-    /// Place of each number's first child.
+    /// Index of each number's first child.
     first: Vec<u32>,
     children: Vec<u32>,
 }
@@ -52,7 +52,7 @@ impl RetainedBytes {
         self.bytes[number as usize]
     }
 
-    /// Numbers that a number dominates immediately, in ascending order.
+    /// Numbers of the immediate children of a number, in ascending order.
     pub(crate) fn children(&self, number: u32) -> &[u32] {
         let Range { start, end } = self.places(number);
         &self.children[start as usize..end as usize]
@@ -62,8 +62,8 @@ impl RetainedBytes {
         self.first[number as usize]..self.first[number as usize + 1]
     }
 
-    /// Bytes that the objects of each class retain together: what an object retains that another of
-    /// its class dominates counts once. `class` says the class of an object.
+    /// Bytes that the objects of each class retain together. Bytes of an object that another object
+    /// of its class dominates count once. `class` returns the class of an object.
     pub(crate) fn by_class(&self, classes: usize, class: impl Fn(u32) -> u32) -> Vec<u64> {
         let mut retained = vec![0; classes];
         let mut above = vec![0_u32; classes];

@@ -1,20 +1,22 @@
-//! Paths from roots to objects, those of one shape together: root, then class by class the field
-//! that leads on.
+//! Paths from roots to objects, merged by shape: the root, then for each step the class and the
+//! field that leads on.
 //!
-//! Places in arrays are one shape, and so is a path that comes by a field of a class again: the
-//! elements of a list a million long are held by two paths, by the list and by the element before.
+//! Different elements of arrays have the same shape. A path that passes the same field of a class
+//! again is folded: the nodes of a linked list of a million are held by two paths, by the list and
+//! by the previous node.
 
 use rustc_hash::FxHashMap;
 
 use super::graph::{DEPENDENT, LOADER};
 use super::shortest::{NO_OBJECT, Shortest};
 
-/// Steps that are looked back for one by the same field to the same class.
+/// Number of previous steps in which the same field to the same class is searched for.
 const LOOK_BACK: usize = 8;
-/// Longer paths end in a step that stands for all that follow.
+/// Longer paths end in a step that stands for all further steps.
 const MOST_STEPS: u16 = 200;
 
-/// Place of a step as shapes have it: of elements which field within one, not which element.
+/// Place of a step within a shape. For an element it is the field within the element, without the
+/// index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Member {
     /// A root refers to the object.
@@ -23,26 +25,26 @@ pub(crate) enum Member {
     Field(u32),
     /// An element itself.
     Element,
-    /// The value that a dependent handle keeps for the object before.
+    /// The value that a dependent handle keeps for the previous object.
     Dependent,
-    /// Object that keeps the type of the object before loaded.
+    /// Object that keeps the type of the previous object loaded.
     Loader,
-    /// A field that is not known.
+    /// An unknown field.
     Unknown,
 }
 
-/// The properties of objects that tell paths apart.
+/// The properties of objects that distinguish paths.
 pub(crate) trait PathContext {
     /// Class of an object.
     fn class(&self, object: u32) -> u32;
 
-    /// Member of an object at a place, and the element it is in or is.
+    /// Member of an object at a place, and the index of the element that contains it or is it.
     fn member(&self, object: u32, place: u32) -> (Member, Option<u64>);
 
-    /// Roots of one name and kind have one number.
+    /// Group of a root: roots of the same name and kind have the same number.
     fn root_group(&self, root: u32) -> u32;
 
-    /// Step on from an object at a place that a search found.
+    /// Step from an object at a place that a search found.
     fn step(&self, object: u32, place: u32) -> (Member, Option<u64>) {
         match place {
             DEPENDENT => (Member::Dependent, None),
@@ -52,20 +54,20 @@ pub(crate) trait PathContext {
     }
 }
 
-/// One step: an object of a class, and what leads there.
+/// One step: an object of a class, and the member that leads to it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PathStep {
-    /// The step before; `None` behind a root.
+    /// The previous step; `None` after a root.
     pub(crate) before: Option<u32>,
     /// Group of the root that the path begins at.
     pub(crate) root: u32,
     /// Class of the object.
     pub(crate) class: u32,
-    /// Member of the object before.
+    /// Member of the previous object.
     pub(crate) member: Member,
-    /// Element of the object before, of the first object that was met here.
+    /// Index of the element in the previous object, for the first object that was found here.
     pub(crate) element: Option<u64>,
-    /// Whether paths come by here again.
+    /// Whether paths pass this step several times.
     pub(crate) repeats: bool,
     steps: u16,
 }
@@ -74,16 +76,16 @@ pub(crate) struct PathStep {
 #[derive(Debug)]
 pub(crate) struct RootPaths {
     pub(crate) steps: Vec<PathStep>,
-    /// Last step of the path to each object that is wanted; [`NO_OBJECT`] for others and for those
-    /// that nothing holds.
+    /// Last step of the path to each wanted object; [`NO_OBJECT`] for other objects and for those
+    /// that no root holds.
     last: Vec<u32>,
 }
 
-/// Key that tells steps behind one step apart.
+/// Key that distinguishes the steps that follow one step.
 type Key = (Option<u32>, u32, u32, Member);
 
 impl RootPaths {
-    /// Creates the paths to the objects that are wanted.
+    /// Creates the paths to the wanted objects.
     pub(crate) fn new(search: &Shortest, shapes: &impl PathContext, is_wanted: impl Fn(u32) -> bool) -> Self {
         let needed = needed(search, is_wanted);
         let mut ways = Self { steps: Vec::new(), last: vec![NO_OBJECT; search.from.len()] };
@@ -94,13 +96,12 @@ impl RootPaths {
         ways
     }
 
-    /// Returns the last step of the path to an object that was wanted; `None` where nothing holds
-    /// it.
+    /// Returns the last step of the path to a wanted object; `None` where no root holds it.
     pub(crate) fn last(&self, object: u32) -> Option<u32> {
         Some(self.last[object as usize]).filter(|&step| step != NO_OBJECT)
     }
 
-    /// The steps up to this one, from the root on.
+    /// The steps from the root to this one.
     pub(crate) fn to(&self, last: u32) -> Vec<PathStep> {
         let mut steps = Vec::new();
         let mut at = Some(last);
@@ -144,7 +145,7 @@ impl RootPaths {
         })
     }
 
-    /// A step by the same member to the same class, not far back.
+    /// A recent step by the same member to the same class.
     fn again(&self, before: u32, class: u32, member: Member) -> Option<u32> {
         let mut at = Some(before);
         for _ in 0..LOOK_BACK {
@@ -158,7 +159,7 @@ impl RootPaths {
     }
 }
 
-/// Returns which objects are on the paths to those that are wanted.
+/// Returns which objects are on the paths to wanted objects.
 fn needed(search: &Shortest, is_wanted: impl Fn(u32) -> bool) -> Vec<bool> {
     let mut needed = vec![false; search.from.len()];
     for &wanted in search.order.iter().filter(|&&object| is_wanted(object)) {

@@ -1,4 +1,4 @@
-//! The view `heap`: types with what their objects take and retain.
+//! The view `heap`: types with the bytes of their objects and the bytes they retain.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct Generation {
 pub struct HeapRow<'a> {
     /// The process.
     pub process: &'a Process,
-    /// Name as C# writes it.
+    /// Name in C# syntax.
     pub type_name: Arc<str>,
     /// Name of the module that declares the type.
     pub module: &'a str,
@@ -43,7 +43,7 @@ pub struct HeapRow<'a> {
 /// The view `heap`.
 #[derive(Debug)]
 pub struct HeapView<'a> {
-    /// Rows in order.
+    /// The rows, sorted.
     pub rows: Vec<HeapRow<'a>>,
     /// Rows that the limit left out.
     pub left_out: usize,
@@ -51,10 +51,10 @@ pub struct HeapView<'a> {
     pub snapshots: Vec<SnapshotRef<'a>>,
 }
 
-/// Types of the snapshots that a query means, with what they retain: the most bytes first.
+/// Types of the snapshots that a query selects, with their retained bytes, the most bytes first.
 ///
 /// # Errors
-/// When no process or snapshot is meant.
+/// When the query selects no process or snapshot.
 pub fn heap<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<HeapView<'a>, QueryProblem> {
     let (mut rows, mut snapshots) = (Vec::new(), Vec::new());
     for (process, snapshot) in query.select(heaps.recording, "heap")? {
@@ -94,7 +94,7 @@ pub(super) fn types<'a>(heap: &OpenHeap<'a>) -> Vec<HeapRow<'a>> {
     rows
 }
 
-/// Puts rows in the order that a query asks for; what is equal by name, module and process.
+/// Sorts rows as a query asks; equal rows by name, module and process.
 fn order(rows: &mut [HeapRow<'_>], sort: Sort) {
     rows.sort_by(|a, b| (&a.type_name, a.module, a.process.pid).cmp(&(&b.type_name, b.module, b.process.pid)));
     match sort {

@@ -1,28 +1,27 @@
-//! The shortest way from a root to each object.
+//! The shortest path from a root to each object.
 
 use super::bits::Bits;
 use super::graph::Graph;
 
-/// Number of an object where there is none: the object is one that a root refers to, or that
-/// nothing holds.
+/// Stands for no object: a root refers to the object directly, or no root holds it.
 pub(crate) const NO_OBJECT: u32 = u32::MAX;
 
 /// A breadth-first search from all roots at once.
 #[derive(Debug)]
 pub(crate) struct Shortest {
-    /// Objects that roots hold, each behind the one that leads to it.
+    /// Objects that roots hold, each after its predecessor on the path.
     pub(crate) order: Vec<u32>,
-    /// The object before each object on its way, or [`NO_OBJECT`].
+    /// The predecessor of each object on its path, or [`NO_OBJECT`].
     pub(crate) from: Vec<u32>,
-    /// Place in the object before; of an object that a root refers to, the root's place in the list
+    /// Place in the predecessor. For an object that a root refers to, the root's index in the list
     /// of roots.
     pub(crate) place: Vec<u32>,
     is_held: Bits,
 }
 
 impl Shortest {
-    /// The search from objects that roots refer to. Of roots that refer to one object the first
-    /// counts, and of ways of one length the one from the first root.
+    /// Searches from objects that roots refer to. Of several roots of one object the first counts.
+    /// Of equally short paths the path from the first root counts.
     pub(crate) fn new(graph: &Graph, roots: impl IntoIterator<Item = u32>) -> Self {
         let objects = graph.len();
         let mut search = Self {

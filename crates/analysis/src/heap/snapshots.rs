@@ -1,4 +1,4 @@
-//! Snapshots that a query means.
+//! The snapshots that a query selects.
 
 use clrscope_contract::request::Glob;
 use clrscope_recording::heap::{HeapChunk, HeapData};
@@ -9,7 +9,7 @@ use super::load::{LoadedSnapshot, Missing};
 use crate::query::{Query, QueryProblem};
 use crate::select::processes;
 
-/// Selection of snapshots and of types in these.
+/// Selection of snapshots, and of types in them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeapQuery {
     /// Processes, modules, types, order and limit.
@@ -18,38 +18,38 @@ pub struct HeapQuery {
     pub snapshot: Option<u32>,
 }
 
-/// A snapshot, as views name it.
+/// A snapshot, as views refer to it.
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotRef<'a> {
     /// The process.
     pub process: &'a Process,
     /// The snapshot.
     pub snapshot: &'a HeapSnapshot,
-    /// Objects that are there.
+    /// Number of objects that are present.
     pub objects: u64,
-    /// Bytes of the objects that are there.
+    /// Bytes of the objects that are present.
     pub bytes: u64,
     /// References among these objects.
     pub references: u64,
-    /// Parts of the snapshot that are not there.
+    /// Missing parts of the snapshot.
     pub missing: Missing,
 }
 
 impl HeapQuery {
-    /// Whether rows of a type of a module are wanted.
+    /// Whether rows of a type in a module are selected.
     pub(super) fn wants(&self, type_name: &str, module: &str) -> bool {
         Glob::any_matches(&self.query.types, type_name) && Glob::any_matches(&self.query.modules, module)
     }
 
-    /// Refuses a recording in which no snapshot is meant.
+    /// Checks that the query selects a snapshot of the recording.
     ///
     /// # Errors
-    /// When no process or snapshot is meant.
+    /// When the query selects no process or snapshot.
     pub fn check(&self, recording: &Recording, view: &'static str) -> Result<(), QueryProblem> {
         self.select(recording, view).map(|_| ())
     }
 
-    /// The snapshots that are meant, one of each process that has any.
+    /// The selected snapshots, one for each process that has any.
     pub(super) fn select<'a>(
         &self,
         recording: &'a Recording,
@@ -85,7 +85,7 @@ impl HeapQuery {
     }
 }
 
-/// Whether objects of a snapshot are there to be shown: of one that is not complete some may be.
+/// Whether objects of a snapshot can be shown: an incomplete snapshot may have some.
 fn is_there(process: &Process, snapshot: &HeapSnapshot) -> bool {
     let has_objects = |data: HeapData<'_>| {
         data.chunks().iter().any(|chunk| matches!(data.chunk(&chunk.bytes.load()), HeapChunk::Objects(_)))
@@ -97,7 +97,7 @@ fn cut_problem(snapshot: &HeapSnapshot) -> QueryProblem {
     QueryProblem::SnapshotCut { number: snapshot.number, why: why_cut(snapshot) }
 }
 
-/// Reason why a snapshot is not complete, as part of a sentence.
+/// Reason why a snapshot is incomplete, as a part of a sentence.
 pub(super) fn why_cut(snapshot: &HeapSnapshot) -> String {
     let reason = match snapshot.state {
         SnapshotState::Begun => "the program or its recording ended meanwhile",
@@ -123,7 +123,7 @@ impl<'a> SnapshotRef<'a> {
         }
     }
 
-    /// Reason why the snapshot is not complete, as part of a sentence; `None` where it is.
+    /// Reason why the snapshot is incomplete, as a part of a sentence; `None` where it is complete.
     #[must_use]
     pub fn why_cut(&self) -> Option<String> {
         (!self.snapshot.is_complete()).then(|| why_cut(self.snapshot))
@@ -136,11 +136,11 @@ impl<'a> SnapshotRef<'a> {
     }
 }
 
-/// The complete snapshots of the processes that a query means, in the order of their numbers in
+/// The complete snapshots of the processes that a query selects, in the order of their numbers in
 /// each.
 ///
 /// # Errors
-/// When no process is meant.
+/// When the query selects no process.
 pub fn complete_snapshots<'a>(
     recording: &'a Recording,
     query: &Query,
@@ -150,20 +150,21 @@ pub fn complete_snapshots<'a>(
     Ok(all.filter(|(_, snapshot)| snapshot.is_complete()).collect())
 }
 
-/// A snapshot that is not complete.
+/// An incomplete snapshot.
 #[derive(Debug, Clone)]
 pub struct CutSnapshot<'a> {
     /// The process.
     pub process: &'a Process,
     /// The snapshot.
     pub snapshot: &'a HeapSnapshot,
-    /// Reason why it is not complete, as part of a sentence.
+    /// Reason why the snapshot is incomplete, as a part of a sentence.
     pub why: String,
-    /// Whether some of its objects are there, which views show when they are asked for this number.
+    /// Whether some of its objects are present. Views show them when this snapshot number is
+    /// requested.
     pub is_there: bool,
 }
 
-/// Snapshots that are not complete.
+/// Incomplete snapshots.
 #[must_use]
 pub fn cut_snapshots<'a>(recording: &'a Recording, query: &Query) -> Vec<CutSnapshot<'a>> {
     let all = processes(recording, query).unwrap_or_default();

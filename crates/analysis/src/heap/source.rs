@@ -1,4 +1,4 @@
-//! The objects of a snapshot in the order of their addresses, as often as they are asked for.
+//! The objects of a snapshot in the order of their addresses, for repeated reading.
 
 use clrscope_recording::heap::{HeapChunk, HeapData, HeapObject, HeapRoot};
 use clrscope_recording::model::{EventChunk, HeapAwait, HeapPlace, Process};
@@ -12,14 +12,14 @@ use super::classes::Classes;
 pub(crate) struct Source<'a> {
     data: HeapData<'a>,
     pub(crate) classes: Classes<'a>,
-    /// Chunks with objects, by the address of the first.
+    /// Chunks with objects, by the address of the first object.
     rows: Vec<&'a EventChunk>,
     others: Vec<&'a EventChunk>,
 }
 
 impl<'a> Source<'a> {
-    /// The snapshot of this number, or what there is of it where it is not complete; `None` where
-    /// that is nothing.
+    /// The snapshot with this number, or the existing part of an incomplete one; `None` where there
+    /// is nothing to read.
     pub(crate) fn open(process: &'a Process, number: u32) -> Option<Self> {
         let data = process.heap(number).or_else(|| process.cut_heap(number))?;
         let classes = Classes::new(process, data.types());
@@ -30,7 +30,8 @@ impl<'a> Source<'a> {
         };
         let states = fold(chunks.len(), Vec::new, |found, at| found.push((address(chunks[at]), at)));
         let mut found: Vec<(Option<u64>, usize)> = states.into_iter().flatten().collect();
-        // A chunk whose first object goes on from another has the same address, and stands behind.
+        // A chunk whose first object continues from another chunk has the same address, and comes
+        // after it.
         found.sort_unstable();
         let of = |is_row: bool| {
             let found = found.iter().filter(move |(address, _)| address.is_some() == is_row);
@@ -49,16 +50,16 @@ impl<'a> Source<'a> {
         self.rows.len()
     }
 
-    /// Visits the objects of the chunk at a place, in the order of addresses.
+    /// Visits the objects of the chunk with an index, in the order of addresses.
     pub(crate) fn objects_of(&self, at: usize, visit: impl FnMut(&HeapObject<'_>)) {
         if let HeapChunk::Objects(row) = self.data.chunk(&self.rows[at].bytes.load()) {
-            // What makes no sense ends its chunk; what refers to it is counted as missing.
+            // Invalid data ends its chunk; references to the lost objects are counted as missing.
             let _ = row.visit(self.classes.types(), visit);
         }
     }
 
-    /// Visits every object; one with very many references several times, where it [goes
-    /// on](HeapObject::goes_on).
+    /// Visits every object. An object with very many references is visited several times, where it
+    /// [continues](HeapObject::goes_on).
     pub(crate) fn objects(&self, mut visit: impl FnMut(&HeapObject<'_>)) {
         (0..self.rows()).for_each(|at| self.objects_of(at, &mut visit));
     }
@@ -72,7 +73,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Visits every pair of objects in which the second lives as long as the first does.
+    /// Visits every pair of objects in which the second lives as long as the first.
     pub(crate) fn dependents(&self, mut visit: impl FnMut((u64, u64))) {
         for chunk in &self.others {
             if let HeapChunk::Dependents(pairs) = self.data.chunk(&chunk.bytes.load()) {
@@ -81,7 +82,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Awaits with the addresses of the boxes that wait there.
+    /// Awaits, with the addresses of the boxes that wait there.
     pub(crate) fn awaits(&self) -> impl Iterator<Item = (AwaitPlace, Vec<u64>)> {
         let place =
             |found: &HeapAwait| AwaitPlace { module: found.module, token: found.token, il_offset: found.il_offset };

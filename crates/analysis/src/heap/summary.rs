@@ -1,4 +1,5 @@
-//! The heap in a summary: what stays, who holds it, and what grew from one snapshot to the next.
+//! The heap in a summary: what it retains, by which roots, and the growth from one snapshot to the
+//! next.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -16,24 +17,24 @@ use super::source::Source;
 use crate::query::QueryProblem;
 use crate::views::summary::Finding;
 
-/// Types in the summary at most: the view `heap` has all.
+/// Number of types in the summary at most; the view `heap` has all.
 const TOP_TYPES: usize = 10;
 
-/// A type with what holds most of its bytes.
+/// A type, and the path that holds most of its bytes.
 #[derive(Debug, Clone)]
 pub struct Retainer<'a> {
     /// The type.
     pub row: HeapRow<'a>,
-    /// The way in which most bytes of the type are held.
+    /// The path that holds most bytes of the type.
     pub way: Option<HeapPath<'a>>,
 }
 
 /// The heap in a summary.
 #[derive(Debug, Default)]
 pub struct HeapSummary<'a> {
-    /// Sentences, the most important first.
+    /// Findings, the most important first.
     pub findings: Vec<Finding>,
-    /// Types that retain most, of all processes.
+    /// Types that retain most, over all processes.
     pub types: Vec<Retainer<'a>>,
     /// Number of types in all.
     pub all_types: usize,
@@ -41,10 +42,10 @@ pub struct HeapSummary<'a> {
     pub snapshots: Vec<SnapshotRef<'a>>,
 }
 
-/// The summary of the snapshots that a query means: nothing where there is none.
+/// The summary of the snapshots that a query selects; empty where there are none.
 ///
 /// # Errors
-/// When no process is meant.
+/// When the query selects no process.
 pub fn heap_summary<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<HeapSummary<'a>, QueryProblem> {
     let mut summary = HeapSummary::default();
     let chosen = match query.select(heaps.recording, "summary") {
@@ -76,16 +77,16 @@ pub fn heap_summary<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<HeapSumm
     Ok(summary)
 }
 
-/// Roots that are worth a sentence at most, and the part of the heap that each but the first keeps
-/// alive at least.
+/// Number of roots that are reported at most, and the part of the heap that each root but the first
+/// must keep alive.
 const MOST_ROOTS: usize = 3;
 const MUCH: f64 = 0.1;
 
-/// The root that alone keeps most bytes alive, and others that keep much of the heap; each with
-/// what most of that is.
+/// The root that alone keeps most bytes alive, and further roots that keep a large part of the heap
+/// alive; each with the type that has most of these bytes.
 fn most_held<'a>(heap: &OpenHeap<'a>) -> Vec<RootHold<'a>> {
     let (loaded, retained) = (&heap.loaded, heap.retained());
-    // Of several roots of an object the first says most.
+    // If an object has several roots, the first is the most informative.
     let mut root_of: FxHashMap<u32, u32> = FxHashMap::default();
     loaded.holds.iter().for_each(|hold| _ = root_of.entry(hold.object).or_insert(hold.root));
     let mut sums: FxHashMap<u32, (u64, Vec<u32>)> = FxHashMap::default();
@@ -104,8 +105,8 @@ fn most_held<'a>(heap: &OpenHeap<'a>) -> Vec<RootHold<'a>> {
     worth.filter_map(|(_, (bytes, root, numbers))| hold_of(heap, root, bytes, numbers)).collect()
 }
 
-/// A root that keeps so many bytes alive: those of and below these numbers in the tree of
-/// dominators.
+/// A root that keeps `bytes` alive: the bytes of these numbers and of everything below them in the
+/// dominator tree.
 fn hold_of<'a>(heap: &OpenHeap<'a>, root: u32, bytes: u64, numbers: Vec<u32>) -> Option<RootHold<'a>> {
     let (loaded, retained) = (&heap.loaded, heap.retained());
     // Everything below these in the tree of dominators.

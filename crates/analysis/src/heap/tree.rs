@@ -1,4 +1,4 @@
-//! The view `dominators`: what holds what alone, type by type.
+//! The view `dominators`: the dominator tree, merged by type.
 
 use std::cmp::Reverse;
 use std::io;
@@ -14,18 +14,18 @@ use super::retained::RetainedBytes;
 use super::snapshots::{HeapQuery, SnapshotRef};
 use crate::query::QueryProblem;
 
-/// Deeper nodes count for the node at this depth.
+/// Deeper nodes are merged into the node at this depth.
 const MOST_DEEP: u32 = 200;
 
-/// Objects of one type that the objects of the node above dominate, and no other object between.
+/// Objects of one type that the objects of the parent node dominate, without another node between.
 ///
-/// What objects of a type dominate of their own type counts in one node: the elements of a linked
-/// list are no tree a million deep.
+/// Objects of the same type that dominate each other count in one node, so that a linked list does
+/// not become a tree a million deep.
 #[derive(Debug, Clone)]
 pub struct DominatorNode<'a> {
     /// The process.
     pub process: &'a Process,
-    /// Depth in the tree: 0 for what no single object holds.
+    /// Depth in the tree: 0 for objects that no single object holds.
     pub depth: u32,
     /// Name of the type.
     pub type_name: Arc<str>,
@@ -35,16 +35,16 @@ pub struct DominatorNode<'a> {
     pub objects: u64,
     /// Bytes of the objects alone.
     pub bytes: u64,
-    /// Bytes that they retain: their own and those of all nodes below.
+    /// Bytes that the objects retain: their own and those of all nodes below.
     pub retained_bytes: u64,
 }
 
 /// Nodes that were left out of a tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SmallerNodes {
-    /// Number of nodes, without those below.
+    /// Number of nodes, without the nodes below them.
     pub nodes: u64,
-    /// Bytes that they retain.
+    /// Bytes that the nodes retain.
     pub bytes: u64,
 }
 
@@ -57,10 +57,10 @@ pub struct DominatorTree<'a> {
     pub snapshots: Vec<SnapshotRef<'a>>,
 }
 
-/// The tree of dominators of the snapshots that a query means.
+/// The dominator tree of the snapshots that a query selects.
 ///
 /// # Errors
-/// When no process or snapshot is meant.
+/// When the query selects no process or snapshot.
 pub fn dominator_tree<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<DominatorTree<'a>, QueryProblem> {
     let chosen = query.select(heaps.recording, "dominators")?.into_iter();
     let heaps: Vec<_> = chosen.filter_map(|(process, snapshot)| heaps.open(process, snapshot)).collect();
@@ -69,12 +69,12 @@ pub fn dominator_tree<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<Domina
 }
 
 impl<'a> DominatorTree<'a> {
-    /// Hands over every node in preorder, the one that retains most first; nodes with a smaller
-    /// share of their heap than `min_share`, and those that the query's limit leaves out of the
-    /// children of a node, are counted only.
+    /// Calls `visit` with every node in preorder, the node that retains most first. Nodes that
+    /// retain less than `min_share` of their heap, and children of a node beyond the query's limit,
+    /// are only counted.
     ///
     /// # Errors
-    /// Errors of `visit`.
+    /// The error of `visit`.
     pub fn walk(
         &self,
         min_share: f64,
@@ -91,13 +91,13 @@ impl<'a> DominatorTree<'a> {
     }
 }
 
-/// Objects that are a node, and those that they dominate.
+/// The objects of a node, and the objects that they dominate.
 struct Group {
     kind: u32,
     objects: u64,
     bytes: u64,
     retained: u64,
-    /// Numbers of the objects of other types right below.
+    /// Numbers of the objects of other types directly below.
     below: Vec<u32>,
 }
 
@@ -114,7 +114,7 @@ impl<'a> Walk<'_, 'a> {
         smaller: &mut SmallerNodes,
         visit: &mut impl FnMut(&DominatorNode<'a>) -> io::Result<()>,
     ) -> io::Result<()> {
-        // Groups that are not shown yet, the next one last, each with its depth.
+        // Groups that are not visited yet, the next one last, each with its depth.
         let mut open: Vec<(u32, Group)> = Vec::new();
         self.open(self.retained.children(TOP).to_vec(), 0, smaller, &mut open);
         while let Some((depth, group)) = open.pop() {
@@ -135,7 +135,8 @@ impl<'a> Walk<'_, 'a> {
         Ok(())
     }
 
-    /// Opens groups of numbers: what is large enough, the largest last.
+    /// Makes groups of numbers by type and opens the groups that are large enough, the largest
+    /// last.
     fn open(&self, numbers: Vec<u32>, depth: u32, smaller: &mut SmallerNodes, open: &mut Vec<(u32, Group)>) {
         let mut members: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
         for number in numbers {
@@ -161,7 +162,7 @@ impl<'a> Walk<'_, 'a> {
         );
     }
 
-    /// The group of numbers of a type, with those of their type that they dominate.
+    /// The group of numbers of one type, with the objects of this type that they dominate.
     fn group(&self, kind: u32, mut members: Vec<u32>, retained: u64) -> Group {
         let (mut objects, mut bytes, mut below) = (0, 0_u64, Vec::new());
         while let Some(number) = members.pop() {

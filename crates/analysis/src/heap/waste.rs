@@ -1,5 +1,5 @@
-//! The view `waste`: memory that a program could do without: equal strings and boxes, room in
-//! arrays that nothing is in.
+//! The view `waste`: memory that a program could save: equal strings and boxes, unused room in
+//! arrays.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use crate::query::{QueryProblem, Sort};
 pub enum WasteKind {
     /// Strings with the same characters.
     DuplicateStrings,
-    /// Boxed values of one type that are equal.
+    /// Equal boxed values of one type.
     DuplicateBoxes,
-    /// Collections of references with room for at least twice as much as is in them.
+    /// Collections of references with room for at least twice their elements.
     SparseCollections,
-    /// Collections of references with nothing in them.
+    /// Collections of references without elements.
     EmptyCollections,
-    /// Arrays of references that are at least half null, and that no collection holds.
+    /// Arrays of references that are at least half null, and that belong to no collection.
     SparseArrays,
     /// Arrays without elements.
     EmptyArrays,
@@ -47,7 +47,7 @@ impl WasteKind {
         }
     }
 
-    /// The kind in words.
+    /// The kind as text.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -74,34 +74,34 @@ pub struct WasteRow<'a> {
     pub module: &'a str,
     /// Number of characters of equal strings.
     pub length: Option<u64>,
-    /// Object that holds the first of the objects, by the shortest way: its type, and the place in
-    /// it.
+    /// Object that refers to the first of the objects on the shortest path: its type, and the place
+    /// in it.
     pub held_by: Option<(Arc<str>, HeapPathPlace)>,
     /// Number of objects.
     pub objects: u64,
-    /// Bytes of the objects; of collections those of their arrays.
+    /// Bytes of the objects; for collections, bytes of their arrays.
     pub bytes: u64,
-    /// Bytes that are too many.
+    /// Bytes that could be saved.
     pub wasted_bytes: u64,
 }
 
 /// The view `waste`.
 #[derive(Debug)]
 pub struct HeapWaste<'a> {
-    /// Rows: what wastes most first.
+    /// Rows, the most wasted bytes first.
     pub rows: Vec<WasteRow<'a>>,
     /// Rows that the limit left out.
     pub left_out: usize,
-    /// Bytes wasted in each way, before any limit.
+    /// Bytes wasted by kind, before any limit.
     pub sums: Vec<(WasteKind, u64)>,
     /// The snapshots.
     pub snapshots: Vec<SnapshotRef<'a>>,
 }
 
-/// Waste in the snapshots that a query means.
+/// Waste in the snapshots that a query selects.
 ///
 /// # Errors
-/// When no process or snapshot is meant.
+/// When the query selects no process or snapshot.
 pub fn heap_waste<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<HeapWaste<'a>, QueryProblem> {
     let (mut rows, mut snapshots) = (Vec::new(), Vec::new());
     for (process, snapshot) in query.select(heaps.recording, "waste")? {
@@ -128,11 +128,11 @@ pub fn heap_waste<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<HeapWaste<
     Ok(HeapWaste { rows, left_out, sums, snapshots })
 }
 
-/// The key of a row, which its objects have in common.
+/// The key of a row, which its objects share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct WasteKey {
     kind: WasteKind,
-    /// Row of the type.
+    /// Class that stands for the row's type.
     class: u32,
     /// Hash of the content of equal objects, and the length of strings.
     value: (u64, u64),
@@ -146,7 +146,7 @@ struct Sum {
     wasted: u64,
 }
 
-/// An array of references, and how many of its elements hold some.
+/// An array of references, with its length and the number of elements that are not null.
 #[derive(Debug, Clone, Copy)]
 struct Array {
     object: u32,
@@ -154,11 +154,11 @@ struct Array {
     used: u64,
 }
 
-/// All that is wasteful. Objects are looked at in the order of their numbers.
+/// Finds all waste. Objects are processed in the order of their numbers.
 fn found(loaded: &LoadedSnapshot<'_>) -> FxHashMap<WasteKey, Sum> {
     let mut sums = FxHashMap::default();
     let arrays = equals_and_arrays(loaded, &mut sums);
-    // An object without an equal is no waste, and of several equal ones the first is none.
+    // An object without a duplicate is no waste, nor is the first of several equal objects.
     sums.retain(|_, sum: &mut Sum| sum.objects > 1);
     sums.values_mut().for_each(|sum| sum.wasted = sum.bytes - sum.bytes / sum.objects);
     let collections = collections(loaded, &arrays);
@@ -185,7 +185,7 @@ fn add(sums: &mut FxHashMap<WasteKey, Sum>, of: WasteKey, object: u32, bytes: u6
     sum.wasted = sum.wasted.saturating_add(wasted);
 }
 
-/// Adds objects by their content, and finds arrays of references.
+/// Sums up equal objects by their content, and finds arrays of references.
 fn equals_and_arrays(loaded: &LoadedSnapshot<'_>, sums: &mut FxHashMap<WasteKey, Sum>) -> Vec<Array> {
     let mut arrays: Vec<Array> = Vec::new();
     let mut next = 0;
@@ -217,7 +217,7 @@ fn equals_and_arrays(loaded: &LoadedSnapshot<'_>, sums: &mut FxHashMap<WasteKey,
     arrays
 }
 
-/// Elements that hold a reference.
+/// Number of elements that hold a reference.
 fn used(of_type: &HeapType, object: &HeapObject<'_>) -> u64 {
     let (fixed, each) = (of_type.fields.len() as u64, of_type.element_fields.len().max(1) as u64);
     let mut elements = object.references.iter().map(|found| found.slot.saturating_sub(fixed) / each);
@@ -229,8 +229,8 @@ fn used(of_type: &HeapType, object: &HeapObject<'_>) -> u64 {
     count
 }
 
-/// Arrays that a collection keeps its elements in: the collection, and the most elements that one
-/// of its arrays has in use.
+/// Arrays that hold the elements of a collection, each with the collection and the greatest number
+/// of used elements in one of its arrays.
 fn collections(loaded: &LoadedSnapshot<'_>, arrays: &[Array]) -> FxHashMap<u32, (u32, u64)> {
     let used: FxHashMap<u32, u64> = arrays.iter().map(|array| (array.object, array.used)).collect();
     let is_collection: Vec<bool> =
@@ -251,7 +251,7 @@ fn is_collection(name: &str) -> bool {
     plain.starts_with("System.Collections.") && !is_part
 }
 
-/// Rows of what was found.
+/// Makes the rows of the waste found.
 fn rows_of<'a>(heap: &OpenHeap<'a>, found: FxHashMap<WasteKey, Sum>, query: &HeapQuery) -> Vec<WasteRow<'a>> {
     let (loaded, search) = (&heap.loaded, heap.search());
     let classes = loaded.classes();

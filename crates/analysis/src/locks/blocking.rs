@@ -1,10 +1,10 @@
-//! Waits of threads for semaphores, events, readers' and writers' locks and tasks: all of them end
-//! in a wait for a handle or in `Monitor.Wait`, for which .NET 9 and later raise events.
+//! Waits of threads for semaphores, events, readers-writer locks and tasks. All of them end in a
+//! wait for a handle or in `Monitor.Wait`, for which .NET 9 and later raise events.
 //!
-//! What is waited for is known by the framework's methods on the stack; where the compiler has put
-//! these into the program's own, by another stack with the same call in it. A wait for a lock is in
-//! such a wait, too, and counts as that for the lock. Threads without code of the program's own on
-//! their stacks wait for work: those of the pool, timers and the like are left out.
+//! The framework's methods on the stack show the kind of the wait. Where the compiler has inlined
+//! these into own methods, another stack with the same call shows it. A wait for a lock also
+//! contains such a wait, and counts only as a wait for the lock. Threads without own code on their
+//! stacks wait for work: threads of the pool, timers and the like are left out.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use super::rows::{LockSum, path_list};
 use super::{LockKind, LockQuery, LockRow};
 use crate::exceptions::CallStack;
 
-/// Kinds by the beginnings of the names of framework methods.
+/// Kinds of waits, by prefixes of names of framework methods.
 const METHODS: &[(LockKind, &str)] = &[
     (LockKind::ReaderWriterLockSlim, "System.Threading.ReaderWriterLockSlim::"),
     (LockKind::SemaphoreSlim, "System.Threading.SemaphoreSlim::"),
@@ -31,7 +31,7 @@ const METHODS: &[(LockKind, &str)] = &[
 /// Module and signature of a function.
 pub(super) type Own<'a> = (&'a str, &'a str);
 
-/// What a stack says of a wait.
+/// The facts that a stack shows about a wait.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WaitPlace<'a> {
     /// `None` where no method of the framework is on the stack.
@@ -42,25 +42,25 @@ pub(super) struct WaitPlace<'a> {
     il_offset: Option<u32>,
 }
 
-/// The beginning of a wait.
+/// The begin of a wait.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BlockingStart {
     pub(super) thread: u32,
     pub(super) time_ns: u64,
-    /// The thread's stack, where it was taken.
+    /// The thread's stack, where it was captured.
     pub(super) stack: Option<u32>,
 }
 
-/// Waits that are added up.
+/// Sums of waits.
 pub(super) struct BlockingWaits<'q, 'a> {
     process: &'a Process,
     query: &'q LockQuery,
     under_way: FxHashMap<u32, BlockingStart>,
-    /// By stacks; `None` for those without own code.
+    /// Places by stack; `None` for stacks without own code.
     places: FxHashMap<u32, Option<WaitPlace<'a>>>,
     sums: FxHashMap<Option<u32>, LockSum>,
-    /// Threads that wait in a function now, and at most so far; `None` where the stack was not
-    /// taken.
+    /// Number of threads that wait in a function now, and the maximum so far. The key is `None`
+    /// where the stack was not captured.
     waiters: FxHashMap<Option<Own<'a>>, (u64, u64)>,
 }
 
@@ -70,7 +70,7 @@ impl<'q, 'a> BlockingWaits<'q, 'a> {
         Self { process, query, under_way, places, sums, waiters }
     }
 
-    /// A thread begins to wait. A wait within another one is part of that.
+    /// A thread begins to wait. A wait within another wait is a part of it.
     pub(super) fn started(&mut self, start: BlockingStart) {
         if self.under_way.contains_key(&start.thread) || !self.wants(start) {
             return;
@@ -82,7 +82,7 @@ impl<'q, 'a> BlockingWaits<'q, 'a> {
         *most = (*most).max(*now);
     }
 
-    /// A thread waits no more.
+    /// A thread ends its wait.
     pub(super) fn ended(&mut self, thread: u32, time_ns: u64) {
         if let Some(start) = self.under_way.remove(&thread) {
             let own = self.own(start.stack);
@@ -102,7 +102,7 @@ impl<'q, 'a> BlockingWaits<'q, 'a> {
         is_meant && query.wants_thread_if_known(thread) && process.shows_work(thread, start.time_ns)
     }
 
-    /// The own function that waits; `None` where the stack was not taken.
+    /// The own function that waits; `None` where the stack was not captured.
     fn own(&self, stack: Option<u32>) -> Option<Own<'a>> {
         let place = self.places.get(&stack?).copied().flatten()?;
         Some(place.own)
@@ -114,7 +114,7 @@ impl<'q, 'a> BlockingWaits<'q, 'a> {
         }
     }
 
-    /// Whether no thread waited, as far as the runtime has said it.
+    /// Whether the runtime reported no waits.
     pub(super) fn is_empty(&self) -> bool {
         self.sums.is_empty() && self.under_way.is_empty()
     }
@@ -145,14 +145,15 @@ impl<'q, 'a> BlockingWaits<'q, 'a> {
         rows.filter(|row| Glob::any_matches(&self.query.types, row.type_name)).collect()
     }
 
-    /// Kinds of waits by the calls that they are in: one call calls one method.
+    /// Kinds of waits by call place: a call place calls one method.
     fn kinds_by_call(&self) -> FxHashMap<(Own<'a>, u32), LockKind> {
         let known = self.places.values().flatten();
         known.filter_map(|place| Some(((place.own, place.il_offset?), place.kind?))).collect()
     }
 }
 
-/// The row of a kind, with threads that waited at once and whether each wait was recorded.
+/// The row of a kind, with the number of threads that waited at once, and with the flag whether
+/// each wait was recorded.
 pub(super) fn row(
     process: &Process,
     kind: LockKind,
@@ -181,14 +182,15 @@ pub(super) fn row(
     }
 }
 
-/// Kind and place of a wait; `None` of threads without own code, and where filters leave it out.
+/// Kind and place of a wait; `None` for threads without own code, and where filters exclude the
+/// wait.
 pub(super) fn wait_place<'a>(process: &'a Process, query: &LockQuery, stack: u32) -> Option<WaitPlace<'a>> {
     let stack = CallStack::new(process, &process.stacks, stack);
     let (own, place) = stack.innermost_own()?;
     let managed = stack.functions().filter(|function| function.kind() == FunctionKind::Managed);
     let framework = managed.take_while(|function| function.module.framework);
     let kind_of = |name: &str| METHODS.iter().find(|(_, start)| name.starts_with(start)).map(|(kind, _)| *kind);
-    // The outermost says it: `Task.Wait` waits in an event, and that in a monitor.
+    // The outermost method decides: `Task.Wait` waits in an event, and the event in a monitor.
     let kind = framework.filter_map(|function| kind_of(function.name())).last();
     let filters = &query.query;
     let is_named = || stack.functions().any(|function| filters.wants_function(function.module(), function.function));

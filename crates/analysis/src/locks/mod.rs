@@ -1,16 +1,16 @@
-//! The view `locks`: contended locks, with who waited for them, for how long, and who held them,
-//! and what else threads blocked on.
+//! The view `locks`: contended locks, with the paths that waited and that held them and the waiting
+//! times, and other operations that threads block on.
 //!
-//! The runtime says that a thread begins to wait, after it has spun in vain, and that it has the
-//! lock; it says the same of a thread that gives up, as `Monitor.TryEnter` does. Locks that are
-//! never contended are not seen.
+//! The runtime reports when a thread begins to wait, after spinning without success, and when it
+//! has acquired the lock. It reports the same end for a thread that gives up, as `Monitor.TryEnter`
+//! does. Uncontended locks are not reported.
 //!
-//! Waits for other things, which have no holder, are in [`blocking`]: those that raise events; and
-//! in [`sampled`]: those that were sampled by the clock.
+//! Waits for objects without a holder are in [`blocking`], if they raise events, and in
+//! [`sampled`], if they were sampled by the clock.
 //!
-//! The events name the thread that holds a lock. If that is the last one that waited for the lock
-//! and got it, the path on which it waited is the holder's. The path of a holder that did not wait
-//! is not known.
+//! The events name the thread that holds a lock. If this thread was the last one to wait for the
+//! lock and acquire it, the path on which it waited is the holder's path. The path of a holder that
+//! did not wait is not known.
 
 mod blocking;
 mod rows;
@@ -38,7 +38,7 @@ pub struct LockQuery {
     /// The filters that all views share. `functions` and `modules` keep waits with such a function
     /// on their stack.
     pub query: Query,
-    /// Only locks on objects whose types match one of these; none means all.
+    /// Only locks on objects whose types match one of these patterns; empty means all.
     pub types: Vec<Glob>,
 }
 
@@ -55,20 +55,20 @@ pub enum LockKind {
     SemaphoreSlim,
     /// A `ManualResetEventSlim`.
     ManualResetEventSlim,
-    /// A condition that is waited for with `Monitor.Wait`.
+    /// A condition that a thread waits for with `Monitor.Wait`.
     MonitorWait,
-    /// A `WaitHandle`: an event, a mutex, a semaphore of the system.
+    /// A `WaitHandle`: an event, a mutex, a semaphore of the operating system.
     WaitHandle,
     /// A task that a thread blocks on.
     Task,
     /// The end of a thread: `Thread.Join`.
     Thread,
-    /// Not known: the stack was not taken, or does not say it.
+    /// Unknown: the stack was not captured, or does not show the kind.
     Unknown,
 }
 
 impl LockKind {
-    /// Name of the kind, as C# writes the class that it is an object of.
+    /// Name of the kind: the C# name of the object's class.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -85,7 +85,7 @@ impl LockKind {
         }
     }
 
-    /// Class of what is waited for, as far as its methods on the stack say it.
+    /// Class of the awaited object, as far as its methods on the stack show it.
     const fn class(self) -> &'static str {
         match self {
             Self::Monitor | Self::MonitorWait => "System.Threading.Monitor",
@@ -100,25 +100,25 @@ impl LockKind {
         }
     }
 
-    /// Whether a thread holds it, for which the others wait.
+    /// Whether a thread holds the lock while others wait.
     #[must_use]
     pub const fn is_held(self) -> bool {
         matches!(self, Self::Monitor | Self::Lock)
     }
 }
 
-/// A path, with the waits that have it.
+/// A path, with its waits.
 #[derive(Debug, Clone)]
 pub struct LockPath<'a> {
     /// Number of waits.
     pub count: u64,
-    /// Time of these waits together, in nanoseconds.
+    /// Total time of these waits, in nanoseconds.
     pub ns: u64,
     kind: LockKind,
     stack: CallStack<'a>,
 }
 
-/// The method that asks for a monitor, where the runtime's helper that does so leaves no frame.
+/// The method that acquires a monitor, where the runtime's helper for this leaves no frame.
 const MONITOR_ENTER: &str = "System.Threading.Monitor::Enter";
 
 /// Type of the methods that raise the event about a `System.Threading.Lock`. The program does not
@@ -126,71 +126,71 @@ const MONITOR_ENTER: &str = "System.Threading.Monitor::Enter";
 const RAISES_EVENTS: &str = "System.Diagnostics.Tracing.NativeRuntimeEventSource::";
 
 impl LockPath<'_> {
-    /// The frames, innermost first, from the method that waits on.
+    /// The frames, innermost first, beginning with the waiting method.
     pub fn frames(&self) -> impl Iterator<Item = Frame<'_>> {
         let frames = self.stack.iter().skip_while(|frame| frame.function.name().starts_with(RAISES_EVENTS));
         let mut enters = (self.kind == LockKind::Monitor).then_some(MONITOR_ENTER);
         frames.map(move |mut frame| {
-            // Of the innermost frame alone.
+            // Only for the innermost frame.
             frame.place.callee = frame.place.callee.or(enters.take());
             frame
         })
     }
 
-    /// The frame of the innermost function of the program's own.
+    /// The frame of the innermost own function.
     #[must_use]
     pub fn own_frame(&self) -> Option<Frame<'_>> {
         self.frames().find(Frame::is_own)
     }
 }
 
-/// Locks of one kind, on objects of one type, that were waited for at one place.
+/// Locks of one kind, on objects of one type, with waits at one place.
 #[derive(Debug, Clone)]
 pub struct LockRow<'a> {
     /// The process.
     pub process: &'a Process,
     /// Kind of the locks.
     pub kind: LockKind,
-    /// Type of the objects as C# writes it.
+    /// Type of the objects in C# syntax.
     pub type_name: &'a str,
-    /// The assembly that declares it, or empty.
+    /// The assembly that declares the type, or empty.
     pub module: &'a str,
-    /// Number of locks; 0 of what is not told apart.
+    /// Number of locks; 0 where locks are not distinguished.
     pub locks: u64,
-    /// Whether there are more locks, which are not told apart as there are too many.
+    /// Whether there are more locks, which are not distinguished because there are too many.
     pub has_more_locks: bool,
-    /// Acquisitions that had to wait; of sampled ones as many as there were at least.
+    /// Number of acquisitions that had to wait; for sampled waits a lower bound.
     pub count: u64,
-    /// Whether each of them was recorded.
+    /// Whether each of these waits was recorded.
     pub is_exact: bool,
-    /// Whether the waits were sampled by the clock, as the runtime raises no events of them.
+    /// Whether the waits were sampled by the clock, because the runtime raises no events for them.
     pub is_sampled: bool,
-    /// Time that threads waited, all together, in nanoseconds.
+    /// Total time that threads waited, in nanoseconds.
     pub total_ns: u64,
-    /// Bounds between which that lies in 95 of 100 cases; the time itself where it was measured.
+    /// Bounds of the total time, in 95 of 100 cases; the time itself where it was measured.
     pub bounds_ns: (u64, u64),
-    /// The longest wait in nanoseconds; 0 of sampled ones, as it is not known.
+    /// The longest wait in nanoseconds; 0 for sampled waits, where it is not known.
     pub max_ns: u64,
-    /// Threads that waited for one lock at once, at most; 0 of sampled ones.
+    /// Greatest number of threads that waited for one lock at once; 0 for sampled waits.
     pub max_waiters: u64,
-    /// Waits that had not ended when the recording did. Their time until then is in the sums.
+    /// Number of waits that were pending at the end of the recording. Their time up to the end is
+    /// in the sums.
     pub pending: u64,
-    /// Paths of those who waited, the longest time first.
+    /// Paths of the waiting threads, the longest time first.
     pub waiters: Vec<LockPath<'a>>,
-    /// Waits whose stack was not taken.
+    /// Number of waits whose stack was not captured.
     pub without_stack: u64,
-    /// Paths of those who held the lock when others began to wait, the longest of these waits
-    /// first.
+    /// Paths of the threads that held the lock when others began to wait, the longest waits first.
     pub holders: Vec<LockPath<'a>>,
-    /// Waits whose holder's path is not known.
+    /// Number of waits whose holder's path is not known.
     pub without_holder: u64,
 }
 
-/// Contended locks of the processes that a query selects, the longest time first, and how many rows
-/// the limit left out.
+/// Contended locks of the processes that a query selects, the longest time first, and the number of
+/// rows that the limit left out.
 ///
 /// # Errors
-/// When no process or thread is meant, or `locks` was not recorded.
+/// When the query selects no process or thread, or `locks` was not recorded.
 pub fn locks<'a>(recording: &'a Recording, query: &LockQuery) -> Result<(Vec<LockRow<'a>>, usize), QueryProblem> {
     query.query.without_metric("locks")?;
     let (mut rows, mut is_recorded) = (Vec::new(), false);
@@ -221,7 +221,7 @@ pub fn locks<'a>(recording: &'a Recording, query: &LockQuery) -> Result<(Vec<Loc
     Ok((rows, left_out))
 }
 
-/// The sort is stable: what is equal stays in the order of process, kind, type and place.
+/// The sort is stable: equal rows stay in the order of process, kind, type and place.
 fn order(rows: &mut [LockRow<'_>], sort: Option<Sort>) {
     match sort {
         Some(Sort::Name) => rows.sort_by_key(|row| row.type_name),

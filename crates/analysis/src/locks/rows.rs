@@ -1,4 +1,4 @@
-//! Waits added up: by lock, and then locks of one kind and type that are waited for at one place.
+//! Sums of waits: by lock, then for locks of one kind and type with waits at one place.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use super::{LockKind, LockPath, LockQuery, LockRow};
 use crate::allocations::type_and_module;
 use crate::exceptions::CallStack;
 
-/// Locks that are told apart; further ones of a type are one.
+/// Number of locks that are distinguished; further locks of a type count as one.
 const MOST_LOCKS: usize = 1 << 16;
-/// Paths that are kept of a row, those with the longest time.
+/// Number of paths that a row keeps: those with the longest time.
 const MOST_PATHS: usize = 100;
 
-/// Name of the type of locks that are no monitors.
+/// Name of the type of locks other than monitors.
 const LOCK_TYPE: (&str, &str) = ("System.Threading.Lock", "System.Private.CoreLib");
 
-/// Kind, type and its module, and module and signature of the function that waits.
+/// Kind, type and its module, and module and signature of the waiting function.
 type RowKey<'a> = (LockKind, &'a str, &'a str, Option<(&'a str, &'a str)>);
 /// Number and nanoseconds of waits.
 pub(super) type Sum = (u64, u64);
@@ -28,7 +28,7 @@ pub(super) type Sum = (u64, u64);
 #[derive(Debug, Default)]
 pub(super) struct LockSum {
     locks: u64,
-    /// Waits for locks that are not told apart.
+    /// Whether there are waits for locks that are not distinguished.
     has_others: bool,
     pub(super) count: u64,
     pub(super) total_ns: u64,
@@ -41,11 +41,11 @@ pub(super) struct LockSum {
     holders: FxHashMap<u32, Sum>,
 }
 
-/// Waits that are added up.
+/// Sums of waits.
 pub(super) struct Grouping<'q, 'a> {
     process: &'a Process,
     query: &'q LockQuery,
-    /// By the number of the lock, 0 for those that are not told apart, and the type.
+    /// Sums by lock number and type; the number is 0 for locks that are not distinguished.
     sums: FxHashMap<(u64, Option<u32>), LockSum>,
 }
 
@@ -119,14 +119,14 @@ impl<'q, 'a> Grouping<'q, 'a> {
         (LockKind::Monitor, type_and_module(self.process, class))
     }
 
-    /// Module and signature of the innermost own function in which most of the time was waited.
+    /// Module and signature of the innermost own function with the most waiting time.
     fn place(&self, sum: &LockSum) -> Option<(&'a str, &'a str)> {
         let (stack, _) = sum.waiters.iter().max_by_key(|(stack, (_, ns))| (*ns, **stack))?;
         self.stack(*stack).innermost_own().map(|(function, _)| (function.module(), function.signature()))
     }
 }
 
-/// The paths with the longest times, these first.
+/// The paths with the longest times, longest first.
 pub(super) fn path_list(process: &Process, kind: LockKind, sums: FxHashMap<u32, Sum>) -> Vec<LockPath<'_>> {
     let mut sums: Vec<(u32, Sum)> = sums.into_iter().collect();
     sums.sort_unstable_by_key(|(stack, (count, ns))| (std::cmp::Reverse((*ns, *count)), *stack));
@@ -152,7 +152,7 @@ impl LockSum {
         }
     }
 
-    /// A wait for what no thread holds.
+    /// Adds a wait for an object without a holder.
     pub(super) fn add_blocking(&mut self, stack: Option<u32>, ns: u64, is_pending: bool) {
         self.count += 1;
         self.total_ns = self.total_ns.saturating_add(ns);
@@ -164,7 +164,7 @@ impl LockSum {
         }
     }
 
-    /// A sample of a wait, which may be one that an earlier sample has shown.
+    /// Adds a sample of a wait. Earlier samples may have shown the same wait.
     pub(super) fn add_sampled(&mut self, stack: u32, waits: u64, ns: u64) {
         self.count += waits;
         self.total_ns = self.total_ns.saturating_add(ns);

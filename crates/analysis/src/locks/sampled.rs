@@ -1,7 +1,7 @@
-//! Waits of threads for semaphores, events, tasks and the like, by samples of the clock (`wall`),
-//! where the runtime raises no events of them: how long threads stood in them, in bounds, and how
-//! often at least. Two waits at one place that follow each other within a sample look like one, so
-//! the longest wait is not known.
+//! Waits of threads for semaphores, events, tasks and the like, estimated from samples of the clock
+//! (`wall`), where the runtime raises no events for them: bounds of the waiting time, and a lower
+//! bound of the number of waits. Two waits at one place within a sampling interval look like one,
+//! so the longest wait is not known.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use crate::samples::{each_sample, event_of, lasted_ns, thread_numbered};
 use crate::sampling::sampled_bounds;
 use crate::stack_trees::wanted_part;
 
-/// What a thread waits for, and the own function that does.
+/// Kind of the wait, and the own function that waits.
 type Key<'a> = (LockKind, Own<'a>);
 
-/// A wait that the last sample of a thread has shown.
+/// A wait that the last sample of a thread showed.
 struct Run {
     stack: u32,
     end_ns: u64,
@@ -33,7 +33,8 @@ struct Place {
     samples: u64,
 }
 
-/// Returns the rows of a process, in the order of kind and place; none where `wall` did not record.
+/// Returns the rows of a process, in the order of kind and place; empty where `wall` was not
+/// recorded.
 pub(super) fn rows<'a>(process: &'a Process, query: &LockQuery) -> Vec<LockRow<'a>> {
     let mut keys: FxHashMap<u32, Option<Key<'a>>> = FxHashMap::default();
     let mut places: BTreeMap<Key<'a>, Place> = BTreeMap::new();
@@ -66,14 +67,14 @@ fn sampled_row(process: &Process, kind: LockKind, Place { sum, samples }: Place)
     LockRow { is_sampled: true, bounds_ns: (low as u64, high as u64), ..row }
 }
 
-/// Time of a sample that is wanted; `None` where it is not.
+/// Time of a sample that the query selects; `None` where it does not.
 fn wanted_ns(process: &Process, query: &LockQuery, sample: &Sample) -> Option<u64> {
     let part = wanted_part(process, &query.query, &event_of(process, sample, sample.weight_ns))?;
     query.query.wants_thread_if_known(thread_numbered(process, sample.thread)).then_some(part.amount)
 }
 
-/// What a thread with a stack waits for; `None` for locks, which are counted, and where nothing
-/// says it.
+/// The wait of a thread with this stack; `None` for locks, which are counted by events, and where
+/// the stack does not show the wait.
 fn key<'a>(process: &'a Process, query: &LockQuery, stack: u32) -> Option<Key<'a>> {
     let place = wait_place(process, query, stack)?;
     Some((place.kind?, place.own))

@@ -21,7 +21,7 @@ impl<'a> WaitStream<'a> {
         Self { process, thread, cursor: Cursor::new(chunks) }
     }
 
-    /// Takes the next record.
+    /// Applies the next record.
     pub(super) fn step(&mut self, timeline: &mut Timeline<'_, 'a>) {
         let Some(record) = self.cursor.record().map(|record| OwnedRecord::from(&record)) else { return };
         let record = record.record();

@@ -1,5 +1,5 @@
-//! All waits of a process in the order of time: which threads wait together, and on which path the
-//! holder waited for the lock.
+//! All waits of a process in the order of time. They show which threads wait together, and on which
+//! path the holder waited for the lock.
 
 use clrscope_recording::model::{Process, Thread};
 use rustc_hash::FxHashMap;
@@ -8,32 +8,32 @@ use super::blocking::{BlockingStart, BlockingWaits};
 use super::rows::Grouping;
 use super::wait::{Wait, WaitStart};
 
-/// Locks that are kept. When there are more, those without waiters are dropped.
+/// Number of locks that are kept. When there are more, locks without waiters are dropped.
 const MOST_LOCKS: usize = 1 << 16;
 
-/// A lock, as far as it is known.
+/// The known state of a lock.
 #[derive(Debug, Default)]
 struct LockState {
     /// Number among all locks.
     number: u64,
     class: Option<u32>,
     waiters: u64,
-    /// The last thread that got it after a wait, and the stack with which it had asked.
+    /// The last thread that acquired the lock after a wait, and the stack of that wait.
     last: Option<(u32, Option<u32>)>,
 }
 
-/// The waits that were read so far.
+/// The waits, as far as the records have been read.
 pub(super) struct Timeline<'q, 'a> {
     process: &'a Process,
-    /// Indices of threads by the system's numbers, which it uses again.
+    /// Indices of threads by the operating system's numbers, which are reused.
     threads: FxHashMap<u64, Vec<u32>>,
     /// Locks by the runtime's numbers.
     locks: FxHashMap<u64, LockState>,
     lock_count: u64,
-    /// Waits that have not ended, by threads.
+    /// Pending waits, by thread.
     under_way: FxHashMap<u32, Wait>,
     grouping: Grouping<'q, 'a>,
-    /// Waits for what no thread holds.
+    /// Waits for objects without a holder.
     blocking: BlockingWaits<'q, 'a>,
 }
 
@@ -47,8 +47,8 @@ impl<'q, 'a> Timeline<'q, 'a> {
         Self { process, threads, locks, lock_count: 0, under_way, grouping, blocking }
     }
 
-    /// A thread begins to wait. A wait of it that has not ended ends here: the event of its end is
-    /// missing.
+    /// A thread begins to wait for a lock. If it has a pending wait, that one ends here: the event
+    /// of its end is missing.
     pub(super) fn started(&mut self, start: WaitStart) {
         self.ended(start.thread, start.time_ns);
         let holder = self.thread_at(start.holder, start.time_ns);
@@ -62,8 +62,8 @@ impl<'q, 'a> Timeline<'q, 'a> {
             .insert(start.thread, Wait { start, lock: number, end_ns, is_pending: false, waiters, holder_stack });
     }
 
-    /// A thread has the lock that it waited for. A wait that began before the recording is left
-    /// out.
+    /// A thread has acquired the lock that it waited for. A wait that began before the recording is
+    /// left out.
     pub(super) fn ended(&mut self, thread: u32, time_ns: u64) {
         let Some(wait) = self.under_way.remove(&thread) else { return };
         if let Some(lock) = self.locks.get_mut(&wait.start.lock).filter(|lock| lock.number == wait.lock) {
@@ -73,19 +73,20 @@ impl<'q, 'a> Timeline<'q, 'a> {
         self.grouping.add(&Wait { end_ns: time_ns, ..wait });
     }
 
-    /// A thread begins to wait for a handle or a condition. Where it waits for a lock, that is how.
+    /// A thread begins to wait for a handle or a condition. If it waits for a lock, this wait is a
+    /// part of the lock's wait.
     pub(super) fn blocks(&mut self, start: BlockingStart) {
         if !self.under_way.contains_key(&start.thread) {
             self.blocking.started(start);
         }
     }
 
-    /// A thread waits no more for a handle or a condition.
+    /// A thread ends its wait for a handle or a condition.
     pub(super) fn unblocks(&mut self, thread: u32, time_ns: u64) {
         self.blocking.ended(thread, time_ns);
     }
 
-    /// The recording is over, and with it the waits that had not ended.
+    /// The recording is over, which ends the pending waits.
     pub(super) fn finish(mut self) -> (Grouping<'q, 'a>, BlockingWaits<'q, 'a>) {
         let end_ns = self.process.started_ns.saturating_add(self.process.duration_ns);
         let mut pending: Vec<Wait> = self.under_way.into_values().collect();
@@ -108,7 +109,7 @@ impl<'q, 'a> Timeline<'q, 'a> {
         lock
     }
 
-    /// Index of the thread that had this number of the system's at a time.
+    /// Index of the thread that had this number of the operating system at a time.
     fn thread_at(&self, os_id: u64, time_ns: u64) -> Option<u32> {
         let lived = |thread: &Thread| {
             thread.created_ns <= time_ns && thread.ended_ns.is_none_or(|ended_ns| time_ns <= ended_ns)

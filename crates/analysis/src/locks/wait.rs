@@ -1,33 +1,33 @@
 //! A wait for a lock.
 
-/// The beginning of a wait.
+/// The begin of a wait.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WaitStart {
     /// Index of the thread in the process.
     pub(super) thread: u32,
-    /// Time since the start of the run.
+    /// Time of the begin, since the start of the run.
     pub(super) time_ns: u64,
-    /// The runtime's number of the lock, which it uses again when the lock is gone.
+    /// The runtime's number of the lock, which is reused when the lock is gone.
     pub(super) lock: u64,
-    /// The system's number of the thread that holds it.
+    /// The operating system's number of the thread that holds the lock.
     pub(super) holder: u64,
     /// Number of the object's type; `None` for a `System.Threading.Lock`.
     pub(super) class: Option<u32>,
-    /// The thread's stack, where it was taken.
+    /// The thread's stack, where it was captured.
     pub(super) stack: Option<u32>,
 }
 
-/// A wait that is over, with what others did meanwhile.
+/// A completed wait, with the related waits of other threads.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wait {
     pub(super) start: WaitStart,
     /// Number of the lock among all that were seen.
     pub(super) lock: u64,
-    /// When it ended; the end of the recording where it did not.
+    /// Time of the end; the end of the recording if the wait was pending then.
     pub(super) end_ns: u64,
     pub(super) is_pending: bool,
-    /// Threads that waited for the lock when this wait began, this one among them.
+    /// Number of threads that waited for the lock when this wait began, including this one.
     pub(super) waiters: u64,
-    /// Stack with which the holder had asked for the lock, where it had waited itself.
+    /// Stack on which the holder had waited for the lock, if it had waited.
     pub(super) holder_stack: Option<u32>,
 }

@@ -1,9 +1,10 @@
-//! Logical paths: code that was resumed stands below what awaits it, not below what completed it.
+//! Logical paths: resumed code stands below its awaiter instead of below the code that completed
+//! the awaited operation.
 //!
-//! After an `await` that has to wait, the rest of an async method runs below the pool's loop or a
-//! timer, or below the method that completed what it waited for. The stacks of a recording say so,
-//! and both are the wrong answer to the question whose work it is. Here the stacks are changed
-//! before anything is asked of them: see [`make_paths_logical`]. Both pictures have the same sums.
+//! After an `await` that has to wait, the rest of an async method runs below the thread pool's
+//! loop, a timer, or the method that completed the awaited operation. The recorded stacks show
+//! that. So they do not answer on whose behalf the code runs. This module changes the stacks before
+//! any view reads them: see [`make_paths_logical`]. Physical and logical paths have the same sums.
 
 mod roles;
 
@@ -19,42 +20,43 @@ use clrscope_recording::model::{
 use crate::metric_events::MetricEvents;
 use roles::{Role, role_of};
 
-/// Name of the frame that keeps the time of schedulers and builders, which are left out.
+/// Name of the frame for the time of schedulers and method builders, whose own frames are left out.
 pub(crate) const MACHINERY: &str = "[async machinery]";
-/// Name of the root of methods that were resumed, and whose awaiter is unknown.
+/// Name of the root of resumed methods whose awaiter is unknown.
 pub(crate) const UNKNOWN_AWAITER: &str = "[unknown awaiter]";
-/// Name of the root of methods whose task was not awaited yet when they were seen.
+/// Name of the root of methods whose task was not awaited yet when they were observed.
 pub(crate) const NOT_AWAITED_YET: &str = "[not awaited yet]";
 /// Name of the root of methods that can't be awaited.
 pub(crate) const NOT_AWAITED: &str = "[not awaited]";
-/// Name of what stands for the links of a chain of awaiters that were not followed.
+/// Name of the frame for the part of a chain of awaiters that was not followed.
 pub(crate) const MORE_AWAITERS: &str = "[more awaiters]";
-/// Name of the root of what threads of the pool run.
+/// Name of the root of code that threads of the pool run.
 pub(crate) const POOL: &str = "[pool]";
-/// Name of the root of what timers call.
+/// Name of the root of code that timers call.
 pub(crate) const TIMER: &str = "[timer]";
 
-/// Gives the paths of a recording their logical form, before anything is asked of it:
+/// Changes the paths of a recording to their logical form, before any view reads it:
 ///
-/// - A stack begins at the innermost method that was resumed after an `await`. What stands below
-///   the resumption is the physical caller, which has nothing to do with it; above it stands who
-///   awaits the method, as far as that was recorded, or `[unknown awaiter]`. Where nothing awaits
-///   the outermost of them, it begins at `[not awaited yet]` or `[not awaited]`.
-/// - What threads of the pool run begins at `[pool]`, what timers call at `[timer]`.
-/// - Frames of schedulers and of the builders of async methods are left out. The time of stacks
-///   that end in one is in `[async machinery]`, below the method that they worked for.
+/// - A stack begins at the innermost method that was resumed after an `await`. Frames below the
+///   resumption are the physical caller, which is unrelated. They are replaced by the chain of
+///   awaiters, as far as it was recorded, or by `[unknown awaiter]`. If the outermost awaiter is
+///   not awaited itself, the path begins at `[not awaited yet]` or `[not awaited]`.
+/// - Code that threads of the pool run begins at `[pool]`, code that timers call at `[timer]`.
+/// - Frames of schedulers and of the builders of async methods are left out. If a stack ends in
+///   such a frame, its time counts in `[async machinery]`, below the method that the frame worked
+///   for.
 ///
-/// Paths of a process whose runtime is not as it is known stay as they are: who awaits a method was
-/// not found out there, and a remark says so. Where a path changes, the recording as it was is kept
-/// as well ([`physical`](Recording::physical)).
+/// Paths of a process with an unknown runtime version stay unchanged: its awaiters could not be
+/// determined, and a remark says so. If any path changes, the original recording is kept as well
+/// ([`physical`](Recording::physical)).
 pub fn make_paths_logical(recording: &mut Recording) {
     let roles_of = |process: &Process| {
         if process.remarks.iter().any(|remark| remark.kind == RemarkKind::NoAwaiters) {
             return None;
         }
         let roles = process.functions.iter().map(|function| role_of(process, function)).collect::<Vec<Role>>();
-        // Stacks of awaits have none of the framework's frames, and keep who awaits the method next
-        // to them.
+        // Stacks of awaits have no frames of the framework, and their awaiters are recorded
+        // separately.
         let has_awaits = process.arenas(instrument::AWAITS).next().is_some();
         Some(roles).filter(|roles| has_awaits || !roles.iter().all(|role| matches!(role, Role::Method | Role::Native)))
     };
@@ -71,8 +73,8 @@ pub fn make_paths_logical(recording: &mut Recording) {
     }
 }
 
-/// Stacks of events that begin at `[unknown awaiter]`, by their numbers among those of the events;
-/// none where no path does.
+/// For each stack of the events, whether it begins at `[unknown awaiter]`. Empty where no path
+/// does.
 pub(crate) fn stacks_without_awaiter(process: &Process, measured: &MetricEvents) -> Vec<bool> {
     let is_root = |function: &Function| function.kind == FunctionKind::Runtime && function.name == UNKNOWN_AWAITER;
     let Some(root) = process.functions.iter().position(is_root) else { return Vec::new() };
@@ -87,7 +89,7 @@ pub(crate) fn stacks_without_awaiter(process: &Process, measured: &MetricEvents)
     stacks.map(|stack| measured.position_of_stack(stack).is_some_and(|place| is_below[place])).collect()
 }
 
-/// Indices of the functions that stand for what is no function.
+/// Indices of the functions that were added for entries other than functions.
 struct AddedFunctions {
     machinery: u32,
     unknown_awaiter: u32,
@@ -107,7 +109,7 @@ impl AddedFunctions {
             process.functions.len() as u32 - 1
         };
         Self {
-            // The framework's methods are what it stands for.
+            // The frame stands for methods of the framework.
             machinery: add(MACHINERY, FunctionKind::Managed, library),
             unknown_awaiter: add(UNKNOWN_AWAITER, FunctionKind::Runtime, 0),
             not_awaited_yet: add(NOT_AWAITED_YET, FunctionKind::Runtime, 0),
@@ -118,8 +120,8 @@ impl AddedFunctions {
         }
     }
 
-    /// The root that stands for the end of a chain of awaiters. What thread blocks on the outermost
-    /// method is not recorded: threads of the pool run it.
+    /// The root for the end of a chain of awaiters. The recording does not tell which thread blocks
+    /// on an outermost method; the root is then the pool, whose threads run the method.
     fn root(&self, end: ChainEnd) -> StackFrame {
         let function = match end {
             ChainEnd::NotAwaitedYet => self.not_awaited_yet,
@@ -131,7 +133,7 @@ impl AddedFunctions {
         StackFrame::method(function, None)
     }
 
-    /// The frame that stands for one of a role; that itself where none does.
+    /// The replacement for a frame with a role; the frame itself where the role has none.
     fn stand_in(&self, role: Role, frame: Option<StackFrame>) -> Option<StackFrame> {
         let function = match role {
             Role::Machinery => self.machinery,
@@ -145,14 +147,14 @@ impl AddedFunctions {
     }
 }
 
-/// What the callees of a frame need to know of it.
+/// State that a frame passes to its callees.
 #[derive(Clone, Copy, Default)]
 struct Below {
-    /// Place of the frame that methods called by it stand on; `None` where they are outermost.
+    /// Place of the frame below which called methods stand; `None` where they are outermost.
     methods: Option<u32>,
-    /// Place of the frame that native code called by it stands on.
+    /// Place of the frame below which called native code stands.
     native: Option<u32>,
-    /// Place of who awaits the innermost method that was resumed, where that was recorded.
+    /// Place of the awaiter of the innermost resumed method, where it was recorded.
     awaiter: Option<u32>,
 }
 
@@ -172,7 +174,7 @@ fn change(stacks: &mut Stacks, roles: &[Role], functions: &AddedFunctions) {
             _ if chain_end.is_some() => {
                 (None, chain_end.map(|end| functions.root(end)), Below { methods: here, native: here, awaiter })
             }
-            // The frame is left out: time in itself is that of who awaits the method.
+            // The frame is left out: its own time counts for the awaiter of the method.
             Role::Resumption if awaiter.is_some() => {
                 (awaiter, functions.stand_in(Role::Machinery, frame), Below { methods: awaiter, native: here, awaiter })
             }
@@ -183,7 +185,7 @@ fn change(stacks: &mut Stacks, roles: &[Role], functions: &AddedFunctions) {
                 let frame = functions.stand_in(role, frame);
                 (below.methods, frame, Below { methods: below.methods, native: here, awaiter })
             }
-            // Recorded without its callers: who awaits it is recorded next to it.
+            // Recorded without its callers: its awaiter is recorded separately.
             Role::Method if is_outermost && awaiter.is_some() => {
                 (awaiter, frame, Below { methods: here, native: here, awaiter })
             }

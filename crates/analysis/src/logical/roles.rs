@@ -1,31 +1,31 @@
-//! The part that functions of the framework play in running asynchronous code, by their names.
+//! Roles of framework functions in running asynchronous code, determined by their names.
 //!
 //! The names are those of .NET 8, 9 and 10 (`System.Private.CoreLib`, folders `System/Threading`,
-//! `System/Threading/Tasks` and `System/Runtime/CompilerServices` of dotnet/runtime). Of a runtime
-//! that has others the paths stay as they are.
+//! `System/Threading/Tasks` and `System/Runtime/CompilerServices` of dotnet/runtime). For a runtime
+//! with other names the paths stay unchanged.
 
 use clrscope_contract::async_code::{CORE_LIBRARY, resumes};
 use clrscope_recording::model::{Function, FunctionKind, Process};
 
-/// Part of a function.
+/// Role of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// A method that plays none.
+    /// A method without a role.
     Method,
-    /// No method: native code, the kernel, suspensions.
+    /// Not a method: native code, the kernel, suspensions.
     Native,
-    /// Scheduler or builder: left out.
+    /// Scheduler or builder, which is left out.
     Machinery,
-    /// It goes on with code that has awaited something.
+    /// A function that resumes code after an await.
     Resumption,
     /// Loop of a thread of the pool.
     Pool,
-    /// It calls what a timer is for.
+    /// A function that calls a timer's callback.
     Timer,
 }
 
-/// Methods of one role: those of a type whose names begin with one of these; all where none is
-/// named.
+/// Methods of one role: the methods of a type whose names begin with one of these prefixes; all
+/// methods where there are no prefixes.
 struct Methods {
     role: Role,
     of: &'static str,
@@ -45,7 +45,7 @@ const COMPILER_SERVICES: &str = "System.Runtime.CompilerServices.";
 const TASKS: &str = "System.Threading.Tasks.";
 const THREADING: &str = "System.Threading.";
 
-/// Types of `System.Runtime.CompilerServices`. The first that fits counts.
+/// Types of `System.Runtime.CompilerServices`. The first match counts.
 const OF_COMPILER_SERVICES: &[Methods] = &[
     all(Role::Machinery, "AsyncMethodBuilderCore"),
     all(Role::Machinery, "AsyncTaskMethodBuilder"),
@@ -53,7 +53,7 @@ const OF_COMPILER_SERVICES: &[Methods] = &[
     all(Role::Machinery, "PoolingAsyncValueTaskMethodBuilder"),
     all(Role::Machinery, "AsyncVoidMethodBuilder"),
     all(Role::Machinery, "AsyncIteratorMethodBuilder"),
-    // What waits for a result that is not there yet stays: it blocks the thread.
+    // Methods that wait for a pending result stay: they block the thread.
     some(Role::Machinery, "TaskAwaiter", &["OnCompleted", "UnsafeOnCompleted"]),
     some(Role::Machinery, "ValueTaskAwaiter", &["OnCompleted", "UnsafeOnCompleted", "System.", "AwaitUnsafe"]),
     some(Role::Machinery, "ConfiguredTaskAwaitable", &["OnCompleted", "UnsafeOnCompleted"]),
@@ -94,7 +94,7 @@ const OF_TASKS: &[Methods] = &[
     ),
 ];
 
-/// Promises: types within the type `Task`.
+/// Promises: types nested in the type `Task`.
 const PROMISES: &[&str] = &["Task+", "TaskFactory+CompleteOn"];
 
 /// Types of `System.Threading`.

@@ -1,17 +1,17 @@
-//! Blocks of events: a column for each property, since sums read few of them.
+//! Blocks of events in columns, since sums read only a few of the properties.
 
 use clrscope_recording::column::Column;
 use clrscope_recording::model::{Process, Stacks};
 
 use crate::metric::StackEvent;
 
-/// Events one after another.
+/// A sequence of events.
 pub(crate) struct Block {
-    /// Begin of the first.
+    /// Begin of the first event.
     pub(crate) first_ns: u64,
-    /// End of the last.
+    /// End of the last event.
     pub(crate) last_ns: u64,
-    /// Some of them are of idle threads, or about objects of a type.
+    /// Whether some events belong to idle threads or to objects of a type.
     pub(crate) is_mixed: bool,
     times: Column,
     threads: Column,
@@ -29,22 +29,22 @@ pub(crate) struct Event {
     pub(crate) time_ns: u64,
     pub(crate) lasted_ns: u64,
     pub(crate) amount: u64,
-    /// Index into [`Process::threads`], their number where the thread is not known.
+    /// Index into [`Process::threads`]; the number of threads where the thread is not known.
     pub(crate) thread: u32,
-    /// Number of the stack among those of the events.
+    /// Number of the stack among the stacks of the events.
     pub(crate) stack: u32,
     pub(crate) samples: u32,
     /// Flags of a sample.
     pub(crate) flags: u32,
-    /// Type of the object, and whether the thread was idle.
+    /// Type of the object, and the flag for an idle thread.
     pub(crate) about: u32,
 }
 
-/// Bit of an event of an idle thread.
+/// Flag for an event of an idle thread.
 const IDLE: u32 = 1 << 31;
 
 impl Event {
-    /// The event as it was read, but for its stack, which is still a number among those of the
+    /// The original event, except for its stack, which is still a number among the stacks of the
     /// events.
     pub(crate) fn unpacked(self) -> StackEvent {
         StackEvent {
@@ -63,8 +63,8 @@ impl Event {
 }
 
 impl Block {
-    /// Creates a block of the events, with places of stacks in the table from 1, and 0 for a stack
-    /// that is not known.
+    /// Creates a block of events. Stacks are places in the table, from 1; 0 stands for an unknown
+    /// stack.
     pub(super) fn new(process: &Process, table: &Stacks, found: &[StackEvent]) -> Self {
         let threads = process.threads.len() as u32;
         let about = |event: &StackEvent| event.object_type & !IDLE | if event.idle { IDLE } else { 0 };
@@ -98,7 +98,7 @@ impl Block {
     /// The events in their order.
     #[inline]
     pub(crate) fn events(&self) -> impl Iterator<Item = Event> {
-        // Columns are made of numbers of these sizes.
+        // Columns consist of numbers of these sizes.
         (0..self.stacks.len()).map(|at| Event {
             time_ns: self.times.at(at),
             lasted_ns: self.lasted.at(at),

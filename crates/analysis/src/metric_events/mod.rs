@@ -1,4 +1,4 @@
-//! Events of a metric in a process, read once and kept as small as they can be.
+//! Events of a metric in a process, read once and stored compactly.
 
 mod block;
 mod node_set;
@@ -13,21 +13,21 @@ use crate::metric::{Metric, Source, StackEvent, StackEvents};
 pub(crate) use block::{Block, Event};
 pub(crate) use node_set::NodeSet;
 
-/// Events of a block at most.
+/// Number of events in a block at most.
 const BLOCK: usize = 4_096;
 
 /// Events of one metric in one process.
 pub(crate) struct MetricEvents {
     /// The stacks that the events refer to.
     pub(crate) table: Arc<Stacks>,
-    /// Places in the table of the stacks that events have, in ascending order. The first stands for
-    /// a stack that is not known.
+    /// The stack table's places of the events' stacks, in ascending order. The first entry stands
+    /// for an unknown stack.
     places: Vec<Option<u32>>,
-    /// Places that some event has.
+    /// The places that events use.
     used: NodeSet,
-    /// In the order of the recording.
+    /// Blocks in the order of the recording.
     pub(crate) blocks: Vec<Block>,
-    /// Whether some event has a stack that is not known.
+    /// Whether some event has an unknown stack.
     pub(crate) has_unknown: bool,
 }
 
@@ -64,8 +64,8 @@ impl MetricEvents {
         Self::new(Arc::clone(&process.stacks), used, blocks)
     }
 
-    /// Events whose stacks are places in the table, from 1, each in one of the sets; 0 for one that
-    /// is not known.
+    /// Creates the events. Their stacks are places in the table, from 1, each in one of the sets; 0
+    /// stands for an unknown stack.
     fn new(table: Arc<Stacks>, parts: Vec<NodeSet>, blocks: Vec<(usize, Block)>) -> Self {
         let joined = parts.into_iter().reduce(|mut all, part| {
             all.join(&part);
@@ -84,41 +84,42 @@ impl MetricEvents {
         Self { table, places, used, blocks, has_unknown }
     }
 
-    /// Places in the table that some event has.
+    /// The places in the table that events use.
     pub(crate) fn used_places(&self) -> &NodeSet {
         &self.used
     }
 
-    /// Number of distinct stacks; one more for a stack that is not known.
+    /// Number of distinct stacks, plus one for an unknown stack.
     pub(crate) fn stacks(&self) -> usize {
         self.places.len()
     }
 
-    /// Returns the position in the table of a stack of events; `None` for one that is not known.
+    /// Returns the position in the table of a stack of the events; `None` for an unknown stack.
     #[inline]
     pub(crate) fn position_of_stack(&self, stack: u32) -> Option<usize> {
         self.places.get(stack as usize).copied().flatten().map(|place| place as usize)
     }
 
-    /// Number in the table of a stack of events; 0 for one that is not known.
+    /// Number in the table of a stack of the events; 0 for an unknown stack.
     pub(crate) fn number_in_table(&self, stack: u32) -> u32 {
         self.position_of_stack(stack).map_or(0, |place| self.table.number(place))
     }
 
-    /// Number among those of the events of the stack at a place of the table, if an event has it.
+    /// Number of the stack at a place of the table among the stacks of the events, if an event uses
+    /// it.
     #[inline]
     pub(crate) fn stack_at(&self, place: u32) -> Option<u32> {
         self.used.has(place).then(|| self.used.number(place))
     }
 }
 
-/// Name of what is derived for a metric.
+/// Name under which data derived for a metric is cached.
 pub(crate) fn name_of(metric: &Metric) -> String {
     format!("{} of {}", metric.name, metric.instrument)
 }
 
 /// Blocks that one worker has read, each with the number of its chunk, and the places that their
-/// events have.
+/// events use.
 struct ReadBlocks {
     blocks: Vec<(usize, Block)>,
     used: NodeSet,

@@ -1,10 +1,10 @@
 //! Sets of nodes of a stack table.
 
-/// A set of places in a stack table, which numbers its members.
+/// A set of places in a stack table. It numbers its members.
 #[derive(Clone, Default, PartialEq)]
 pub(crate) struct NodeSet {
     bits: Vec<u64>,
-    /// Members before each word.
+    /// Number of members before each word.
     before: Vec<u32>,
 }
 
@@ -36,8 +36,8 @@ impl NodeSet {
         self.before = self.bits.iter().map(before).collect();
     }
 
-    /// Number of a member, from 1. Of other places one more than there are members in front of
-    /// them.
+    /// Number of a member, from 1. For a place that is not a member: the number of members before
+    /// it, plus one.
     #[inline]
     pub(crate) fn number(&self, place: u32) -> u32 {
         let (word, bit) = (place as usize / 64, place % 64);

@@ -1,46 +1,47 @@
-//! Changes as rules about paths: what becomes of functions behind others, from the outermost on.
+//! Changes as rules about paths: each rule keeps, merges or removes functions, from the outermost
+//! on.
 
 use std::ops::Range;
 
 use super::functions::PictureFunctions;
 
-/// A requested change. Functions are numbers; one that stands for a library is all nameless code of
-/// it.
+/// A requested change. Functions are numbers; a number that stands for a library means all its code
+/// without symbols.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PictureChange {
-    /// Only paths through the function, which begin with it.
+    /// Keeps only paths through the function, which then begin with it.
     Focus(u32),
-    /// Only what lies below this one path.
+    /// Keeps only the part below this one path.
     FocusPath(Vec<u32>),
-    /// The function's own amount goes to its caller.
+    /// Adds the function's own amount to its caller.
     Merge(u32),
-    /// As `Merge`, on this one path.
+    /// Like `Merge`, on this one path.
     MergePath(Vec<u32>),
-    /// Paths through the function are left out.
+    /// Removes paths through the function.
     Drop(u32),
-    /// Calls of the function become its own time.
+    /// Turns calls by the function into its own time.
     Collapse(u32),
-    /// Calls within the function's assembly become one frame.
+    /// Merges calls within the function's assembly into one frame.
     CollapseLibrary(u32),
-    /// Calls of itself become one.
+    /// Merges recursive calls of the function into one.
     Recursion(u32),
-    /// As `Merge`, with all code of these kinds.
+    /// Like `Merge`, for all code of these kinds.
     MergeKinds(Vec<String>),
-    /// As `Drop`, with all code of these kinds.
+    /// Like `Drop`, for all code of these kinds.
     DropKinds(Vec<String>),
-    /// All that is not the program's own code is merged.
+    /// Merges all code except the program's own.
     OwnCode,
 }
 
-/// No function.
+/// Stands for no function.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Knowledge of a rule at a place of a path.
+/// State of a rule at a place of a path.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct State {
-    /// The function that the rule let through last.
+    /// The last function that the rule kept.
     pub(super) last: u32,
-    /// More that the rule has to know.
+    /// Additional state of the rule.
     pub(super) known: u32,
 }
 
@@ -51,35 +52,35 @@ impl State {
 /// Outcome for functions that call one another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CycleOutcome {
-    /// Some of them go on to the next rule.
+    /// Some of them are passed to the next rule.
     Part(Range<usize>),
-    /// All that were kept go on.
+    /// All kept functions are passed on.
     Kept,
-    /// The path is left out with all that lies below it.
+    /// The path is removed with everything below it.
     Gone,
 }
 
 /// A rule.
 pub(super) enum Rule {
-    /// Nameless code becomes its library.
+    /// Code without symbols becomes its library.
     Fold,
-    /// Paths begin with one of the functions that are marked.
+    /// Paths begin with one of the marked functions.
     Focus(Vec<bool>),
     FocusPath(Vec<u32>),
-    /// The functions that are marked are merged.
+    /// The marked functions are merged.
     Merge(Vec<bool>),
     MergePath(Vec<u32>),
     Drop(Vec<bool>),
     Collapse(Vec<bool>),
-    /// Marked functions that call each other are one.
+    /// Adjacent calls among marked functions become one.
     Together(Vec<bool>),
     Recursion(Vec<bool>),
 }
 
-/// State of a focus, a collapsed function or what is dropped from its begin on, and of rules that a
-/// path goes along whole.
+/// State within a focus, a collapsed function or a dropped path, and of rules whose given path was
+/// followed completely.
 const INSIDE: u32 = u32::MAX;
-/// State of a path that went another way.
+/// State of a path that has left the rule's given path.
 const ELSEWHERE: u32 = u32::MAX - 1;
 
 impl Rule {
@@ -111,13 +112,13 @@ impl Rule {
         matches!(self, Self::Focus(_) | Self::FocusPath(_))
     }
 
-    /// Whether the state is that of a path that the rule is about.
+    /// Whether the state means that the path is within the rule's scope.
     pub(super) fn is_inside(&self, state: State) -> bool {
         !self.is_focus() || state.known == INSIDE
     }
 
-    /// Outcome for functions of a path about which the rule knows `state`; `kept` takes those of
-    /// them that are kept. Not for recursions, which put one part of a path below another.
+    /// Outcome for functions of a path, given the rule's `state`; `kept` receives the functions
+    /// that are kept. Not for recursions, which move one part of a path below another.
     pub(super) fn pass(
         &self,
         state: &mut State,
@@ -187,7 +188,8 @@ fn is_in(marked: &[bool], function: u32) -> bool {
     marked.get(function as usize) == Some(&true)
 }
 
-/// Keeps functions; what becomes of those that are meant depends on the one that was kept last.
+/// Keeps functions. The outcome for functions within the rule's scope depends on the function that
+/// was kept last.
 fn kept_behind(
     state: &mut State,
     functions: &[u32],
@@ -212,8 +214,8 @@ fn kept_behind(
     CycleOutcome::Kept
 }
 
-/// Follows a path; `state` says how many of its functions are known to be there. Returns the place
-/// of the one that ends it.
+/// Follows the rule's given path; `state` has the number of its functions that have been matched.
+/// Returns the index of the function that completes it.
 fn followed(state: &mut State, path: &[u32], functions: &[u32]) -> Option<usize> {
     for (at, function) in functions.iter().enumerate() {
         if matches!(state.known, INSIDE | ELSEWHERE) {

@@ -1,4 +1,4 @@
-//! Functions of a picture: those of all processes, each once.
+//! Functions of a picture: the functions of all processes, each once.
 
 use clrscope_recording::model::FunctionKind;
 use rustc_hash::FxHashMap;
@@ -7,18 +7,18 @@ use crate::catalog::Catalog;
 use crate::function::FunctionRef;
 use crate::samples::kind_of_code;
 
-/// A function, or what stands for all nameless code of a library.
+/// A function, or an entry for all code of a library without symbols.
 #[derive(Debug, Clone)]
 pub struct PictureFunction<'a> {
-    /// The function; `None` of a library.
+    /// The function; `None` for a library.
     pub function: Option<FunctionRef<'a>>,
-    /// Name of a library.
+    /// Name of the library.
     pub library_name: String,
     /// Assembly or native library.
     pub module: &'a str,
-    /// Kind of code, by which frames are coloured.
+    /// Kind of code, which determines the colour of frames.
     pub code: &'static str,
-    /// Number of the library that a nameless function is folded into.
+    /// Number of the library that a function without a symbol is folded into.
     pub library: Option<u32>,
 }
 
@@ -26,20 +26,20 @@ pub struct PictureFunction<'a> {
 #[derive(Debug, Default)]
 pub struct PictureFunctions<'a> {
     list: Vec<PictureFunction<'a>>,
-    /// By name, signature and module.
+    /// Numbers by name, signature and module.
     known: FxHashMap<(String, String, &'a str), u32>,
-    /// Place of each in the order of names.
+    /// Rank of each function in the order of names.
     ranks: Vec<u32>,
 }
 
 impl<'a> PictureFunctions<'a> {
-    /// All functions; their places are their numbers.
+    /// All functions; their indices are their numbers.
     #[must_use]
     pub fn list(&self) -> &[PictureFunction<'a>] {
         &self.list
     }
 
-    /// Numbers of a process's functions, by slot.
+    /// Adds a process's functions and returns their numbers, by slot.
     pub(super) fn add(&mut self, catalog: &Catalog<'a>) -> Vec<u32> {
         (0..catalog.len() as u32).map(|slot| self.number(&catalog.function(slot))).collect()
     }
@@ -71,7 +71,7 @@ impl<'a> PictureFunctions<'a> {
         number
     }
 
-    /// Orders names: no function is added any more.
+    /// Computes the order of names: no function may be added any more.
     pub(super) fn finish(&mut self) {
         let mut order: Vec<(&(String, String, &'a str), u32)> = self.known.iter().map(|(key, at)| (key, *at)).collect();
         order.sort_unstable();
@@ -85,14 +85,14 @@ impl<'a> PictureFunctions<'a> {
         self.ranks.get(number as usize).copied().unwrap_or(0)
     }
 
-    /// Numbers of 53 bits by which addresses of pages name functions, with the functions' own:
-    /// `idOf` in `ui/src/model/functions.ts` makes them of name, signature and module.
+    /// The 53-bit ids by which addresses of pages identify functions, with the functions' numbers.
+    /// `idOf` in `ui/src/model/functions.ts` computes them from name, signature and module.
     pub fn ids(&self) -> impl Iterator<Item = (u64, u32)> {
         self.known.iter().map(|((name, signature, module), number)| (id_of([name, signature, module]), *number))
     }
 }
 
-/// A number that a text has nearly always alone: of the JSON of a list of names.
+/// An almost unique number for names, computed from the JSON of their list.
 fn id_of(names: [&str; 3]) -> u64 {
     let mut id = Id { high: 0xdead_beef, low: 0x41c6_ce57 };
     for (at, name) in names.into_iter().enumerate() {
@@ -104,7 +104,7 @@ fn id_of(names: [&str; 3]) -> u64 {
     id.finish()
 }
 
-/// Number in the making.
+/// The hash while it is computed.
 struct Id {
     high: u32,
     low: u32,
@@ -120,7 +120,7 @@ impl Id {
         text.encode_utf16().for_each(|unit| self.unit(unit));
     }
 
-    /// A letter of a text in JSON.
+    /// Adds a character of a JSON string.
     fn letter(&mut self, letter: char) {
         match letter {
             '"' => self.text("\\\""),

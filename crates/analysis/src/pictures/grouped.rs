@@ -1,11 +1,11 @@
 //! Nodes grouped by their functions.
 
-/// Of fewer nodes than this part of all functions sorting takes less time than a list of the
-/// functions.
+/// If there are fewer nodes than this part of all functions, sorting takes less time than a list of
+/// the functions.
 const FEW: usize = 16;
 
-/// Orders nodes by function; they come with the numbers of their functions. Nodes of one function
-/// stay in their order.
+/// Sorts nodes by function; each node comes with the number of its function. Nodes of one function
+/// keep their order.
 pub(super) fn by_function<T: Copy + Default>(mut nodes: Vec<(u32, T)>, functions: usize) -> Vec<(u32, T)> {
     if nodes.len() < functions / FEW {
         nodes.sort_by_key(|node| node.0);

@@ -1,10 +1,10 @@
-//! Pictures upside down: from the functions that have the amounts to their callers.
+//! Inverted pictures: from the functions with own amounts to their callers.
 
 use super::grouped::by_function;
 use super::upright::{MOST_ROWS, largest};
 use super::{ChangedTree, PictureRow, Place};
 
-/// Nodes of one function, each with the amount that is followed to its callers.
+/// Nodes of one function, each with the amount that is traced to its callers.
 struct Group {
     function: u32,
     depth: u32,
@@ -13,7 +13,7 @@ struct Group {
 }
 
 impl ChangedTree<'_> {
-    /// The inverted tree, in all else as [`upright`](Self::upright).
+    /// The inverted tree; otherwise as [`upright`](Self::upright).
     #[must_use]
     pub fn inverted(&self, share: f64, places: &[u32]) -> Vec<PictureRow> {
         let mut rows = Vec::new();
@@ -29,7 +29,7 @@ impl ChangedTree<'_> {
         }
         let least = least_of(whole);
         while let Some(Group { function, depth, total, members }) = pending.pop() {
-            // A node that is looked at shows all its callers.
+            // The selected node shows all its callers.
             let is_looked_at = depth == 0 && !places.is_empty();
             let (own, callers) = match total >= least || is_looked_at {
                 true => self.callers(&members, depth + 1, if is_looked_at { 1 } else { least }),
@@ -45,7 +45,7 @@ impl ChangedTree<'_> {
         rows
     }
 
-    /// The node that called one; `None` for the threads.
+    /// The calling node; `None` where the threads are the caller.
     #[inline]
     pub(super) fn caller(&self, (run, node): Place) -> Option<Place> {
         if node > self.starts[run as usize] {
@@ -61,7 +61,7 @@ impl ChangedTree<'_> {
         outermost.map(|(_, amount)| *amount).fold(0, u64::saturating_add)
     }
 
-    /// The functions that have amounts of their own, the smallest first.
+    /// The functions with own amounts, the smallest first.
     fn innermost(&self, least: u64) -> Vec<Group> {
         let owner = |run: u32| {
             let (node, own) = (self.last(run), self.own_of_run(run));
@@ -85,8 +85,8 @@ impl ChangedTree<'_> {
         (own, self.groups(found, depth, least))
     }
 
-    /// Nodes with their functions, grouped by these, the smallest group first; without groups that
-    /// have less than `least`.
+    /// Groups nodes by function, the smallest group first, without groups that have less than
+    /// `least`.
     fn groups(&self, found: Vec<(u32, (Place, u64))>, depth: u32, least: u64) -> Vec<Group> {
         let mut found = by_function(found, self.functions.list().len());
         let groups = found.chunk_by_mut(|a, b| a.0 == b.0).filter_map(|members| {
@@ -95,7 +95,7 @@ impl ChangedTree<'_> {
                 if !members.is_sorted_by_key(|(_, (place, _))| *place) {
                     members.sort_unstable_by_key(|(_, (place, _))| *place);
                 }
-                // Paths that join go on as one.
+                // Paths that join continue as one path.
                 let mut joined: Vec<(Place, u64)> = Vec::with_capacity(members.len());
                 for (_, (place, amount)) in &*members {
                     match joined.last_mut() {

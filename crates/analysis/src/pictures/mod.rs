@@ -1,12 +1,12 @@
-//! Pictures of a tree after changes that were requested one after another: functions focused on,
-//! merged, dropped, collapsed, the tree upside down. Nothing is left out before a change is made:
-//! it is made of every path, and only what is shown of the result is cut by what can be seen.
+//! Pictures of a tree after a sequence of changes: focus on functions, merge, drop or collapse
+//! them, invert the tree. Every change applies to all paths. Only the final result is reduced to
+//! what is visible.
 //!
-//! A change turns each path into another one, or leaves it out, function by function from the
-//! outermost on ([`changes`]). So all of them take one pass over the nodes in preorder ([`pass`]),
-//! run by run of those that don't branch, which gives a tree whose siblings are still to be merged
-//! ([`ChangedTree`]). Those who look at it merge no more than they show: [`upright`] and
-//! [`inverted`] go from a set of nodes to the sets of their children or callers, the largest first.
+//! A change maps each path to another path or removes it, function by function from the outermost
+//! on ([`changes`]). So all changes together take one pass over the nodes in preorder ([`pass`]),
+//! by runs of nodes that don't branch. The result is a tree whose siblings are not merged yet
+//! ([`ChangedTree`]). Viewers merge only the part that they show: [`upright`] and [`inverted`] go
+//! from a set of nodes to the sets of their children or callers, the largest first.
 
 mod changes;
 mod functions;
@@ -30,7 +30,7 @@ use crate::runs::{GrowingRuns, Runs};
 use crate::stack_trees::{InOrder, Shape, StackTree, StateAmounts};
 use crate::waits::TimeState;
 
-/// Amount of a tree's nodes that a picture is of.
+/// Amount of a tree's nodes that a picture shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PictureMeasure {
     /// Amount of the metric.
@@ -45,42 +45,42 @@ pub enum PictureMeasure {
     Calls,
 }
 
-/// A row of a picture: nodes come in preorder, of siblings the largest first.
+/// A row of a picture. Nodes come in preorder; among siblings the largest comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PictureRow {
     /// 0 for the outermost.
     pub depth: u32,
     /// Number of the function.
     pub function: u32,
-    /// The node's own amount; of inverted pictures that of the paths that begin there.
+    /// The node's own amount; in inverted pictures the amount of the paths that begin there.
     pub own: u64,
-    /// With everything below, also what is too small to be shown.
+    /// Amount including everything below, also nodes that are too small to be shown.
     pub total: u64,
 }
 
 /// Nodes of a tree before any change; the first run stands for the threads themselves.
 enum Nodes {
-    /// Made of stacks.
+    /// A tree built from stacks.
     Stacks {
         tree: Arc<StackTree>,
         /// Numbers of functions by their index in the process.
         numbers: Arc<Vec<u32>>,
         measure: PictureMeasure,
-        /// Amounts by state, where those are known.
+        /// Amounts by state, where states are known.
         states: Option<Arc<StateAmounts>>,
     },
-    /// Recorded as calls, with what their hooks cost taken out: amounts of runs.
+    /// A tree recorded as calls, without the cost of hooks: amounts of runs.
     Calls { runs: Runs, own: Vec<u64> },
 }
 
-/// Own amounts of runs, asked for in their order.
+/// Own amounts of runs, read in the order of runs.
 enum OwnInOrder<'n> {
     Stacks { shape: &'n Shape, amounts: InOrder<'n>, measure: PictureMeasure },
     Calls(&'n [u64]),
 }
 
 impl OwnInOrder<'_> {
-    /// The next run's; `None` where there is nothing at it or below it.
+    /// The amount of the next run; `None` if neither the run nor its callees have an amount.
     #[inline]
     fn next(&mut self, run: u32) -> Option<u64> {
         match self {
@@ -124,16 +124,16 @@ impl Nodes {
     }
 }
 
-/// Trees of all processes of a forest, ready to be changed.
+/// Trees of all processes of a forest, prepared for changes.
 pub struct Pictures<'a> {
     trees: Vec<Nodes>,
     functions: Arc<PictureFunctions<'a>>,
-    /// Functions whose outermost nodes are the roots; `None` where all are.
+    /// Functions whose outermost nodes are the roots; `None` where all functions count.
     roots: Option<Vec<bool>>,
 }
 
 impl<'a> Pictures<'a> {
-    /// Creates the trees of a forest whose threads are merged, by a measure.
+    /// Creates the trees of a forest with merged threads, by a measure.
     #[must_use]
     pub fn new(forest: &Forest<'a>, measure: PictureMeasure) -> Self {
         let mut functions = PictureFunctions::default();
@@ -171,15 +171,15 @@ impl<'a> Pictures<'a> {
         &self.functions
     }
 
-    /// The tree after changes, made in their order; with `folds` nameless code is folded into its
-    /// libraries before.
+    /// The tree after the changes, applied in this order. With `folds`, code without symbols is
+    /// folded into its libraries first.
     #[must_use]
     pub fn changed(&self, changes: &[PictureChange], folds: bool) -> ChangedTree<'a> {
         pass::pass(self, changes, folds)
     }
 }
 
-/// The trees of a forest of calls, all processes behind one another.
+/// The trees of a forest of calls, the processes one after another.
 fn calls<'a>(forest: &Forest<'a>, measure: PictureMeasure, functions: &mut PictureFunctions<'a>) -> Nodes {
     let mut growing = GrowingRuns::default();
     let mut own = vec![0_u64];
@@ -214,35 +214,35 @@ fn calls<'a>(forest: &Forest<'a>, measure: PictureMeasure, functions: &mut Pictu
     Nodes::Calls { runs: growing.finish(), own }
 }
 
-/// A tree after changes: nodes in preorder, in runs; several siblings may be of one function. Run 0
-/// stands for the threads.
+/// A tree after changes: nodes in preorder, in runs. Several siblings may have the same function.
+/// Run 0 stands for the threads.
 pub struct ChangedTree<'a> {
     functions: Arc<PictureFunctions<'a>>,
     /// Functions of the nodes.
     func: Vec<u32>,
-    /// First node of each run, and the number of nodes.
+    /// First node of each run; the last entry is the number of nodes.
     starts: Vec<u32>,
-    /// Run that calls each; those outside are called by the threads.
+    /// For each run, the run that calls it; the threads call the outermost runs.
     parents: Vec<u32>,
-    /// Sum of the amounts of all runs in front of each, and of all.
+    /// Sum of the amounts of all runs before each run; the last entry is the total.
     before: Vec<u64>,
     ends: OnceLock<Vec<u32>>,
-    /// Sums by state of the amounts in front of each run, and of all; none where states are not
+    /// By state, the sums of the amounts before each run, and the total; empty where states are not
     /// known.
     states: Vec<(TimeState, Vec<u64>)>,
 }
 
-/// A node of a changed tree: its run, and the node.
+/// A node of a changed tree: the run and the node.
 type Place = (u32, u32);
 
 impl ChangedTree<'_> {
-    /// Number of nodes, that of the threads included.
+    /// Number of nodes, including that of the threads.
     #[must_use]
     pub fn size(&self) -> usize {
         self.func.len()
     }
 
-    /// Sum of everything.
+    /// Sum over the whole tree.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.before.last().copied().unwrap_or(0)
@@ -264,7 +264,7 @@ impl ChangedTree<'_> {
         self.starts[run as usize + 1] - 1
     }
 
-    /// One past the last run below each.
+    /// For each run, the number after the last run below it.
     fn ends(&self) -> &[u32] {
         self.ends.get_or_init(|| {
             let mut ends: Vec<u32> = (1..=self.runs()).collect();
@@ -276,13 +276,13 @@ impl ChangedTree<'_> {
         })
     }
 
-    /// Amount that is a run's own, which its last node has.
+    /// A run's own amount, which belongs to its last node.
     #[inline]
     fn own_of_run(&self, run: u32) -> u64 {
         self.before[run as usize + 1] - self.before[run as usize]
     }
 
-    /// Amount of a run and all below it, which each of its nodes has.
+    /// Amount of a run and everything below it; it is the same for each node of the run.
     #[inline]
     fn sum(&self, run: u32) -> u64 {
         self.before[self.ends()[run as usize] as usize] - self.before[run as usize]

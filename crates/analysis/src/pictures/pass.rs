@@ -1,4 +1,4 @@
-//! The pass over all runs of nodes that makes every change at once.
+//! The pass over all runs of nodes that applies every change at once.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,10 +7,10 @@ use super::states::GrowingStates;
 use super::{ChangedTree, Nodes, Pictures};
 use crate::runs::Runs;
 
-/// Place of what lies outside of all that is focused on.
+/// Place of nodes outside of every focus.
 const OUTSIDE: u32 = u32::MAX;
-/// Place of what is left out, as far as it does not come again: a recursion may put what is called
-/// below it where nothing is left out.
+/// Place of removed nodes, unless they reappear: a recursion may move callees below a place that is
+/// not removed.
 const GONE: u32 = u32::MAX - 1;
 
 pub(super) fn pass<'a>(pictures: &Pictures<'a>, changes: &[PictureChange], folds: bool) -> ChangedTree<'a> {
@@ -25,17 +25,17 @@ pub(super) fn pass<'a>(pictures: &Pictures<'a>, changes: &[PictureChange], folds
     making.finish(Arc::clone(functions))
 }
 
-/// A run of the tree that is looked at, on the path to the one that comes next.
+/// A run of the original tree on the path to the next run.
 struct PathRun {
-    /// One past the last run below it.
+    /// The number after the last run below it.
     end: u32,
-    /// Place of what it calls, in the new tree.
+    /// Place of its callees in the new tree.
     place: u32,
-    /// Number of outermost calls that are known there.
+    /// Number of outermost calls that are known at this run.
     outermost: usize,
 }
 
-/// A tree in the making: runs of nodes become other runs, or nothing.
+/// A tree under construction: runs of nodes become other runs, or are removed.
 struct TreeBuilder<'r> {
     rules: &'r [Rule],
     libraries: &'r [u32],
@@ -44,18 +44,17 @@ struct TreeBuilder<'r> {
     parents: Vec<u32>,
     own: Vec<u64>,
     path: Vec<PathRun>,
-    /// States of the rules behind each run of the path.
+    /// States of the rules after each run of the path.
     states: Vec<State>,
-    /// Place and states of the rules here.
+    /// Current place, and current states of the rules.
     place: u32,
     now: Vec<State>,
-    /// Places of the outermost calls of functions that call themselves, with the states of the
-    /// rules there.
+    /// Places of the outermost calls of recursive functions, with the states of the rules there.
     outermost: Vec<u32>,
     outermost_states: Vec<State>,
-    /// Functions that a rule lets through, by rule.
+    /// For each rule, the functions that it keeps.
     buffers: Vec<Vec<u32>>,
-    /// Runs of a tree whose amounts are known by state, and where each was put.
+    /// Runs of a tree with amounts by state, and the place of each in the new tree.
     charged: Vec<(u32, u32)>,
     by_state: GrowingStates,
 }
@@ -123,12 +122,12 @@ impl<'r> TreeBuilder<'r> {
         }
     }
 
-    /// Puts the threads of a process on the path.
+    /// Adds the threads of a process to the path.
     fn begin(&mut self, runs: &Runs, own: u64) {
         let is_focused = self.rules.iter().any(Rule::is_focus);
         self.place = if is_focused { OUTSIDE } else { 0 };
         if !is_focused {
-            // Memory that is never written to is none.
+            // Reserved memory costs nothing until it is written to.
             self.functions.reserve_exact(runs.functions.len());
             [&mut self.starts, &mut self.parents].into_iter().for_each(|list| list.reserve_exact(runs.len() as usize));
             self.own.reserve_exact(runs.len() as usize);
@@ -140,7 +139,7 @@ impl<'r> TreeBuilder<'r> {
         self.charge(own);
     }
 
-    /// Goes back to the run that calls this one.
+    /// Returns to the run that calls this one.
     fn go_to(&mut self, run: u32) {
         while self.path.pop_if(|above| above.end <= run).is_some() {}
         let most = self.rules.len();
@@ -163,14 +162,14 @@ impl<'r> TreeBuilder<'r> {
         }
     }
 
-    /// The place of what is called where the rules have these states.
+    /// The place of callees, given these states of the rules.
     fn inner(&self, place: u32, states: &[State]) -> u32 {
         let is_inside = || self.rules.iter().zip(states).all(|(rule, state)| rule.is_inside(*state));
         if place == OUTSIDE && is_inside() { 0 } else { place }
     }
 
-    /// Puts functions behind the path, as the rules from this one on let them through; `false`
-    /// where they and all below them are gone.
+    /// Appends functions to the path, as the rules from this one on keep them; `false` where they
+    /// and everything below them are removed.
     fn through(&mut self, at: usize, functions: &[u32]) -> bool {
         let rules = self.rules;
         let Some(rule) = rules.get(at).filter(|_| !functions.is_empty()) else {
@@ -188,7 +187,7 @@ impl<'r> TreeBuilder<'r> {
             CycleOutcome::Kept => self.through(at + 1, &kept),
             CycleOutcome::Gone => {
                 self.place = GONE;
-                // What comes again may be something else.
+                // A later repetition may lead to another outcome.
                 rules[..at].iter().any(|rule| matches!(rule, Rule::Recursion(_)))
             }
         };
@@ -196,8 +195,8 @@ impl<'r> TreeBuilder<'r> {
         is_there
     }
 
-    /// As [`through`](Self::through) of functions that call themselves: what a repetition calls is
-    /// called by the outermost.
+    /// Like [`through`](Self::through), for recursive functions: callees of a repetition become
+    /// callees of the outermost call.
     fn through_recursion(&mut self, at: usize, marked: &[bool], functions: &[u32]) {
         let most = self.rules.len();
         let mut from = 0;
@@ -211,7 +210,7 @@ impl<'r> TreeBuilder<'r> {
                 self.outermost.push(self.inner(self.place, &self.now));
                 self.outermost_states.extend_from_slice(&self.now);
             } else {
-                // Between the two there is nothing.
+                // No frame remains between the two calls.
                 let outermost = self.now[at].known as usize - 1;
                 self.place = self.outermost[outermost];
                 let known = &self.outermost_states[outermost * most..][..most];
@@ -257,18 +256,18 @@ impl<'r> TreeBuilder<'r> {
     }
 }
 
-/// Runs with their own amounts, in any order in which callers come first.
+/// Runs with their own amounts, in any order in which callers come before their callees.
 struct BuiltRuns {
     func: Vec<u32>,
-    /// First node of each run, and the number of nodes.
+    /// First node of each run; the last entry is the number of nodes.
     starts: Vec<u32>,
     parents: Vec<u32>,
     own: Vec<u64>,
 }
 
 impl BuiltRuns {
-    /// Numbers runs in preorder, with their siblings in the order that they have: what is called
-    /// below a recursion stands behind what was called within it. Returns the numbers as well.
+    /// Numbers runs in preorder and keeps the order of siblings: callees that were moved out of a
+    /// recursion follow the callees within it. Also returns the new numbers.
     fn in_order(self) -> (Self, Option<Vec<u32>>) {
         let size = self.parents.len();
         let mut numbers = vec![0_u32; size];

@@ -6,7 +6,7 @@ use super::{ChangedTree, PictureRow, Place};
 use crate::stack_trees::StateTimes;
 use crate::waits::TimeState;
 
-/// Amounts by state of the runs of a changed tree in the making.
+/// Amounts by state of the runs of a changed tree under construction.
 #[derive(Default)]
 pub(super) struct GrowingStates(Vec<(TimeState, Vec<u64>)>);
 
@@ -22,8 +22,8 @@ impl GrowingStates {
         own[run as usize] = own[run as usize].saturating_add(amount);
     }
 
-    /// Returns the sums in front of each of `runs` runs, and of all. `numbers`: the new numbers of
-    /// the runs, where they have some.
+    /// Returns the sums before each of `runs` runs, and the total. `numbers`: the new numbers of
+    /// the runs, if they were renumbered.
     pub(super) fn finish(self, runs: usize, numbers: Option<&[u32]>) -> Vec<(TimeState, Vec<u64>)> {
         let sums = |own: Vec<u64>| {
             let mut before = vec![0_u64; runs + 1];
@@ -39,11 +39,12 @@ impl GrowingStates {
     }
 }
 
-/// Nodes by function, each with an amount of one state: upside down that of the path it is part of.
+/// Nodes by function, each with an amount of one state; in inverted pictures the amount of the path
+/// that contains the node.
 type Members = FxHashMap<u32, Vec<(Place, u64)>>;
 
 impl ChangedTree<'_> {
-    /// Times of everything by state; `None` where states are not known.
+    /// Times of the whole tree by state; `None` where states are not known.
     #[must_use]
     pub fn state_times(&self) -> Option<StateTimes> {
         let mut all = StateTimes::default();
@@ -51,8 +52,8 @@ impl ChangedTree<'_> {
         (!self.states.is_empty()).then_some(all)
     }
 
-    /// Returns own times and totals by state of the rows of a picture, which was made with the same
-    /// places; nothing where states are not known.
+    /// Returns own times and totals by state for the rows of a picture that was made with the same
+    /// places; empty where states are not known.
     #[must_use]
     pub fn states_of_rows(&self, rows: &[PictureRow], inverted: bool, places: &[u32]) -> Vec<[StateTimes; 2]> {
         if self.states.is_empty() {
@@ -66,7 +67,7 @@ impl ChangedTree<'_> {
         found
     }
 
-    /// Functions on the way to the node at some places, that one left out.
+    /// Functions on the path to the node at some places, without the node itself.
     fn path_to(&self, inverted: bool, places: &[u32]) -> Vec<u32> {
         let above = places.len().saturating_sub(1);
         (1..=above).filter_map(|depth| self.function_at(inverted, &places[..depth])).collect()
@@ -77,7 +78,7 @@ impl ChangedTree<'_> {
         rows.first().map(|row| row.function)
     }
 
-    /// Adds the times in a state to those of the rows. `before`: their sums in front of each run.
+    /// Adds the times in one state to the times of the rows. `before`: the sums before each run.
     fn add_state(
         &self,
         (state, before): (TimeState, &[u64]),
@@ -107,13 +108,13 @@ impl ChangedTree<'_> {
 /// Times of a changed tree in one state.
 struct StateOfTree<'t, 'a> {
     tree: &'t ChangedTree<'a>,
-    /// Sums in front of each run, and of all.
+    /// Sums before each run, and the total.
     before: &'t [u64],
     inverted: bool,
 }
 
 impl StateOfTree<'_, '_> {
-    /// Time of a run and all below it.
+    /// Time of a run and everything below it.
     fn sum(&self, run: u32) -> u64 {
         self.before[self.tree.ends()[run as usize] as usize] - self.before[run as usize]
     }
@@ -122,7 +123,8 @@ impl StateOfTree<'_, '_> {
         self.before[run as usize + 1] - self.before[run as usize]
     }
 
-    /// What a row has of its own of a node: upside down that of paths that begin there.
+    /// The own amount of a row from one node; in inverted pictures the amount of the paths that
+    /// begin there.
     fn own(&self, (place, amount): &(Place, u64)) -> u64 {
         let (run, node) = *place;
         match self.inverted {
@@ -146,7 +148,7 @@ impl StateOfTree<'_, '_> {
         found
     }
 
-    /// The nodes that rows below those of these nodes are made of.
+    /// The nodes of the rows directly below the rows of these nodes.
     fn next(&self, members: &[(Place, u64)]) -> Members {
         let mut found = Members::default();
         for (place, amount) in members {

@@ -1,5 +1,5 @@
-//! Sums over the whole of a changed tree: by function, of what calls one and what it calls, of what
-//! a search matches.
+//! Sums over the whole changed tree: by function, by caller and callee of a function, and for the
+//! matches of a search.
 
 use std::iter::successors;
 
@@ -13,20 +13,20 @@ use super::ChangedTree;
 pub struct FunctionAmounts {
     /// Own amount.
     pub own: u64,
-    /// With everything below; recursion counts once.
+    /// Amount including everything below; recursion counts once.
     pub total: u64,
 }
 
-/// Amounts that a function gets from each caller and hands to each callee.
+/// Amounts of a function by caller and by callee.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Neighbours {
-    /// By function; `None` stands for the threads themselves.
+    /// Amounts by calling function; `None` stands for the threads themselves.
     pub callers: Vec<(Option<u32>, u64)>,
-    /// By function.
+    /// Amounts by called function.
     pub callees: Vec<(u32, u64)>,
 }
 
-/// Amounts by neighbour; an outer one holds those within.
+/// Amounts by neighbour; an outer occurrence includes the inner ones.
 #[derive(Default)]
 struct Side {
     sums: FxHashMap<u32, u64>,
@@ -56,10 +56,10 @@ impl Side {
     }
 }
 
-/// Runs whose sums a worker adds up at a time.
+/// Number of runs that a worker sums up at a time.
 const TOGETHER: usize = 1 << 16;
 
-/// Key of the threads among callers.
+/// Key of the threads as a caller.
 const THREADS: u32 = u32::MAX;
 
 impl ChangedTree<'_> {
@@ -85,8 +85,8 @@ impl ChangedTree<'_> {
         all
     }
 
-    /// Callers and callees of a function, those with most first; a pair that calls each other again
-    /// below itself counts once.
+    /// Callers and callees of a function, the largest first. A pair that recurs below itself counts
+    /// once.
     #[must_use]
     pub fn neighbours(&self, wanted: u32) -> Neighbours {
         let ends = self.ends();
@@ -129,7 +129,7 @@ impl ChangedTree<'_> {
         }
     }
 
-    /// Sum of what lies in or below functions that are marked, each amount once.
+    /// Sum of the amounts in or below marked functions, each amount once.
     #[must_use]
     pub fn matched(&self, marked: &[bool]) -> u64 {
         let ends = self.ends();
@@ -146,7 +146,7 @@ impl ChangedTree<'_> {
     }
 }
 
-/// Sums of a worker, and how often each function is on the path to the run that is looked at.
+/// Sums of a worker, and how often each function is on the path to the current run.
 struct Open {
     sums: Vec<FunctionAmounts>,
     open: Vec<u32>,
@@ -159,7 +159,7 @@ impl Open {
         Self { sums: vec![FunctionAmounts::default(); functions], open: vec![0; functions], path: Vec::new() }
     }
 
-    /// Puts the callers of a run on the path.
+    /// Adds the callers of a run to the path.
     fn begin(&mut self, tree: &ChangedTree<'_>, run: u32) {
         self.leave(tree, u32::MAX);
         let above = |run: u32| Some(tree.parents[run as usize]).filter(|above| *above != 0);
@@ -170,7 +170,7 @@ impl Open {
         }
     }
 
-    /// Leaves the runs of the path that `run` is not below.
+    /// Removes the runs from the path that `run` is not below.
     fn leave(&mut self, tree: &ChangedTree<'_>, run: u32) {
         while let Some((_, left)) = self.path.pop_if(|(end, _)| *end <= run) {
             tree.functions_of_run(left).iter().for_each(|function| self.open[*function as usize] -= 1);

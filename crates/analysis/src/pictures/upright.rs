@@ -1,22 +1,22 @@
-//! Pictures from the outermost functions on.
+//! Upright pictures: from the outermost functions on.
 
 use super::grouped::by_function;
 use super::{ChangedTree, PictureRow, Place};
 
-/// Rows of a picture at most: a path may be 100,000 calls deep, and there may be as many as it has
-/// pixels.
+/// Number of rows of a picture at most: a path may be 100,000 calls deep, and there may be as many
+/// paths as the picture has pixels.
 pub(super) const MOST_ROWS: usize = 200_000;
 
-/// Nodes of a level at most that are too small to be seen.
+/// Number of nodes of a level that are kept at most: further ones are too small to be seen.
 pub(super) const MOST_OF_LEVEL: usize = 20_000;
 
-/// The largest of a level, which are its last.
+/// The largest nodes of a level, which are its last.
 pub(super) fn largest<T>(mut groups: Vec<T>) -> Vec<T> {
     groups.drain(..groups.len().saturating_sub(MOST_OF_LEVEL));
     groups
 }
 
-/// A node of the merged tree: its members, among all, and their sum.
+/// A node of the merged tree: the range of its members, and their sum.
 struct Group {
     function: u32,
     depth: u32,
@@ -25,10 +25,11 @@ struct Group {
 }
 
 impl ChangedTree<'_> {
-    /// The merged tree: the outermost functions, and below them what has `share` of the whole. With
-    /// places only that node, with all that it calls and below that what has the share of its
-    /// total: the place among the roots, then among the children of each node above, smaller ones
-    /// included. Nothing where there is no such node.
+    /// The merged tree: the outermost functions, and below them the nodes with at least `share` of
+    /// the whole. With places, only one node and all its callees, and below those the nodes with at
+    /// least the share of its total. The node is given by its index among the roots, then by the
+    /// index among the children at each level, including small children. Empty where there is no
+    /// such node.
     #[must_use]
     pub fn upright(&self, share: f64, places: &[u32]) -> Vec<PictureRow> {
         let mut rows = Vec::new();
@@ -48,7 +49,7 @@ impl ChangedTree<'_> {
             if rows.len() >= MOST_ROWS {
                 break;
             }
-            // A node that is looked at shows all that it calls.
+            // The selected node shows all its callees.
             let is_looked_at = depth == 0 && !places.is_empty();
             if total > own && (total >= least || is_looked_at) {
                 let least = if is_looked_at { 1 } else { least };
@@ -58,7 +59,7 @@ impl ChangedTree<'_> {
         rows
     }
 
-    /// Hands over the nodes that one calls, with their functions.
+    /// Calls `visit` with the callees of a node and their functions.
     #[inline]
     pub(super) fn each_called(&self, (run, node): Place, mut visit: impl FnMut(u32, Place)) {
         if node < self.last(run) {
@@ -73,8 +74,8 @@ impl ChangedTree<'_> {
         }
     }
 
-    /// The children of some nodes, which are in their order, merged by function, the smallest
-    /// first; without those that have less than `least`.
+    /// The children of some nodes, which come in order, merged by function, the smallest first,
+    /// without those that have less than `least`.
     fn children(&self, nodes: &[Place], depth: u32, least: u64) -> Vec<Group> {
         let mut found: Vec<(u32, Place)> = Vec::new();
         nodes.iter().for_each(|node| self.each_called(*node, |function, place| found.push((function, place))));

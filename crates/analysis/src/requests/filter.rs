@@ -1,4 +1,4 @@
-//! Whether a request is meant.
+//! Whether a request passes the filter.
 
 use clrscope_contract::request::Glob;
 
@@ -6,7 +6,7 @@ use super::Request;
 use crate::request_filter::RequestFilter;
 
 impl RequestFilter {
-    /// Whether a request is meant.
+    /// Whether a request passes the filter.
     pub(super) fn matches(&self, request: &Request<'_>) -> bool {
         let is_slower = |least| request.duration_ns.is_some_and(|took| took > least);
         let is_at_most = |most| request.duration_ns.is_some_and(|took| took <= most);

@@ -1,4 +1,4 @@
-//! The requests of events: which one each event was for.
+//! Finds the request that each event was for.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::switches::Switches;
 use crate::metric::StackEvent;
 use crate::query::Query;
 
-/// A request that the program served, as far as events need it.
+/// The data of a served request that events refer to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownRequest {
     /// Method with the template of the route.
@@ -22,14 +22,14 @@ pub struct KnownRequest {
     pub trace: Option<TraceIds>,
 }
 
-/// The requests of a process for which its threads worked.
+/// The requests of a process that its threads worked for.
 pub(crate) struct KnownRequests {
     switches: Arc<Switches>,
     by_id: FxHashMap<u64, KnownRequest>,
 }
 
 impl KnownRequests {
-    /// Reads them; `None` where nothing is known of any.
+    /// Reads the requests; `None` where none is known.
     pub(crate) fn read(process: &Process) -> Option<Self> {
         let switches = Switches::for_process(process);
         if !switches.is_known() {
@@ -45,7 +45,8 @@ impl KnownRequests {
         Some(Self { switches, by_id })
     }
 
-    /// Returns the request that an event of a thread was for; `None` where it was for none.
+    /// Returns the request that a thread's event was for; `None` where the event was for no
+    /// request.
     pub(crate) fn of_event(&self, thread: &Thread, event: &StackEvent) -> Option<&KnownRequest> {
         let said = Some(event.request).filter(|id| *id != 0);
         let id = said.or_else(|| self.switches.request_at(thread.id, event.time_ns))?;

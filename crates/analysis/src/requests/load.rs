@@ -1,9 +1,9 @@
-//! The view `load`: how long requests took to be served, and how many were, by how many were under
-//! way at once; and at how many it is best, the knee.
+//! The view `load`: durations and throughput of served requests, by the number of concurrent
+//! requests. It also finds the knee: the load at which the process works best.
 //!
-//! What is under way is counted over all requests that the process serves, whatever the filters:
-//! they share the process. The load is that of the tenth of a second in which a request began or
-//! ended ([`slices`](super::slices)).
+//! Concurrent requests are counted over all requests that the process serves, whatever the filters,
+//! because all requests share the process. The load of a request is the load of the tenth of a
+//! second in which it began or ended ([`slices`](super::slices)).
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -18,21 +18,21 @@ use crate::durations::Durations;
 use crate::parts::watched_times;
 use crate::query::{Query, QueryProblem};
 
-/// Name of all routes together.
+/// Name of the row that sums all routes.
 const ALL: &str = "(all)";
-/// Requests without which a load says nothing of the knee.
+/// Fewest requests that a load needs to count in the search for the knee.
 const ENOUGH: u64 = 20;
 
 /// Requests that began at one load.
 #[derive(Debug, Clone)]
 pub struct LoadLevel {
-    /// Requests under way in the process.
+    /// Concurrent requests in the process.
     pub load: Load,
     /// Requests that are entirely in the recording.
     pub requests: u64,
-    /// Time of these together, in nanoseconds.
+    /// Total duration of these requests, in nanoseconds.
     pub total_ns: u64,
-    /// Time of the longest, in nanoseconds.
+    /// Duration of the longest of them, in nanoseconds.
     pub max_ns: u64,
     /// Requests that ended at the load.
     pub ended: u64,
@@ -59,25 +59,25 @@ impl LoadLevel {
         }
     }
 
-    /// Time of a request on average.
+    /// Mean duration of a request.
     #[must_use]
     pub fn mean_ns(&self) -> u64 {
         self.total_ns.checked_div(self.requests).unwrap_or(0)
     }
 
-    /// Time within which `percent` of the requests were done, 3 % more or less.
+    /// The percentile of the durations, exact to 3 %.
     #[must_use]
     pub fn percentile_ns(&self, percent: u8) -> Option<u64> {
         self.durations.percentile_ns(percent, self.max_ns)
     }
 
-    /// Requests that ended in a second at the load; `None` where it did not last.
+    /// Requests that ended per second at the load; `None` where the load lasted no time.
     #[must_use]
     pub fn per_second(&self) -> Option<f64> {
         (self.time_ns > 0).then(|| self.ended as f64 * 1e9 / self.time_ns as f64)
     }
 
-    /// Kleinrock's power: what is done by how long it takes. `None` where it is not known.
+    /// Kleinrock's power: throughput divided by mean duration. `None` where it is not known.
     fn power(&self) -> Option<f64> {
         self.per_second().filter(|_| self.requests >= ENOUGH).map(|rate| rate / self.mean_ns().max(1) as f64)
     }
@@ -88,7 +88,7 @@ impl LoadLevel {
 pub enum NoKnee {
     /// There are fewer than two loads with enough requests.
     TooFew,
-    /// Requests took no longer at any load than at the best.
+    /// Requests took hardly longer at higher loads than at the best load.
     NotReached,
 }
 
@@ -97,27 +97,27 @@ pub enum NoKnee {
 pub struct LoadCurve<'a> {
     /// The process.
     pub process: &'a Process,
-    /// Method with the template of the route; `(all)` of all routes together.
+    /// HTTP method with the route template; `(all)` for the sum of all routes.
     pub route: Rc<str>,
-    /// Whether it is all routes together.
+    /// Whether this is the sum of all routes.
     pub is_all: bool,
-    /// Whether each request was recorded.
+    /// Whether every request was recorded.
     pub is_exact: bool,
     /// Loads at which requests began, in ascending order.
     pub levels: Vec<LoadLevel>,
 }
 
 impl LoadCurve<'_> {
-    /// The knee: the level with the greatest power, where others behind it say what becomes of more
-    /// load: they have a mean time at least half longer. Levels with few requests are not looked
-    /// at.
+    /// The knee: the level with the greatest power. Some level with a higher load must have a mean
+    /// duration at least half longer, which shows that the peak was passed. Levels with few
+    /// requests are ignored.
     ///
     /// # Errors
-    /// The reason why there is none.
+    /// The reason why there is no knee.
     pub fn knee(&self) -> Result<&LoadLevel, NoKnee> {
         let known: Vec<(&LoadLevel, f64)> =
             self.levels.iter().filter_map(|level| Some((level, level.power()?))).collect();
-        // Among equals the first: less load does as well.
+        // The first of equal levels: a lower load achieves the same.
         let best = known.iter().enumerate().rev().max_by(|a, b| a.1.1.total_cmp(&b.1.1)).map(|(at, _)| at);
         let Some(best) = best.filter(|_| known.len() > 1) else { return Err(NoKnee::TooFew) };
         let (knee, behind) = (known[best].0, &known[best + 1..]);
@@ -125,7 +125,7 @@ impl LoadCurve<'_> {
         if behind.iter().any(|(level, _)| takes_longer(level)) { Ok(knee) } else { Err(NoKnee::NotReached) }
     }
 
-    /// The highest level that has enough requests to say something.
+    /// The highest level with enough requests.
     #[must_use]
     pub fn highest(&self) -> Option<&LoadLevel> {
         self.levels.iter().rev().find(|level| level.power().is_some())
@@ -136,11 +136,11 @@ impl LoadCurve<'_> {
     }
 }
 
-/// Served requests by load: of each process all together, then by route, those first that took the
-/// most time together.
+/// Served requests by load: for each process the sum of all routes, then each route, ordered by
+/// total duration.
 ///
 /// # Errors
-/// When no process is meant, or `requests` was not recorded.
+/// When the query matches no process, or `requests` was not recorded.
 pub fn loads<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<LoadCurve<'a>>, QueryProblem> {
     let mut curves = Vec::new();
     for of_process in recorded(recording, query, "load")? {
@@ -173,7 +173,7 @@ pub fn loads<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<LoadCurv
 /// The requests that a process served, and the names of their routes.
 fn served(recorded: &RecordedRequests<'_>, query: &Query) -> (Vec<ServedRequest>, Vec<Rc<str>>) {
     let process = recorded.process;
-    // What is under way when the time that is wanted begins may end behind it.
+    // A request under way at the start of the query's time range may end after that range.
     let any_time = Query { since_ns: None, until_ns: None, ..query.clone() };
     let stretches = merged(process.parts.iter().map(|part| (part.since_ns, part.until_ns)).collect());
     let (mut all, mut routes) = (Vec::new(), Vec::new());
@@ -190,8 +190,8 @@ fn served(recorded: &RecordedRequests<'_>, query: &Query) -> (Vec<ServedRequest>
                 })
             });
             let ended_ns = request.last_ns;
-            // One that began before the recording, or while it was switched off, is there from the
-            // beginning on.
+            // A request that began before the recording, or while the recording was switched off,
+            // counts from the start of the recorded stretch.
             let before = stretches.iter().rev().find(|(since, _)| *since <= ended_ns);
             let first_ns = before.map_or(process.started_ns, |(since, _)| *since).min(ended_ns);
             let began_ns = request.duration_ns.map_or(first_ns, |_| request.time_ns);
@@ -203,7 +203,7 @@ fn served(recorded: &RecordedRequests<'_>, query: &Query) -> (Vec<ServedRequest>
     (all, routes)
 }
 
-/// Times in order, where those that overlap or touch are one.
+/// Sorts time ranges and merges ranges that overlap or touch.
 fn merged(mut times: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     times.sort_unstable();
     let mut merged: Vec<(u64, u64)> = Vec::with_capacity(times.len());

@@ -1,9 +1,9 @@
 //! The view `requests`: how many requests were served and made, how they ended, and how long they
 //! took.
 //!
-//! A request counts when it has ended within the recording and has begun there, too. Those that
-//! were under way at its beginning or its end are counted apart: of them only a part of the time is
-//! known.
+//! A request counts if it began and ended within the recording. Requests that were under way at the
+//! start or the end of the recording are counted separately, because only a part of their duration
+//! is known.
 
 mod filter;
 mod known;
@@ -33,16 +33,17 @@ pub use steps::{RequestStep, RequestSteps, StepKind, request_steps};
 use work::AskedRequest;
 pub use work::{RequestWork, ThreadStates};
 
-/// Status from which on an answer is a failure of the program, and of whom it asks or itself.
+/// Lowest status that counts as a failure of the server: the program itself, or the server that it
+/// asked.
 const SERVER_ERRORS: u64 = 500;
 const ERRORS: u64 = 400;
 
 /// Whether requests were served or made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
-    /// The program answered.
+    /// Incoming request, which the program answered.
     Served,
-    /// The program asked.
+    /// Outgoing request, which the program made.
     Made,
 }
 
@@ -60,13 +61,13 @@ impl Direction {
 /// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestEnd {
-    /// With an answer, whatever its status.
+    /// An answer was sent, whatever its status.
     Answer,
-    /// With an exception that left the handlers, or without an answer.
+    /// An unhandled exception left the request's handlers, or there was no answer.
     Failure,
     /// The client went away.
     Abortion,
-    /// Not within the recording.
+    /// The request did not end within the recording.
     UnderWay,
 }
 
@@ -77,25 +78,26 @@ pub struct Request<'a> {
     pub process: &'a Process,
     /// Whether it was served or made.
     pub direction: Direction,
-    /// Method with the template of the route, or with the host.
+    /// HTTP method with the route template, or with the host.
     pub route: std::rc::Rc<str>,
-    /// Nanoseconds of the recording when it began; when it was first known, if it had begun before.
+    /// Nanoseconds of the recording when the request began; if it began before the recording, when
+    /// it was first seen.
     pub time_ns: u64,
-    /// Nanoseconds of the recording when it ended, or when it was known last.
+    /// Nanoseconds of the recording when the request ended, or when it was last seen.
     pub last_ns: u64,
-    /// How long it took, in nanoseconds; so far, of one that had not ended. `None` of one that had
-    /// begun before the recording.
+    /// Duration in nanoseconds; for a request that had not ended, the duration so far. `None` for a
+    /// request that began before the recording.
     pub duration_ns: Option<u64>,
     /// Status of the answer; `None` without one.
     pub status: Option<u64>,
-    /// Id in its process, by which threads say for which request they work; `None` where none was
-    /// given.
+    /// Id in its process, which threads record when they work for the request; `None` where the
+    /// request has no id.
     pub id: Option<u64>,
     /// Its trace, where the program has activities.
     pub trace: Option<TraceIds>,
-    /// How it ended.
+    /// How the request ended.
     pub end: RequestEnd,
-    /// What was done for it, as [`RequestRow::work`] has it; only where [`each_request`] gives it.
+    /// The work for the request, as in [`RequestRow::work`]; only [`each_request`] fills it in.
     pub work: Option<Box<RequestWork>>,
 }
 
@@ -112,20 +114,22 @@ impl TraceIds {
         Some(Self { trace: u128::from_be_bytes(*trace), span: u64::from_be_bytes(span.try_into().ok()?) })
     }
 
-    /// Trace and span as binary formats have them: the first byte is the first that headers have.
+    /// Trace and span ids as binary formats write them: the bytes are in the order of the digits in
+    /// HTTP headers.
     #[must_use]
     pub fn to_bytes(self) -> ([u8; 16], [u8; 8]) {
         (self.trace.to_be_bytes(), self.span.to_be_bytes())
     }
 
-    /// The trace as headers have it: 32 hexadecimal digits.
+    /// The trace id as HTTP headers write it: 32 hexadecimal digits.
     #[must_use]
     pub fn trace_id(self) -> String {
         format!("{:032x}", self.trace)
     }
 
-    /// The span as headers have it: 16 hexadecimal digits. Of what is served the request's own; of
-    /// what is made the one in whose name the program asked.
+    /// The span id as HTTP headers write it: 16 hexadecimal digits. For a served request it is the
+    /// request's own span; for an outgoing request it is the span in which the program made the
+    /// request.
     #[must_use]
     pub fn span_id(self) -> String {
         format!("{:016x}", self.span)
@@ -133,13 +137,13 @@ impl TraceIds {
 }
 
 impl Request<'_> {
-    /// Whether only a part of it is in the recording.
+    /// Whether only a part of the request is in the recording.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         self.duration_ns.is_none() || self.end == RequestEnd::UnderWay
     }
 
-    /// Whether it failed: by an exception, for want of an answer, or by its status.
+    /// Whether the request failed: by an exception, by a missing answer, or by its status.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         let least = if self.direction == Direction::Served { SERVER_ERRORS } else { ERRORS };
@@ -151,31 +155,31 @@ impl Request<'_> {
     }
 }
 
-/// Requests of one name.
+/// Requests with the same name.
 #[derive(Debug, Clone)]
 pub struct RequestRow<'a> {
     /// The process.
     pub process: &'a Process,
-    /// Whether they were served or made.
+    /// Whether the requests were served or made.
     pub direction: Direction,
-    /// Method with the template of the route, or with the host.
+    /// HTTP method with the route template, or with the host.
     pub route: std::rc::Rc<str>,
     /// Requests that are entirely in the recording.
     pub count: u64,
-    /// Whether each of them was recorded.
+    /// Whether every request was recorded.
     pub is_exact: bool,
-    /// Of these, how many failed.
+    /// How many of these failed.
     pub failed: u64,
-    /// Of these, how many the client has aborted.
+    /// How many of these the client aborted.
     pub aborted: u64,
     /// Requests that are only partly in the recording. No other number includes them.
     pub partial: u64,
-    /// Time of all together, in nanoseconds.
+    /// Total duration, in nanoseconds.
     pub total_ns: u64,
-    /// Time of the longest, in nanoseconds.
+    /// Longest duration, in nanoseconds.
     pub max_ns: u64,
-    /// What was done for all together; `None` where threads have not said all that they worked for,
-    /// and of requests that were made.
+    /// The work for all requests of the row. `None` where the records of the threads are
+    /// incomplete, and for outgoing requests.
     pub work: Option<RequestWork>,
     durations: Durations,
 }
@@ -214,29 +218,29 @@ impl<'a> RequestRow<'a> {
         self.durations.add(ns);
     }
 
-    /// Time of a request on average; `None` where all is known of none.
+    /// Mean duration of a request; `None` where no request is entirely in the recording.
     #[must_use]
     pub fn mean_ns(&self) -> Option<u64> {
         self.total_ns.checked_div(self.count)
     }
 
-    /// Time within which `percent` of the requests were done, 3 % more or less; `None` where all is
-    /// known of none.
+    /// The percentile of the durations, exact to 3 %; `None` where no request is entirely in the
+    /// recording.
     #[must_use]
     pub fn percentile_ns(&self, percent: u8) -> Option<u64> {
         self.durations.percentile_ns(percent, self.max_ns)
     }
 }
 
-/// What a process recorded of requests.
+/// The recorded requests of a process.
 struct RecordedRequests<'a> {
     process: &'a Process,
     arenas: Vec<&'a EventArena>,
-    /// Whether each of them was recorded.
+    /// Whether every request was recorded.
     is_exact: bool,
 }
 
-/// Processes that a query of a view selects, with what they recorded of requests.
+/// The processes that the query of a view selects, with their recorded requests.
 fn recorded<'a>(
     recording: &'a Recording,
     query: &Query,
@@ -254,8 +258,8 @@ fn recorded<'a>(
     }
 }
 
-/// Calls `take` with each request that a query selects, process by process, with whether all of the
-/// process's were recorded.
+/// Calls `take` with each request that a query selects, process by process. The flag says whether
+/// all requests of the process were recorded.
 fn walk<'a>(
     recording: &'a Recording,
     query: &Query,
@@ -273,11 +277,10 @@ fn walk<'a>(
     Ok(())
 }
 
-/// Requests by their names, those first that took the most time together, and how many rows the
-/// limit left out.
+/// Requests by name, ordered by total duration, and how many rows the limit left out.
 ///
 /// # Errors
-/// When no process is meant, or `requests` was not recorded.
+/// When the query matches no process, or `requests` was not recorded.
 pub fn requests<'a>(recording: &'a Recording, query: &Query) -> Result<(Vec<RequestRow<'a>>, usize), QueryProblem> {
     let mut places: FxHashMap<(u32, Direction, std::rc::Rc<str>), usize> = FxHashMap::default();
     let mut rows: Vec<RequestRow<'a>> = Vec::new();
@@ -299,8 +302,8 @@ pub fn requests<'a>(recording: &'a Recording, query: &Query) -> Result<(Vec<Requ
     Ok((rows, left_out))
 }
 
-/// What was done for requests of several processes, those of a process one behind the other: each
-/// sum with its number.
+/// The work for the requests of several processes, as numbered sums. The requests of one process
+/// must be consecutive.
 fn works(query: &Query, asked: &[(&Process, AskedRequest)]) -> Vec<(usize, RequestWork)> {
     let of_processes = asked.chunk_by(|(one, _), (other, _)| std::ptr::eq(*one, *other));
     let of_process = |all: &[(&Process, AskedRequest)]| {
@@ -313,7 +316,7 @@ fn works(query: &Query, asked: &[(&Process, AskedRequest)]) -> Vec<(usize, Reque
 fn order(rows: &mut [RequestRow<'_>], sort: Option<Sort>) {
     use std::cmp::Reverse;
 
-    // What is equal stays in this order.
+    // The sorts that follow keep this order for equal rows.
     rows.sort_by(|a, b| (a.process.pid, a.direction, &a.route).cmp(&(b.process.pid, b.direction, &b.route)));
     match sort {
         Some(Sort::Name) => rows.sort_by(|a, b| a.route.cmp(&b.route)),
@@ -322,8 +325,8 @@ fn order(rows: &mut [RequestRow<'_>], sort: Option<Sort>) {
     }
 }
 
-/// Each request, the slowest first, with what was done for it as [`RequestRow::work`] has it, and
-/// how many the limit left out.
+/// Each request, the slowest first, with its work as in [`RequestRow::work`], and how many requests
+/// the limit left out.
 ///
 /// # Errors
 /// As [`requests`].

@@ -1,8 +1,8 @@
-//! Reducing a recording to what was done for some requests, before anything is asked of it.
+//! Reduces a recording to the work for some requests, before any view is computed.
 //!
-//! Threads have recorded for which request they work from when on. A sample, an exception, a wait
-//! is of the request for which its thread worked at its time. Only requests that the program serves
-//! have such work.
+//! Threads record when they start to work for another request. A sample, an exception or a wait
+//! belongs to the request that its thread worked for at that time. Only requests that the program
+//! serves have such work.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,15 +19,16 @@ use crate::request_filter::RequestFilter;
 
 /// Instruments whose records are samples.
 const SAMPLED: [&str; 2] = [instrument::CPU, instrument::WALL];
-/// Names of requests that an error lists.
+/// Most names of requests that an error lists.
 const MOST_NAMED: usize = 10;
 
-/// Takes everything out of a recording that was done for none of the requests that are meant:
-/// samples are gone, and events are shown where their thread worked for one. Without a filter
-/// nothing changes. Requests themselves, and what is known of the whole process, stay.
+/// Removes all work from a recording that was not done for the requests that the filter selects:
+/// other samples are deleted, and only events are shown whose thread worked for a selected request.
+/// Without a filter nothing changes. The requests themselves, and facts about the whole process,
+/// stay.
 ///
 /// # Errors
-/// When no process has recorded requests, or none of them is meant.
+/// When no process has recorded requests, or the filter selects none.
 pub fn keep_requests(recording: &mut Recording, filter: &RequestFilter) -> Result<(), QueryProblem> {
     if *filter == RequestFilter::default() {
         return Ok(());
@@ -50,11 +51,11 @@ pub fn keep_requests(recording: &mut Recording, filter: &RequestFilter) -> Resul
     Ok(())
 }
 
-/// Requests of a process that a filter means.
+/// Requests of a process that a filter selects.
 #[derive(Debug, Default)]
 struct MeantRequests {
     all: u64,
-    /// Ids of those that threads may have worked for.
+    /// Ids of the selected requests that threads may have worked for.
     ids: BTreeSet<u64>,
 }
 
@@ -64,7 +65,8 @@ impl MeantRequests {
         each_request(process, |request| {
             if filter.matches(request) {
                 meant.all += 1;
-                // Where the recording is reduced already, what is meant by both filters stays.
+                // In a recording that is reduced already, the requests stay that both filters
+                // select.
                 meant.ids.extend(request.id.filter(|id| process.shows_request(Some(*id))));
             }
         });
@@ -113,7 +115,7 @@ fn keep_work(process: &mut Process, work: ShownWork) {
             chunk.bytes = EventBytes::from(bytes);
         }
     }
-    // What was measured is of all work.
+    // The measured CPU time covers all work of the process.
     process.cpu_ns = None;
     process.threads.iter_mut().for_each(|thread| thread.cpu_ns = None);
     process.shown_work = Some(Arc::new(work));

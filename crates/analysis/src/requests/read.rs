@@ -1,4 +1,4 @@
-//! Requests as a recording has them.
+//! Reads the requests of a recording.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use crate::query::Query;
 
 /// Name of requests whose name the recording has lost.
 const NAMELESS: &str = "(not known)";
-/// Outcomes, by the numbers that recordings have.
+/// Outcomes, by their numbers in recordings.
 const FAILED: u64 = 1;
 const ABORTED: u64 = 2;
 
@@ -20,14 +20,14 @@ pub(super) struct Reading<'a> {
     process: &'a Process,
     arena: &'a EventArena,
     names: FxHashMap<u64, (Direction, Rc<str>)>,
-    /// Requests under way when the recording was copied, by their numbers there, with the time of
-    /// the record that says most of them.
+    /// Requests that were under way when the recording was copied, by their recorded ids, with the
+    /// time of the record that knows most about each.
     copied: FxHashMap<u64, u64>,
 }
 
 impl<'a> Reading<'a> {
-    /// Reads the names: a request may stand before that of another thread which has told of its
-    /// name.
+    /// Reads the names first: the record with a request's name may come from another thread and
+    /// come after the request.
     pub(super) fn new(process: &'a Process, arena: &'a EventArena) -> Self {
         let (names, copied) = Default::default();
         let mut reading = Self { process, arena, names, copied };
@@ -54,13 +54,13 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Whether a later record says more of a request that was under way.
+    /// Whether a later record knows more about a request that was under way.
     fn is_outdated(&self, record: &Record<'_>) -> bool {
         let last = record.number(Tag::COPIED).and_then(|number| self.copied.get(&number));
         last.is_some_and(|last| *last > record.time_ns)
     }
 
-    /// Calls `take` with each request that touches the time that is wanted.
+    /// Calls `take` with each request that touches the query's time range.
     pub(super) fn each(&self, query: &Query, mut take: impl FnMut(Request<'a>)) {
         for chunk in &self.arena.chunks {
             for record in Records::new(&chunk.bytes.load()) {

@@ -1,21 +1,21 @@
-//! Time cut into slices, each with its load: how many requests were under way in it.
+//! Cuts time into slices and finds the load of each slice: the number of concurrent requests.
 //!
-//! The number of requests under way at a moment says little: requests that end together, because a
-//! timer or a collection let them go on together, make it fall and rise within microseconds, so
-//! that many would end at numbers at which the process hardly was. The mean of a slice, over the
-//! time in which any request was under way, does not fall then.
+//! The number of concurrent requests at one moment says little. A timer or a collection can release
+//! many requests at once; they end together, and the number falls and rises within microseconds.
+//! Many requests would then end at loads that the process hardly had. The load is therefore the
+//! mean over a slice, taken over the time in which any request was under way.
 
 use std::collections::BTreeMap;
 
 /// Length of a slice.
 const SLICE_NS: u64 = 100_000_000;
 
-/// How many requests were under way: one number up to seven, a range above.
+/// Number of concurrent requests: exact up to seven, a range above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Load(u64);
 
 impl Load {
-    /// The load with so many requests under way; at least one.
+    /// The load with `requests` concurrent requests, at least one.
     #[must_use]
     pub const fn new(requests: u64) -> Self {
         match requests {
@@ -26,42 +26,42 @@ impl Load {
         }
     }
 
-    /// The least number.
+    /// The lowest number of requests.
     #[must_use]
     pub const fn first(self) -> u64 {
         self.0
     }
 
-    /// The greatest number.
+    /// The highest number of requests.
     #[must_use]
     pub const fn last(self) -> u64 {
         if self.0 < 8 { self.0 } else { self.0 | ((1 << (self.0.ilog2() - 1)) - 1) }
     }
 }
 
-/// A request that was served, with what it counts for.
+/// A served request, with the route that it counts for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ServedRequest {
     pub(super) began_ns: u64,
     pub(super) ended_ns: u64,
-    /// Number of its route; `None` for a request that is under way alongside those that count.
+    /// Number of its route; `None` for a request that only adds to the load.
     pub(super) route: Option<u32>,
-    /// Time that it took; `None` where only a part is known.
+    /// Its duration; `None` where only a part of it is known.
     pub(super) duration_ns: Option<u64>,
     /// Whether it has ended.
     pub(super) has_ended: bool,
 }
 
-/// What is told of requests that count, slice by slice.
+/// Begin or end of a request that counts, reported when the load of its slice is known.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum LoadEvent {
-    /// One that began, with the time that it took.
+    /// A request began; with its duration.
     Began { route: u32, duration_ns: u64 },
-    /// One that ended.
+    /// A request ended.
     Ended { route: u32 },
 }
 
-/// What happens at a moment, in the order in which it does.
+/// What happens at one moment; the variants are in the order in which they are processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     Watch,
@@ -70,7 +70,7 @@ enum Step {
     Leave,
 }
 
-/// The slice at hand.
+/// The current slice, and the sums over the slices before it.
 struct Slices<'r, T> {
     served: &'r [ServedRequest],
     tell: T,
@@ -79,17 +79,17 @@ struct Slices<'r, T> {
     now_ns: u64,
     is_watched: bool,
     under_way: u64,
-    /// Requests under way, added up over the nanoseconds of the slice that are watched.
+    /// Concurrent requests, summed over the watched nanoseconds of the slice.
     area: u128,
-    /// Nanoseconds of the slice that are watched and in which any request was under way.
+    /// Watched nanoseconds of the slice in which any request was under way.
     busy_ns: u64,
     /// Most requests at once.
     most: u64,
     told: Vec<LoadEvent>,
 }
 
-/// Tells of each request at which load it began and ended, within the times that are watched: these
-/// don't overlap. Returns how long the process was at each load.
+/// Reports at which load each request began and ended, within the watched times, which must not
+/// overlap. Returns how long the process was at each load.
 pub(super) fn by_load(
     served: &[ServedRequest],
     watched: &[(u64, u64)],
@@ -122,8 +122,8 @@ pub(super) fn by_load(
 }
 
 impl<T: FnMut(Load, LoadEvent)> Slices<'_, T> {
-    /// Goes on to a moment. Slices that lie wholly before it are closed; those without any step are
-    /// of one load, however many.
+    /// Advances to a moment and closes the slices before it. Consecutive slices without any step
+    /// have the same load and are closed together.
     fn advance(&mut self, to_ns: u64) {
         let (slice, last) = (self.now_ns / SLICE_NS, to_ns / SLICE_NS);
         if last > slice {
@@ -172,7 +172,7 @@ impl<T: FnMut(Load, LoadEvent)> Slices<'_, T> {
         }
     }
 
-    /// Tells of the slice, whose load is known now.
+    /// Closes the slice: its load is known now, and its requests are reported.
     fn close(&mut self) {
         let busy = u128::from(self.busy_ns);
         let mean = (self.area + busy / 2).checked_div(busy).and_then(|mean| u64::try_from(mean).ok());
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_slice_has_the_mean_of_the_time_in_which_requests_were_under_way() {
-        // Four, which end together three times, and nothing for as long.
+        // Four requests at once, three times; after each time nothing runs for as long.
         let served: Vec<ServedRequest> =
             [0, 20, 40].into_iter().flat_map(|ms| [one(ms * 1_000_000, (ms + 20) * 1_000_000); 4]).collect();
         let mut told = Vec::new();
@@ -233,7 +233,7 @@ mod tests {
         let mut told = 0;
         let watched = [(100_000_000, 200_000_000), (300_000_000, 400_000_000)];
         let times = by_load(&served, &watched, |_, _| told += 1);
-        // Three for half of the second time: 2.5 on average.
+        // Three requests in half of the second slice: 2.5 on average.
         assert_eq!(times, BTreeMap::from([(Load::new(2), 100_000_000), (Load::new(3), 100_000_000)]));
         assert_eq!(told, 2);
     }

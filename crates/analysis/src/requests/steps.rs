@@ -1,4 +1,5 @@
-//! One request, step by step: when which thread worked for it, what it awaited, what was thrown.
+//! The steps of one request: the threads that worked for it and when, its awaits, and its
+//! exceptions.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +17,12 @@ use crate::function::FunctionRef;
 use crate::query::{Query, QueryProblem};
 use crate::samples::{each_sample, thread_numbered};
 
-/// What a request does in a step.
+/// Kind of a step of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StepKind {
-    /// A thread works for it.
+    /// A thread works for the request.
     Runs,
-    /// One of its methods awaits something.
+    /// One of the request's methods awaits something.
     Awaits,
     /// An exception is thrown.
     Throws,
@@ -42,22 +43,22 @@ impl StepKind {
 /// A step of a request.
 #[derive(Debug, Clone)]
 pub struct RequestStep<'a> {
-    /// What it does.
+    /// Kind of the step.
     pub kind: StepKind,
     /// Begin, nanoseconds since the start of the run.
     pub time_ns: u64,
-    /// Duration, nanoseconds; 0 of a moment.
+    /// Duration, nanoseconds; 0 for an instant.
     pub duration_ns: u64,
-    /// It had not ended when the recording did.
+    /// Whether the step had not ended when the recording ended.
     pub is_pending: bool,
-    /// The thread; `None` of what no thread does.
+    /// The thread; `None` for a step without a thread.
     pub thread: Option<&'a Thread>,
-    /// The method: of a thread that works, the own one in which most of its samples were taken; of
-    /// an await the one that awaits; of an exception the innermost own one.
+    /// The method. While a thread works: the own method with most of its samples. For an await: the
+    /// method that awaits. For an exception: the innermost own method.
     pub method: Option<(FunctionRef<'a>, CodePlace<'a>)>,
-    /// Samples of the thread in that time.
+    /// Samples of the thread during the step.
     pub samples: u64,
-    /// What is awaited, or the type of the exception; empty of a thread that works.
+    /// The awaited operation, or the type of the exception; empty while a thread works.
     pub what: String,
 }
 
@@ -66,9 +67,9 @@ pub struct RequestStep<'a> {
 pub struct RequestSteps<'a> {
     /// The request.
     pub request: Request<'a>,
-    /// Requests that the query means as well, which took no longer.
+    /// Number of the other requests that the query selects, which took no longer.
     pub others: u64,
-    /// In the order of time.
+    /// The steps, ordered by time.
     pub steps: Vec<RequestStep<'a>>,
     /// Steps that the limit left out.
     pub left_out: usize,
@@ -76,11 +77,11 @@ pub struct RequestSteps<'a> {
     pub has_awaits: bool,
 }
 
-/// Returns the served request that took longest of those that a query means, step by step; `None`
-/// where it means none for which a thread said that it worked.
+/// Returns the longest served request that a query selects, step by step. `None` where no thread
+/// recorded work for any selected request.
 ///
 /// # Errors
-/// When no process is meant, or `requests` was not recorded.
+/// When the query matches no process, or `requests` was not recorded.
 pub fn request_steps<'a>(recording: &'a Recording, query: &Query) -> Result<Option<RequestSteps<'a>>, QueryProblem> {
     let (mut longest, mut count): (Option<Request<'a>>, u64) = (None, 0);
     walk(recording, query, |request, _| {
@@ -108,7 +109,7 @@ pub fn request_steps<'a>(recording: &'a Recording, query: &Query) -> Result<Opti
     Ok(Some(RequestSteps { request, others: count - 1, steps, left_out, has_awaits }))
 }
 
-/// The times in which threads worked for a request.
+/// The stretches of time in which threads worked for a request.
 fn stretches(process: &Process, id: u64) -> Vec<RequestStep<'_>> {
     let end_ns = process.started_ns.saturating_add(process.duration_ns);
     let mut found: Vec<(u32, RequestStep<'_>)> = Vec::new();
@@ -135,8 +136,8 @@ fn stretches(process: &Process, id: u64) -> Vec<RequestStep<'_>> {
     found.into_iter().map(|(_, step)| step).collect()
 }
 
-/// Finds the method in which each stretch was spent, by the samples of the thread: of the clock, or
-/// of CPU time where those are all.
+/// Finds the method in which each stretch was spent, by the thread's samples of `wall`, or of `cpu`
+/// where there are no others.
 fn add_methods<'a>(process: &'a Process, stretches: &mut [(u32, RequestStep<'a>)]) {
     let sampled = [instrument::WALL, instrument::CPU].into_iter().find(|one| process.arenas(one).next().is_some());
     let mut seen: FxHashMap<usize, FxHashMap<u32, u64>> = FxHashMap::default();

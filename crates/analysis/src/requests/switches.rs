@@ -1,4 +1,4 @@
-//! When each thread worked for which request, as threads have said it.
+//! Which request each thread worked for and when, as recorded by the threads.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{LossReason, Process};
 use rustc_hash::FxHashMap;
 
-/// A thread works for a request, or for none, from a time on.
+/// From this time on, a thread works for a request, or for none.
 #[derive(Debug, Clone, Copy)]
 struct Switch {
     /// Nanoseconds since the start of the run.
@@ -25,17 +25,17 @@ pub(super) struct Stretch {
     pub(super) until_ns: u64,
 }
 
-/// What the threads of a process have said.
+/// All such records of the threads of a process.
 #[derive(Debug)]
 pub(super) struct Switches {
-    /// By the number of the thread, in the order of time.
+    /// By thread number; the switches of a thread are ordered by time.
     of_threads: FxHashMap<u32, Vec<Switch>>,
-    /// Records were lost: a thread may have begun other work behind its last one.
+    /// Whether records were lost: a thread may have switched to other work after its last record.
     is_lossy: bool,
 }
 
 impl Switches {
-    /// Returns what the threads of a process have said, read when it is asked for first.
+    /// Returns the switches of a process, which are read at the first call.
     pub(super) fn for_process(process: &Process) -> Arc<Self> {
         process.derived.get("switches between requests", || Self::read(process))
     }
@@ -58,17 +58,17 @@ impl Switches {
         Self { of_threads, is_lossy }
     }
 
-    /// Whether threads have said anything.
+    /// Whether the threads recorded any switch.
     pub(super) fn is_known(&self) -> bool {
         !self.of_threads.is_empty()
     }
 
-    /// Whether they have said all.
+    /// Whether no switch was lost.
     pub(super) fn is_whole(&self) -> bool {
         self.is_known() && !self.is_lossy
     }
 
-    /// Returns the request for which a thread, by its number, works at a time.
+    /// Returns the request that a thread, given by its number, works for at a time.
     pub(super) fn request_at(&self, thread: u32, time_ns: u64) -> Option<u64> {
         let switches = self.of_threads.get(&thread)?;
         let begun = switches.partition_point(|switch| switch.time_ns <= time_ns);
@@ -76,8 +76,8 @@ impl Switches {
         (time_ns < self.end_ns(switches, last)).then_some(switches[last].request).flatten()
     }
 
-    /// Hands over every time in which a thread works for a request, with the number of the thread;
-    /// of one thread in order.
+    /// Visits every stretch in which a thread works for a request, with the thread's number. The
+    /// stretches of one thread are in order.
     pub(super) fn each_stretch(&self, mut visit: impl FnMut(u32, Stretch)) {
         for (thread, switches) in &self.of_threads {
             for (at, switch) in switches.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! What was done for each request, by whichever threads: CPU time, allocations, exceptions, and
-//! where the time of its duration went.
+//! The work for each request on all threads: CPU time, allocations and exceptions, and how the
+//! duration of the request was spent.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::samples::{SAMPLED_CPU, SAMPLED_WALL};
 use crate::time_states::TimeStates;
 use crate::waits::TimeState;
 
-/// What was done for a request, or for several. What was not recorded is `None`.
+/// The work for one or several requests. Values that were not recorded are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestWork {
     /// CPU time by the samples of `cpu`, nanoseconds.
@@ -26,17 +26,17 @@ pub struct RequestWork {
     pub allocated_bytes: Option<u64>,
     /// Exceptions that were thrown.
     pub exceptions: Option<u64>,
-    /// Time of their durations, nanoseconds, in which no thread worked for them: they awaited
-    /// something, or waited for a thread of the pool.
+    /// The part of the requests' durations, nanoseconds, in which no thread worked for them: they
+    /// awaited something, or waited for a pool thread.
     pub awaited_ns: u64,
-    /// Time of their durations in which some thread did.
+    /// The part of the durations in which at least one thread worked for them.
     pub on_threads_ns: u64,
-    /// What threads did in that time, by the samples of `wall`.
+    /// The states of the threads in that time, by the samples of `wall`.
     pub states: Option<ThreadStates>,
 }
 
-/// Time of the threads that worked for requests, by samples: how many nanoseconds were seen in
-/// each state. Several threads may work for a request at once.
+/// Time of the threads that worked for requests, by samples: nanoseconds in each state. Several
+/// threads may work for a request at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadStates {
     running_ns: u64,
@@ -54,7 +54,7 @@ impl ThreadStates {
             TimeState::Ready => &mut self.ready_ns,
             TimeState::Lock => &mut self.lock_ns,
             TimeState::Suspended => &mut self.gc_ns,
-            // A thread that works for a request is not there to wait.
+            // A thread that works for a request is not idle.
             TimeState::Task | TimeState::Waiting | TimeState::Io | TimeState::Sleeping | TimeState::Idle => {
                 &mut self.blocked_ns
             }
@@ -71,7 +71,7 @@ impl ThreadStates {
 }
 
 impl RequestWork {
-    /// Returns the time in which threads ran, nanoseconds; `None` where nothing tells it.
+    /// Returns the time in which threads ran, nanoseconds; `None` where it is not known.
     #[must_use]
     pub fn running_ns(&self) -> Option<u64> {
         self.part_ns(|states| states.running_ns)
@@ -89,7 +89,7 @@ impl RequestWork {
         self.part_ns(|states| states.lock_ns)
     }
 
-    /// Returns the time in which threads waited for something else: tasks, events, files, a time.
+    /// Returns the time in which threads waited for something else: tasks, events, files, timeouts.
     #[must_use]
     pub fn blocked_ns(&self) -> Option<u64> {
         self.part_ns(|states| states.blocked_ns)
@@ -101,7 +101,8 @@ impl RequestWork {
         self.part_ns(|states| states.gc_ns)
     }
 
-    /// The time on threads is known exactly, and samples tell the shares of it.
+    /// The part of the time on threads that was spent in some states. The total is known exactly;
+    /// its shares come from samples.
     fn part_ns(&self, of: fn(&ThreadStates) -> u64) -> Option<u64> {
         let states = self.states.as_ref()?;
         let part = u128::from(self.on_threads_ns) * u128::from(of(states));
@@ -109,19 +110,19 @@ impl RequestWork {
     }
 }
 
-/// A request whose work is asked for.
+/// A request whose work is to be summed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AskedRequest {
     id: u64,
     began_ns: u64,
     ended_ns: u64,
-    /// Number of the sum that it counts for.
+    /// Number of the sum that the request counts for.
     sum: usize,
 }
 
 impl AskedRequest {
-    /// Returns the request as one whose work counts for a sum; `None` where nothing is known of its
-    /// work or its time.
+    /// Prepares a request whose work counts for a sum; `None` where nothing is known of its work or
+    /// its time.
     pub(super) fn new(request: &Request<'_>, sum: usize) -> Option<Self> {
         let Request { id, time_ns, last_ns, .. } = *request;
         let whole = !request.is_partial();
@@ -129,8 +130,8 @@ impl AskedRequest {
     }
 }
 
-/// Returns the sums of the work for the requests of a process that are asked for, each with its
-/// number; `None` where its threads have not said all that they worked for.
+/// Returns the sums of the work for the given requests of a process, each with its number. `None`
+/// where the records of the threads are incomplete.
 pub(super) fn sums(
     process: &Process,
     query: &Query,
@@ -140,7 +141,7 @@ pub(super) fn sums(
     if !switches.is_whole() {
         return None;
     }
-    // Those of this process alone, one behind the other.
+    // Only the sums of this process, numbered without gaps.
     let mut numbers: Vec<usize> = asked.iter().map(|request| request.sum).collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -178,13 +179,14 @@ struct Work<'q> {
 }
 
 impl Work<'_> {
-    /// The sum of the request for which a thread worked at a time.
+    /// The sum of the request that a thread worked for at a time.
     fn sum_at(&mut self, thread: Option<&Thread>, time_ns: u64) -> Option<&mut RequestWork> {
         let request = self.switches.request_at(thread?.id, time_ns)?;
         self.sums.get_mut(*self.sum_of.get(&request)?)
     }
 
-    /// Tells the time of each request in which threads worked for it from that in which none did.
+    /// Splits the duration of each request into the time in which threads worked for it and the
+    /// rest.
     fn add_times(&mut self, asked: &[AskedRequest]) {
         let mut stretches: Vec<Stretch> = Vec::new();
         self.switches.each_stretch(|_, stretch| {
@@ -204,7 +206,7 @@ impl Work<'_> {
         }
     }
 
-    /// Time of a request that stretches, in the order of their beginnings, cover together.
+    /// The part of a request's time that the stretches cover; they are ordered by start.
     fn covered_ns<'s>(&self, request: &AskedRequest, stretches: impl Iterator<Item = &'s Stretch>) -> u64 {
         let (mut covered_ns, mut until_ns) = (0_u64, request.began_ns);
         for stretch in stretches {
@@ -217,7 +219,7 @@ impl Work<'_> {
         covered_ns
     }
 
-    /// Adds the amounts of a metric's events to the sums of the requests that they were for.
+    /// Adds the amounts of a metric's events to the sums of their requests.
     fn add_amounts(&mut self, metric: &'static Metric, amount: fn(&mut RequestWork) -> &mut Option<u64>) {
         if let Some(measured) = MetricEvents::for_metric(self.process, metric) {
             self.each_event(&measured, |sum, event| {
@@ -236,7 +238,7 @@ impl Work<'_> {
         }
     }
 
-    /// Hands over each event that is wanted, with the sum of the request that it was for.
+    /// Visits each wanted event, with the sum of its request.
     fn each_event(&mut self, measured: &MetricEvents, mut add: impl FnMut(&mut RequestWork, &Event)) {
         let process = self.process;
         for event in measured.blocks.iter().flat_map(Block::events) {

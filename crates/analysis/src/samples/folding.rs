@@ -1,8 +1,8 @@
-//! Folding: frames that are not wanted leave their samples to their callers.
+//! Folding: unwanted frames are removed, and their samples count for their callers.
 //!
-//! Hooks are left out of functions that filters exclude, so that their time is the caller's.
-//! Samples have all frames, and here those are left out that the filters of the recording, or own
-//! code alone, leave out. Native code without names is folded behind that: see [`Nameless`].
+//! Functions that filters exclude have no hooks, so their time counts for the caller. Samples have
+//! all frames; folding removes the frames that the filters of the recording, or the option for own
+//! code only, exclude. Native code without names is folded afterwards: see [`Nameless`].
 
 use std::sync::Arc;
 
@@ -23,13 +23,13 @@ pub(crate) struct FoldedFunctions {
 struct LeftOut {
     /// By function index.
     is_left_out: Vec<bool>,
-    /// Whether it is a method, by function index.
+    /// Whether the function is a method, by function index.
     is_method: Vec<bool>,
 }
 
 impl LeftOut {
     /// Returns the functions that a query, or the filters of the recording, leave out; `None` where
-    /// those are none.
+    /// there are none.
     fn for_query(recording: &Recording, process: &Process, query: &Query) -> Option<Self> {
         let asked = recording.run.filled.request();
         let just_my_code = query.just_my_code || asked.just_my_code;
@@ -52,16 +52,16 @@ pub(crate) const NO_CALLER: u32 = 0;
 
 impl FoldedFunctions {
     /// Returns the functions that a query, or the filters of the recording, fold; `None` where
-    /// those are none.
+    /// there are none.
     pub(crate) fn for_query(recording: &Recording, process: &Process, query: &Query, metric: &Metric) -> Option<Self> {
-        // What filters leave out was no part of what else was recorded.
+        // Other metrics were recorded without the functions that filters exclude.
         let left_out = metric.is_sampled().then(|| LeftOut::for_query(recording, process, query)).flatten();
         let nameless = (query.native_code() == NativeCode::Libraries).then(|| Nameless::for_process(process)).flatten();
         (left_out.is_some() || nameless.is_some()).then_some(Self { left_out, nameless })
     }
 
-    /// Name of what is folded, for what is made of it: the filters of a recording are the same in
-    /// every question.
+    /// Short name of the folded set, for the keys of derived data. The filters of a recording are
+    /// the same in every query and need no name.
     pub(crate) fn name(query: &Query) -> &'static str {
         match (query.just_my_code, query.native_code()) {
             (true, NativeCode::Libraries) => ", own code, libraries",
@@ -71,8 +71,8 @@ impl FoldedFunctions {
         }
     }
 
-    /// The function that a frame of `function` is shown as below one that is shown as `caller`;
-    /// `None` where the frame is folded into that one.
+    /// The function that a frame of `function` is shown as, below a frame that is shown as
+    /// `caller`; `None` where the frame is folded into the caller.
     #[inline]
     pub(crate) fn frame(&self, caller: u32, function: u32) -> Option<u32> {
         if self.leaves_out(function) {
@@ -94,14 +94,14 @@ impl FoldedFunctions {
         self.left_out.as_ref().is_some_and(|left| left.is_method.get(function as usize) == Some(&true))
     }
 
-    /// The function that a frame is shown as which stands for a whole stack.
+    /// The function that a frame is shown as if it stands for a whole stack.
     pub(crate) fn alone(&self, function: u32) -> u32 {
         self.nameless.as_ref().and_then(|nameless| nameless.library_of(function)).unwrap_or(function)
     }
 
-    /// Folds a path, innermost first. Where nothing would be left, the outermost method stays, or
-    /// the outermost function where no method is there: it says whose thread it was, and stands for
-    /// all of the stack.
+    /// Folds a path, innermost first. If no frame would be left, the outermost method stays, or the
+    /// outermost function if there is no method: it identifies the thread and stands for the whole
+    /// stack.
     pub(crate) fn fold<F: FoldedFrame>(&self, path: &mut Vec<F>) {
         let is_method = |frame: &&F| self.is_method(frame.function());
         let outermost = path.iter().rev().find(is_method).or(path.last()).copied();
@@ -128,8 +128,7 @@ pub(crate) trait FoldedFrame: Copy {
     /// Index of the function.
     fn function(self) -> u32;
 
-    /// The frame, shown as one of `function`. `is_below_folded`: the frame that it stood in is
-    /// folded.
+    /// The frame, shown as a frame of `function`. `is_below_folded`: its caller's frame is folded.
     fn shown_as(self, function: u32, is_below_folded: bool) -> Self;
 }
 
@@ -143,7 +142,7 @@ impl FoldedFrame for u32 {
     }
 }
 
-// A function, and whether the compiler put it into the one around it.
+// A function, and whether it was inlined into its caller.
 impl FoldedFrame for (u32, bool) {
     fn function(self) -> u32 {
         self.0

@@ -1,4 +1,4 @@
-//! Kinds of work: to whose code the time of a sample went.
+//! Kinds of work: whose code a sample was taken in.
 
 use std::sync::Arc;
 
@@ -42,26 +42,26 @@ titled! {
     }
 }
 
-/// Native libraries of the runtime, as beginnings of their names; what they do where nothing else
-/// is known.
+/// Native libraries of the runtime, by prefixes of their names, with the kind of their work where
+/// nothing else is known.
 const RUNTIME_LIBRARIES: [(&str, SampleKind); 6] = [
     ("libclrjit", SampleKind::Jit),
     ("libclrgc", SampleKind::Gc),
-    // It undoes frames, for .NET 8 those of managed exceptions, too.
+    // It unwinds frames; on .NET 8 also for managed exceptions.
     ("libgcc_s", SampleKind::Exceptions),
     ("libcoreclr", SampleKind::Runtime),
     ("libhostfxr", SampleKind::Runtime),
     ("libhostpolicy", SampleKind::Runtime),
 ];
 
-/// Types of the framework in whose methods .NET 9 and later search handlers and unwind, as
-/// beginnings of names.
+/// Framework types whose methods search handlers and unwind in .NET 9 and later, as prefixes of
+/// names.
 const EXCEPTION_HANDLING: [&str; 2] = ["System.Runtime.EH::", "System.Runtime.StackFrameIterator::"];
 
 /// Finds the kinds of a process's samples.
 pub(crate) struct Kinds<'a> {
     process: &'a Process,
-    /// By place in the stack table.
+    /// By index in the stack table.
     by_stack: Arc<Vec<SampleKind>>,
 }
 
@@ -70,8 +70,8 @@ impl<'a> Kinds<'a> {
         Self { process, by_stack: process.derived.get("kinds of stacks", || of_stacks(process)) }
     }
 
-    /// Returns the kind of the work that a sample fell into: what the runtime says of itself first,
-    /// then what the stack says.
+    /// Returns the kind of work that a sample fell into. The runtime's own state decides first,
+    /// then the stack.
     pub(crate) fn kind_of_sample(&self, sample: &Sample) -> SampleKind {
         let thread = thread_numbered(self.process, sample.thread);
         of_sample(sample, thread, || self.of_place(self.process.stacks.node_position(sample.stack)))
@@ -82,10 +82,10 @@ impl<'a> Kinds<'a> {
     }
 }
 
-/// Finds the kinds of samples as they were read for a metric.
+/// Finds the kinds of the events that were read for a metric.
 pub(crate) struct EventKinds<'a> {
     process: &'a Process,
-    /// By number of the stack among those of the events.
+    /// By number of the stack among the events' stacks.
     by_stack: Vec<SampleKind>,
 }
 
@@ -129,15 +129,15 @@ fn of_sample(sample: &Sample, thread: Option<&Thread>, by_stack: impl FnOnce() -
     }
 }
 
-/// Kind of a function's code, by which pictures colour frames: the name of its [`SampleKind`], and
-/// `waiting` for functions of the framework in which threads wait.
+/// Kind of a function's code, which sets the colour of frames in charts: the name of its
+/// [`SampleKind`], or `waiting` for framework functions in which threads wait.
 #[must_use]
 pub fn kind_of_code(function: &FunctionRef<'_>) -> &'static str {
     if wait_kind(function).is_some() { "waiting" } else { kind_of_function(function).name() }
 }
 
-/// Kinds of all stacks of a process: that of the innermost frame, but what compiler, collector and
-/// exception handling call belongs to them as far as the innermost method.
+/// Kinds of all stacks of a process. The innermost frame decides, except that code called by the
+/// compiler, the collector or exception handling belongs to them, up to the innermost method.
 fn of_stacks(process: &Process) -> Vec<SampleKind> {
     let functions =
         process.functions.iter().map(|function| kind_of_function(&FunctionRef::new(process, Some(function))));

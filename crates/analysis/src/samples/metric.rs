@@ -1,4 +1,4 @@
-//! The metrics of samples: how many there were, and the time that they stand for, by their stacks.
+//! The metrics of samples: the number of samples and the time that they stand for, by stack.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub static SAMPLED_WALL: Metric = Metric {
     others: &[],
 };
 
-/// Samples of `cpu`; those of `wall` where there are no others.
+/// Samples of `cpu`, or of `wall` where there are no others.
 pub static SAMPLES: Metric = Metric {
     name: "samples",
     title: "samples",
@@ -55,7 +55,7 @@ pub(crate) static WALL_SAMPLES: Metric = Metric {
     others: &[],
 };
 
-/// Keys that rows of samples have by any metric.
+/// Keys that rows of samples have with any metric.
 const KEYS: [&str; 2] = ["self_samples", "total_samples"];
 
 fn times(process: &Process, arena: &EventArena) -> StackEvents {
@@ -91,19 +91,18 @@ pub(crate) fn event_of(process: &Process, sample: &Sample, amount: u64) -> Stack
     }
 }
 
-/// Index of the thread in the process's table; one that no thread has where the thread is not
-/// known.
+/// Index of the thread in the process's table; for an unknown thread, an index that no thread has.
 pub(super) fn thread_index(sample: &Sample) -> u32 {
     sample.thread.checked_sub(1).unwrap_or(u32::MAX)
 }
 
-/// Returns the thread with a number that samples have; `None` where it is not known.
+/// Returns the thread with the number that a sample has; `None` where the thread is not known.
 pub(crate) fn thread_numbered(process: &Process, number: u32) -> Option<&Thread> {
     process.threads.get(number.checked_sub(1)? as usize)
 }
 
-/// Duration of what a record stands for: several samples of an unchanged thread are a time, a
-/// single one is a moment.
+/// Duration of a record: several samples of an unchanged thread span some time, a single sample is
+/// an instant.
 pub(crate) fn lasted_ns(sample: &Sample) -> u64 {
     if sample.count > 1 { sample.weight_ns } else { 0 }
 }

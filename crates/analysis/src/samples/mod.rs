@@ -1,4 +1,4 @@
-//! Samples of `cpu` and `wall`: metrics along their stacks, and what the threads were about.
+//! Samples of `cpu` and `wall`: their metrics along stacks, and their kinds of work.
 
 mod folding;
 mod kinds;

@@ -1,6 +1,6 @@
-//! Nameless code: functions of native libraries that are known only by their places,
-//! `libcoreclr.so+0x1234`. Those of a library that call one another are one frame,
-//! `[libcoreclr.so]`, as nothing tells them apart.
+//! Nameless code: native functions that are known only by library and offset,
+//! `libcoreclr.so+0x1234`. A chain of such functions in one library is shown as one frame,
+//! `[libcoreclr.so]`, because nothing tells them apart.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::function::FunctionRef;
 
-/// The functions of a process that are nameless code.
+/// The nameless functions of a process.
 pub(crate) struct Nameless {
     /// The function that stands for all nameless code of its library, by function index; 0 for
     /// functions that have names.
@@ -38,7 +38,7 @@ impl Nameless {
         Self { libraries }
     }
 
-    /// The function that stands for the library of a nameless one; `None` for functions that have
+    /// The function that stands for the library of a nameless function; `None` for functions with
     /// names.
     #[inline]
     pub(crate) fn library_of(&self, function: u32) -> Option<u32> {

@@ -1,4 +1,4 @@
-//! Samples as they were taken, before anything is summed.
+//! The single samples of an instrument, and the conditions under which they were taken.
 
 use clrscope_recording::model::{
     Function, FunctionKind, Inlining, Process, Sample, Sampler, StackFrame, ThreadState, Tier,
@@ -15,13 +15,12 @@ use crate::metric_events::{Event, MetricEvents};
 pub struct SamplingConditions<'a> {
     /// The instrument: `cpu` or `wall`.
     pub instrument: &'static str,
-    /// Settings and engine, as the first process with samples has them; `None` where they were not
-    /// recorded.
+    /// Settings and engine of the first process with samples; `None` where they were not recorded.
     pub sampler: Option<&'a Sampler>,
     /// Samples in all processes.
     pub samples: u64,
-    /// Samples with a stack that is whole, from the innermost frame to the start of the thread, and
-    /// certain in each frame.
+    /// Samples with a complete stack: every frame from the innermost to the start of the thread is
+    /// there and certain.
     pub complete: u64,
     /// Samples with a stack in which at least one frame was found by a guess.
     pub guessed: u64,
@@ -29,29 +28,30 @@ pub struct SamplingConditions<'a> {
     pub profiler: u64,
     /// Time that all samples stand for, nanoseconds.
     pub total_ns: u64,
-    /// The part of that time which idle threads took: those of the pool, the finalizer and the like
-    /// without work.
+    /// The part of that time on idle threads: pool threads without work, the finalizer thread and
+    /// the like.
     pub idle_ns: u64,
-    /// Nanoseconds between two samples of a thread, as reached in the mean; 0 if unknown.
+    /// Achieved mean interval between two samples of a thread, nanoseconds; 0 if unknown.
     pub reached_ns: u64,
     /// Knowledge of inlined methods.
     pub inlining: InliningKnowledge,
-    /// Samples below a method that went on after an `await` and whose awaiter is not known; 0 where
-    /// paths are physical.
+    /// Samples below a method that was resumed after an `await` and whose awaiting method is not
+    /// known; 0 where paths are physical.
     pub unknown_awaiter: u64,
 }
 
-/// Samples by what is known of the methods that the compiler put into those of the program, as far
-/// as something is said of it.
+/// Samples by what is known about inlined methods on their stacks, if the recording says anything
+/// about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InliningKnowledge {
-    /// Samples with stacks where none is.
+    /// Samples whose stacks have no inlined methods.
     pub none: u64,
-    /// Samples with stacks where those that are there have frames.
+    /// Samples whose stacks have frames for all inlined methods.
     pub named: u64,
-    /// Samples with stacks where that is not known, of some method at least.
+    /// Samples whose stacks have a method whose inlined methods are not known.
     pub unknown: u64,
-    /// Methods of the program on stacks of samples that were compiled before the recording began.
+    /// Methods of the program on stacks of samples whose code was compiled before the recording
+    /// began.
     pub older_methods: u64,
 }
 
@@ -63,7 +63,7 @@ impl InliningKnowledge {
     }
 }
 
-/// Hands every sample of an instrument in a process to `visit`, in the order of the recording.
+/// Calls `visit` with every sample of an instrument in a process, in the order of the recording.
 pub(crate) fn each_sample(process: &Process, instrument: &str, mut visit: impl FnMut(&Sample)) {
     for chunk in process.arenas(instrument).flat_map(|arena| &arena.chunks) {
         Sample::all(&chunk.bytes.load()).for_each(|sample| visit(&sample));
@@ -108,8 +108,8 @@ fn of_instrument<'a>(processes: &[&'a Process], metric: &'static Metric) -> Opti
     })
 }
 
-/// Number of methods of the program that are on stacks of the samples and have some code that was
-/// compiled before the recording began.
+/// Number of methods of the program on stacks of the samples with some code that was compiled
+/// before the recording began.
 fn older_methods(process: &Process, metric: &'static Metric) -> u64 {
     let Some(measured) = MetricEvents::for_metric(process, metric) else { return 0 };
     *process.derived.get(&format!("older methods of {}", metric.instrument), || {
@@ -150,7 +150,7 @@ struct SampleSums {
 }
 
 impl SampleSums {
-    /// Returns the sums over a process, which are found once.
+    /// Returns the sums over a process, which are computed once.
     fn for_metric(process: &Process, metric: &'static Metric) -> Self {
         let Some(measured) = MetricEvents::for_metric(process, metric) else { return Self::default() };
         *process.derived.get(&format!("samples of {}", metric.instrument), || {

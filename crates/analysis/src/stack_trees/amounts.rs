@@ -1,4 +1,4 @@
-//! Sums of events by stack, as a question wants them.
+//! Sums of events by stack, for one query.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,14 +32,14 @@ impl StackSum {
     }
 }
 
-/// The part of the events that a question is about.
+/// The events that a query selects.
 pub(crate) struct EventFilter<'q> {
     process: &'q Process,
     query: &'q Query,
-    /// By index of the thread; the last for threads that are not known.
+    /// By thread index; the last entry is for unknown threads.
     pub(super) threads: Vec<bool>,
     all_threads: bool,
-    /// What tells the states of events, where the question is about some of them.
+    /// The states of events, where the query filters states.
     states: Option<Arc<TimeStates>>,
 }
 
@@ -51,27 +51,27 @@ impl<'q> EventFilter<'q> {
         Self { process, query, all_threads, threads, states: None }
     }
 
-    /// Returns the filter with the states that the query asks for, where the metric has states.
+    /// Returns the filter with the query's filter of states, if the metric has states.
     pub(crate) fn with_states(mut self, metric: &Metric, measured: &MetricEvents) -> Self {
         let is_asked = !self.query.states.is_empty() && has_states(metric);
         self.states = is_asked.then(|| TimeStates::for_process(self.process, measured));
         self
     }
 
-    /// Whether an event is in a state that is wanted.
+    /// Whether an event is in a wanted state.
     #[inline]
     fn wants_state(&self, event: &Event) -> bool {
         self.states.as_ref().is_none_or(|states| self.query.states.contains(&states.state_of(event)))
     }
 
-    /// Whether no event of the process is left out.
+    /// Whether the filter selects all events of the process.
     pub(crate) fn is_everything(&self) -> bool {
         let Query { since_ns, until_ns, threads, types, .. } = self.query;
         let asks_for_all = since_ns.is_none() && until_ns.is_none() && threads.is_empty() && types.is_empty();
         asks_for_all && self.all_threads && self.states.is_none() && self.process.shown.is_none()
     }
 
-    /// Hands the wanted events of a block over, each with the part of it that is wanted.
+    /// Visits the wanted events of a block, each with the wanted part of its amount.
     pub(crate) fn each(&self, block: &Block, mut visit: impl FnMut(&Event, StackSum)) {
         let Query { since_ns, until_ns, threads, types, .. } = self.query;
         if !self.query.wants_span(block.first_ns, block.last_ns) {
@@ -94,8 +94,8 @@ impl<'q> EventFilter<'q> {
         }
     }
 
-    /// Hands over the events of a block that touch the wanted time, those of idle threads, too,
-    /// whole as they are.
+    /// Visits the events of a block that touch the wanted time, uncut, and includes events of idle
+    /// threads.
     pub(crate) fn each_whole(&self, block: &Block, mut visit: impl FnMut(&Event)) {
         if !self.query.wants_span(block.first_ns, block.last_ns) {
             return;
@@ -113,8 +113,8 @@ fn whole(event: &Event) -> StackSum {
     StackSum { amount: event.amount, samples: event.samples.into() }
 }
 
-/// The part of an event that lies in the time that a query wants; `None` where nothing of it does,
-/// and for idle threads.
+/// The part of an event that lies in the query's time range; `None` where no part lies in it, and
+/// for idle threads.
 pub(crate) fn wanted_part(process: &Process, query: &Query, event: &StackEvent) -> Option<StackSum> {
     let is_idle = event.idle && query.threads.is_empty();
     if is_idle || !is_wanted(&query.types, process, event.object_type) {
@@ -130,19 +130,19 @@ pub(crate) fn wanted_part(process: &Process, query: &Query, event: &StackEvent) 
     Some(StackSum { amount: part(whole.amount), samples: part(whole.samples).max(1) })
 }
 
-/// Sum of a stack, and whether an event has it.
+/// Sum of a stack, and whether any event has this stack.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cell {
     sum: StackSum,
     is_there: bool,
 }
 
-/// Stacks of the events of a metric in a process, with the sums of those that a question wants.
+/// Stacks of the events of a metric in a process, with the sums of the wanted events.
 pub(crate) struct SummedStacks {
     pub(crate) measured: Arc<MetricEvents>,
     /// Functions that are folded into their callers.
     pub(crate) folded: Option<FoldedFunctions>,
-    /// By number of the stack among those of the events.
+    /// By number of the stack among the events' stacks.
     cells: Arc<Vec<Cell>>,
 }
 
@@ -165,15 +165,15 @@ impl SummedStacks {
         Some(Self { measured, folded, cells })
     }
 
-    /// Sum of a stack, by its number among those of the events; `None` where no wanted event has
-    /// it.
+    /// Sum of a stack, by its number among the events' stacks; `None` where no wanted event has the
+    /// stack.
     #[inline]
     pub(super) fn sum_of(&self, stack: u32) -> Option<StackSum> {
         self.cells.get(stack as usize).filter(|cell| cell.is_there).map(|cell| cell.sum)
     }
 
-    /// Sum of a stack, by its number among those of the events; nothing where no wanted event has
-    /// it.
+    /// Sum of a stack, by its number among the events' stacks; zero where no wanted event has the
+    /// stack.
     #[inline]
     pub(super) fn of_stack(&self, stack: u32) -> StackSum {
         self.sum_of(stack).unwrap_or_default()
@@ -186,8 +186,8 @@ impl SummedStacks {
         all
     }
 
-    /// The stacks that wanted events have, by their numbers in the table, with their sums, in
-    /// ascending order.
+    /// The stacks of wanted events and their sums, in ascending order of their numbers in the
+    /// table.
     pub(crate) fn by_number(&self) -> impl Iterator<Item = (u32, StackSum)> {
         let there = (0..).zip(&*self.cells).filter(|(_, cell)| cell.is_there);
         there.map(|(stack, cell)| (self.measured.number_in_table(stack), cell.sum))
@@ -209,10 +209,10 @@ fn cells(measured: &MetricEvents, wanted: &EventFilter<'_>) -> Vec<Cell> {
     joined(parts)
 }
 
-/// Cells that one worker joins at a time.
+/// Cells that one worker merges at a time.
 const TOGETHER: usize = 1 << 16;
 
-/// Sums of what several workers have found.
+/// Merges the sums of several workers.
 fn joined(mut parts: Vec<Vec<Cell>>) -> Vec<Cell> {
     let mut all = parts.pop().unwrap_or_default();
     let mut pieces: Vec<(usize, &mut [Cell])> = all.chunks_mut(TOGETHER).enumerate().collect();
@@ -230,9 +230,9 @@ fn joined(mut parts: Vec<Vec<Cell>>) -> Vec<Cell> {
 /// Sums of the stacks of a shape, in its order, as running sums.
 #[derive(Default)]
 pub(crate) struct Amounts {
-    /// Places of the stacks that wanted events have; `None` where those are all.
+    /// Places of the stacks of wanted events; `None` where these are all stacks.
     there: Option<Vec<u32>>,
-    /// Sum before each of these, and of all.
+    /// Running sum before each of these stacks, followed by the total.
     before: Vec<StackSum>,
 }
 
@@ -242,8 +242,8 @@ impl Amounts {
         Self::with(stacks, shape, &[])
     }
 
-    /// As [`new`](Self::new), for a shape that has stacks of its own behind all others, with these
-    /// sums.
+    /// As [`new`](Self::new), for a shape that has stacks of its own after all others; `more` has
+    /// their sums.
     pub(super) fn with(stacks: &SummedStacks, shape: &Shape, more: &[StackSum]) -> Self {
         let cells = &stacks.cells;
         let of_stack = |stack: u32| match cells.get(stack as usize) {
@@ -259,7 +259,7 @@ impl Amounts {
         found
     }
 
-    /// Sums of the wanted events of each thread; the last is of threads that are not known.
+    /// Sums of the wanted events of each thread; the last entry is for unknown threads.
     pub(crate) fn by_thread(measured: &MetricEvents, shape: &Shape, wanted: &EventFilter<'_>) -> Vec<Self> {
         let mut places = vec![0_u32; measured.stacks()];
         for (place, &stack) in (0..).zip(&shape.stacks) {
@@ -312,14 +312,14 @@ impl Amounts {
         self.before.last().copied().unwrap_or_default()
     }
 
-    /// Places of the sums that are those of some stacks of the shape.
+    /// Places of the sums of a range of stacks of the shape.
     #[inline]
     pub(super) fn places(&self, stacks: Range<u32>) -> Range<usize> {
         match &self.there {
             None => stacks.start as usize..stacks.end as usize,
             Some(there) => {
                 let start = there.partition_point(|place| *place < stacks.start);
-                // Mostly few are within.
+                // Mostly the range has few stacks.
                 let within = there[start..].iter().take(8).take_while(|place| **place < stacks.end).count();
                 let end = match within {
                     8 => start + there[start..].partition_point(|place| *place < stacks.end),
@@ -330,7 +330,7 @@ impl Amounts {
         }
     }
 
-    /// Sum of some stacks of the shape.
+    /// Sum of a range of stacks of the shape.
     #[inline]
     pub(super) fn sum(&self, stacks: Range<u32>) -> StackSum {
         let Range { start, end } = self.places(stacks);
@@ -341,10 +341,10 @@ impl Amounts {
     }
 }
 
-/// Sums of the runs of a shape, asked for in their order.
+/// Sums of the runs of a shape, computed in the order of the runs.
 pub(crate) struct InOrder<'t> {
     amounts: &'t Amounts,
-    /// Place of the first sum that no run before has.
+    /// Place of the first sum that belongs to no earlier run.
     at: usize,
 }
 
@@ -353,8 +353,8 @@ impl<'t> InOrder<'t> {
         Self { amounts, at: 0 }
     }
 
-    /// Sum of a run's own stacks, those at the places `own`; `None` where no event lies at the run
-    /// or below it, whose last stack is in front of `end`.
+    /// Sum of a run's own stacks, at the places `own`. `None` where no event lies at the run or
+    /// below it; `end` is one past the last stack below the run.
     #[inline]
     pub(crate) fn next(&mut self, own: Range<u32>, end: u32) -> Option<StackSum> {
         let before = &self.amounts.before;

@@ -1,4 +1,4 @@
-//! A stack table from the outside in: the frames that each frame called.
+//! The stack table from callers to callees: the frames that each frame called.
 
 use std::iter::successors;
 
@@ -6,26 +6,26 @@ use clrscope_recording::parallel::fold;
 
 use crate::metric_events::{MetricEvents, NodeSet};
 
-/// Frames that a worker looks at together.
+/// Frames that a worker processes at a time.
 const TOGETHER: usize = 1 << 18;
 
-/// Frames with a stack of events at them or below them, by their callers. They are named by their
-/// places in the table, from 1; 0 stands for the threads themselves.
+/// Frames with a stack of events at them or below them, by their callers. A frame is identified by
+/// its place in the table, from 1; 0 stands for the threads themselves.
 ///
-/// A stack that is met for the first time has its new frames one after another in the table. So
-/// frames are in runs: each frame of a run but the last called the next one alone, and no stack of
-/// events ends there. Runs have numbers from 1.
+/// The new frames of a new stack are consecutive in the table, so frames form runs. Each frame of a
+/// run except the last has the next frame as its only callee, and no stack of events ends at it.
+/// Runs have numbers from 1.
 pub(super) struct Children {
     /// Number of frames.
     frames: usize,
     /// Places of the last frames of runs.
     ends: NodeSet,
-    /// Place of the first frame of each run, and the number of frames. The entry in front of them
-    /// is of the threads.
+    /// Place of the first frame of each run, followed by the number of frames. The first entry is
+    /// for the threads.
     starts: Vec<u32>,
     /// The first run that each run called, in the order of the table; 0 for none.
     first: Vec<u32>,
-    /// The next one of the same caller.
+    /// The next run of the same caller.
     next: Vec<u32>,
 }
 
@@ -34,8 +34,8 @@ impl Children {
         Self::with(measured, |_, _, _| {})
     }
 
-    /// Creates them as [`new`](Self::new) does. `visit` is told of each run, its stack of events
-    /// and its caller, runs before their callers.
+    /// Does the same as [`new`](Self::new), and calls `visit` with each run, its stack of events
+    /// and its caller. Runs come before their callers.
     pub(super) fn with(measured: &MetricEvents, mut visit: impl FnMut(u32, Option<u32>, u32)) -> Self {
         let (frames, ends) = (measured.table.len(), ends_of_runs(measured));
         let mut starts = vec![0, 0];
@@ -54,12 +54,12 @@ impl Children {
         Self { frames, ends, starts, first, next }
     }
 
-    /// Number of frames, those that are left out included, and one for the threads themselves.
+    /// Number of frames, including omitted frames, plus one for the threads themselves.
     pub(super) fn len(&self) -> usize {
         self.frames + 1
     }
 
-    /// Number of runs, and one for the threads themselves.
+    /// Number of runs, plus one for the threads themselves.
     pub(super) fn runs(&self) -> usize {
         self.first.len()
     }
@@ -70,7 +70,7 @@ impl Children {
         frame.checked_sub(1).map_or(0, |place| self.ends.number(place) as usize)
     }
 
-    /// The frame that a frame within a run called, at which no stack of events ends.
+    /// The only callee of a frame within a run; no stack of events ends at that frame.
     #[inline]
     pub(super) fn only(&self, frame: u32) -> Option<u32> {
         let place = frame.checked_sub(1)?;
@@ -92,8 +92,8 @@ impl Children {
         successors(some(self.first[run]), move |run| some(self.next[*run]))
     }
 
-    /// The stacks of events, so that those below a frame follow one another; one that is not known
-    /// comes first.
+    /// The stacks of events in depth-first order: stacks below one frame are consecutive. An
+    /// unknown stack comes first.
     pub(super) fn stacks_in_depth(&self, measured: &MetricEvents) -> Vec<u32> {
         let mut stacks = vec![0];
         let mut ahead: Vec<usize> = self.of_run(0).collect();
@@ -105,8 +105,8 @@ impl Children {
     }
 }
 
-/// Places of the frames that did not call the next one of the table alone, or at which a stack of
-/// events ends.
+/// Places of the frames whose only callee is not the next frame of the table, or at which a stack
+/// of events ends.
 fn ends_of_runs(measured: &MetricEvents) -> NodeSet {
     let (table, frames) = (&measured.table, measured.table.len());
     let new = || NodeSet::for_places(frames);

@@ -1,4 +1,4 @@
-//! Sums by function over the stacks of events: one walk along them, whatever the number of threads.
+//! Sums by function over the stacks of events, in one walk for any number of threads.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -10,17 +10,17 @@ use super::stack_visitor::{Frame, StackVisitor};
 use crate::catalog::Catalog;
 use crate::metric_events::MetricEvents;
 
-/// Threads that are told apart in one walk.
+/// Threads that are distinguished in one walk.
 const THREADS: usize = 512;
 
 /// Sums of one function.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FunctionSum {
     pub(crate) own: StackSum,
-    /// Of outermost frames with everything that they called.
+    /// Sum of the outermost frames, callees included.
     pub(crate) total: StackSum,
     pub(crate) max_recursion: u32,
-    /// Threads with something on a stack that the function is on.
+    /// Threads with a wanted event on a stack with the function.
     pub(crate) threads: u32,
     /// Frames of the function on the path.
     open: u32,
@@ -30,7 +30,7 @@ pub(crate) struct FunctionSum {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ThreadSum {
     pub(crate) sum: StackSum,
-    /// Most functions on a stack.
+    /// Largest number of functions on a stack.
     pub(crate) max_depth: u32,
     is_there: bool,
 }
@@ -39,12 +39,12 @@ pub(crate) struct ThreadSum {
 pub(crate) struct FunctionSums {
     /// By slot.
     pub(crate) functions: Vec<FunctionSum>,
-    /// By index of the thread; the last is of threads that are not known.
+    /// By thread index; the last entry is for unknown threads.
     pub(crate) threads: Vec<ThreadSum>,
 }
 
 impl FunctionSums {
-    /// The sums, and what else is found on the same walk.
+    /// Computes the sums, and the results of another visitor on the same walk.
     pub(crate) fn new<A: StackVisitor>(
         stacks: &SummedStacks,
         wanted: &EventFilter<'_>,
@@ -53,7 +53,7 @@ impl FunctionSums {
     ) -> (Self, A::Acc) {
         let measured = &*stacks.measured;
         let met = threads_met(measured, wanted);
-        // One thread is on all stacks.
+        // A single thread is on all stacks.
         let mut groups = if met.len() > 1 { met.chunks(THREADS) } else { [].chunks(THREADS) };
         let depths = (0..measured.stacks()).map(|_| AtomicU32::new(0)).collect();
         let by_function = ByFunction { slots: catalog.len() };
@@ -74,8 +74,8 @@ impl FunctionSums {
         (Self { functions, threads: thread_sums(measured, wanted, &depths.depths) }, more_found)
     }
 
-    /// Threads with events among the `threads` of a process, and `unknown` where some have events,
-    /// with their sums.
+    /// The threads of a process that have events, with their sums, and `unknown` if events of
+    /// unknown threads exist.
     pub(crate) fn by_thread<'a>(
         &self,
         threads: &'a [Thread],
@@ -132,10 +132,10 @@ impl StackVisitor for ByFunction {
     }
 }
 
-/// Functions on each stack.
+/// Finds the number of functions on each stack.
 struct Depths<'c> {
     catalog: &'c Catalog<'c>,
-    /// By number of the stack among those of the events.
+    /// By number of the stack among the events' stacks.
     depths: Vec<AtomicU32>,
 }
 
@@ -163,7 +163,7 @@ impl StackVisitor for Depths<'_> {
     fn join(&self, (): &mut (), (): ()) {}
 }
 
-/// Threads that some wanted event is of, by their indices.
+/// Indices of the threads with wanted events.
 fn threads_met(measured: &MetricEvents, wanted: &EventFilter<'_>) -> Vec<usize> {
     let new = || vec![false; wanted.threads.len()];
     let parts = fold(measured.blocks.len(), new, |met, at| {
@@ -195,22 +195,22 @@ fn thread_sums(measured: &MetricEvents, wanted: &EventFilter<'_>, depths: &[Atom
 
 /// Sets of threads of a group, by function.
 struct ThreadsOf {
-    /// Words of a set; 0 where no threads are asked for.
+    /// Words per set; 0 where threads are not counted.
     words: usize,
     slots: usize,
-    /// By number of the stack among those of the events; all workers find them together, since
-    /// there is room for no second list.
+    /// By number of the stack among the events' stacks. All workers fill one shared list, because
+    /// memory does not allow a list per worker.
     of_stacks: Vec<AtomicU64>,
 }
 
-/// Entry of a frame that nothing was of yet.
+/// Entry of a frame that no thread was found for yet.
 const NO_SET: u32 = u32::MAX;
 
-/// Sets of threads that were met, by slot, and of the frames on the path.
+/// Sets of the threads found so far, by slot, and for the frames on the path.
 struct ThreadSets {
     functions: Vec<u64>,
-    /// For each frame the place of its set among `sets`: most frames have but one below them, whose
-    /// set they take over.
+    /// For each frame, the index of its set in `sets`. Most frames have a single callee and reuse
+    /// its set.
     path: Vec<u32>,
     sets: Vec<u64>,
 }
@@ -226,7 +226,7 @@ impl ThreadsOf {
         Self { words, slots, of_stacks }
     }
 
-    /// Adds to each function the threads that were met.
+    /// Adds the number of threads to each function.
     fn count(&self, found: &ThreadSets, functions: &mut [FunctionSum]) {
         for (sum, set) in functions.iter_mut().zip(found.functions.chunks(self.words.max(1))) {
             sum.threads += set.iter().map(|word| word.count_ones()).sum::<u32>();
@@ -285,13 +285,13 @@ impl StackVisitor for ThreadsOf {
     }
 }
 
-/// Adds the members of one set to another, as far as both go.
+/// Adds the members of one set to another, up to the shorter length.
 #[inline]
 fn add_set(all: &mut [u64], more: &[u64]) {
     all.iter_mut().zip(more).for_each(|(all, more)| *all |= more);
 }
 
-/// Sets of the threads that each stack of the events is of.
+/// Finds the set of threads with events on each stack.
 fn threads_of_stacks(
     measured: &MetricEvents,
     wanted: &EventFilter<'_>,
@@ -306,7 +306,7 @@ fn threads_of_stacks(
             wanted.each(&measured.blocks[at], |event, part| {
                 let Some(bit) = bit_of[event.thread as usize].filter(|_| part != StackSum::default()) else { return };
                 let (word, bit) = (&sets[event.stack as usize * words + bit / 64], 1 << (bit % 64));
-                // Most are there already.
+                // Most bits are set already.
                 if word.load(Ordering::Relaxed) & bit == 0 {
                     word.fetch_or(bit, Ordering::Relaxed);
                 }

@@ -1,9 +1,9 @@
-//! The large paths alone, for a first picture: of tens of millions of frames a few thousand are
-//! wide enough to be seen.
+//! The large paths only, for a first chart: of tens of millions of frames, a few thousand are wide
+//! enough to be visible.
 //!
-//! The whole tree takes a visit to each frame in an order that memory is not read in. Here each
-//! frame's total is found on one pass along the table, and only what is large is followed; what is
-//! small is a node without anything below it.
+//! Building the whole tree visits each frame in an order that is slow for memory. Here one
+//! sequential pass over the table computes each frame's total, and only large frames are followed.
+//! A small frame becomes a node without children.
 
 use super::amounts::{Amounts, StackSum, SummedStacks};
 use super::children::Children;
@@ -11,12 +11,12 @@ use super::shape_builder::ShapeBuilder;
 use super::{Arc, Shape, StackTree};
 use crate::catalog::Slot;
 
-/// Sums of frames with all that they called: those of a run have one sum.
+/// Totals of frames, callees included: all frames of a run have the same total.
 struct Totals<'s> {
     stacks: &'s SummedStacks,
     /// By number of the run.
     of_runs: Vec<StackSum>,
-    /// Stacks of events and callers of the runs that have any below them, callers last.
+    /// The runs that have events, with their stacks and callers; callers come last.
     runs: Vec<(u32, Option<u32>, u32)>,
 }
 
@@ -40,7 +40,7 @@ impl<'s> Totals<'s> {
         (Self { stacks, of_runs, runs }, children)
     }
 
-    /// Total of a frame, or of a stack that stands alone: those have numbers behind all frames.
+    /// Total of a frame, or of a separate stack: separate stacks have numbers after all frames.
     fn total(&self, frame: u32, children: &Children) -> StackSum {
         match frame.checked_sub(children.len() as u32) {
             Some(stack) => self.stacks.of_stack(stack),
@@ -52,16 +52,16 @@ impl<'s> Totals<'s> {
 /// A frame that is to be part of a node: the slot of its function, the function, and its number.
 type Member = (Slot, u32, u32);
 
-/// A node to come, whose members are at the end of the list of all, from `first` on.
+/// A node to be created; its members are at the end of the list of all members, from `first` on.
 struct Pending {
     parent: u32,
     first: usize,
     total: StackSum,
 }
 
-/// The tree of some stacks, with every node that has `least_share` of everything, and of each of
-/// these all callees: smaller ones without anything below. Callees of one node that have one slot
-/// are one node. `with_states`: the tree knows the stacks of its small nodes.
+/// The tree of some stacks. It has every node with at least `least_share` of the whole, and all
+/// callees of these nodes; smaller nodes have no children. Callees of one node with the same slot
+/// are one node. With `with_states` the tree knows the stacks of its small nodes.
 pub(crate) fn large_paths(
     stacks: &SummedStacks,
     least_share: f64,
@@ -69,7 +69,8 @@ pub(crate) fn large_paths(
     slot: impl Fn(u32) -> Slot,
 ) -> StackTree {
     let (totals, children) = Totals::with_children(stacks, with_states);
-    // The code that shows the nodes rounds shares in another way: no node that may be shown is cut.
+    // Half of the share: the code that shows nodes rounds in another way, and no node that may be
+    // shown must be cut.
     let least = (stacks.whole().amount as f64 * least_share / 2.0) as u64;
     let making = ShapeBuilder::new(&stacks.measured, stacks.folded.as_ref(), &children, usize::MAX);
     let (pending, members, lumps) = (Vec::new(), Vec::new(), Vec::new());
@@ -80,7 +81,7 @@ pub(crate) fn large_paths(
     climbing.climb(least);
     let Climbing { making, lumps, totals, mut lump_of_run, mut lump_of_stack, .. } = climbing;
     for (run, stack, caller) in totals.runs.iter().rev() {
-        // What a small node calls is part of it.
+        // The callees of a small node are part of it.
         if lump_of_run[*run as usize] == 0 {
             lump_of_run[*run as usize] = lump_of_run[*caller as usize];
         }
@@ -93,25 +94,26 @@ pub(crate) fn large_paths(
     StackTree { shape: Arc::new(shape), amounts, lumps: lump_of_stack }
 }
 
-/// A tree of large paths in the making.
+/// Builder of a tree of large paths.
 struct Climbing<'s, S> {
     totals: Totals<'s>,
     children: &'s Children,
     slot: S,
     making: ShapeBuilder<'s>,
-    /// Nodes to come, the next one last, and the frames that each is made of.
+    /// Nodes to be created, the next one last, and the frames that each is made of.
     pending: Vec<Pending>,
     members: Vec<Member>,
-    /// Sums of small nodes. Each such node has a stack of its own behind those of events.
+    /// Sums of small nodes. Each small node has a stack of its own, numbered after the events'
+    /// stacks.
     lumps: Vec<StackSum>,
     /// The stack of the small node that a run is in; 0 for none.
     lump_of_run: Vec<u32>,
-    /// The same of stacks that stand alone.
+    /// The same for separate stacks.
     lump_of_stack: Vec<u32>,
 }
 
 impl<S: Fn(u32) -> Slot> Climbing<'_, S> {
-    /// Makes the nodes; those with an amount of less than `least` are small.
+    /// Creates the nodes; nodes with an amount below `least` are small.
     fn climb(&mut self, least: u64) {
         let mut called = Vec::new();
         let root = self.making.begin(0, 0);
@@ -147,13 +149,13 @@ impl<S: Fn(u32) -> Slot> Climbing<'_, S> {
         }
     }
 
-    /// Puts the nodes that frames make below a node before all others that are to come. Empties the
-    /// list of frames.
+    /// Schedules the children of a node, made of the called frames, before all other pending nodes.
+    /// Empties the list of frames.
     fn plan(&mut self, parent: u32, called: &mut Vec<(u32, u32)>) {
         let member = |(function, frame)| ((self.slot)(function), function, frame);
         let mut found: Vec<Member> = called.drain(..).map(member).collect();
         found.sort_unstable();
-        // The last is taken first.
+        // The last pending node is taken first.
         for node in found.chunk_by(|a, b| a.0 == b.0).rev() {
             let mut total = StackSum::default();
             node.iter().for_each(|(.., frame)| total.add(self.totals.total(*frame, self.children)));

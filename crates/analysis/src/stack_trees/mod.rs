@@ -1,14 +1,14 @@
-//! Trees of metrics that are made of events with stacks, as large as they may be.
+//! Calling-context trees of metrics whose events have stacks, for trees of any size.
 //!
-//! What doesn't depend on a question is found once for a process and kept with it: the events in a
+//! Data that does not depend on a query is computed once per process and cached: the events in a
 //! compact form ([`MetricEvents`](crate::metric_events::MetricEvents)), and the paths of all their
-//! stacks as one tree in preorder ([`Shape`]), in which a subtree is a range of stacks, and nodes
-//! that don't branch are one run ([`Runs`](crate::runs::Runs)). A question about threads or a part
-//! of the time then takes one pass over the events, which gives each stack its sum
-//! ([`SummedStacks`]). Whatever is summed by function or by another property of frames is found on
+//! stacks as one tree in preorder ([`Shape`]). In that tree a subtree is a range of stacks, and a
+//! chain of nodes without branches is one run ([`Runs`](crate::runs::Runs)). A query for some
+//! threads or a time range then takes one pass over the events, which computes the sum of each
+//! stack ([`SummedStacks`]). Sums by function, or by another property of frames, are computed in
 //! one walk along the stacks ([`StackVisitor`]), without the tree. In the tree ([`Amounts`]) the
-//! amount of any subtree is the difference of two running sums, so that showing it costs what is
-//! shown.
+//! amount of any subtree is the difference of two running sums, so the cost of showing a tree
+//! depends only on the nodes that are shown.
 
 mod amounts;
 mod children;
@@ -34,12 +34,12 @@ pub(crate) use stack_visitor::{Frame, StackVisitor};
 pub(crate) use states::StateAmounts;
 pub use states::StateTimes;
 
-/// The paths of a process with what a question found along them.
+/// The paths of a process with the amounts of one query.
 pub(crate) struct StackTree {
     pub(crate) shape: Arc<Shape>,
     pub(crate) amounts: Amounts,
-    /// By stack of the events, the stack that stands for it in a tree of large paths; 0 where it
-    /// stands for itself.
+    /// For each stack of the events, the stack that replaces it in a tree of large paths; 0 where
+    /// it is not replaced.
     pub(crate) lumps: Vec<u32>,
 }
 
@@ -76,13 +76,13 @@ impl StackTree {
         self.amounts.sum(self.shape.at(node))
     }
 
-    /// The nodes where something is, as a tree of its own. Where trees of `calls` have CPU time,
-    /// those of stacks have numbers of samples.
+    /// Copies the nodes that have events into a [`CallTree`]. The field that holds CPU time in
+    /// trees of `calls` holds the number of samples.
     pub(crate) fn to_call_tree(&self) -> CallTree {
         let shape = &*self.shape;
         let is_whole = self.amounts.is_of_all();
         let mut builder = CallTreeBuilder::with_capacity(if is_whole { shape.len() as usize } else { 0 });
-        // Ends of the nodes above, with their numbers in the tree.
+        // Ends of the ancestors, with their numbers in the tree.
         let mut open: Vec<(u32, u32)> = Vec::new();
         let mut node = 0;
         while node < shape.len() {

@@ -5,19 +5,20 @@ use std::ops::Range;
 use crate::metric_events::NodeSet;
 use crate::runs::Runs;
 
-/// Paths in the making, or pieces of them.
+/// Partly built paths, or pieces of them.
 #[derive(Default)]
 pub(super) struct GrownPaths {
     pub(super) runs: Runs,
-    /// Place of the first stack that ends at each run or behind it; one more entry than runs.
+    /// For each run, the place of the first stack that ends at the run or after it; one more entry
+    /// than runs.
     pub(super) first: Vec<u32>,
-    /// Numbers of the stacks among those of the events.
+    /// Numbers of the stacks among the events' stacks.
     pub(super) stacks: Vec<u32>,
 }
 
-/// Nodes in depth-first preorder; the first stands for the threads themselves. Stacks are in the
-/// order of the nodes at which they end, so that those of a subtree stand together. No stack ends
-/// within a run, but at its last node.
+/// Nodes in depth-first preorder; the first stands for the threads themselves. Stacks are ordered
+/// by the nodes at which they end, so the stacks of a subtree are consecutive. Within a run, stacks
+/// end only at the last node.
 #[derive(Default, PartialEq)]
 pub(crate) struct Shape {
     runs: Runs,

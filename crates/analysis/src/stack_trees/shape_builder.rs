@@ -1,5 +1,4 @@
-//! Shapes in the making: frames of the stack table become nodes, in depth-first order, on all
-//! processors.
+//! Builds shapes: frames of the stack table become nodes in depth-first order, on all processors.
 
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ use crate::samples::{FoldedFunctions, NO_CALLER};
 
 impl Shape {
     /// Builds the paths of the events of a process, without the frames that are folded into their
-    /// callers; `folds` says which in a word.
+    /// callers; `folds` names the set of folded frames.
     pub(crate) fn build(
         process: &Process,
         metric: &'static Metric,
@@ -27,17 +26,17 @@ impl Shape {
         process.derived.get(&Self::name(metric, folds), || Self::made(measured, folded, BRANCHINGS))
     }
 
-    /// Name of the paths among what is derived of a process.
+    /// Name of the paths among the cached data of a process.
     fn name(metric: &Metric, folds: &str) -> String {
         format!("{}{folds}", name_of(metric))
     }
 
-    /// Whether the paths of the events of a process are there.
+    /// Whether the paths of the events of a process were built already.
     pub(crate) fn is_made(process: &Process, metric: &Metric, folds: &str) -> bool {
         process.derived.has::<Self>(&Self::name(metric, folds))
     }
 
-    /// The paths. The parts behind `branchings` branchings are made on all processors.
+    /// Builds the paths. Parts below `branchings` branchings are built on all processors.
     pub(super) fn made(measured: &MetricEvents, folded: Option<&FoldedFunctions>, branchings: usize) -> Self {
         let children = Children::new(measured);
         let mut trunk = ShapeBuilder::new(measured, folded, &children, branchings);
@@ -47,7 +46,7 @@ impl Shape {
         let grown = fold(cuts.len(), new, |(making, branches), at| {
             let (run, stack) = (making.runs.len(), making.stacks.len());
             making.grow(|_, called| called.extend_from_slice(&cuts[at].called));
-            // Without the run that stands for the one that called them.
+            // Without the run that stands for the caller.
             let runs = run as usize + 1..making.runs.len() as usize;
             branches.push((at, Branch { runs, stacks: stack..making.stacks.len() }));
         });
@@ -59,12 +58,12 @@ impl Shape {
     }
 }
 
-/// Branchings on a path before the paths behind them are left to others.
+/// Branchings on a path before the paths below them are left to other workers.
 const BRANCHINGS: usize = 5;
-/// Cuts at most.
+/// Largest number of cuts.
 const MOST_CUTS: usize = 1 << 14;
 
-/// A run whose first members are at the end of the list of all, from `first` on.
+/// A run to be built; its first members are at the end of the list of all members, from `first` on.
 struct Pending {
     function: u32,
     parent: u32,
@@ -73,16 +72,15 @@ struct Pending {
     first: usize,
 }
 
-/// A frame below the root whose path has no kept frame yet, and what the path will be if none is
-/// kept.
+/// A frame whose path has no kept frame yet, and the path's replacement if no frame is kept.
 struct PendingFrame {
     id: u32,
     outermost: Option<u32>,
     outermost_method: Option<u32>,
 }
 
-/// A shape in the making. Frames are named by their places in the stack table, from 1; 0 is the
-/// root, and behind all places come numbers of stacks that stand alone.
+/// Builder of a shape. A frame is identified by its place in the stack table, from 1; 0 is the
+/// root. Separate stacks have numbers after all places.
 pub(super) struct ShapeBuilder<'m> {
     measured: &'m MetricEvents,
     folded: Option<&'m FoldedFunctions>,
@@ -90,11 +88,11 @@ pub(super) struct ShapeBuilder<'m> {
     /// Branchings on a path before it is cut.
     most: usize,
     cuts: Vec<Cut>,
-    /// Runs to come, the next one last, and the frames that the first node of each is made of.
+    /// Runs to be built, the next one last, and the frames that the first node of each is made of.
     pending: Vec<Pending>,
     members: Vec<u32>,
     runs: GrowingRuns,
-    /// Place of the first stack that ends at each run or behind it.
+    /// For each run, the place of the first stack that ends at the run or after it.
     first: Vec<u32>,
     pub(super) stacks: Vec<u32>,
 }
@@ -111,8 +109,8 @@ impl<'m> ShapeBuilder<'m> {
         Self { measured, folded, children, most, cuts, pending, members, runs, first, stacks }
     }
 
-    /// Adds a node of no function and what lies below it: first the frames that `gather` finds,
-    /// with their functions.
+    /// Adds a node without a function and the subtree below it, which starts with the frames that
+    /// `gather` finds, with their functions.
     fn grow(&mut self, gather: impl FnOnce(&mut Self, &mut Vec<(u32, u32)>)) {
         let (mut called, mut of_node) = (Vec::new(), Vec::new());
         let root = self.begin(0, 0);
@@ -128,8 +126,8 @@ impl<'m> ShapeBuilder<'m> {
         self.runs.end();
     }
 
-    /// Adds nodes to the run that was begun with some frames of a function, as long as they call
-    /// one function alone and no stack ends at them; finds what the last of them called.
+    /// Extends the current run, which began with some frames of a function, as long as the frames
+    /// call a single function and no stack ends at them. Finds the callees of the last frames.
     fn follow(&mut self, mut function: u32, frames: &mut Vec<u32>, called: &mut Vec<(u32, u32)>) {
         loop {
             while let &mut [frame] = &mut frames[..]
@@ -154,7 +152,7 @@ impl<'m> ShapeBuilder<'m> {
         }
     }
 
-    /// The paths that were made.
+    /// Returns the built paths.
     pub(super) fn finish(mut self) -> GrownPaths {
         self.first.push(self.stacks.len() as u32);
         GrownPaths { runs: self.runs.finish(), first: self.first, stacks: self.stacks }
@@ -166,8 +164,8 @@ impl<'m> ShapeBuilder<'m> {
         self.runs.begin(function, parent)
     }
 
-    /// Notes the stacks that end at some frames of a node, and those below these that are folded
-    /// into it, and finds the frames they called.
+    /// Adds the stacks that end at the frames of a node, or at frames below that are folded into
+    /// the node, and finds the frames that these called.
     pub(super) fn gather(&mut self, node: u32, frames: &mut Vec<u32>, called: &mut Vec<(u32, u32)>) {
         let alone = self.children.len() as u32;
         let mut at = 0;
@@ -217,8 +215,8 @@ impl<'m> ShapeBuilder<'m> {
         }
     }
 
-    /// Puts the nodes that frames make below a node before all others that are to come, or leaves
-    /// them to others. Empties the list of frames.
+    /// Schedules the children of a node before all other pending nodes, or leaves them to other
+    /// workers. Empties the list of frames.
     fn plan(&mut self, parent: u32, branchings: usize, called: &mut Vec<(u32, u32)>) {
         if branchings >= self.most && self.cuts.len() < MOST_CUTS && !called.is_empty() {
             let (run, stack) = (self.runs.len() as usize, self.stacks.len());
@@ -228,7 +226,7 @@ impl<'m> ShapeBuilder<'m> {
             called.sort_unstable();
         }
         let branchings = branchings.saturating_add(1);
-        // The last is taken first.
+        // The last pending run is taken first.
         for node in called.chunk_by(|a, b| a.0 == b.0).rev() {
             self.pending.push(Pending { function: node[0].0, parent, branchings, first: self.members.len() });
             self.members.extend(node.iter().map(|(_, frame)| *frame));
@@ -236,7 +234,8 @@ impl<'m> ShapeBuilder<'m> {
         called.clear();
     }
 
-    /// The function that a frame is shown as below a node; `None` where it is folded into that.
+    /// The function that a frame is shown as below a node; `None` where the frame is folded into
+    /// the node.
     #[inline]
     fn shown(&self, node: u32, function: u32) -> Option<u32> {
         self.folded.map_or(Some(function), |folded| folded.frame(node, function))

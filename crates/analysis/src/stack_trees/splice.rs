@@ -1,6 +1,7 @@
-//! Paths made of pieces: a trunk, and the branches that were made apart at its cuts.
+//! Assembles paths from pieces: a trunk, and branches that were built separately and belong at its
+//! cuts.
 //!
-//! Where each piece comes to lie is known before any is copied, so all are copied at once.
+//! The position of each piece is known before any is copied, so all pieces are copied in parallel.
 
 use std::mem::take;
 use std::ops::Range;
@@ -10,8 +11,8 @@ use clrscope_recording::parallel::each_mut;
 use super::shape::GrownPaths;
 use crate::runs::Runs;
 
-/// Place in a trunk at which a branch is to be put: before a run, the caller being the one before,
-/// and before a stack.
+/// Place in a trunk where a branch is inserted: before a run and before a stack. The run before the
+/// cut is the caller.
 pub(super) struct Cut {
     pub(super) run: usize,
     pub(super) stack: usize,
@@ -19,20 +20,20 @@ pub(super) struct Cut {
     pub(super) called: Vec<(u32, u32)>,
 }
 
-/// Runs and stacks of a branch in the paths that it was made in.
+/// Position of a branch's runs and stacks in the paths that it was built in.
 pub(super) struct Branch {
     pub(super) runs: Range<usize>,
     pub(super) stacks: Range<usize>,
 }
 
-/// Returns the trunk with the branches that were made at its cuts, each in one of the others.
+/// Returns the trunk with the branches inserted at its cuts. Each branch lies in one of `others`.
 pub(super) fn splice(trunk: &GrownPaths, cuts: &[Cut], others: &[(GrownPaths, Vec<(usize, Branch)>)]) -> GrownPaths {
     let mut of_cuts: Vec<Option<(&GrownPaths, &Branch)>> = vec![None; cuts.len()];
     for (grown, branches) in others {
         branches.iter().for_each(|(at, branch)| of_cuts[*at] = Some((grown, branch)));
     }
     let mut all = Pieces::default();
-    // Runs of branches as far as each cut.
+    // Number of the branches' runs before each cut.
     let mut runs_until = Vec::with_capacity(cuts.len());
     let (mut run, mut stack, mut inserted) = (0, 0, 0);
     for (cut, branch) in cuts.iter().zip(of_cuts) {
@@ -45,14 +46,14 @@ pub(super) fn splice(trunk: &GrownPaths, cuts: &[Cut], others: &[(GrownPaths, Ve
         runs_until.push((cut.run as u32, inserted));
     }
     all.add(trunk, true, run..trunk.runs.len() as usize, stack..trunk.stacks.len());
-    // A cut behind a subtree's last run is one below that run.
+    // A cut right after a subtree's last run lies below that run.
     all.copied(|end| {
         let cuts = runs_until.partition_point(|(run, _)| *run <= end);
         end + cuts.checked_sub(1).map_or(0, |last| runs_until[last].1)
     })
 }
 
-/// Runs and stacks that stand together.
+/// Consecutive runs and stacks.
 struct Piece<'s> {
     grown: &'s GrownPaths,
     is_trunk: bool,
@@ -67,7 +68,7 @@ impl Piece<'_> {
     }
 }
 
-/// Pieces in their order, with the numbers of their nodes, runs and stacks.
+/// The pieces in order, with the total numbers of nodes, runs and stacks.
 #[derive(Default)]
 struct Pieces<'s> {
     pieces: Vec<Piece<'s>>,
@@ -76,7 +77,7 @@ struct Pieces<'s> {
     stacks: usize,
 }
 
-/// Room for a piece.
+/// Output buffers for a piece.
 struct Room<'r> {
     piece: Piece<'r>,
     /// Number of the piece's first node, of its first run, and of its first stack.
@@ -99,7 +100,7 @@ impl<'s> Pieces<'s> {
         self.pieces.push(piece);
     }
 
-    /// All of them; `end_of_trunk` says where a subtree of the trunk ends.
+    /// Copies all pieces; `end_of_trunk` says where a subtree of the trunk ends.
     fn copied(self, end_of_trunk: impl Fn(u32) -> u32 + Sync) -> GrownPaths {
         let [mut functions, mut stacks] = [self.nodes, self.stacks].map(|count| vec![0; count]);
         let [mut starts, mut ends, mut first] = [1, 0, 1].map(|more| vec![0; self.runs + more]);
@@ -130,7 +131,7 @@ impl<'s> Pieces<'s> {
     }
 }
 
-/// The first items of what is left.
+/// Splits off the first items of the remaining slice.
 fn cut_off<'r>(left: &mut &'r mut [u32], count: usize) -> &'r mut [u32] {
     let (first, rest) = take(left).split_at_mut(count);
     *left = rest;

@@ -1,11 +1,11 @@
-//! One walk along all stacks, which computes everything that is summed along them.
+//! One walk along all stacks, which computes all sums over frames.
 //!
-//! What is computed is declared as [`StackVisitor`]: what to do where a frame is entered, where a
-//! stack ends, and where a frame is left, with the sum of what lay on it meanwhile. Two visitors
-//! together are a visitor again, so that code that needs several sums reads each frame once. Stacks
-//! are taken in the order of the table, where those that share their outer frames mostly stand
-//! together, and a stack enters only the frames that the one before it was not in. A frame may be
-//! entered several times: sums of pieces add up to the whole.
+//! A [`StackVisitor`] defines a computation: what to do when a frame is entered, when a stack ends,
+//! and when a frame is left, with the sum of the stacks that passed through the frame meanwhile. A
+//! pair of visitors is a visitor too, so code that needs several sums reads each frame once. The
+//! walk takes stacks in the order of the table, in which stacks with common outer frames are mostly
+//! neighbours. Each stack enters only the frames that the stack before it was not in. A frame may
+//! be entered several times: its partial sums add up to the whole.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,20 +17,20 @@ use super::children::Children;
 use crate::catalog::{Catalog, Slot};
 use crate::samples::NO_CALLER;
 
-/// Stacks that a worker takes at once.
+/// Stacks that a worker takes at a time.
 const TOGETHER: usize = 1 << 12;
-/// Frames are entered so many times each at most before the order of the stacks is given up for a
-/// better one.
+/// Average number of times that a frame may be entered before the walk changes to a better order of
+/// stacks.
 const MOST_TIMES: usize = 4;
 
-/// A frame that stacks lead through.
+/// A frame on the walk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame {
-    /// Index of the function, 0 for frames of none.
+    /// Index of the function; 0 for frames without a function.
     pub(crate) function: u32,
     /// Slot of the function.
     pub(crate) slot: Slot,
-    /// Tier of the code; `None` where the frame is none of a method, or stands for a whole stack.
+    /// Tier of the code; `None` where the frame belongs to no method, or stands for a whole stack.
     pub(crate) tier: Option<Tier>,
 }
 
@@ -50,10 +50,10 @@ pub(crate) trait StackVisitor: Sync {
     /// A frame is entered.
     fn enter(&self, found: &mut Self::Acc, caller: Self::Inherited, frame: &Frame) -> Self::Inherited;
 
-    /// A stack, by its number among those of the events, ends at a frame that was entered.
+    /// A stack, given by its number among the events' stacks, ends at an entered frame.
     fn stack(&self, found: &mut Self::Acc, here: Self::Inherited, frame: &Frame, stack: u32, sum: StackSum);
 
-    /// A frame is left; `sum` is that of the stacks that led through it since it was entered.
+    /// A frame is left; `sum` is the sum of the stacks that passed through it since it was entered.
     fn leave(&self, found: &mut Self::Acc, here: Self::Inherited, frame: &Frame, sum: StackSum);
 
     /// Adds the accumulator of another worker.
@@ -140,8 +140,8 @@ impl<A: StackVisitor, B: StackVisitor> StackVisitor for (A, B) {
 }
 
 impl SummedStacks {
-    /// Visits all stacks, without the frames that are folded into their callers, and returns what
-    /// the visitor has accumulated.
+    /// Visits all stacks, without the frames that are folded into their callers, and returns the
+    /// accumulated result.
     pub(crate) fn visit_stacks<A: StackVisitor>(&self, catalog: &Catalog<'_>, what: &A) -> A::Acc {
         let (stacks, frames) = (self.measured.stacks(), self.measured.table.len());
         let limit = frames.saturating_add(stacks).saturating_mul(MOST_TIMES);
@@ -151,7 +151,8 @@ impl SummedStacks {
         })
     }
 
-    /// Takes stacks in an order; `None` where a worker would enter more frames than `limit`.
+    /// Walks the stacks in a given order; `None` where a worker would enter more frames than
+    /// `limit`.
     fn in_order<A: StackVisitor>(
         &self,
         catalog: &Catalog<'_>,
@@ -185,29 +186,29 @@ impl SummedStacks {
 /// Entry where there is no method.
 const NO_METHOD: u32 = u32::MAX;
 
-/// A frame of the stack that was taken last.
+/// A frame of the current stack.
 struct Open<H> {
     /// Place in the table.
     place: usize,
     is_kept: bool,
-    /// Index in the path of the innermost frame that is kept, from 1; 0 where none is.
+    /// Index in the path of the innermost kept frame, from 1; 0 where no frame is kept.
     kept: usize,
     /// The outermost method on the path.
     outermost_method: u32,
     frame: Frame,
     here: H,
-    /// Sum of all stacks when it was entered.
+    /// Sum of all stacks at the moment the frame was entered.
     before: StackSum,
 }
 
-/// A worker with the stack that it has taken last.
+/// A worker and its current stack.
 struct Walker<'w, A: StackVisitor> {
     stacks: &'w SummedStacks,
     catalog: &'w Catalog<'w>,
     what: &'w A,
     found: A::Acc,
     path: Vec<Open<A::Inherited>>,
-    /// Places to be entered, the outermost last.
+    /// Places of the frames to be entered, the outermost last.
     ahead: Vec<usize>,
     all: StackSum,
     entered: usize,
@@ -242,12 +243,12 @@ impl<'w, A: StackVisitor> Walker<'w, A> {
         self.all.add(sum);
     }
 
-    /// Leaves the frames that a stack is not in and enters those that it is in.
+    /// Moves to another stack: leaves the frames that are not on it and enters its other frames.
     fn go_to(&mut self, place: usize) {
         let table = &self.stacks.measured.table;
         let mut next = Some(place);
         while let Some(place) = next {
-            // Callers have smaller places: what lies behind one calls nothing any more.
+            // Callers have smaller places: a frame with a larger place is not on this stack.
             while self.path.last().is_some_and(|last| last.place > place) {
                 self.leave();
             }
@@ -307,7 +308,8 @@ impl<'w, A: StackVisitor> Walker<'w, A> {
         }
     }
 
-    /// A stack that is a single frame of a function; no frame that is entered is kept.
+    /// Visits a stack that is shown as a single frame of a function because none of its frames is
+    /// kept.
     fn alone(&mut self, function: u32, stack: u32, sum: StackSum) {
         let function = self.stacks.folded.as_ref().map_or(function, |folded| folded.alone(function));
         let frame = Frame { function, slot: self.catalog.slot(function), tier: None };

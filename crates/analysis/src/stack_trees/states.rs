@@ -1,4 +1,4 @@
-//! Amounts of trees by state: what of the time of each path its threads spent in which state.
+//! Amounts of trees by state: how the time of each path divides into thread states.
 
 use std::ops::{AddAssign, Range};
 
@@ -31,12 +31,12 @@ impl StateTimes {
         *sum = sum.saturating_add(ns);
     }
 
-    /// Takes times away that are part of these.
+    /// Subtracts times that are part of these.
     pub fn subtract(&mut self, part: &Self) {
         self.0.iter_mut().zip(part.0).for_each(|(sum, part)| *sum = sum.saturating_sub(part));
     }
 
-    /// The states that have time, with it.
+    /// The states with a time above zero, and that time.
     pub fn each(&self) -> impl Iterator<Item = (TimeState, u64)> {
         TimeState::ALL.iter().copied().zip(self.0).filter(|(_, ns)| *ns > 0)
     }
@@ -48,8 +48,8 @@ impl AddAssign for StateTimes {
     }
 }
 
-/// Amounts of one state: places of the stacks that have some, and the sum before each of these, and
-/// of all.
+/// Amounts of one state: places of the stacks that have some, the running sum before each of them,
+/// and the total.
 #[derive(Default)]
 struct RunningSums {
     there: Vec<u32>,
@@ -57,7 +57,7 @@ struct RunningSums {
 }
 
 impl RunningSums {
-    /// Sums amounts by place, which are in order.
+    /// Builds running sums from amounts that are ordered by place.
     fn new(sums: &[(u32, u64)]) -> Self {
         let mut all = 0_u64;
         let mut before = Vec::with_capacity(sums.len() + 1);
@@ -106,8 +106,8 @@ impl StateAmounts {
         Self::from_sums(by_state)
     }
 
-    /// Sums the wanted events of each thread along trees of one shape; the last is of threads that
-    /// are not known.
+    /// Sums the wanted events of each thread along trees of one shape; the last entry is for
+    /// unknown threads.
     pub(crate) fn by_thread(
         measured: &MetricEvents,
         states: &TimeStates,
@@ -141,7 +141,7 @@ impl StateAmounts {
         Self { by_state: found.map(|(state, sums)| (state, RunningSums::new(&sums))).collect() }
     }
 
-    /// Hands over what ranges of stacks have of each state, in turn; the ranges are in order.
+    /// Visits the amount of each state in each range of stacks; the ranges must be in order.
     pub(crate) fn each_in_order(
         &self,
         ranges: impl Iterator<Item = (u32, Range<u32>)> + Clone,
@@ -165,7 +165,7 @@ impl StateAmounts {
         }
     }
 
-    /// Sums of some stacks of the tree.
+    /// Sums of a range of stacks of the tree.
     pub(crate) fn sum(&self, stacks: Range<u32>) -> StateTimes {
         let mut found = StateTimes::default();
         if stacks.start < stacks.end {
@@ -177,8 +177,7 @@ impl StateAmounts {
 
 /// Amounts of stacks by state. Most stacks have one state.
 struct StackStates {
-    /// The state that was met first, by number of the stack among those of the events, and the
-    /// amount.
+    /// By number of the stack among the events' stacks: the first state found, and its amount.
     first: Vec<(Option<TimeState>, u64)>,
     others: FxHashMap<(u32, TimeState), u64>,
 }
@@ -203,7 +202,7 @@ impl StackStates {
         self
     }
 
-    /// Hands over each stack and state that has an amount, in no order.
+    /// Visits each stack and state with an amount, in no particular order.
     fn each(&self, mut visit: impl FnMut(u32, TimeState, u64)) {
         for (stack, &(state, amount)) in (0..).zip(&self.first) {
             if let Some(state) = state.filter(|_| amount > 0) {

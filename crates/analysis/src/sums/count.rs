@@ -5,7 +5,7 @@ use clrscope_recording::model::{CallTree, ROOT};
 use crate::catalog::{Catalog, Role, Slot};
 use crate::cost::{Cost, Hooks};
 
-/// Calls of a function, and the enter hooks of those it made.
+/// Calls of a function, and the enter hooks of the calls that it made.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counts {
     pub(super) calls: u64,

@@ -1,11 +1,11 @@
 //! Sums over one thread's tree: two passes in preorder, memory for the path and the keys only.
 //!
-//! What is summed by is a key: a function's slot for `functions`, an edge for `callers`. A node is
-//! outermost when no node of the same key lies above it on its path.
+//! Sums are grouped by a key: a function's slot for `functions`, an edge for `callers`. A node is
+//! outermost when no node with the same key lies above it on its path.
 //!
 //! The first pass counts calls and hooks by function, which shows how much of the hooks' cost fits
-//! into each function's time; the second finds inclusive times by key. Both wait for memory more
-//! than they compute, so what they touch for each node is kept small.
+//! into each function's time. The second pass computes inclusive times by key. Both are bound by
+//! memory access, so the data that they touch for each node is kept small.
 
 mod count;
 mod pass;
@@ -26,7 +26,7 @@ pub(crate) struct Sums {
     pub(crate) calls: u64,
     pub(crate) hooks: Hooks,
     pub(crate) own: NodeValues,
-    /// Time of suspensions right below.
+    /// Time of suspensions that are direct children.
     pub(crate) suspended_ns: u64,
     /// Whole subtrees of outermost nodes.
     pub(crate) inclusive: NodeValues,
@@ -37,10 +37,10 @@ pub(crate) struct Sums {
 
 /// Gives nodes their keys.
 pub(crate) trait Keys {
-    /// Keys are slots: what the first pass counts by slot need not be counted again, and a node's
-    /// cell can be fetched before its caller is known.
+    /// Whether keys are slots. Then the counts of the first pass by slot can be reused, and a
+    /// node's cell can be fetched before its caller is known.
     const ARE_SLOTS: bool;
-    /// The key of a node with this function below a node with that one.
+    /// The key of a node of `callee` below a node of `caller`.
     fn key(&mut self, caller: Slot, callee: Slot) -> u32;
     /// The key of the thread itself.
     fn root_key(&self) -> u32;
@@ -70,7 +70,7 @@ impl Keys for ByFunction {
     }
 }
 
-/// Slot and cost of leaving of a function, fetched at once for each node.
+/// Slot of a function and the cost of its leave hook, fetched together for each node.
 #[derive(Debug, Clone, Copy)]
 struct HookedFunction {
     /// Cost of each call's leave hook.
@@ -78,7 +78,7 @@ struct HookedFunction {
     place: SlotRole,
 }
 
-/// Sums that few nodes have; apart from the cells, which every node touches.
+/// Sums that few nodes have; kept apart from the cells, which every node touches.
 #[derive(Debug, Clone, Copy, Default)]
 struct Rare {
     own: NodeValues,
@@ -91,9 +91,9 @@ pub(crate) struct Summer {
     counter: Counter,
     /// By function index of the recording.
     known: Vec<HookedFunction>,
-    /// By slot: what entering a function it calls costs.
+    /// By slot: cost of the enter hook of a callee.
     enter_ns: Vec<f64>,
-    /// By key, as the rest below.
+    /// By key, as are the fields below.
     cells: Vec<Cell>,
     rare: Vec<Rare>,
     counts: Vec<Counts>,
@@ -161,8 +161,8 @@ impl Summer {
         TreeSums { summer: self, catalog, keys, max_depth }
     }
 
-    /// Clears what the tree before has left: a thread of ten nodes must not pay for a hundred
-    /// thousand functions.
+    /// Clears only the entries that the previous tree used: a thread with ten nodes must not pay
+    /// for a hundred thousand functions.
     fn forget(&mut self) {
         for key in self.touched.drain(..) {
             self.cells[key as usize] = Cell::default();
@@ -172,8 +172,9 @@ impl Summer {
         self.path.clear();
     }
 
-    /// Scales the cost of hooks, function by function, to what fits into its measured time: a
-    /// sampled tree has time on few of its nodes, so only sums over a function can be compared.
+    /// Scales the cost of hooks, function by function, to the part that fits into the function's
+    /// measured time. A sampled tree has time on few of its nodes, so only sums over a function can
+    /// be compared.
     fn fit(&mut self, tree: &CallTree, catalog: &Catalog<'_>, cost: &Cost) {
         let fits = self.counter.fits(tree, catalog, cost);
         self.known.clear();

@@ -1,4 +1,4 @@
-//! The second pass: inclusive times, recursion and whatever else goes by key.
+//! The second pass: inclusive times, recursion and all other sums by key.
 
 use clrscope_recording::model::{CallTree, NodeValues, ROOT};
 
@@ -6,7 +6,7 @@ use super::count::Counts;
 use super::{HookedFunction, Keys, NO_KEY, Rare, Summer};
 use crate::catalog::{Catalog, NO_FUNCTION, Role, SlotRole};
 
-/// Sums that each node of a key touches. `max_open` is 0 until one did.
+/// Sums that each node of a key updates. `max_open` is 0 until the first node.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Cell {
     /// Sums over the subtrees of outermost nodes.
@@ -28,13 +28,13 @@ pub(super) struct OpenNode {
     depth: u32,
     /// Cost of entering a callee.
     enter_ns: f64,
-    /// Hooked calls it has made so far.
+    /// Hooked calls that the node has made so far.
     enters: u64,
-    /// The running sums when it was entered.
+    /// The running sums when the node was entered.
     before: Running,
 }
 
-/// Sums over everything passed so far; differences of them are sums over subtrees.
+/// Sums over all nodes so far; their differences are sums over subtrees.
 #[derive(Debug, Clone, Copy, Default)]
 struct Running {
     metric: u64,
@@ -50,7 +50,7 @@ impl Running {
     }
 }
 
-/// Nodes looked up together.
+/// Number of nodes that are looked up together.
 const AHEAD: usize = 64;
 
 /// Functions of the next nodes, looked up together.

@@ -1,4 +1,4 @@
-//! The view `allocations`: types, with what was allocated of each and by whom.
+//! The view `allocations`: the allocations of each type, and the methods that made them.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,33 +15,32 @@ use crate::paths;
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select;
 
-/// A type with what was allocated of it.
+/// The allocations of one type.
 #[derive(Debug, Clone)]
 pub struct AllocationRow<'a> {
     /// Name of the type, as C# writes it; empty if unknown.
     pub type_name: &'a str,
-    /// Assembly of the type, of an array's elements where it is one; empty where that is not known.
+    /// Assembly of the type, or of the element type for an array; empty where it is not known.
     pub module: &'a str,
-    /// Objects, estimated where they were sampled.
+    /// Number of objects, estimated where allocations were sampled.
     pub objects: u64,
-    /// Objects there were at least and at most, in 95 of 100 cases.
+    /// 95 % bounds of the number of objects.
     pub objects_bounds: (u64, u64),
     /// Bytes, estimated likewise.
     pub bytes: u64,
-    /// Bytes there were at least and at most, in 95 of 100 cases.
+    /// 95 % bounds of the number of bytes.
     pub bytes_bounds: (u64, u64),
-    /// Objects that were seen: how many samples the numbers rest on.
+    /// Objects that were recorded: the number of samples behind the estimates.
     pub seen: u64,
     /// Part of all bytes, 0 to 1.
     pub share: f64,
-    /// Objects and bytes that were alive at the end of the time that is shown, where objects were
-    /// followed.
+    /// Objects and bytes that were alive at the end of the shown time, where objects were followed.
     pub live: Option<LiveSum>,
-    /// The innermost own method on the stacks that allocated most of it, with the bytes that it
-    /// did; the framework's where no own one is there.
+    /// The method that allocated most bytes of the type. For each stack, the innermost own method
+    /// counts, or a framework method where the stack has no own one.
     pub place: Option<AllocatedBy<'a>>,
-    /// As `place`, of the bytes that are alive, those first that outlived a collection: who leaks
-    /// is rarely who allocates most.
+    /// As `place`, but for live bytes; bytes that survived a collection take precedence. The method
+    /// that leaks is rarely the method that allocates most.
     pub live_place: Option<AllocatedBy<'a>>,
 }
 
@@ -52,15 +51,15 @@ pub struct AllocatedBy<'a> {
     pub function: FunctionRef<'a>,
     /// Bytes that the method allocated.
     pub bytes: u64,
-    /// Offset in the method's IL of the instruction that most of these came from, where stacks say
-    /// it: of a call, where the framework allocates on the method's behalf.
+    /// IL offset of the instruction that allocated most of these bytes, where stacks know it. Where
+    /// the framework allocates for the method, it is the instruction of the call.
     pub il_offset: Option<u32>,
-    /// The place of that instruction, by which its line is found.
+    /// The place of that instruction, for the lookup of its line.
     pub place: CodePlace<'a>,
 }
 
 impl AllocatedBy<'_> {
-    /// The method's part of so many bytes, 0 to 1.
+    /// The method's part of `bytes`, 0 to 1.
     #[must_use]
     pub fn share_of(&self, bytes: u64) -> f64 {
         (self.bytes as f64 / bytes.max(1) as f64).min(1.0)
@@ -70,16 +69,16 @@ impl AllocatedBy<'_> {
 /// Objects that were alive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LiveSum {
-    /// Objects, estimated where they were sampled.
+    /// Number of objects, estimated where allocations were sampled.
     pub objects: u64,
     /// Bytes, estimated likewise.
     pub bytes: u64,
-    /// Objects among them that have outlived a collection: whether the others are garbage is
+    /// The number of these objects that survived a collection; whether the others are garbage is
     /// unknown.
     pub survived_objects: u64,
-    /// Bytes of those that have outlived a collection.
+    /// Bytes of the objects that survived a collection.
     pub survived_bytes: u64,
-    /// Collections that the oldest of them has outlived.
+    /// Number of collections that the oldest object survived.
     pub collections: u64,
 }
 
@@ -90,13 +89,13 @@ pub struct Allocations<'a> {
     pub rows: Vec<AllocationRow<'a>>,
     /// Rows that the limit left out.
     pub left_out: usize,
-    /// Bytes of all types that are wanted.
+    /// Bytes of all wanted types.
     pub bytes: u64,
-    /// Objects of all types that are wanted.
+    /// Objects of all wanted types.
     pub objects: u64,
-    /// Ways in which the processes' allocations were taken.
+    /// How the allocations of the processes were sampled.
     pub sampling: Vec<&'a AllocationSampling>,
-    /// Objects that are alive are those of the recording's end, not of an earlier moment.
+    /// Whether live objects are those at the end of the recording, not at an earlier moment.
     pub at_end: bool,
     /// Conditions of the selected part.
     pub conditions: Conditions<'a>,
@@ -110,12 +109,13 @@ struct Sums<'a> {
     live: Option<LiveObjects>,
     /// Bytes by the method that allocated them.
     places: BytesByMethod<'a>,
-    /// Bytes that are alive and no collection saw, likewise, and those that outlived one.
+    /// Live bytes by the method that allocated them, separately for objects that have seen no
+    /// collection and objects that survived one.
     live_places: BytesByMethod<'a>,
     survived_places: BytesByMethod<'a>,
 }
 
-/// Objects that are alive, and those among them that outlived a collection.
+/// Live objects, and the part of them that survived a collection.
 #[derive(Default)]
 struct LiveObjects {
     objects: Estimate,
@@ -157,11 +157,11 @@ impl<'a> BytesByMethod<'a> {
     }
 }
 
-/// Types by bytes, those with the most first; by `calls` (objects), `total` (bytes alive) or `name`
-/// when the query sorts.
+/// Types, ordered by bytes, or by `calls` (objects), `total` (live bytes) or `name` if the query
+/// sorts so.
 ///
 /// # Errors
-/// When no process or thread is meant, or no allocations were recorded.
+/// When the query matches no process or thread, or no allocations were recorded.
 pub fn allocations<'a>(recording: &'a Recording, query: &Query) -> Result<Allocations<'a>, QueryProblem> {
     let view = "allocations";
     query.merged_threads(view)?;
@@ -186,7 +186,7 @@ pub fn allocations<'a>(recording: &'a Recording, query: &Query) -> Result<Alloca
     }
     let (bytes, objects) = (bytes.bounded().amount, objects.bounded().amount);
     let mut rows: Vec<_> = sums.into_iter().map(|(named, sums)| sums.row(named, bytes)).collect();
-    // Rows stand in the order of names, and the sort is stable.
+    // Rows are ordered by name here, and the sort is stable.
     match query.sort {
         Some(Sort::Name) => {}
         Some(Sort::Module) => rows.sort_by_key(|row| row.module),
@@ -282,7 +282,7 @@ impl<'a> Sums<'a> {
     }
 }
 
-/// Finds who allocates on a stack.
+/// Finds the method that allocates on a stack.
 struct Places<'a, 'q> {
     process: &'a Process,
     query: &'q Query,
@@ -290,8 +290,8 @@ struct Places<'a, 'q> {
 }
 
 impl<'a> Places<'a, '_> {
-    /// Returns the method that allocates on a stack, where in it, and whether a function that the
-    /// query wants is on the stack.
+    /// Returns the method that allocates on a stack and the place in its code, and whether a
+    /// function that the query wants is on the stack.
     fn allocating_place(&mut self, stack: u32) -> (Option<Place<'a>>, bool) {
         let Self { process, query, known } = self;
         let process: &'a Process = process;

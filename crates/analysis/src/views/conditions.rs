@@ -1,4 +1,4 @@
-//! The conditions of a recording: what a reader must know before believing its numbers.
+//! The conditions of a recording: what a reader must know to judge its numbers.
 
 use clrscope_contract::request::InstrumentRequest;
 use clrscope_recording::model::{CallsInfo, Clock, Process, Recording, Remark};
@@ -10,30 +10,29 @@ use crate::query::{Query, QueryProblem};
 use crate::samples::{SAMPLED_CPU, SAMPLED_WALL, SamplingConditions, sampling_conditions};
 use crate::times::{Times, Totals};
 
-/// Conditions under which the selected part of a recording came about.
+/// Conditions under which the selected part of a recording was made.
 #[derive(Debug, Clone, Default)]
 pub struct Conditions<'a> {
-    /// Request with every option filled in, filters included, as the agent understood it.
+    /// Request with all options, filters included, as the agent understood it.
     pub recorded: &'a str,
-    /// The instruments of that.
+    /// The instruments of that request.
     pub instruments: &'a [InstrumentRequest],
     /// Process by process.
     pub processes: Vec<ProcessConditions<'a>>,
-    /// Sums over all of them; nothing where the metric is not one of `calls`.
+    /// Sums over all processes; zero where the metric does not come from `calls`.
     pub totals: Totals,
-    /// Times are as measured.
+    /// Whether times are as measured, with the profiler's share.
     pub raw: bool,
     /// Metric of paths.
     pub metric: &'static Metric,
-    /// Samples in all of them, before any limit or filter of functions; 0 where none were taken.
+    /// Samples in all processes, before any limit or filter of functions; 0 where none were taken.
     pub samples: u64,
-    /// What rows count in addition to the amount ([`Metric::second`]), in all; 0 where they count
-    /// nothing.
+    /// Total of the metric's second count ([`Metric::second`]); 0 where the metric has none.
     pub second: u64,
     /// Conditions under which samples were taken, an entry for each instrument that took some.
     pub sampling: Vec<SamplingConditions<'a>>,
-    /// The metric over all of them, before any limit or filter of functions: what shares are shares
-    /// of.
+    /// Total of the metric over all processes, before any limit or filter of functions. Shares
+    /// refer to this total.
     pub total: u64,
 }
 
@@ -65,7 +64,7 @@ impl Conditions<'_> {
         share(amount, self.total)
     }
 
-    /// Work in all, nanoseconds: what shares of work are of.
+    /// Total work, nanoseconds. Shares of work refer to this total.
     #[must_use]
     pub fn work_ns(&self) -> u64 {
         match self.metric.is_of_calls() {
@@ -74,8 +73,8 @@ impl Conditions<'_> {
         }
     }
 
-    /// The share of a row that says whether it is too small to be shown: of the metric, or of the
-    /// time where the metric has no totals; 1 where there is nothing to have a share of.
+    /// The share of a row that decides whether it is large enough to be shown: its share of the
+    /// metric, or of the time where the metric has no totals; 1 where the total is zero.
     #[must_use]
     pub fn size(&self, times: &Times, amount: Amount) -> f64 {
         let (size, all) = match self.metric.exclusive {
@@ -96,25 +95,25 @@ pub(crate) fn share(amount: u64, total: u64) -> f64 {
 pub struct ProcessConditions<'a> {
     /// The process.
     pub process: &'a Process,
-    /// Settings of `calls`: clock, interval, inlining, what is in the tree; `None` where it did not
-    /// run.
+    /// Settings of `calls`: clock, interval, inlining, contents of the tree; `None` where `calls`
+    /// did not run.
     pub calls: Option<&'a CallsInfo>,
     /// Sums of the process: compilation, suspensions, the profiler's share with bounds, truncated
     /// paths.
     pub totals: Totals,
-    /// Share of the process in the metric in all selected processes, 0 to 1; of the time in
-    /// recorded functions with any metric of `calls`.
+    /// The process's share of the metric over all selected processes, 0 to 1. With a metric of
+    /// `calls` it is the share of the time in recorded functions.
     pub share: f64,
-    /// Number of data items lost: the counts of its losses that are not mere information.
+    /// Number of lost data items: the sum of all losses that are not mere information.
     pub lost: u64,
     /// Remarks of the agent.
     pub remarks: &'a [Remark],
 }
 
-/// The conditions of what a query selects.
+/// The conditions of the part that a query selects.
 ///
 /// # Errors
-/// When no process or thread is meant.
+/// When the query matches no process or thread.
 pub fn conditions<'a>(recording: &'a Recording, query: &Query) -> Result<Conditions<'a>, QueryProblem> {
     let plain = Query { per_thread: false, ..query.clone() };
     let mut sums = Vec::new();
@@ -126,7 +125,7 @@ pub fn conditions<'a>(recording: &'a Recording, query: &Query) -> Result<Conditi
     Ok(conditions_of(recording, query, metric, &sums))
 }
 
-/// The conditions where the sums are known already.
+/// The conditions, given the sums.
 pub(crate) fn conditions_of<'a>(
     recording: &'a Recording,
     query: &Query,

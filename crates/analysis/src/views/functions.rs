@@ -25,8 +25,9 @@ pub struct Functions<'a> {
 /// Rows per function, merged over the threads of a process or one per thread.
 ///
 /// # Errors
-/// When no process or thread is meant, or the query asks for a part of the time that the metric
-/// can't follow, for a metric that was not recorded or for an order that its rows do not have.
+/// When the query matches no process or thread, or the query asks for a part of the time that the
+/// metric can't follow, for a metric that was not recorded or for an order that its rows do not
+/// have.
 pub fn functions<'a>(recording: &'a Recording, query: &Query) -> Result<Functions<'a>, QueryProblem> {
     functions_by(recording, query, Metric::of_view(recording, query, "functions")?)
 }
@@ -68,8 +69,8 @@ pub(crate) fn functions_by<'a>(
     Ok(out)
 }
 
-/// The samples that were taken while calls were counted, for a view by a metric of `calls`: of the
-/// same processes in the same order, or none.
+/// The samples that were taken alongside `calls`, for a view by a metric of `calls`: for the same
+/// processes in the same order, or none at all.
 fn samples_beside<'a>(
     recording: &'a Recording,
     query: &Query,

@@ -1,5 +1,4 @@
-//! The view `lines`: samples, or what else has stacks, by the lines of the source that the stacks
-//! lead through.
+//! The view `lines`: samples, or another metric with stacks, by the source lines on the stacks.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -19,8 +18,8 @@ use crate::samples::{SAMPLED_CPU, SAMPLED_WALL};
 use crate::stack_trees::StackSum;
 use crate::tiers::Tiers;
 
-/// Looks up the line of an instruction of a method: path of the module, metadata token, and what is
-/// known of the instruction.
+/// Looks up the source line of an instruction. The arguments are the path of the module, the
+/// metadata token of the method, and the place in its code.
 pub type FindPlace<'l> = dyn FnMut(&str, u32, CodePlace<'_>) -> FoundPlace + 'l;
 
 /// Outcome of the search for an instruction's line.
@@ -32,23 +31,24 @@ pub enum FoundPlace {
         file: String,
         /// The line, from 1.
         line: u32,
-        /// The line is known by what is called there: the one line in question that calls it.
+        /// Whether the line was determined by its call: it is the only candidate line that calls
+        /// the next function on the stack.
         by_call: bool,
     },
-    /// The method has a source, and several of its lines are in question.
+    /// The method has a source, and several of its lines are possible.
     Unknown {
         /// Path of the file.
         file: String,
     },
-    /// No source is known: what happens there is counted for the line that led there.
+    /// No source is known: the amount counts for the line of the caller.
     NoSource,
 }
 
-/// A function's index, the place in its IL, whether its code was not optimised, and the index of
-/// the function that is called there.
+/// Key of a place: index of the function, place in its code, whether the code was not optimised,
+/// and index of the called function.
 type PlaceKey = (u32, Option<u32>, u16, bool, u32);
 
-/// A line, or a method whose line is unknown: file, line, and the function's index for the latter.
+/// Key of a row: file and line, or, where the line is unknown, file and index of the function.
 type LineKey = (String, Option<u32>, u32);
 
 /// One line of a source file.
@@ -58,21 +58,21 @@ pub struct LineRow<'a> {
     pub file: String,
     /// The line, from 1; `None` for code of the function whose line is unknown.
     pub line: Option<u32>,
-    /// The function that most samples, or most of the metric, met the line in.
+    /// The function in which the line has most samples, or most of the metric.
     pub function: FunctionRef<'a>,
-    /// Samples for which this is the innermost line with a source: what the line itself and the
-    /// code without a source below it took.
+    /// Samples for which this is the innermost line with a source: samples of the line itself and
+    /// of code without a source below it.
     pub samples: u64,
-    /// Samples with the code of the line on top.
+    /// Samples with the code of the line on top of the stack.
     pub self_samples: u64,
     /// Samples with the line anywhere on the stack.
     pub total_samples: u64,
-    /// Amount of the metric for which this is the innermost line with a source: of sampled ones the
-    /// time that `samples` stand for, nanoseconds.
+    /// Amount of the metric for which this is the innermost line with a source. For a sampled
+    /// metric it is the time that `samples` stand for, nanoseconds.
     pub amount: u64,
     /// Amount with the line anywhere on the stack.
     pub total: u64,
-    /// `samples` as own ones, and those of `total_samples`, by the tier of the code of the line.
+    /// `samples` and `total_samples` by the tier of the code of the line.
     pub tiers: Tiers,
 }
 
@@ -83,29 +83,30 @@ pub struct LinesView<'a> {
     pub rows: Vec<LineRow<'a>>,
     /// Rows that the limit left out.
     pub left_out: usize,
-    /// Samples with no line anywhere on their stacks.
+    /// Samples without a known line anywhere on their stacks.
     pub without_line: u64,
-    /// Amount of the metric with none.
+    /// Amount of the metric without a known line anywhere on the stack.
     pub amount_without_line: u64,
-    /// Samples, or amount of other metrics, in code with a source but an unknown line: the rows
-    /// without a line.
+    /// Samples, or the amount of another metric, in code that has a source but whose line is
+    /// unknown: the rows without a line.
     pub of_unknown_lines: u64,
-    /// As `of_unknown_lines`, whose line is known by what is called there alone.
+    /// Samples, or the amount of another metric, whose line was determined only by the function
+    /// that is called there.
     pub by_call: u64,
-    /// Paths of the modules of the innermost own methods on stacks with no line, those that most of
-    /// it is of first.
+    /// Paths of the modules of the innermost own methods on stacks without a line, ordered by
+    /// amount.
     pub modules_without_line: Vec<&'a str>,
     /// Conditions of the selected part, with its sums.
     pub conditions: Conditions<'a>,
 }
 
-/// Lines by samples, those with the most first, or by `total` or `name` (file and line) when the
-/// query sorts; by another metric with stacks where the query asks for one, or where allocations
-/// were recorded and no samples.
+/// Lines ordered by samples, or by `total` or `name` (file and line) if the query sorts so. Another
+/// metric with stacks is used if the query names one, or if allocations but no samples were
+/// recorded.
 ///
 /// # Errors
-/// When no process or thread is meant, nothing with stacks was recorded, or the query asks for
-/// something that lines do not have.
+/// When the query matches no process or thread, nothing with stacks was recorded, or the query asks
+/// for something that lines do not have.
 pub fn lines<'a>(
     recording: &'a Recording,
     query: &Query,
@@ -131,7 +132,7 @@ pub fn lines<'a>(
         }
     }
     let mut rows: Vec<LineRow<'a>> = sums.into_iter().map(|(place, sums)| sums.row(place)).collect();
-    // Rows stand in the order of files and lines, and the sort is stable.
+    // Rows are ordered by file and line here, and the sort is stable.
     match query.sort {
         Some(Sort::Name) => {}
         Some(Sort::Total | Sort::Inclusive) if metric.is_sampled() => {
@@ -161,7 +162,7 @@ pub fn lines<'a>(
     })
 }
 
-/// The metric by lines that the query asks for: one whose values have stacks.
+/// The metric that the query selects; its values must have stacks.
 fn metric_of(recording: &Recording, query: &Query) -> Result<&'static Metric, QueryProblem> {
     let Some(wanted) = query.metric else {
         let found = [&SAMPLED_CPU, &SAMPLED_WALL, &BYTES].into_iter().find(|metric| metric.is_in(recording));
@@ -224,8 +225,8 @@ struct Places<'a, 'q, 'f, 'l> {
 }
 
 impl<'a> Places<'a, '_, '_, '_> {
-    /// Adds what a stack stands for. Where it has no line its innermost own method is returned, if
-    /// it has one.
+    /// Adds the amount of a stack. For a stack without a line, returns its innermost own method, if
+    /// any.
     fn add(
         &mut self,
         sums: &mut BTreeMap<LineKey, LineSums<'a>>,

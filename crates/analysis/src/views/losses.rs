@@ -21,15 +21,15 @@ pub struct Losses<'a> {
     pub rows: Vec<LossRow<'a>>,
     /// Rows that the limit left out.
     pub left_out: usize,
-    /// Problems with what could not be read.
+    /// Problems: parts of the recording that could not be read.
     pub problems: &'a [Problem],
 }
 
-/// Losses, process by process in the order of the reasons, and what could not be read.
-/// Losses are counted per process: a selection of threads or functions changes nothing.
+/// Losses, process by process in the order of the reasons, and the parts that could not be read.
+/// Losses are counted per process, so a selection of threads or functions changes nothing.
 ///
 /// # Errors
-/// When no process is meant.
+/// When the query matches no process.
 pub fn losses<'a>(recording: &'a Recording, query: &Query) -> Result<Losses<'a>, QueryProblem> {
     query.without_metric("losses")?;
     let mut rows = Vec::new();

@@ -21,14 +21,14 @@ pub struct ModuleRow<'a> {
     pub module: &'a Module,
     /// Number of its functions that were called.
     pub functions: u64,
-    /// Calls of them.
+    /// Calls of these functions.
     pub calls: u64,
-    /// Exclusive wall time of them.
+    /// Exclusive wall time of these functions.
     pub exclusive_ns: u64,
-    /// Exclusive CPU time of them, where measured.
+    /// Exclusive CPU time of these functions, where measured.
     pub exclusive_cpu_ns: Option<u64>,
-    /// Amount of the metric, where that is one of samples: with a function of the module on top,
-    /// and anywhere on the stack.
+    /// Amount of a sampled metric, with a function of the module on top of the stack and anywhere
+    /// on it.
     pub amount: Amount,
 }
 
@@ -50,12 +50,12 @@ pub struct Modules<'a> {
     pub conditions: Conditions<'a>,
 }
 
-/// Rows per module of each process: the sums of its functions. What belongs to no module, such as
-/// compilation and suspensions, is one row without a name.
+/// Rows per module of each process: the sums of its functions. Time that belongs to no module, such
+/// as compilation and suspensions, is in one row without a name.
 ///
 /// # Errors
-/// When no process or thread is meant, or the query asks for a part of the time or for
-/// threads apart.
+/// When the query matches no process or thread, or the query asks for a part of the time or for
+/// rows per thread.
 pub fn modules<'a>(recording: &'a Recording, query: &Query) -> Result<Modules<'a>, QueryProblem> {
     query.without_metric("modules")?;
     let metric = Metric::of_samples_or_calls(recording, query, "modules")?;

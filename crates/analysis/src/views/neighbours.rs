@@ -17,8 +17,9 @@ use crate::query::{Query, QueryProblem, Sort};
 use crate::select::quoted_list;
 use crate::times::Times;
 
-/// One row of `callers` or `callees`: the function on the other side, with the calls and times of
-/// that edge alone (inclusive counts activations that are not within another of the same edge).
+/// One row of `callers` or `callees`: the function at the other end of an edge, with the calls and
+/// times of that edge alone. Inclusive times count only activations that are not nested in another
+/// activation of the same edge.
 #[derive(Debug, Clone, Copy)]
 pub struct EdgeRow<'a> {
     /// The caller or callee; `None` where a thread itself is the caller.
@@ -30,7 +31,7 @@ pub struct EdgeRow<'a> {
 }
 
 impl EdgeRow<'_> {
-    /// Order of two rows under `sort`; a thread comes before functions that are otherwise equal.
+    /// Order of two rows under `sort`; a thread comes before functions with equal values.
     #[must_use]
     pub fn compare(&self, other: &Self, sort: Sort) -> Ordering {
         let module = |row: &Self| row.function.map_or("", |f| f.module());
@@ -91,7 +92,7 @@ pub struct GraphEdge {
     pub amount: Amount,
 }
 
-/// End of an edge that a view shows.
+/// The end of an edge that a view shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Callers,
@@ -106,7 +107,7 @@ impl Side {
         }
     }
 
-    /// The end the view is about, and the end it shows.
+    /// Returns the end that the view is about, and the end that it shows.
     const fn ends(self, (caller, callee): Edge) -> (Slot, Slot) {
         match self {
             Self::Callers => (callee, caller),
@@ -118,14 +119,14 @@ impl Side {
 /// Callers of the functions that match the query.
 ///
 /// # Errors
-/// When no function is named or none on a path matches, no process or thread is meant, or the query
-/// asks for threads apart, for a part of the time that the metric can't follow, for a metric that
-/// was not recorded or for an order that its rows do not have.
+/// When no function is named or none on a path matches, the query matches no process or thread, or
+/// it asks for rows per thread, for a part of the time that the metric can't follow, for a metric
+/// that was not recorded or for an order that its rows do not have.
 pub fn callers<'a>(recording: &'a Recording, query: &Query) -> Result<NeighboursView<'a>, QueryProblem> {
     neighbours(recording, query, Side::Callers)
 }
 
-/// Functions that the functions which match the query called.
+/// Callees of the functions that match the query.
 ///
 /// # Errors
 /// As [`callers`].
@@ -182,14 +183,13 @@ fn rows<'a>(
     mine.map(row).collect()
 }
 
-/// Every function and every edge between them: what the call graph is drawn from. Filters of
-/// functions keep the edges whose both ends match. The query's order and limit are for the
-/// functions.
+/// The call graph: every function, and every edge between functions. Filters of functions keep the
+/// edges whose two ends both match. The query's order and limit apply to the functions.
 ///
 /// # Errors
-/// When no process or thread is meant, or the query asks for threads apart, for a part of the time
-/// that the metric can't follow, for a metric that was not recorded or for an order that its rows
-/// do not have.
+/// When the query matches no process or thread, or the query asks for rows per thread, for a part
+/// of the time that the metric can't follow, for a metric that was not recorded or for an order
+/// that its rows do not have.
 pub fn call_graph<'a>(recording: &'a Recording, query: &Query) -> Result<CallGraph<'a>, QueryProblem> {
     let metric = Metric::of_view(recording, query, "graph")?;
     let sort = query.order(metric, "graph", Sort::Own)?;
@@ -200,7 +200,7 @@ pub fn call_graph<'a>(recording: &'a Recording, query: &Query) -> Result<CallGra
         let sums = ProcessSums::new(&paths, query);
         totals.push((paths.process, sums.totals));
         let mut wanted = sums.catalog.wanted(query);
-        // Threads call nothing that calls them, and no view draws them.
+        // The pseudo-function of threads has no callers, and no view draws it.
         wanted.push(false);
         let both = |(caller, callee): Edge| wanted[caller as usize] && wanted[callee as usize];
         let edges = edges(&paths, &sums.catalog, &Columns::new(&paths, &sums.catalog, query), both);

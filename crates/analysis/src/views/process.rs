@@ -1,4 +1,4 @@
-//! Sums of one process, function by function and thread by thread: what most views start from.
+//! Sums of one process by function and by thread, on which most views are based.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::sums::{ByFunction, Summer, TreeSums};
 use crate::tiers::{OfTier, TierSums, Tiers, tiers_of_functions};
 use crate::times::{Times, Totals};
 
-/// A row in the making.
+/// A row that is being built.
 #[derive(Debug, Clone, Copy, Default)]
 struct MergedRow {
     times: Times,
@@ -47,9 +47,9 @@ struct StackWalkResult {
 }
 
 impl StackWalkResult {
-    /// Returns the finds, with those of `more` where this walked for them. Questions about the
-    /// whole run share one walk, which is kept with the process: a later question gets what an
-    /// earlier one found, and nothing of `more`.
+    /// Returns the result, together with the result of `more` if the walk took place. Queries of
+    /// the whole run share one walk, which is cached with the process: a later query gets the
+    /// earlier result, and no result of `more`.
     fn walk<A: StackVisitor>(
         paths: &Paths<'_>,
         merged: &paths::MergedStacks<'_>,
@@ -85,7 +85,7 @@ pub(crate) struct ProcessSums<'a> {
     metric: &'static Metric,
     merged: Vec<MergedRow>,
     per_thread: Vec<(u32, &'a Thread, MergedRow)>,
-    /// Calls of `async` methods, by the slots of their code.
+    /// Calls of `async` methods, by the slots of the methods that have their code.
     starts: FxHashMap<Slot, u64>,
     /// Samples that were taken alongside calls, by slot.
     beside: Vec<SampleCount>,
@@ -96,7 +96,8 @@ pub(crate) struct ProcessSums<'a> {
 }
 
 impl<'a> ProcessSums<'a> {
-    /// Sums the selected threads of a process. Rows per thread are kept only when asked for.
+    /// Sums the selected threads of a process. Rows per thread are kept only if the query requests
+    /// them.
     pub(crate) fn new(paths: &Paths<'a>, query: &Query) -> Self {
         let catalog = Catalog::new(paths.process);
         match paths.merged() {
@@ -108,7 +109,7 @@ impl<'a> ProcessSums<'a> {
         }
     }
 
-    /// The sums with the tiers of functions, and the owners of what they did.
+    /// The sums with the tiers of functions, and the owners of their work.
     pub(crate) fn with_owners(recording: &Recording, paths: &Paths<'a>, query: &Query) -> (Self, Owners) {
         let catalog = Catalog::new(paths.process);
         let Some(merged) = paths.merged() else {
@@ -176,7 +177,7 @@ impl<'a> ProcessSums<'a> {
         }
     }
 
-    /// Rows of what was summed over the stacks of all threads together.
+    /// Rows of sums over the stacks of all threads.
     fn of_stacks(paths: &Paths<'a>, query: &Query, catalog: Catalog<'a>, sums: &FunctionSums) -> Self {
         let (process, metric) = (paths.process, paths.metric);
         let samples = |sum: StackSum| metric.counts_beside().then_some(sum.samples);
@@ -212,12 +213,12 @@ impl<'a> ProcessSums<'a> {
         Self::of_part(catalog, metric, part)
     }
 
-    /// Puts the samples of `samples`, which are sums of the same process, alongside the calls.
+    /// Adds the samples from `samples`, which are sums of the same process, to the rows of calls.
     pub(crate) fn put_beside(&mut self, samples: &Self) {
         let count = |merged: &MergedRow| merged.times.by(samples.metric).1.samples;
         self.beside = samples.merged.iter().map(count).collect();
         self.merged.resize(self.merged.len().max(self.beside.len()), MergedRow::default());
-        // What was never called took no CPU time either, where that was measured.
+        // A function without calls has zero CPU time, if CPU time was measured.
         let none = self.totals.cpu_ns.map(|_| 0);
         for merged in self.merged.iter_mut().filter(|merged| merged.threads == 0) {
             (merged.times.inclusive_cpu_ns, merged.times.exclusive_cpu_ns) = (none, none);
@@ -225,14 +226,14 @@ impl<'a> ProcessSums<'a> {
         }
     }
 
-    /// Puts the allocations of the same process alongside the calls.
+    /// Adds the allocations of the same process to the rows of calls.
     pub(crate) fn put_allocations(&mut self, allocations: &AllocationPaths<'_>) {
         let beside = AllocationTree::new(allocations, None, &self.catalog);
         let is_called = |slot: Slot| self.merged.get(slot as usize).is_some_and(|merged| merged.threads > 0);
         self.allocated = Some(beside.by_function(is_called));
     }
 
-    /// Puts to the functions in which tiers of their code samples met them.
+    /// Adds to each function the tiers of its samples.
     fn put_tiers(&mut self, recording: &Recording, process: &Process, query: &Query) {
         let tiers = tiers_of_functions(recording, process, query, self.metric, &self.catalog);
         self.add_tiers(&tiers);
@@ -256,13 +257,14 @@ impl<'a> ProcessSums<'a> {
         seen.map(|(slot, merged)| self.row(slot as u32, merged, None))
     }
 
-    /// The row of one function over all threads, if it was called or has time.
+    /// The row of one function over all threads, if the function was called or has time.
     pub(crate) fn row_of(&self, slot: Slot) -> Option<FunctionRow<'a>> {
         let merged = self.merged.get(slot as usize).filter(|m| m.threads > 0)?;
         Some(self.row(slot, merged, None))
     }
 
-    /// Rows of functions for each thread that has any; none unless rows per thread were asked for.
+    /// Rows of functions for each thread that has any; none unless the query requested rows per
+    /// thread.
     pub(crate) fn rows_per_thread(&self, wanted: &[bool]) -> impl Iterator<Item = FunctionRow<'a>> {
         let seen = self.per_thread.iter().filter(|(slot, ..)| wanted.get(*slot as usize) == Some(&true));
         seen.map(|(slot, thread, merged)| self.row(*slot, merged, Some(*thread)))
@@ -298,7 +300,7 @@ fn tier_sums(paths: &Paths<'_>) -> TierSums {
     if paths.metric.is_sampled() { TierSums::new(paths.process) } else { TierSums::none() }
 }
 
-/// Sums over everything in the paths of a process.
+/// Sums over all paths of a process.
 pub(crate) fn totals(paths: &Paths<'_>, query: &Query) -> Totals {
     match paths.sum() {
         Some(sum) => totals_of(sum, paths.metric),
@@ -311,12 +313,12 @@ fn totals_of(sum: StackSum, metric: &Metric) -> Totals {
     Totals { functions_ns: sum.amount, cpu_ns, ..Totals::default() }
 }
 
-/// Key that an `async` method shares with its code: module, name, signature, and the marker of the
-/// method (of a lambda, say).
+/// Key that an `async` method shares with the method that has its code: module, name, signature,
+/// and the marker of the method (for instance of a lambda).
 type AsyncKey<'a> = (&'a str, &'a str, &'a str, Option<&'a str>);
 
-/// Calls of `async` methods, by the slots of their code. Methods that were inlined are left out:
-/// they were called more often.
+/// Calls of `async` methods, by the slots of the methods that have their code. Inlined methods are
+/// left out, because they were called more often than counted.
 fn starts(catalog: &Catalog<'_>, merged: &[MergedRow]) -> FxHashMap<Slot, u64> {
     let mut code: FxHashMap<AsyncKey<'_>, Slot> = FxHashMap::default();
     let slots = || (0..catalog.len() as Slot).map(|slot| (slot, catalog.function(slot)));
@@ -337,7 +339,7 @@ fn starts(catalog: &Catalog<'_>, merged: &[MergedRow]) -> FxHashMap<Slot, u64> {
     starts
 }
 
-/// Sums of one worker; parts joined in any order give equal sums.
+/// Sums of one worker; parts may be joined in any order.
 #[derive(Default)]
 struct Part<'a> {
     /// Whether rows per thread are wanted.
@@ -396,7 +398,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The row of a thread that was sampled: of times there is the metric alone.
+/// The row of a sampled thread: its only time is the metric.
 fn sampled_row<'a>(row: ThreadRow<'a>, totals: &Totals, metric: &Metric) -> ThreadRow<'a> {
     let samples = totals.cpu_ns.unwrap_or(0);
     let samples = SampleCount { own: samples, total: samples };

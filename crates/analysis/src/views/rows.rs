@@ -1,4 +1,4 @@
-//! Rows that several views start from.
+//! Rows that several views share.
 
 use std::cmp::Ordering;
 
@@ -22,19 +22,18 @@ pub struct FunctionRow<'a> {
     pub times: Times,
     /// The function's amount of the metric.
     pub amount: Amount,
-    /// Number of its activations that lay on one stack at once, at most; 1 without recursion.
+    /// Largest number of activations of the function on one stack; 1 without recursion.
     pub max_recursion: u32,
-    /// Number of threads that called it.
+    /// Number of threads that called the function.
     pub threads: u32,
-    /// Whether the compiler put it into another method somewhere: then there were at least so many
-    /// calls.
+    /// Whether the function was inlined somewhere. Then the number of calls is a lower bound.
     pub inlined: bool,
-    /// Whether it calls itself as the last thing it does, which optimised code may do by a jump:
-    /// then there were at least so many calls.
+    /// Whether the function is tail-recursive. Optimised code may replace such calls by jumps, so
+    /// the number of calls is a lower bound.
     pub tail_recursive: bool,
-    /// Calls of an `async` method, where the row is that of its code, which runs once for each call
-    /// and again for each await that waited; nothing for other rows, in per-thread reports, and
-    /// where the calls were not recorded.
+    /// Calls of an `async` method, in the row of the method that has its code. That code runs once
+    /// per call and again after each await that waited. `None` for other rows, in per-thread
+    /// reports, and where the calls were not recorded.
     pub starts: Option<u64>,
     /// Objects that the function allocated, where allocations were recorded alongside calls;
     /// nothing in per-thread reports.
@@ -45,13 +44,13 @@ pub struct FunctionRow<'a> {
 }
 
 impl FunctionRow<'_> {
-    /// Whether there may have been more calls than were counted.
+    /// Whether the number of calls is a lower bound.
     #[must_use]
     pub fn counts_at_least(&self) -> bool {
         self.inlined || self.tail_recursive
     }
 
-    /// Work of the function alone: CPU time, or wall time where CPU time was not measured.
+    /// The function's own work: CPU time, or wall time where CPU time was not measured.
     #[must_use]
     pub fn work_ns(&self) -> u64 {
         match self.amount.samples.total > 0 && self.times == Times::default() {
@@ -95,7 +94,7 @@ pub struct ThreadRow<'a> {
     pub outside_ns: u64,
     /// CPU time, where measured.
     pub cpu_ns: Option<u64>,
-    /// Amount of the metric, where that is one of samples.
+    /// Amount of a sampled metric.
     pub amount: Amount,
     /// Time suspended by the runtime.
     pub suspended_ns: u64,
@@ -111,8 +110,8 @@ pub struct ThreadRow<'a> {
     pub max_depth: u32,
 }
 
-/// The row of a thread: `totals` are its own, `running_ns` and `outside_ns` are without the
-/// profiler's share, so that with it and suspensions they are the measured time of the thread.
+/// The row of a thread from its `totals`. `running_ns` and `outside_ns` exclude the profiler's
+/// share; their sum with that share and the suspensions is the measured time of the thread.
 pub(crate) fn thread_row<'a>(
     pid: u32,
     thread: &'a Thread,

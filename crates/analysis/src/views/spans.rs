@@ -1,4 +1,4 @@
-//! Spans of time in which threads were about one thing: samples one after another, put together.
+//! Spans of time in which a thread was in one state: consecutive samples, merged.
 
 use clrscope_recording::model::{Process, Recording, Sample, Thread};
 
@@ -6,7 +6,7 @@ use crate::query::{Query, QueryProblem};
 use crate::samples::{Kinds, SAMPLED_CPU, SAMPLED_WALL, each_sample, lasted_ns};
 use crate::select;
 
-/// Time in which a thread was about one thing.
+/// Time in which a thread was in one state, or did one kind of work.
 #[derive(Debug, Clone, Copy)]
 pub struct Span<'a> {
     /// The process.
@@ -21,12 +21,12 @@ pub struct Span<'a> {
     pub kind: &'static str,
 }
 
-/// Spans of the threads, by samples of `wall`, which know what threads wait for, or of `cpu` where
-/// there are no others; by process and thread, then in the order of time. A sample stands for the
-/// time before it that it weighs, unless another of the thread stands for a part of that already.
+/// Spans of the threads, ordered by process, thread and time. They come from samples of `wall`,
+/// which know what threads wait for, or of `cpu` where there are no others. A sample covers the
+/// time before it, by its weight, except the part that an earlier sample of the thread covers.
 ///
 /// # Errors
-/// When no process or thread is meant, or no samples were recorded.
+/// When the query matches no process or thread, or no samples were recorded.
 pub fn spans<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<Span<'a>>, QueryProblem> {
     let metric = [&SAMPLED_WALL, &SAMPLED_CPU].into_iter().find(|metric| metric.is_in(recording));
     let metric = metric.ok_or(QueryProblem::NotRecorded { view: "timeline", instrument: SAMPLED_CPU.instrument })?;
@@ -59,7 +59,7 @@ fn index_of(sample: &Sample) -> Option<usize> {
     sample.thread.checked_sub(1).map(|index| index as usize)
 }
 
-/// Time that a sample stands for.
+/// The span that a sample covers.
 fn span_of<'a>(process: &'a Process, thread: &'a Thread, sample: &Sample) -> Span<'a> {
     let at = process.started_ns.saturating_add(sample.time_ns);
     let (start_ns, end_ns) = match lasted_ns(sample) {
@@ -69,8 +69,8 @@ fn span_of<'a>(process: &'a Process, thread: &'a Thread, sample: &Sample) -> Spa
     Span { process, thread, start_ns, end_ns, kind: "" }
 }
 
-/// Adds a span to those from `first` on: to the one before where that is of the kind and ends where
-/// this one begins, give or take another sample.
+/// Adds a span to the list of its thread, which starts at `first`. The span extends the previous
+/// one if that has the same kind and ends no more than `gap_ns` before this one.
 fn add<'a>(found: &mut Vec<Span<'a>>, first: usize, mut span: Span<'a>, gap_ns: u64) {
     let of_thread = |before: &&mut Span<'a>| std::ptr::eq(before.thread, span.thread);
     if let Some(before) = found[first..].last_mut().filter(of_thread) {

@@ -20,12 +20,13 @@ pub struct Threads<'a> {
     pub conditions: Conditions<'a>,
 }
 
-/// The threads of the selected processes, in the order in which they were first seen, or by
-/// `calls`, `suspended`, `profiler`, a CPU key or any other time (by running time) when the query
-/// sorts.
+/// The threads of the selected processes, in the order in which they were first seen. The query may
+/// sort them by `calls`, `suspended`, `profiler` or a CPU key; any other time key sorts by running
+/// time.
 ///
 /// # Errors
-/// When no process or thread is meant, or the query asks for something that is not about threads.
+/// When the query matches no process or thread, or the query asks for something that is not about
+/// threads.
 pub fn threads<'a>(recording: &'a Recording, query: &Query) -> Result<Threads<'a>, QueryProblem> {
     query.without_metric("threads")?;
     let metric = Metric::of_samples_or_calls(recording, query, "threads")?;

@@ -1,4 +1,4 @@
-//! The view `timeline`: what each thread was about, in equal pieces of the run.
+//! The view `timeline`: the work or state of each thread, in equal pieces of the run.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -45,8 +45,8 @@ pub struct Lane<'a> {
     pub thread: &'a Thread,
     /// Time of all pieces, nanoseconds.
     pub amount_ns: u64,
-    /// Time of all pieces in which the thread was busy, nanoseconds: it ran, was ready to, or was
-    /// kept from it by a lock or the runtime. CPU time is busy time.
+    /// Busy time of the thread, nanoseconds: it ran, was ready to run, or was blocked by a lock or
+    /// the runtime. CPU time is busy time.
     pub busy_ns: u64,
     /// Busy time of each piece, nanoseconds.
     pub pieces: Vec<u64>,
@@ -59,7 +59,7 @@ pub struct Timeline<'a> {
     pub rows: Vec<TimelineRow<'a>>,
     /// Rows that the limit left out.
     pub left_out: usize,
-    /// Threads with samples, those that were busy most first.
+    /// Threads with samples, the busiest first.
     pub lanes: Vec<Lane<'a>>,
     /// Duration of a piece, nanoseconds.
     pub piece_ns: u64,
@@ -70,11 +70,11 @@ pub struct Timeline<'a> {
 /// Time of a thread by piece and kind.
 type Pieces = BTreeMap<(u64, &'static str), u64>;
 
-/// Samples over time: those of `wall`, which know what threads wait for, or of `cpu` where there
-/// are no others.
+/// Samples over time. They are samples of `wall`, which know what threads wait for, or of `cpu`
+/// where there are no others.
 ///
 /// # Errors
-/// When no process or thread is meant, or no samples were recorded.
+/// When the query matches no process or thread, or no samples were recorded.
 pub fn timeline<'a>(recording: &'a Recording, query: &Query) -> Result<Timeline<'a>, QueryProblem> {
     query.without_metric("timeline")?;
     let metric = [&SAMPLED_WALL, &SAMPLED_CPU].into_iter().find(|metric| metric.is_in(recording));
@@ -120,7 +120,7 @@ pub fn timeline<'a>(recording: &'a Recording, query: &Query) -> Result<Timeline<
 /// Amounts by thread, piece and kind.
 type Amounts = FxHashMap<(u32, u64, &'static str), u64>;
 
-/// Adds a sample to the pieces that it lasted in.
+/// Adds a sample to the pieces that it spans.
 fn add(amounts: &mut Amounts, event: &Event, kind: &'static str, piece_ns: u64) {
     share_out(event.time_ns, event.lasted_ns, event.amount, piece_ns, PIECES, |piece, amount| {
         let sum = amounts.entry((event.thread, piece, kind)).or_default();

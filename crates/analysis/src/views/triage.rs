@@ -1,8 +1,8 @@
-//! The first look at a program: what its trouble is, by all that was recorded of it for a few
-//! seconds, how certain that is, and what looks closer.
+//! The first diagnosis of a program, from a recording of a few seconds: its main problem, how
+//! certain that is, and which command examines it further.
 //!
-//! The sentences of the [summary](crate::summary) are the evidence. A trouble is here where it
-//! costs enough that a program without it would be another one; a sound program has none.
+//! The evidence is the sentences of the [summary](crate::summary). A problem is reported only if
+//! the program would run very differently without it; a healthy program has none.
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Recording, ThreadState};
@@ -15,28 +15,28 @@ use crate::parts::queried_ns;
 use crate::query::{Query, QueryProblem};
 use crate::samples::SampleKind;
 
-/// What a program's trouble is.
+/// Main problem of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Trouble {
     /// As many threads of the pool are blocked as there are processors, or more.
     PoolStarved,
     /// Threads wait for a lock that others hold.
     LockConvoy,
-    /// It throws all the time.
+    /// The program throws exceptions all the time.
     Exceptions,
-    /// It stands still for collections.
+    /// Collections suspend the program for long.
     Gc,
-    /// It allocates all the time.
+    /// The program allocates all the time.
     Allocation,
-    /// It computes.
+    /// The program uses CPU time.
     Cpu,
-    /// It waits for something outside, or for time to pass.
+    /// The program waits for something outside, or for a timeout.
     Wait,
-    /// Its heap grows.
+    /// The heap grows.
     GrowingHeap,
-    /// It has nothing to do.
+    /// The program has nothing to do.
     Idle,
-    /// It works, and nothing stands out.
+    /// The program works, and nothing stands out.
     Nothing,
 }
 
@@ -58,7 +58,7 @@ impl Trouble {
         }
     }
 
-    /// What it is, in words.
+    /// Description, in words.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -90,10 +90,10 @@ impl Trouble {
     }
 }
 
-/// A number that speaks for a verdict.
+/// A number that supports a verdict.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evidence {
-    /// What it is, in words.
+    /// Description, in words.
     pub text: String,
     /// The number.
     pub value: f64,
@@ -104,74 +104,76 @@ pub struct Evidence {
 /// A verdict.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TriageVerdict {
-    /// The trouble.
+    /// The problem.
     pub trouble: Trouble,
-    /// The evidence excludes the other troubles; else it is likely.
+    /// Whether the evidence excludes the other problems; if not, the verdict is only likely.
     pub is_certain: bool,
-    /// Threads that it keeps on average.
+    /// Average number of threads that the problem occupies.
     pub cost: f64,
-    /// The sentence of the summary that says most; `None` where there is none.
+    /// The most important sentence of the summary about it; `None` where there is none.
     pub finding: Option<Finding>,
     /// Further numbers.
     pub evidence: Vec<Evidence>,
 }
 
-/// What a program did, in a few numbers.
+/// Key numbers of a program.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Vitals {
-    /// Time that was looked at, in nanoseconds.
+    /// Observed time, in nanoseconds.
     pub time_ns: u64,
-    /// Processors that it kept busy; `None` where CPU time was not sampled.
+    /// Average number of busy processors; `None` where CPU time was not sampled.
     pub cpu: Option<f64>,
-    /// Threads that wanted a processor and got none, on average, where threads were sampled by the
-    /// clock; only threads whose purpose for it is known.
+    /// Average number of threads that were ready but had no processor, by samples of `wall`; only
+    /// threads whose work is known.
     pub ready: f64,
-    /// Share of the time that it stood still for collections.
+    /// Share of the time in pauses for collections.
     pub paused: f64,
-    /// Bytes that it allocated in a second, where that is known.
+    /// Allocated bytes per second, where known.
     pub allocated: Option<f64>,
-    /// Exceptions that it threw in a second, where that is known.
+    /// Thrown exceptions per second, where known.
     pub thrown: Option<f64>,
-    /// Waits for locks in a second, where that is known.
+    /// Waits for locks per second, where known.
     pub contended: Option<f64>,
-    /// Work items that waited in the pool's queue: at most, and at the end.
+    /// Work items in the pool's queue: the maximum, and at the end.
     pub queue: Option<(f64, f64)>,
     /// Share of the CPU time in which collections and allocations ran.
     pub memory_work: f64,
 }
 
-/// The answer.
+/// Result of the diagnosis.
 #[derive(Debug, Clone)]
 pub struct Triage {
     /// Numbers of the program.
     pub vitals: Vitals,
-    /// Verdicts, that of the greatest trouble first; at least one.
+    /// Verdicts, the greatest problem first; at least one.
     pub verdicts: Vec<TriageVerdict>,
 }
 
-/// Processors that a program bound by CPU time keeps busy, at least in its busiest code.
+/// Least number of busy processors for a program to count as CPU-bound, measured at its busiest
+/// code.
 const BUSY: f64 = 0.5;
-/// Threads that a wait keeps which is worth a verdict.
+/// Threads occupied by a wait that are worth a verdict.
 const WAITING: f64 = 0.5;
 /// Share of the time in collections that is worth a verdict.
 const PAUSED: f64 = 0.10;
-/// Bytes in a second that are worth a verdict.
+/// Allocated bytes per second that are worth a verdict.
 const ALLOCATED: f64 = 50e6;
-/// Bytes in a second that are a trouble of their own, whatever code it is that allocates them.
+/// Allocated bytes per second that are a problem by themselves, whatever code allocates them.
 const STORM: f64 = 300e6;
-/// Exceptions in a second that are worth a verdict.
+/// Exceptions per second that are worth a verdict.
 const THROWN: f64 = 100.0;
-/// Processors that a program without anything to do may keep busy.
+/// Most busy processors of an idle program.
 const IDLE: f64 = 0.05;
-/// Processors that its own code may keep busy then.
+/// Most processors that the own code of an idle program keeps busy.
 const OWN_IDLE: f64 = 0.02;
-/// A trouble that costs so much less than the first one does not make that uncertain.
+/// A second problem with less than this part of the first one's cost does not make the first
+/// verdict uncertain.
 const MUCH_LESS: f64 = 0.25;
 
-/// Looks at a recording as a whole.
+/// Diagnoses a whole recording.
 ///
 /// # Errors
-/// When no process is meant, or neither samples nor calls were recorded.
+/// When the query matches no process, or neither samples nor calls were recorded.
 pub fn triage(recording: &Recording, query: &Query) -> Result<Triage, QueryProblem> {
     let view = summary(recording, query)?;
     let rows = counters(recording, query, &[]).map(|(rows, _)| rows).unwrap_or_default();
@@ -185,22 +187,23 @@ pub fn triage(recording: &Recording, query: &Query) -> Result<Triage, QueryProbl
         }
         match verdicts.iter_mut().find(|known| known.trouble == trouble) {
             None => verdicts.push(verdict(trouble, finding, &vitals)),
-            // A wait for something says more than a sleep.
+            // A wait for something is better evidence than a sleep.
             Some(known) if sleeps(known) && !finding.is_sleep => *known = verdict(trouble, finding, &vitals),
             Some(_) => {}
         }
     }
-    // Threads sleep in sound programs, too.
+    // Threads sleep in healthy programs, too.
     let is_sound = verdicts.iter().all(sleeps);
     verdicts.extend(slow_requests(&rows, &vitals).filter(|_| is_sound));
     verdicts.extend(growing(&rows).filter(|_| verdicts.iter().all(|known| known.trouble != Trouble::GrowingHeap)));
     verdicts.sort_by(|a, b| b.cost.total_cmp(&a.cost));
-    // Some thread always waits where others have a trouble.
+    // While some threads have a problem, other threads always wait.
     let first = verdicts.first().map(|first| first.trouble);
     verdicts.retain(|one| one.trouble != Trouble::Wait || first == Some(Trouble::Wait));
     let own_ns = view.own.iter().fold(0_u64, |sum, own| sum.saturating_add(own.work_ns));
     let own = own_ns as f64 / vitals.time_ns.max(1) as f64;
-    // Who sleeps and hardly works between has nothing to do; who works has to wait for it.
+    // A program that sleeps and hardly works has nothing to do; in a program that works, the sleeps
+    // delay the work.
     let is_idle = |one: &TriageVerdict| own < OWN_IDLE && one.trouble == Trouble::Wait && sleeps(one);
     verdicts.iter_mut().filter(|one| is_idle(one)).for_each(|one| one.trouble = Trouble::Idle);
     if verdicts.iter().any(|one| one.trouble != Trouble::Idle) {
@@ -229,7 +232,7 @@ fn vitals(recording: &Recording, query: &Query, view: &Summary<'_>, rows: &[Coun
     let memory_ns: u64 = view.kinds.iter().filter(memory).map(|row| row.time_ns).sum();
     let of_time = |ns: u64| ns as f64 / time_ns.max(1) as f64;
     let seconds = time_ns.max(1) as f64 / 1e9;
-    // Of what has no place it is not known which work it belongs to.
+    // It is not known which work time without a place belongs to.
     let ready = view.states.iter().filter(|row| row.state == ThreadState::Ready);
     let ready_ns: u64 = ready.map(|row| row.time_ns.saturating_sub(row.unplaced_ns)).sum();
     let is_sampled = recording.processes.iter().any(|process| process.arenas(instrument::CPU).next().is_some());
@@ -246,10 +249,10 @@ fn vitals(recording: &Recording, query: &Query, view: &Summary<'_>, rows: &[Coun
     }
 }
 
-/// Whether what a sentence says is a trouble of the program.
+/// Whether a sentence reports a problem of the program.
 fn is_trouble(trouble: Trouble, finding: &Finding, vitals: &Vitals) -> bool {
     match trouble {
-        // On a busy machine a program wants more than it gets.
+        // On a busy machine a program gets less CPU time than it needs.
         Trouble::Cpu => finding.cost + finding.share * vitals.ready >= BUSY,
         Trouble::Wait => finding.cost >= WAITING,
         Trouble::Gc => vitals.paused >= PAUSED,
@@ -271,7 +274,7 @@ fn verdict(trouble: Trouble, finding: &Finding, vitals: &Vitals) -> TriageVerdic
             evidence.extend((ready >= 0.2).then_some(Evidence { text, value: ready, unit: "threads" }));
             cost += finding.share * ready;
         }
-        // Threads sleep in sound programs, too.
+        // Threads sleep in healthy programs, too.
         Trouble::Wait if finding.is_sleep => cost = cost.min(0.01),
         Trouble::Exceptions => evidence.extend(
             vitals.thrown.map(|rate| per_second(format!("{} exceptions", number(rate as u64)), rate, "exceptions/s")),
@@ -279,14 +282,15 @@ fn verdict(trouble: Trouble, finding: &Finding, vitals: &Vitals) -> TriageVerdic
         Trouble::Allocation => {
             let rate = vitals.allocated.unwrap_or_default();
             evidence.push(per_second(format!("{} allocated", bytes(rate as u64)), rate, "bytes/s"));
-            // The code that allocates is busy with that, and with what follows from it.
+            // The allocating code is busy with allocations and their consequences.
             if rate >= STORM && vitals.paused < PAUSED * 2.0 {
                 cost = cost.max(vitals.cpu.unwrap_or_default() + vitals.ready);
             }
         }
         Trouble::Gc => {
             evidence.push(share("of the time it stood still for collections", vitals.paused));
-            // What waits meanwhile, and what a collection takes of other processors.
+            // This includes threads that wait meanwhile, and the time of collections on other
+            // processors.
             cost = cost.max(vitals.paused * 2.0);
         }
         Trouble::LockConvoy => evidence.extend(
@@ -316,10 +320,11 @@ fn share(what: &str, share: f64) -> Evidence {
     Evidence { text: format!("{:.0} % {what}", share * 100.0), value: share, unit: "share" }
 }
 
-/// Requests, served or made, that wait for something: most of their time no processor works for
+/// Served or outgoing requests that mostly wait: for most of their time no processor works for
 /// them.
 fn slow_requests(rows: &[CounterRow<'_>], vitals: &Vitals) -> Option<TriageVerdict> {
-    /// Time that a request takes which is worth a verdict, in seconds, and requests in flight.
+    /// Least request time, in seconds, and least number of requests in flight that are worth a
+    /// verdict.
     const LEAST: (f64, f64) = (0.1, 0.5);
     let time_s = vitals.time_ns.max(1) as f64 / 1e9;
     let of = |name: &str, what: &str| {
@@ -331,7 +336,8 @@ fn slow_requests(rows: &[CounterRow<'_>], vitals: &Vitals) -> Option<TriageVerdi
         (mean, seconds / time_s, (count > 0).then_some(Evidence { text, value: mean, unit: "s" }))
     };
     let (served, made) = (of("http.server.request.duration", "served"), of("http.client.request.duration", "made"));
-    // A program that serves is as slow as what it serves; one that does not may only ask others.
+    // A server is judged by the requests that it serves; a program that serves none, by its
+    // outgoing requests.
     let (mean, in_flight) = if served.2.is_some() { (served.0, served.1) } else { (made.0, made.1) };
     if mean < LEAST.0 || in_flight < LEAST.1 || vitals.cpu.is_some_and(|cpu| cpu > in_flight / 2.0) {
         return None;
@@ -340,16 +346,16 @@ fn slow_requests(rows: &[CounterRow<'_>], vitals: &Vitals) -> Option<TriageVerdi
     Some(TriageVerdict { trouble: Trouble::Wait, is_certain: false, cost: in_flight, finding: None, evidence })
 }
 
-/// A heap that is larger after each collection, by the runtime's own counter. Ten seconds say
-/// nothing certain of it.
+/// A heap that is larger after each collection, by the runtime's own counter. Ten seconds are too
+/// short for certainty.
 fn growing(rows: &[CounterRow<'_>]) -> Option<TriageVerdict> {
-    /// Bytes, and part of the heap, that it must have grown by.
+    /// Least growth, in bytes and as a part of the heap.
     const LEAST: (f64, f64) = (20e6, 0.25);
     let heap = of_runtime(rows, "gc-heap-size")?;
     let old = of_runtime(rows, "gen-2-gc-count").and_then(|row| row.total).unwrap_or_default();
     let sizes: Vec<f64> = heap.points.iter().map(|point| point.value * 1e6).collect();
     let (first, last) = (*sizes.first()?, *sizes.last()?);
-    // What only waits for its next collection falls now and then.
+    // A heap that only awaits its next collection shrinks now and then.
     let falls = sizes.windows(2).filter(|pair| pair[1] < pair[0] * 0.98).count();
     let grown = last - first;
     if sizes.len() < 5 || falls > 0 || old < 1.0 || grown < LEAST.0 || grown < first * LEAST.1 {
@@ -362,7 +368,7 @@ fn growing(rows: &[CounterRow<'_>]) -> Option<TriageVerdict> {
     Some(TriageVerdict { trouble: Trouble::GrowingHeap, is_certain: false, cost: 0.05, finding: None, evidence })
 }
 
-/// Says of the first verdict whether the evidence excludes the others.
+/// Decides whether the evidence for the first verdict excludes the others.
 fn judge(verdicts: &mut [TriageVerdict], vitals: &Vitals) {
     let Some((first, others)) = verdicts.split_first_mut() else { return };
     let is_alone = others.iter().all(|other| other.cost <= first.cost * MUCH_LESS);

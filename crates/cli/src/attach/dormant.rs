@@ -1,5 +1,5 @@
-//! Waking of the dormant agent that a process has since it had probes or followed awaits: the
-//! runtime does not detach it, nor takes another.
+//! Wakes the dormant agent of a process. After probes or followed awaits the runtime neither
+//! detaches the agent nor accepts another one, so it stays dormant in the process.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -12,29 +12,29 @@ use clrscope_contract::control_socket::{self, Answer};
 use super::target::explained;
 use crate::errors::{Failure, reason};
 
-/// Returns whether the process has a dormant agent. Nothing is sent to it: its socket is there
-/// while it is dormant, and no longer. One that a process left behind has a name of its own, which
-/// ends with the start of that process.
+/// Returns whether the process has a dormant agent, without sending anything to it: its socket
+/// exists exactly while it is dormant. A socket that an earlier process left behind has another
+/// name, because names end with the start time of the process.
 pub(crate) fn is_dormant(process: &Process) -> bool {
     process.socket(control_socket::PREFIX).is_ok_and(|socket| socket.is_some())
 }
 
-/// Makes the dormant agent of the process begin what `request` asks for, and waits `patience` at
-/// the longest for its answer. Returns `false` where the process has none.
+/// Makes the dormant agent of the process start recording `request`, and waits for its answer for
+/// at most `patience`. Returns `false` where the process has no dormant agent.
 ///
 /// # Errors
-/// When the agent does not begin, with its reason.
+/// When the agent does not start, with its reason.
 pub(super) fn wake(process: &Process, request: &str, patience: Duration) -> Result<bool, Failure> {
     let failed = |why: &str, hint: &str| Failure::new(format!("cannot attach to process {}", process.pid()), why, hint);
     let socket = match process.socket(control_socket::PREFIX) {
-        // A stranger's file of that name, and no socket of the agent's next to it.
+        // Another user's file has that name, and there is no socket of the agent.
         Ok(None) | Err(Error::NoProcess { .. } | Error::ForeignSocket { .. }) => return Ok(false),
         Ok(Some(socket)) => socket,
         Err(error) => return Err(explained(process, &error)),
     };
     let stream = match Port::at(socket).with_limit(patience).connect() {
         Ok(stream) => stream,
-        // It has woken up meanwhile, or was left behind.
+        // The agent has woken up meanwhile, or the socket was left behind.
         Err(Error::NobodyListens { .. }) => return Ok(false),
         Err(error) => return Err(explained(process, &error)),
     };

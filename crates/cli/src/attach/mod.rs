@@ -1,14 +1,14 @@
-//! Attaching the agent to a program that runs: who may, where agent and recording lie for the
-//! program, and the wait for the end.
+//! Attaches the agent to a running program: permissions, the places of agent and recording, and the
+//! wait for the end.
 //!
-//! 1. [`target`] looks whether the process can be attached to, before anything is made.
-//! 2. [`place`] puts the agent's file and the recording directory where the process can see them,
-//!    with its rights.
-//! 3. [`recording`] has the runtime load the agent, or wakes one that [sleeps](dormant) there,
-//!    waits for the end, and sees to it that the agent leaves.
-//! 4. [`refusal`] says what a runtime's refusal means.
+//! 1. [`target`] checks whether the process can be attached to, before any file is created.
+//! 2. [`place`] puts the agent's file and the recording directory where the process can access them
+//!    with its own rights.
+//! 3. [`recording`] makes the runtime load the agent, or wakes a [dormant](dormant) one, waits for
+//!    the end, and makes sure that the agent detaches.
+//! 4. [`refusal`] explains why a runtime refused the agent.
 //!
-//! [`moment`] has what recordings need that are not kept.
+//! [`moment`] has the code for temporary recordings.
 
 pub(crate) mod dormant;
 mod moment;

@@ -1,4 +1,4 @@
-//! Recordings of the moment, which are not kept.
+//! Temporary recordings, which are not kept.
 
 use std::path::PathBuf;
 
@@ -9,8 +9,8 @@ use super::recording::{AttachPlan, Until};
 use super::target::Target;
 use crate::errors::{Failure, reason};
 
-/// A folder for a recording of the moment: only this user sees it, and it is removed with the
-/// value.
+/// A folder for a temporary recording: only this user can see it, and it is removed when the value
+/// is dropped.
 ///
 /// # Errors
 /// When it can't be made.
@@ -21,7 +21,7 @@ pub(crate) fn moment_folder(command: &str) -> Result<TempDir, Failure> {
 }
 
 impl<'a> AttachPlan<'a> {
-    /// The plan of a recording of the moment, which prints nothing but errors.
+    /// The plan of a temporary recording, which prints nothing but errors.
     pub(crate) fn for_moment(target: &'a Target, request: Request, output: PathBuf, until: Until) -> Self {
         Self {
             target,

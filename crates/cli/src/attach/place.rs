@@ -1,11 +1,11 @@
-//! Place of agent and recording for a process that sees other files than we do, or has other
-//! rights.
+//! Place of agent and recording for a process with another root, other mounts or other rights than
+//! ours.
 //!
-//! Both are put into a folder of temporary files of the process, in a folder of ours that belongs
-//! to the user of the process, since the agent trusts what is its user's own. The process is not
-//! trusted: what it could put in our way (links, pipes) is not followed, and all work goes through
-//! descriptors of folders that were made or checked. These also stay usable when the process, and
-//! with it `/proc/PID/root`, is gone.
+//! Both are put into a folder of ours inside a temporary folder of the process. Our folder belongs
+//! to the user of the process, because the agent trusts only its user's own files. The process is
+//! not trusted: links and pipes that it could place there are not followed, and all work goes
+//! through descriptors of folders that were created or checked. The descriptors stay usable when
+//! the process, and with it `/proc/PID/root`, is gone.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -41,7 +41,7 @@ pub(super) struct ForeignPlace {
 }
 
 impl ForeignPlace {
-    /// Puts the agent there and makes the folder.
+    /// Writes the agent's file and creates the folder.
     ///
     /// # Errors
     /// When none of the folders for temporary files can be used.
@@ -69,7 +69,7 @@ impl ForeignPlace {
         let seen = folder.to_str().ok_or(io::ErrorKind::InvalidInput)?;
         let root = open(process.root(), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
-        // Links lead where they lead for the process, and never out of its files.
+        // Links are resolved as for the process, and never lead outside its root.
         let temporary = openat2(&root, folder, flags, Mode::empty(), ResolveFlags::IN_ROOT)?;
         if fstatvfs(&temporary)?.f_flag.contains(StatVfsMountFlags::NOEXEC) {
             return Err(io::Error::other("mounted noexec"));
@@ -92,7 +92,7 @@ impl ForeignPlace {
         })
     }
 
-    /// Gives what we made in the folder to the user of the process.
+    /// Makes the user of the process the owner of a file that we created in the folder.
     ///
     /// # Errors
     /// Errors of the system.
@@ -104,22 +104,22 @@ impl ForeignPlace {
 
 impl Drop for ForeignPlace {
     fn drop(&mut self) {
-        // Only if it is empty: a recording that could not be packed stays. The agent's file stays,
-        // too, for the next attach.
+        // The folder is removed only if it is empty: a recording that could not be packed stays.
+        // The agent's file stays for the next attach.
         let _ = unlinkat(&self.base, &self.name, AtFlags::REMOVEDIR);
     }
 }
 
-/// The folder of all attaches to processes of `owner`, and its name. Where another user has taken
-/// the usual one, which in a sticky folder is not ours to remove, it is one that was made before,
-/// or a new one with a word that can't be foreseen.
+/// The folder for all attaches to processes of `owner`, and its name. If another user has taken the
+/// usual name, which we can't remove in a sticky folder, it is an alternative folder that was
+/// created earlier, or a new one with an unpredictable name.
 fn base_folder(parent: &OwnedFd, usual: &str, owner: (Uid, Gid)) -> io::Result<(OwnedFd, String)> {
     let refused = match own_folder(parent, usual, owner) {
         Ok(folder) => return Ok((folder, usual.to_owned())),
         Err(error) => error,
     };
     let owner_of = |name: &str| statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|there| there.st_uid);
-    // Nothing can be made there, whatever its name.
+    // Nothing can be created there under any name.
     if owner_of(usual).is_none() {
         return Err(refused);
     }
@@ -136,7 +136,7 @@ fn base_folder(parent: &OwnedFd, usual: &str, owner: (Uid, Gid)) -> io::Result<(
     Ok((own_folder(parent, &name, owner)?, name))
 }
 
-/// A folder that belongs to `owner` alone, made where it is missing.
+/// A folder that belongs to `owner` alone; created if it is missing.
 fn own_folder(parent: impl AsFd, name: &str, owner: (Uid, Gid)) -> io::Result<OwnedFd> {
     let is_new = match mkdirat(&parent, name, Mode::RWXU) {
         Ok(()) => true,
@@ -155,7 +155,7 @@ fn own_folder(parent: impl AsFd, name: &str, owner: (Uid, Gid)) -> io::Result<Ow
     Ok(folder)
 }
 
-/// Puts the agent's file there, unless it is there with our bytes.
+/// Writes the agent's file, unless it exists with our bytes.
 fn put_agent(folder: &OwnedFd, owner: (Uid, Gid)) -> io::Result<()> {
     if is_ours(folder, owner).unwrap_or(false) {
         return Ok(());
@@ -169,7 +169,7 @@ fn put_agent(folder: &OwnedFd, owner: (Uid, Gid)) -> io::Result<()> {
 }
 
 fn is_ours(folder: &OwnedFd, owner: (Uid, Gid)) -> io::Result<bool> {
-    // What is no file is opened without a wait, and refused.
+    // Something other than a file is opened without blocking, and refused.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(openat(folder, LIBRARY, flags, Mode::empty())?);
     let there = file.metadata()?;

@@ -1,13 +1,13 @@
-//! What this process lacks to look into another one: in containers root has no more than a few of
-//! its capabilities.
+//! Capabilities that this process lacks to access another process: in containers root has only a
+//! few capabilities.
 
 use clr_diagnostics::Process;
 
-/// What attaching to a process of another user takes: looking into it, connecting to its socket,
-/// and giving it the agent's file. The numbers are those of `capabilities(7)`.
+/// Capabilities for attaching to a process of another user: to inspect it, to connect to its
+/// socket, and to give it the agent's file. The numbers are from `capabilities(7)`.
 const NEEDED: [(&str, u32); 3] = [("SYS_PTRACE", 19), ("DAC_OVERRIDE", 1), ("CHOWN", 0)];
 
-/// Reason and hint, where the system refused to show a process.
+/// Reason and hint if the system denied access to a process.
 pub(super) fn not_permitted(pid: u32) -> (String, String) {
     let process = Process::open(pid);
     let why = match &process {
@@ -20,8 +20,8 @@ pub(super) fn not_permitted(pid: u32) -> (String, String) {
     (why, whom.unwrap_or_else(otherwise))
 }
 
-/// As whom to attach to a process of another user or group, where this process may not do it;
-/// `None` where it may.
+/// The user or capabilities needed to attach to a process of another user or group; `None` where
+/// this process may attach.
 pub(super) fn as_whom(process: &Process) -> Option<String> {
     let differs = process.uid() != own_user() || process.gid() != own_group();
     let missing = missing(effective_capabilities());
@@ -50,8 +50,8 @@ fn missing(effective: u64) -> Vec<&'static str> {
     NEEDED.iter().filter(|(_, bit)| effective >> bit & 1 == 0).map(|(name, _)| *name).collect()
 }
 
-/// Those of this process; all where the system does not say, since nothing is known to be missing
-/// then.
+/// The effective capabilities of this process; all if the system does not tell them, because then
+/// none is known to be missing.
 fn effective_capabilities() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -66,7 +66,7 @@ mod tests {
     fn capabilities_that_are_missing_are_named() {
         assert_eq!(missing(u64::MAX), [""; 0]);
         assert_eq!(missing(0), ["SYS_PTRACE", "DAC_OVERRIDE", "CHOWN"]);
-        // What container engines leave root by default.
+        // Default capabilities of root in container engines.
         assert_eq!(missing(0x0000_0000_a804_25fb), ["SYS_PTRACE"]);
     }
 }

@@ -31,18 +31,18 @@ use crate::terminal::say;
 use crate::triggered::watch_triggers;
 use crate::viewer::{self, Viewer};
 
-/// Time that attaching may take: the runtime loads the agent on a thread of its own, which a busy
-/// machine must let run.
+/// Longest time for attaching: the runtime loads the agent on a thread of its own, which may be
+/// delayed on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Time that the runtime may wait for a collection in the background.
+/// Longest time that the runtime may wait for a background collection.
 const FOR_COLLECTIONS: Duration = Duration::from_secs(20);
-/// Time that an agent that is about to leave may be in the way.
+/// Longest wait for the previous agent to detach.
 const FOR_THE_LAST: Duration = Duration::from_secs(3);
-/// Time that the runtime may take to let go of the agent.
+/// Longest time that the runtime may take to detach the agent.
 const FOR_LEAVING: Duration = Duration::from_secs(30);
-/// Time that a snapshot of a large heap may take.
+/// Longest time for a snapshot of a large heap.
 const FOR_SNAPSHOTS: Duration = Duration::from_secs(600);
-/// Between two looks at the recording.
+/// Interval between two looks at the recording.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Plan of a recording: what to record, in which process, and where to write it.
@@ -56,11 +56,11 @@ pub(crate) struct AttachPlan<'a> {
     pub(crate) instruments_given: &'a str,
     /// Path of the recording; named after the program when `None`.
     pub(crate) output: Option<PathBuf>,
-    /// Overwrite what is there.
+    /// Whether to overwrite existing files.
     pub(crate) force: bool,
-    /// Show how it goes, on a terminal.
+    /// Show the progress, on a terminal.
     pub(crate) progress: bool,
-    /// Print nothing but errors.
+    /// Whether to print nothing but errors.
     pub(crate) quiet: bool,
     /// End of the recording.
     pub(crate) until: Until,
@@ -72,14 +72,14 @@ pub(crate) struct AttachPlan<'a> {
 pub(crate) struct AttachedRecording {
     /// The packed file, or the directory when packing failed.
     pub(crate) path: PathBuf,
-    /// Reason why there is no whole snapshot, where one was wanted.
+    /// Reason why a requested snapshot is missing or incomplete.
     pub(crate) no_snapshot: Option<&'static str>,
     /// Signals that end the page, where one is served.
     signals: Option<Signals>,
 }
 
 impl AttachedRecording {
-    /// Keeps the page, where one is served, until it is interrupted.
+    /// Keeps serving the page, if there is one, until the user interrupts.
     pub(crate) fn keep_page(&self) {
         if let Some(signals) = &self.signals {
             viewer::stay(signals);
@@ -87,24 +87,24 @@ impl AttachedRecording {
     }
 }
 
-/// End of an attached recording, unless it is interrupted or the program ends before.
+/// Condition for the end of an attached recording, unless the user interrupts it or the program
+/// ends before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// End when the end is requested, or when the duration is over.
+    /// The end is requested, or the duration is over.
     End,
-    /// End when a snapshot of the heap was taken.
+    /// A heap snapshot was taken.
     Snapshot,
-    /// End when threads were looked at for so long, and a snapshot of the heap was taken if that is
-    /// wanted.
+    /// Threads were sampled for a time, and a heap snapshot was taken if requested.
     Moment {
-        /// Time in which threads are looked at.
+        /// Time in which threads are sampled.
         look_for: Duration,
-        /// Take a snapshot of the heap.
+        /// Whether to take a heap snapshot.
         reads_heap: bool,
     },
 }
 
-/// Says after which instruments the agent stays in the program.
+/// Tells the user which of the requested instruments keep the agent in the program.
 fn say_stays(request: &Request) {
     let is_one = |name: &str| find(name).is_some_and(|spec| spec.changes_methods);
     let names: Vec<&str> =
@@ -120,7 +120,7 @@ fn say_stays(request: &Request) {
 /// Attaches, waits for the end of the recording, and packs it.
 ///
 /// # Errors
-/// When the runtime did not take the agent; nothing is left behind then.
+/// When the runtime refused the agent; no files are left behind then.
 pub(crate) fn record(plan: AttachPlan<'_>) -> Result<AttachedRecording, Failure> {
     let process = &plan.target.process;
     let Begun { session, is_interrupted, signals } = Begun::new(&plan)?;
@@ -132,7 +132,7 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<AttachedRecording, Failure>
         session.say_unmatched_probes(&plan.request);
     }
     if plan.view {
-        // Without a page the recording is as good.
+        // The recording works without the page.
         if let Err(failure) = Viewer::follow(&session.place) {
             say(failure.to_string().trim_end());
         }
@@ -181,8 +181,8 @@ impl Begun {
     }
 }
 
-/// A recording that is looked at while it grows and not kept: it ends, and is removed, with the
-/// value.
+/// A temporary recording that is read while it grows. It ends and is removed when the value is
+/// dropped.
 pub(crate) struct LiveRecording<'a> {
     process: &'a Process,
     begun: Begun,
@@ -192,7 +192,7 @@ impl<'a> LiveRecording<'a> {
     /// Attaches.
     ///
     /// # Errors
-    /// When the runtime did not take the agent; nothing is left behind then.
+    /// When the runtime refused the agent; no files are left behind then.
     pub(crate) fn begin(plan: &AttachPlan<'a>) -> Result<Self, Failure> {
         Ok(Self { process: &plan.target.process, begun: Begun::new(plan)? })
     }
@@ -202,7 +202,7 @@ impl<'a> LiveRecording<'a> {
         &self.begun.session.place.folder
     }
 
-    /// Whether there is more to come: the process lives, and the user has not interrupted.
+    /// Whether the recording goes on: the process lives, and the user has not interrupted.
     pub(crate) fn goes_on(&self) -> bool {
         let is_interrupted = self.begun.is_interrupted.load(Ordering::Acquire);
         !is_interrupted && self.process.is_alive() && self.begun.session.standing() == Standing::Recording
@@ -219,7 +219,7 @@ impl Drop for LiveRecording<'_> {
 /// The recording and its place.
 struct Session {
     writer: RunWriter,
-    /// The directory that we reach, and the file that it becomes.
+    /// The recording directory as we see it, and the file that it is packed into.
     place: RecordingPath,
     /// The directory as the process sees it.
     seen: String,
@@ -249,17 +249,18 @@ impl Session {
         if let Some(foreign) = foreign {
             session.move_to(foreign, &start).inspect_err(|_| session.discard())?;
         }
-        // Where there are no locks the agent does not see our end, and is told of it.
+        // Without file locks the agent can't notice our end; it is told instead.
         let _ = session.writer.hold();
         Ok(session)
     }
 
-    /// Makes the recording directory again where the process sees it; the one here had the name.
+    /// Creates the recording directory again in a place that the process can access. The directory
+    /// here only reserved the name.
     fn move_to(&mut self, foreign: ForeignPlace, start: &Start<'_>) -> Result<(), Failure> {
         let name = self.place.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let folder = foreign.ours.join(&name);
         let moved = output::begin_in(&folder, start).and_then(|writer| {
-            // It stays ours to read: only root gets here for another user.
+            // We can still read the files: only root gets here for another user.
             fs::read_dir(&folder)?.flatten().try_for_each(|entry| foreign.give(&entry.path()))?;
             foreign.give(&folder)?;
             fs::remove_dir_all(&self.place.folder)?;
@@ -275,12 +276,12 @@ impl Session {
         Ok(())
     }
 
-    /// Has the runtime load the agent, or an agent begin that sleeps there.
+    /// Makes the runtime load the agent, or wakes a dormant agent.
     fn attach(&self, plan: &AttachPlan<'_>, is_interrupted: &AtomicBool) -> Result<(), Failure> {
         let mut request = plan.request.clone();
         request.out = Some(self.seen.clone());
         request.join = true;
-        // The process has an environment of its own.
+        // The process has its own environment, so the log level is passed in the request.
         request.log = std::env::var(VARIABLE).ok().filter(|level| !level.is_empty());
         let request = request.to_string();
         let profiler = |class: &str| {
@@ -295,7 +296,7 @@ impl Session {
                 return Ok(());
             }
             let Err(mut error) = port.attach_profiler(&profiler(AGENT_CLSID)) else { return Ok(()) };
-            // The program was started with a profiler, which has the main slot for good.
+            // The program was started with a profiler, which keeps the main slot.
             if has_other_profiler(process, &error) && needs_main_slot(&plan.request, true).is_none() {
                 match port.attach_profiler(&profiler(NOTIFICATION_CLSID)) {
                     Ok(()) => return Ok(()),
@@ -310,13 +311,13 @@ impl Session {
         }
     }
 
-    /// Says which patterns of probes match no method of what the program has loaded: who misspelt
-    /// one learns it now, not at the end of a long recording.
+    /// Warns about probe patterns that match no loaded method, so that the user learns of a typo
+    /// now, not at the end of a long recording.
     fn say_unmatched_probes(&self, request: &Request) {
         if !request.has_probes() {
             return;
         }
-        // What can't be read now is said at the end.
+        // Read errors are reported at the end.
         if let Ok(recording) = clrscope_recording::open(&self.place.folder) {
             summary::say_unmatched_probes(&recording);
         }
@@ -332,7 +333,7 @@ impl Session {
         line.end();
     }
 
-    /// Waits while threads are looked at, from the moment on at which the agent has begun to
+    /// Waits while threads are sampled, counted from the moment at which the agent has started to
     /// record.
     fn look(&self, process: &Process, is_interrupted: &AtomicBool, look_for: Duration) {
         let began = Instant::now();
@@ -344,10 +345,10 @@ impl Session {
         }
     }
 
-    /// Has the agent take a snapshot of the heap, and waits for it.
+    /// Makes the agent take a heap snapshot, and waits for it.
     ///
     /// # Errors
-    /// The reason why it was not taken; what was recorded stays.
+    /// The reason why it was not taken; recorded data stays.
     fn snapshot(&self, process: &Process, is_interrupted: &AtomicBool) -> Result<(), &'static str> {
         let wanted = Command::Snapshot(String::new());
         let watch = StopWatch::default();
@@ -358,7 +359,7 @@ impl Session {
             let folder = self.process_folder();
             let answer = folder.map(|folder| command(&folder, &wanted, FOR_SNAPSHOTS, is_awaited));
             match answer {
-                // The agent has not begun to record.
+                // The agent has not started to record yet.
                 None | Some(Err(ControlError::Deaf | ControlError::Io(_)))
                     if is_awaited() && began.elapsed() < PATIENCE =>
                 {
@@ -388,7 +389,8 @@ impl Session {
         standing(&self.place.folder).unwrap_or(Standing::Recording)
     }
 
-    /// Ends the recording, and waits until the runtime has let go of the agent, or that sleeps.
+    /// Ends the recording, and waits until the runtime has detached the agent, or the agent is
+    /// dormant.
     fn leave(&self, process: &Process) {
         self.writer.request_stop();
         let began = Instant::now();
@@ -404,7 +406,8 @@ impl Session {
         }
     }
 
-    /// Notes how the process ended, where it has: by `kill -9` it could not say so itself.
+    /// Notes how the process ended, if it has: after `kill -9` the process could not record its
+    /// end.
     fn note_end(&self, process: &Process) {
         let exit = match process.end() {
             Some(ProcessEnd::Code(code)) => Exit::Code(code),
@@ -420,9 +423,9 @@ impl Session {
         finish(&self.place, overwrite, progress)
     }
 
-    /// There is nothing to keep.
+    /// Removes the recording.
     fn discard(&self) {
-        // What can't be removed reads as what it is.
+        // A directory that can't be removed is still a readable recording.
         let _ = fs::remove_dir_all(&self.place.folder);
     }
 }
@@ -433,7 +436,7 @@ fn has_other_profiler(process: &Process, error: &Error) -> bool {
         && matches!(Present::in_process(process), Present::Other(_))
 }
 
-/// Whether what keeps the runtime from taking the agent may be an agent that is about to leave.
+/// Whether the runtime may have refused the agent because a previous agent is still detaching.
 fn is_in_the_way(process: &Process, error: &Error) -> bool {
     error.code() == Some(ResultCode::PROFILER_ALREADY_ACTIVE) && Present::in_process(process) == Present::None
 }

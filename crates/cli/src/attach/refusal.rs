@@ -1,4 +1,4 @@
-//! Refusals: what it means that a runtime does not take the agent.
+//! Explains why a runtime refused the agent.
 
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
@@ -18,7 +18,7 @@ use crate::recorded_process::process_folder;
 /// The profiler that the program was started with, as its environment names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Present {
-    /// None: whatever is loaded was attached.
+    /// None: a loaded profiler was attached.
     None,
     /// Our agent.
     Ours,
@@ -43,7 +43,7 @@ impl Present {
     }
 }
 
-/// What helps against an agent's own reason.
+/// The hint for a reason that the agent gave.
 fn hint_to(why: &str) -> &'static str {
     match why.ends_with(&Who::Others.to_string()) {
         true => "where all who can write there may be trusted, as in a pod's own volume: --trust-writable",
@@ -51,8 +51,8 @@ fn hint_to(why: &str) -> &'static str {
     }
 }
 
-/// Refusal of the runtime, explained. `folder` is the recording's, in which an agent that steps
-/// aside says why.
+/// Explains a refusal by the runtime. `folder` is the recording's; an agent that declines to load
+/// writes its reason there.
 pub(super) fn refused(process: &Process, error: &Error, folder: &Path, request: &Request) -> Failure {
     let cannot =
         |why: String, hint: &str| Failure::new(format!("cannot attach to process {}", process.pid()), why, hint);
@@ -100,13 +100,12 @@ pub(super) fn refused(process: &Process, error: &Error, folder: &Path, request: 
     }
 }
 
-/// Hint at the recording of a process that was started under clrscope.
+/// Hint for a process that was started under clrscope and has a recording already.
 fn instead(pid: u32) -> String {
     let folder = process_folder(pid, "attach").ok();
     match folder.as_deref().and_then(Path::parent) {
         Some(growing) => {
-            // By the path that still leads there when the process is gone, where we see the same
-            // files.
+            // If we see the same files, show the path that stays valid when the process is gone.
             let ours = growing.strip_prefix(format!("/proc/{pid}/root")).map(|inner| Path::new("/").join(inner));
             let same = ours.ok().filter(|ours| is_same_place(ours, growing));
             let growing = same.as_deref().unwrap_or(growing);

@@ -1,4 +1,4 @@
-//! The process that is to be attached to, and what keeps it from being attached to.
+//! The process to attach to, and the reasons why that may be impossible.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -15,17 +15,16 @@ use crate::c_library;
 use crate::errors::{Failure, quoted};
 use crate::recorded_process;
 
-/// Time that a runtime may take to say what it is.
+/// Longest time for a runtime to answer with its process information.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Age below which a program may have no runtime yet, or none that listens: a start takes 0.1 s
-/// here, and more on a busy machine.
+/// Age below which a program may have no listening runtime yet: a start takes 0.1 s here, and more
+/// on a busy machine.
 const START: Duration = Duration::from_secs(3);
-/// Time between two looks at a program that starts.
+/// Interval between two looks at a starting program.
 const LOOK: Duration = Duration::from_millis(20);
 /// `e_machine` of x86-64.
 const X86_64: u16 = 62;
-/// Bytes of an executable in which its interpreter is looked for: what names it stands behind the
-/// headers.
+/// Bytes of an executable in which its interpreter is searched: its name lies after the headers.
 const HEAD_BYTES: u64 = 4096;
 
 /// A process whose runtime answers.
@@ -37,10 +36,10 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// The process with this id, once everything is known to be as an attach needs it.
+    /// Finds the process with this id and checks everything that attaching needs.
     ///
     /// # Errors
-    /// What keeps it from being attached to.
+    /// The reason why the process can't be attached to.
     pub(crate) fn find(pid: u32) -> Result<Self, Failure> {
         let process = Process::open(pid).map_err(|error| unreachable(pid, &error))?;
         if process.is_stopped() {
@@ -64,7 +63,7 @@ impl Target {
             "" => program.unwrap_or_default().into_owned(),
             assembly => assembly.to_owned(),
         };
-        // Whatever the process says, it is the name of a file.
+        // The process is not trusted: the name must be a plain file name.
         let is_plain = |c: char| c.is_alphanumeric() || "._-+".contains(c);
         let name: String = name.chars().filter(|&c| is_plain(c)).take(100).collect();
         if name.trim_matches('.').is_empty() { "attached".to_owned() } else { name }
@@ -81,7 +80,7 @@ impl Target {
     }
 }
 
-/// The port of a process; of one that was started just now, once it has one.
+/// The diagnostic port of a process. For a process that was just started, waits until it has one.
 fn port_of_started(process: &Process) -> Result<Port, Error> {
     loop {
         match process.port() {
@@ -95,7 +94,7 @@ fn port_of_started(process: &Process) -> Result<Port, Error> {
     }
 }
 
-/// Failure that an error about a process means for who wants to attach to it.
+/// Translates an error about the process into a failure to attach.
 fn unreachable(pid: u32, error: &Error) -> Failure {
     let ps = "clrscope ps lists the .NET processes there are";
     let (why, hint) = match error {
@@ -136,7 +135,7 @@ fn without_socket(pid: u32) -> (String, String) {
     }
 }
 
-/// What keeps the process from making files in its folder for temporary files, where that is known.
+/// The reason why the process can't create files in its temporary folder, where known.
 fn unusable_temporary_folder(pid: u32) -> Option<String> {
     let process = Process::open(pid).ok()?;
     let inside = process.temporary_folder().ok()?;
@@ -149,7 +148,8 @@ fn unusable_temporary_folder(pid: u32) -> Option<String> {
     Some(format!("its folder for temporary files, {}, {why}", inside.display()))
 }
 
-/// As [`unreachable`], by what became of the process meanwhile.
+/// As [`unreachable`], unless the process has ended or was stopped meanwhile; then the failure says
+/// so.
 pub(super) fn explained(process: &Process, error: &Error) -> Failure {
     let pid = process.pid();
     if process.is_alive() && process.is_stopped() {
@@ -158,7 +158,7 @@ pub(super) fn explained(process: &Process, error: &Error) -> Failure {
     unless_ended(process, unreachable(pid, error))
 }
 
-/// The failure, unless that came because the process is not there any more.
+/// The failure, replaced if its cause is that the process has ended.
 pub(super) fn unless_ended(process: &Process, failure: Failure) -> Failure {
     if process.is_alive() {
         return failure;
@@ -180,19 +180,19 @@ fn musl(pid: u32) -> Failure {
     )
 }
 
-/// Looks at the executable, before the runtime is asked anything.
+/// Checks the executable, before the runtime is asked anything.
 fn check_machine(process: &Process) -> Result<(), Failure> {
     let mut head = Vec::new();
     let read = File::open(format!("/proc/{}/exe", process.pid()))
         .and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
-    // What can't be read the runtime itself must answer for.
+    // If the executable can't be read, the runtime's own answer decides.
     match read {
         Ok(_) => check_head(process.pid(), &head),
         Err(_) => Ok(()),
     }
 }
 
-/// Looks at the first bytes of an executable. What is none as Linux knows them passes.
+/// Checks the first bytes of an executable. A file that is no Linux executable passes.
 fn check_head(pid: u32, head: &[u8]) -> Result<(), Failure> {
     if !head.starts_with(b"\x7fELF") {
         return Ok(());
@@ -222,7 +222,8 @@ fn machine_name(machine: u16) -> String {
 mod tests {
     use super::*;
 
-    /// Sentences about an executable that begins like the test's own with other bytes at a place.
+    /// The message about an executable that begins like the test's own, with other bytes at one
+    /// place.
     fn said(at: usize, bytes: &[u8]) -> String {
         let mut head = std::fs::read("/proc/self/exe").expect("the test");
         head.truncate(HEAD_BYTES as usize);

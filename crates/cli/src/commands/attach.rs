@@ -1,4 +1,4 @@
-//! `clrscope attach`: records a program that runs already, and leaves it again.
+//! `clrscope attach`: records a running program, and detaches from it.
 
 use std::path::PathBuf;
 
@@ -20,15 +20,15 @@ pub(crate) struct AttachOptions {
     pub(crate) instruments_given: String,
     /// Path of the recording; named after the program when `None`.
     pub(crate) output: Option<PathBuf>,
-    /// Overwrite what is there.
+    /// Whether to overwrite existing files.
     pub(crate) force: bool,
-    /// Print nothing but errors.
+    /// Whether to print nothing but errors.
     pub(crate) quiet: bool,
     /// Serve the page of the recording while it grows.
     pub(crate) view: bool,
 }
 
-/// Attaches, records until the end, and says what was recorded.
+/// Attaches, records until the end, and prints a summary.
 ///
 /// # Errors
 /// When the process can't be attached to.

@@ -7,9 +7,9 @@ use crate::errors::Failure;
 /// Options of `completions`.
 #[derive(Debug)]
 pub(crate) struct CompletionsOptions {
-    /// For which shell.
+    /// Shell to generate for.
     pub(crate) shell: Shell,
-    /// The description.
+    /// Description of the command line.
     pub(crate) command_line: clap::Command,
 }
 

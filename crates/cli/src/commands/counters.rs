@@ -1,4 +1,4 @@
-//! `clrscope counters`: the event counters and meters of a program that runs.
+//! `clrscope counters`: the event counters and meters of a running program.
 
 use clrscope_analysis::{Query, counters};
 use clrscope_contract::instruments::counters::SPEC;
@@ -20,13 +20,13 @@ use crate::terminal::results_on_terminal;
 pub(crate) struct CountersOptions {
     /// The process.
     pub(crate) pid: u32,
-    /// The values once, in this format; `None` for a screen.
+    /// Print the values once, in this format; `None` for a screen.
     pub(crate) once: Option<Format>,
-    /// Only counters with such a name.
+    /// Only counters whose name matches one of these.
     pub(crate) names: Vec<Glob>,
 }
 
-/// Shows them.
+/// Shows the counters.
 ///
 /// # Errors
 /// When the process can't be attached to.
@@ -55,7 +55,8 @@ fn once(source: &mut Source<'_>, view: &'static View, request: &Request, format:
     print(&report, format)
 }
 
-/// Whether each source has had an interval: some tell their first values a moment after others.
+/// Whether each source has reported an interval: some report their first values a moment later than
+/// others.
 fn has_values(recording: &Recording) -> bool {
     const LATE: u64 = 300_000_000;
     let Ok((rows, _)) = counters(recording, &Query::default(), &[]) else { return false };

@@ -18,9 +18,9 @@ use crate::session::{FinishedRecording, Plan, record};
 use crate::terminal::{message_width, messages_on_terminal, say};
 use crate::{programs, result_file, runtime, summary};
 
-/// Exit code where less was run than is asked for.
+/// Exit code if the coverage is below the requested share.
 const UNDER: u8 = 1;
-/// Columns of what is printed as a result.
+/// Width of the printed result, in columns.
 const WIDTH: usize = 120;
 
 /// Options of `cover`.
@@ -39,7 +39,7 @@ pub(crate) struct CoverOptions {
 /// Subject of the coverage.
 #[derive(Debug)]
 pub(crate) enum CoverageSubject {
-    /// A program that is run.
+    /// A program to run.
     Program {
         /// Request, without a place.
         request: Box<Request>,
@@ -49,20 +49,20 @@ pub(crate) enum CoverageSubject {
         command: Vec<OsString>,
         /// Name of the recording; taken from the program when `None`.
         output: Option<PathBuf>,
-        /// Print nothing but errors.
+        /// Whether to print nothing but errors.
         quiet: bool,
     },
-    /// Recordings that are there, together.
+    /// Existing recordings, taken together.
     Recordings(Vec<PathBuf>),
 }
 
-/// Does it; the program's exit code, or whether enough was run.
+/// Performs the command. Returns the program's exit code, or the code for too little coverage.
 ///
 /// # Errors
 /// When the program did not start, or recordings or files can't be read or written.
 pub(crate) fn perform(options: CoverOptions) -> Result<u8, Failure> {
     let CoverOptions { measured, cobertura, fail_under, force } = options;
-    // Better now than after a long run.
+    // Fail now rather than after a long run.
     if let Some(file) = &cobertura {
         result_file::check(file, Path::new(""), force)?;
     }
@@ -119,7 +119,7 @@ fn run(
     })
 }
 
-/// The recording, if a process of it has coverage; otherwise says why there is none.
+/// The recording, if one of its processes has coverage; otherwise prints why there is none.
 fn recorded_coverage(recorded: &FinishedRecording, quiet: bool) -> Result<Option<OpenRecording>, Failure> {
     let Some(path) = &recorded.path else {
         summary::after_run(recorded, quiet);
@@ -148,7 +148,7 @@ fn table(recording: &Recording, width: usize) -> Result<String, Failure> {
     first_coverage(recording, &Query::default(), width).map_err(|problem| query_failure(&problem))
 }
 
-/// Writes the file that is asked for; the exit code by the share of lines.
+/// Writes the requested file. Returns the exit code by the share of lines.
 fn judge(recording: &Recording, cobertura: Option<&Path>, fail_under: Option<f64>, force: bool) -> Result<u8, Failure> {
     if let Some(file) = cobertura {
         write_cobertura(recording, file, force)?;
@@ -177,7 +177,7 @@ fn write_cobertura(recording: &Recording, file: &Path, force: bool) -> Result<()
     let format = exporter("cobertura").map_err(|error| {
         Failure::new("cannot write Cobertura's XML", error.to_string(), "see 'clrscope export --help'")
     })?;
-    // It has names of files and methods, and no values: its reader is often another user.
+    // The file has names of files and methods, but no values, and is often read by another user.
     result_file::write(file, force, result_file::PLAIN, |out| format.write(recording, &ExportOptions::default(), out))
         .map_err(|error| failed(&error))
 }

@@ -1,4 +1,4 @@
-//! `clrscope demo`: the built-in program under the agent, and the report about it.
+//! `clrscope demo`: runs the built-in program under the agent and prints the report.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,13 +27,13 @@ pub(crate) struct DemoOptions {
     pub(crate) request: Request,
     /// The instruments as given.
     pub(crate) instruments_given: String,
-    /// Place to keep the recording; it is removed when `None`.
+    /// Path for the recording; `None` removes it afterwards.
     pub(crate) output: Option<PathBuf>,
-    /// Overwrite what is there.
+    /// Whether to overwrite existing files.
     pub(crate) force: bool,
 }
 
-/// Runs the demo and prints its report; the exit code of the program.
+/// Runs the demo and prints its report. Returns the exit code of the program.
 ///
 /// # Errors
 /// When there is no .NET and none can be fetched, or the program could not be started.
@@ -83,7 +83,7 @@ fn page_beside(recording: &Path) -> PathBuf {
     if page == recording { recording.with_extension("html.html") } else { page }
 }
 
-/// A file among temporary ones, for the page of a recording that is not kept.
+/// A temporary file for the page of a recording that is not kept.
 fn temporary_page() -> Result<PathBuf, Failure> {
     let named = tempfile::Builder::new().prefix("clrscope-demo-").suffix(".html").tempfile();
     let kept = named.and_then(|file| file.keep().map_err(|error| error.error));
@@ -105,7 +105,7 @@ fn run(
         },
         command: &["dotnet".into(), "Demo.dll".into()],
         request,
-        // No program of the user's loses a profiler by that.
+        // The demo takes the main slot from no program of the user.
         slot: Slot::Main,
         instruments_given,
         output: Some(output),

@@ -1,4 +1,4 @@
-//! `clrscope diff`: recordings side by side, and gates that fail where there is more.
+//! `clrscope diff`: compares recordings, and checks gates that fail on an increase.
 
 use std::fs;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use crate::recording_file::{OpenRecording, open, open_for, query_failure, resolv
 use crate::result_file;
 use crate::terminal::say;
 
-/// Name of the format of flame graphs, where they can be drawn.
+/// Name of the flame graph format; `None` if the build can't draw flame graphs.
 pub(crate) const FLAMEGRAPH: Option<&str> = if cfg!(feature = "flamegraph") { Some("flamegraph") } else { None };
 
 /// Options of `diff`.
@@ -35,16 +35,16 @@ pub(crate) struct DiffOptions {
     pub(crate) gates: Vec<Gate>,
     /// The file; stdout when `None`.
     pub(crate) output: Option<PathBuf>,
-    /// Overwrite the file if it exists.
+    /// Whether to overwrite the file if it exists.
     pub(crate) force: bool,
 }
 
 /// Things to compare.
 #[derive(Debug)]
 pub(crate) enum Kind {
-    /// Two snapshots of the heap of one recording.
+    /// Two heap snapshots of one recording.
     Snapshots(PathBuf),
-    /// Recordings, or folders of such, before and after.
+    /// Recordings, or folders of recordings, before and after.
     Sides([Vec<PathBuf>; 2]),
 }
 
@@ -58,19 +58,19 @@ pub(crate) enum Drawn {
 }
 
 impl Drawn {
-    /// Whether the result is one for a file.
+    /// Whether the result belongs in a file.
     pub(crate) fn is_file(self) -> bool {
         matches!(self, Self::FlameGraph | Self::Rows(Format::Html))
     }
 }
 
-/// A recording with the name that it was found under.
+/// A recording with the name under which it was found.
 type Named = (String, OpenRecording);
 
-/// Shows what changed; the exit code says whether a gate failed.
+/// Shows the differences. The exit code says whether a gate failed.
 ///
 /// # Errors
-/// When a recording can't be opened or has not what is compared, a gate means no function, or the
+/// When a recording can't be opened or lacks the compared data, a gate matches no function, or the
 /// result can't be written.
 pub(crate) fn perform(options: &DiffOptions) -> Result<u8, Failure> {
     match &options.kind {
@@ -141,7 +141,7 @@ pub(crate) fn request_for(
     request.columns = keys;
     let format = match format {
         Drawn::Rows(format) => format,
-        // Its options are those of a page: a picture has no rows.
+        // It has the options of a page, because a chart has no rows.
         Drawn::FlameGraph => Format::Html,
     };
     view.check(&request, format).map_err(|Refusal { what, why, hint }| Failure::usage(what, why, hint))?;
@@ -152,7 +152,7 @@ fn recordings(all: &[Named]) -> Vec<NamedRecording<'_>> {
     all.iter().map(|(name, recording)| NamedRecording { name: name.clone(), recording }).collect()
 }
 
-/// Opens the recordings of a side: those that are named, and those of folders that are.
+/// Opens the recordings of a side: named recordings, and all recordings of named folders.
 fn open_side(paths: &[PathBuf], query: &Query) -> Result<Vec<Named>, Failure> {
     let mut files = Vec::new();
     for path in paths {
@@ -172,8 +172,7 @@ fn open_side(paths: &[PathBuf], query: &Query) -> Result<Vec<Named>, Failure> {
     files.into_iter().map(open).collect()
 }
 
-/// The recordings of a folder, by name; `None` where the path is none, or a folder that is a
-/// recording itself.
+/// The recordings of a folder, by name; `None` if the path is no folder, or is a recording itself.
 fn within(folder: &Path) -> Option<Vec<PathBuf>> {
     let is_recording =
         |path: &Path| path.to_str().is_some_and(|path| path.ends_with(".clrs") || path.ends_with(".clrs.d"));
@@ -186,17 +185,17 @@ fn within(folder: &Path) -> Option<Vec<PathBuf>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// The first view that both sides have something for.
+/// The first view that both sides have data for.
 fn first_possible(sides: &Sides<'_>) -> Result<&'static Comparison, Failure> {
     let found = COMPARISONS.iter().find(|comparison| comparison.is_possible(sides));
-    // Views of a metric are the first of them: its error says what either side has.
+    // The views of metrics come first; their error says which metrics each side has.
     found.map_or_else(
         || sides.metric(&Query::default()).map(|_| &COMPARISONS[0]).map_err(|problem| failure(&problem)),
         Ok,
     )
 }
 
-/// Every view that both sides have, the one that was asked for first.
+/// All views that both sides have, the requested view first.
 fn page_of<'a>(
     sides: &Sides<'a>,
     first: &'static Comparison,
@@ -206,7 +205,7 @@ fn page_of<'a>(
     let mut reports = vec![open(first, request)?];
     for comparison in COMPARISONS.iter().filter(|one| one.name != first.name && one.is_possible(sides)) {
         let mut own = request.clone();
-        // Filters that a view has no use for are those of others.
+        // Filters that this view does not accept are meant for other views.
         if comparison.view.check(&own, Format::Json).is_err() {
             own.query.metric = None;
             own.query.types = Vec::new();
@@ -252,7 +251,7 @@ fn flame_graph(_: &Sides<'_>, _: &Request, _: &DiffOptions) -> Result<(), Failur
     Err(Failure::usage("cannot draw a flame graph", "this build has none", "see 'clrscope diff --help'"))
 }
 
-/// Writes a page or a picture to its file or to stdout.
+/// Writes a page or a chart to its file or to stdout.
 fn write_result(
     options: &DiffOptions,
     sides: &Sides<'_>,
@@ -270,10 +269,10 @@ fn write_result(
     })
 }
 
-/// Says on stderr what became of the gates; the exit code.
+/// Prints the results of the gates on stderr. Returns the exit code.
 fn tell(judgements: &[Judgement], format: Drawn) -> u8 {
     let failed = judgements.iter().filter(|one| one.outcome == Outcome::Failed).count();
-    // Text has a line for each.
+    // Text output has a line for each gate already.
     if format != Drawn::Rows(Format::Text) {
         judgements.iter().for_each(|one| say(&format!("clrscope: {}", gate_words(one))));
     }
@@ -297,7 +296,7 @@ fn failure(problem: &ComparisonProblem) -> Failure {
     }
 }
 
-/// A gate that can't be judged: one that means no function would never fail.
+/// The failure for a gate that can't be judged: a gate that matches no function would never fail.
 fn gate_failure(gate: &Gate, problem: &ComparisonProblem) -> Failure {
     let found = failure(problem);
     Failure::new(format!("cannot judge the gate {}", quoted(&gate.text)), found.why(), found.hint())

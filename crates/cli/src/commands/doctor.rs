@@ -1,4 +1,4 @@
-//! `clrscope doctor`: what works here and why not.
+//! `clrscope doctor`: checks what works on this machine, and why something does not.
 
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
@@ -11,16 +11,16 @@ use crate::errors::{EXIT_FAILED, Failure, one_line};
 pub(crate) struct DoctorOptions {
     /// One JSON document instead of text.
     pub(crate) json: bool,
-    /// The user who tries it all, where that is not who asks.
+    /// Run all checks as this user; `None` for the current user.
     pub(crate) user: Option<String>,
-    /// The process to look at; none looks at this machine.
+    /// The process to check; `None` checks this machine.
     pub(crate) pid: Option<u32>,
 }
 
-/// Checks and says; the exit code is 1 when something keeps clrscope from recording.
+/// Runs the checks and prints the results. The exit code is 1 if something prevents recording.
 ///
 /// # Errors
-/// When the result can't be written, or nothing can be tried as the user that is asked for.
+/// When the result can't be written, or the checks can't run as the requested user.
 pub(crate) fn perform(options: &DoctorOptions) -> Result<u8, Failure> {
     if let Some(user) = &options.user {
         let pid = options.pid.map(|pid| pid.to_string());

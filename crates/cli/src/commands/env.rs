@@ -32,7 +32,7 @@ pub(crate) enum Form {
 /// Options of `env`.
 #[derive(Debug)]
 pub(crate) struct EnvOptions {
-    /// Form in which they are written.
+    /// Form of the variables.
     pub(crate) form: Form,
     /// Request, without a place.
     pub(crate) request: Request,
@@ -64,7 +64,8 @@ pub(crate) fn perform(options: EnvOptions) -> Result<(), Failure> {
         request.out = Some(text.to_owned());
     }
     let user = options.user.as_deref().map(User::find).transpose()?;
-    // Where the agent is elsewhere the folder is, too.
+    // If the agent is in an image or at a given path, the folder is there, too, and can't be
+    // checked here.
     let is_elsewhere = options.form == Form::Dockerfile || options.agent.is_some();
     if !is_elsewhere {
         c_library::check_own()?;
@@ -73,7 +74,7 @@ pub(crate) fn perform(options: EnvOptions) -> Result<(), Failure> {
     let mut copied = String::new();
     let is_cached = options.agent.is_none() && options.install.is_none();
     let agent = match (options.agent, options.install) {
-        // The files lie where the agent does, and that is elsewhere.
+        // The files lie next to the agent, which is elsewhere.
         (Some(agent), _) => agent,
         (None, Some(folder)) if options.form == Form::Dockerfile => {
             let file = agent_file::install_for_all(&folder, true)?;
@@ -106,8 +107,9 @@ pub(crate) fn perform(options: EnvOptions) -> Result<(), Failure> {
     super::print(&(copied + &text))
 }
 
-/// Returns the slot for the agent: without the main one where that is asked for, and in a shell
-/// whose own variables name another profiler. The other forms are for programs elsewhere.
+/// Returns the slot for the agent. It is a notification-only slot if that is requested, or, for
+/// shell output, if this environment names another profiler. The other forms are for programs with
+/// other environments.
 fn slot(form: Form, notification_only: bool, request: &Request) -> Result<Slot, Failure> {
     if notification_only {
         return match needs_main_slot(request, false) {
@@ -128,7 +130,7 @@ fn slot(form: Form, notification_only: bool, request: &Request) -> Result<Slot, 
     }
 }
 
-/// The line that takes the agent from the build context into the image.
+/// The line that copies the agent from the build context into the image.
 fn copy_line(folder: &Path, file: &Path) -> String {
     let name = file.file_name().unwrap_or_default();
     let source = if folder.is_absolute() { PathBuf::from(name) } else { folder.join(name) };
@@ -136,8 +138,8 @@ fn copy_line(folder: &Path, file: &Path) -> String {
     format!("COPY --chmod=0555 {words}\n")
 }
 
-/// Variables for other users and images name an agent that only who asks can load: said on stderr,
-/// as those who go on need the variables all the same.
+/// Warns on stderr if variables for other users or images name an agent that only the current user
+/// can load. The variables are printed anyway.
 fn warn_of_cache(form: Form, agent: &Path) {
     let (who, hint) = match form {
         Form::Dockerfile => (
@@ -154,7 +156,8 @@ fn warn_of_cache(form: Form, agent: &Path) {
     say(&format!("hint: {hint}"));
 }
 
-/// The runtime says nothing of a profiler that it can't open: better said here.
+/// Refuses an agent that the user can't open, because the runtime reports nothing about such a
+/// profiler.
 fn check_user(user: &User, name: &str, agent: &Path) -> Result<(), Failure> {
     let agent = path::absolute(agent).unwrap_or_else(|_| agent.to_owned());
     let why = match user.obstacle(&agent) {
@@ -166,8 +169,8 @@ fn check_user(user: &User, name: &str, agent: &Path) -> Result<(), Failure> {
     Err(Failure::new(what, why, "as root, add --install /usr/local/lib/clrscope"))
 }
 
-/// The agent says nothing in the program of a folder that it can't write: better said here. Without
-/// a user the one who asks is meant.
+/// Refuses a folder that the user can't write, because the agent reports nothing about it in the
+/// program. Without `user` the current user counts.
 fn check_place(user: Option<(&User, &str)>, folder: Option<&str>) -> Result<(), Failure> {
     let Some(folder) = folder.map(Path::new) else { return Ok(()) };
     let (obstacle, who) = match user {
@@ -207,12 +210,12 @@ fn text(value: &OsStr) -> String {
     String::from_utf8_lossy(value.as_bytes()).into_owned()
 }
 
-/// In double quotes a Dockerfile expands variables and knows the backslash.
+/// Quotes a value for a Dockerfile, which expands variables and backslashes in double quotes.
 fn docker_word(value: &str) -> String {
     escaped(value, &['"', '\\', '$'], '\\')
 }
 
-/// systemd expands `%` everywhere and `$` nowhere in `Environment=`.
+/// Quotes a variable for systemd, which expands `%` everywhere and `$` nowhere in `Environment=`.
 fn systemd_word(name: &str, value: &str) -> String {
     escaped(&format!("{name}={value}").replace('%', "%%"), &['"', '\\'], '\\')
 }

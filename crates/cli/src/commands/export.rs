@@ -1,4 +1,4 @@
-//! `clrscope export`: a recording in the format of another program.
+//! `clrscope export`: writes a recording in the format of another program.
 
 mod folder;
 
@@ -18,22 +18,22 @@ use crate::result_file;
 /// Options of `export`.
 #[derive(Debug, Clone)]
 pub(crate) struct ExportTask {
-    /// The recording, or a folder of some.
+    /// The recording, or a folder of recordings.
     pub(crate) recording: PathBuf,
     /// Name of the format.
     pub(crate) format: String,
-    /// The file, of a folder of recordings another folder; stdout when `None`.
+    /// The file, or the output folder for a folder of recordings; stdout when `None`.
     pub(crate) output: Option<PathBuf>,
-    /// Overwrite the file if it exists.
+    /// Whether to overwrite the file if it exists.
     pub(crate) force: bool,
     /// Selection of the recording's data, and options of the format.
     pub(crate) export: ExportOptions,
 }
 
-/// Writes it.
+/// Writes the export.
 ///
 /// # Errors
-/// When the recording can't be opened, the query not be answered, or the result not be written.
+/// When the recording can't be opened, the query can't be answered, or the result can't be written.
 pub(crate) fn perform(options: &ExportTask) -> Result<(), Failure> {
     let format = exporters().find(|format| format.name() == options.format).ok_or_else(|| {
         let what = format!("cannot export to {}", quoted(&options.format));
@@ -69,7 +69,7 @@ fn export_one(options: &ExportTask, format: &dyn Exporter) -> Result<(), Failure
 fn write_stdout(format: &dyn Exporter, recording: &Recording, export: &ExportOptions) -> Result<(), ExportError> {
     let mut out = BufWriter::new(io::stdout().lock());
     match format.write(recording, export, &mut out).and_then(|()| Ok(out.flush()?)) {
-        // A reader who has seen enough (`| head`) is no error.
+        // A reader that closes the pipe (`| head`) is no error.
         Err(ExportError::Io(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }
@@ -84,7 +84,7 @@ pub(super) fn failure(recording: &Path, format: &str, error: &ExportError) -> Fa
             format!("that format needs the instrument '{instrument}', which was not recorded"),
             format!("record it: clrscope run -i {instrument} -- PROGRAM"),
         ),
-        // What a format itself refuses, not a view behind it.
+        // The format itself refuses the option, not a view that it uses.
         ExportError::Query(QueryProblem::NotAvailable { option, view, why }) if *view == format => {
             Failure::usage(what, format!("{option} is not available for that format: {why}"), "leave the option out")
         }

@@ -1,4 +1,4 @@
-//! `--follow`: looking at a recording again and again while its program goes on.
+//! `--follow`: reads a recording again and again while its program runs.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,24 +10,25 @@ use crate::errors::Failure;
 use crate::growing::{Growing, are_over};
 use crate::recording_file::query_failure;
 
-/// Between two polls at least; a poll that takes longer is followed by a pause as long as itself.
+/// Shortest pause between two polls; after a poll that takes longer, the pause is as long as the
+/// poll.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Looks at processes that have said that they end, until the launcher says so too: other threads
-/// may still run for a moment, and there may be no launcher.
+/// Most polls after all processes have recorded their end and before the launcher has: other
+/// threads may still run for a moment, and there may be no launcher.
 const LAST_POLLS: u32 = 5;
 
 /// Outcome of a poll.
 pub(crate) enum Poll {
     /// All new rows were shown.
     Shown,
-    /// The instrument has recorded nothing yet; what to say when it never comes.
+    /// The instrument has recorded nothing yet; with the failure to report if it never does.
     NotYet(Failure),
-    /// What is shown is no longer read.
+    /// The reader of the output is gone.
     Unread,
 }
 
 impl Poll {
-    /// A query that can't be answered, as far as it may be later.
+    /// Turns a problem that may be temporary into [`Poll::NotYet`].
     pub(crate) fn unanswered(problem: &QueryProblem) -> Result<Self, Failure> {
         let failure = query_failure(problem);
         match problem {
@@ -39,10 +40,10 @@ impl Poll {
     }
 }
 
-/// Lets `poll` show what one of `instruments` has recorded, until every process has ended.
+/// Calls `poll` to show new records of `instruments`, until every process has ended.
 ///
 /// # Errors
-/// When the recording can't be opened, those of `poll`, and when what is asked for never came.
+/// When the recording can't be opened or the instruments recorded nothing, and errors of `poll`.
 pub(crate) fn follow(
     path: &Path,
     instruments: &[&str],
@@ -66,8 +67,8 @@ pub(crate) fn follow(
     }
 }
 
-/// Whether the recording is made without all of the instruments; not known before a process has
-/// begun.
+/// Whether the recording has none of the instruments; `false` as long as no process has started,
+/// because then it is unknown.
 fn never_comes(recording: &Recording, instruments: &[&str]) -> bool {
     let recorded = recording.run.filled.instruments();
     !recorded.is_empty() && recorded.iter().all(|one| !instruments.contains(&one.name.as_str()))

@@ -1,5 +1,5 @@
-//! `clrscope heap`: a snapshot of the heap of a program that runs, into its recording or into one
-//! of its own.
+//! `clrscope heap`: takes a heap snapshot of a running program, into its current recording or a new
+//! one.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -22,24 +22,24 @@ use crate::terminal::messages_on_terminal;
 pub(crate) struct HeapOptions {
     /// The process.
     pub(crate) pid: u32,
-    /// Take what a full collection leaves; otherwise the heap as it was before that.
+    /// Whether to run a full collection first; otherwise the snapshot includes garbage.
     pub(crate) collects: bool,
     /// Path of the recording; named after the program when `None`.
     pub(crate) output: Option<PathBuf>,
-    /// Overwrite what is there.
+    /// Whether to overwrite existing files.
     pub(crate) force: bool,
-    /// Print nothing but errors.
+    /// Whether to print nothing but errors.
     pub(crate) quiet: bool,
 }
 
-/// Time that another recording of the process may take to begin or to end.
+/// Longest time for another recording of the process to start or to end.
 const FOR_ANOTHER: Duration = Duration::from_secs(60);
-/// Between two tries.
+/// Interval between two tries.
 const TRY_EVERY: Duration = Duration::from_millis(50);
 
-/// Takes the snapshot, and says what it has. Where another recording of the process begins or ends
-/// meanwhile, the snapshot is tried once more: several may ask for snapshots of one process at a
-/// time.
+/// Takes the snapshot and prints a summary. If another recording of the process starts or ends
+/// meanwhile, the snapshot is tried once more, because several users may request snapshots of one
+/// process at the same time.
 ///
 /// # Errors
 /// When the process can't be attached to, or the snapshot could not be taken.
@@ -62,8 +62,8 @@ pub(crate) fn perform(options: HeapOptions) -> Result<(), Failure> {
     }
 }
 
-/// Has the agent that records the process take the snapshot; `false` where that recording came to
-/// its end before.
+/// Makes the agent that records the process take the snapshot; `false` if that recording ended
+/// before.
 fn into_recording(options: &HeapOptions) -> Result<bool, Failure> {
     let pid = options.pid;
     match &options.output {
@@ -95,7 +95,7 @@ fn into_own(options: &HeapOptions) -> Result<(), Failure> {
     }
 }
 
-/// Returns the request for snapshots that are taken by command alone.
+/// Returns the request for snapshots that are taken only by command.
 pub(super) fn by_command(collects: bool) -> InstrumentRequest {
     let mut options = vec![(AT.to_owned(), Some(BY_COMMAND.to_owned()))];
     options.extend((!collects).then(|| (COLLECT.to_owned(), Some("off".to_owned()))));

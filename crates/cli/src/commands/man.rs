@@ -13,11 +13,11 @@ use crate::errors::{Failure, reason, shown};
 pub(crate) struct ManOptions {
     /// A folder for a page per command; stdout, with the main page alone, when `None`.
     pub(crate) directory: Option<PathBuf>,
-    /// The description.
+    /// Description of the command line.
     pub(crate) command_line: clap::Command,
 }
 
-/// Prints the main page or writes them all.
+/// Prints the main page, or writes all pages.
 ///
 /// # Errors
 /// When they can't be written.
@@ -41,7 +41,7 @@ fn page(command: clap::Command) -> Result<String, Failure> {
 fn rendered(command: clap::Command) -> io::Result<String> {
     let mut page = Vec::new();
     Man::new(command).render(&mut page)?;
-    // clap's name for the section of what stands behind the options, which are examples here.
+    // clap names the section after the options "Extra"; it has examples here.
     let page = String::from_utf8_lossy(&page);
     Ok(page.replace(".SH EXTRA\nExamples:\n", ".SH EXAMPLES\n").replace(".SH EXTRA\nExample:\n", ".SH EXAMPLES\n"))
 }

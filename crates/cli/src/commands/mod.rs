@@ -1,4 +1,4 @@
-//! One module per command. They hold glue: what is computed comes from the libraries.
+//! One module per command. The modules are thin; the libraries do the work.
 
 pub(crate) mod attach;
 pub(crate) mod completions;
@@ -80,7 +80,7 @@ pub(crate) enum Task {
 }
 
 impl Task {
-    /// Does it; the exit code.
+    /// Performs the command. Returns the exit code.
     ///
     /// # Errors
     /// As three lines for the user.
@@ -114,7 +114,7 @@ impl Task {
     }
 }
 
-/// Hands a finished text to the user.
+/// Prints a finished text.
 ///
 /// # Errors
 /// When it can't be written.

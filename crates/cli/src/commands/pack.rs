@@ -1,4 +1,4 @@
-//! `clrscope pack`: a recording directory into one file.
+//! `clrscope pack`: packs a recording directory into one file.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub(crate) struct PackOptions {
     pub(crate) directory: PathBuf,
     /// The file; next to the directory when `None`.
     pub(crate) output: Option<PathBuf>,
-    /// Overwrite what is there.
+    /// Whether to overwrite existing files.
     pub(crate) force: bool,
 }
 

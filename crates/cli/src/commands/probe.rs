@@ -1,4 +1,4 @@
-//! `clrscope probe`: probes of a running process come and go, and what they have counted so far.
+//! `clrscope probe`: adds and removes probes of a running process, and shows their counts.
 
 use std::path::Path;
 
@@ -21,29 +21,29 @@ use crate::terminal::{plain, results_on_terminal};
 pub(crate) struct ProbeOptions {
     /// The process.
     pub(crate) pid: u32,
-    /// Wish of the user.
+    /// The requested action.
     pub(crate) wish: Wish,
 }
 
-/// Wish about the probes of a process.
+/// Action on the probes of a process.
 #[derive(Debug)]
 pub(crate) enum Wish {
-    /// Show what was counted.
+    /// Show the counts.
     List {
         /// One JSON document instead of text.
         json: bool,
     },
-    /// Show each second what was counted, until the recording is over.
+    /// Show the counts each second, until the recording is over.
     Watch,
-    /// Give these commands, one after another.
+    /// Send these commands, one after another.
     Change(Vec<Command>),
 }
 
-/// Does it, and says what came of it.
+/// Performs the action and prints its result.
 ///
 /// # Errors
-/// When the process is not recorded with probes, or a pattern matches none of its methods. What was
-/// done for the patterns before that one stays.
+/// When the process is not recorded with probes, or a pattern matches none of its methods. Changes
+/// for the patterns before that one stay in effect.
 pub(crate) fn perform(options: &ProbeOptions) -> Result<(), Failure> {
     let pid = options.pid;
     match &options.wish {
@@ -66,14 +66,14 @@ fn list(pid: u32, json: bool) -> Result<(), Failure> {
     })
 }
 
-/// Shows calls so far, and times of the calls of the last second, until the recording is over, or
-/// what is shown is no longer read.
+/// Shows the calls so far and the times of the calls of the last second, until the recording is
+/// over or the reader of the output is gone.
 fn watch(pid: u32) -> Result<(), Failure> {
     let folder = process_folder(pid, "cannot list the probes")?;
     let query = Query { pid: Some(pid), ..Query::default() };
     let mut probes = LiveProbes::default();
     loop {
-        // It becomes a file when it is over.
+        // The recording is packed into a file when it is over.
         let Some(recording) = folder.parent().and_then(|place| clrscope_recording::open(place).ok()) else {
             return Ok(());
         };

@@ -13,10 +13,10 @@ use crate::attach::dormant;
 use crate::errors::{Failure, one_line};
 use crate::terminal::width;
 
-/// Time that a runtime may take to say what it is.
+/// Longest time for a runtime to answer with its process information.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Time over which CPU time is measured, at least.
+/// Shortest time over which CPU time is measured.
 const MEASURED: Duration = Duration::from_millis(200);
 
 /// Options of `ps`.
@@ -26,17 +26,18 @@ pub(crate) struct PsOptions {
     pub(crate) json: bool,
 }
 
-/// A process, as far as it says what it is.
+/// A process, with the information that its runtime gave.
 struct Row {
     process: Process,
     asked: Result<ProcessInfo, Error>,
-    /// Whether our agent's library is mapped; `None` where we may not look.
+    /// Whether our agent's library is mapped; `None` where we lack the permission to look.
     has_agent: Option<bool>,
-    /// Whether an agent sleeps in it, since it changed methods: the next attach wakes it.
+    /// Whether the process has a dormant agent, which stayed because it had changed methods. The
+    /// next attach wakes it.
     is_dormant: bool,
-    /// CPU time by then.
+    /// Start of the measurement, and the CPU time at that moment.
     before: (Instant, Duration),
-    /// Part of a processor that it used, in percent.
+    /// Use of one processor, in percent.
     cpu_percent: f64,
 }
 
@@ -66,7 +67,7 @@ impl Row {
         Self { process, asked, has_agent, is_dormant, before, cpu_percent: 0.0 }
     }
 
-    /// Takes the CPU time since the row was made.
+    /// Measures the CPU time since the row was created.
     fn measure(&mut self) {
         let (began, before) = self.before;
         let used = self.process.cpu_time().saturating_sub(before);
@@ -81,8 +82,7 @@ impl Row {
         self.asked.as_ref().ok().map(|info| info.entry_assembly.as_str()).filter(|name| !name.is_empty())
     }
 
-    /// Reason why the process can't be attached to as things are; `None` where nothing is known
-    /// against it.
+    /// Reason why the process can't be attached to; `None` where none is known.
     fn obstacle(&self) -> Option<String> {
         if self.process.is_stopped() {
             return Some("stopped".to_owned());
@@ -105,7 +105,7 @@ impl Row {
     }
 }
 
-/// Name of a user, as far as the machine's own list has it.
+/// Name of a user by `/etc/passwd`.
 fn user(uid: u32) -> String {
     let list = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let is_it = |line: &&str| line.split(':').nth(2).and_then(|id| id.parse().ok()) == Some(uid);
@@ -159,7 +159,7 @@ fn as_text(rows: &[Row], width: usize) -> String {
     aligned(&lines, sides, width)
 }
 
-/// Two units at most: people compare ages, and don't add them up.
+/// Formats an age with at most two units: users compare ages and don't add them up.
 fn uptime(age: Duration) -> String {
     let seconds = age.as_secs();
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);

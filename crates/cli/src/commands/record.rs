@@ -1,4 +1,4 @@
-//! `clrscope record`: a command to the agent in a running process.
+//! `clrscope record`: sends a command to the agent in a running process.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use crate::recorded_process::{StopWatch, process_folder, stopped};
 use crate::terminal::say;
 use crate::triggered;
 
-/// Time that a busy machine, and a tree of a gigabyte, may keep the agent from answering.
+/// Longest wait for the agent's answer, with a busy machine and a tree of a gigabyte.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Time that a snapshot of a large heap may take.
+/// Longest time for a snapshot of a large heap.
 const FOR_SNAPSHOTS: Duration = Duration::from_secs(600);
 
 /// Options of `record`.
@@ -23,23 +23,23 @@ const FOR_SNAPSHOTS: Duration = Duration::from_secs(600);
 pub(crate) struct RecordOptions {
     /// The process.
     pub(crate) pid: u32,
-    /// What is to be done.
+    /// The action.
     pub(crate) task: RecordTask,
 }
 
-/// What is to be done with a recording.
+/// Action on a recording.
 #[derive(Debug)]
 pub(crate) enum RecordTask {
     /// A command to the agent.
     Command(Command),
-    /// A copy of what is recorded so far.
+    /// Write a copy of the recording so far.
     Write,
 }
 
-/// Gives the command and says what came of it.
+/// Sends the command and prints its result.
 ///
 /// # Errors
-/// When the process is not recorded, or the command makes no sense now.
+/// When the process is not recorded, or the command is invalid in the current state.
 pub(crate) fn perform(options: &RecordOptions) -> Result<(), Failure> {
     match &options.task {
         RecordTask::Write => write(options.pid),
@@ -47,7 +47,7 @@ pub(crate) fn perform(options: &RecordOptions) -> Result<(), Failure> {
     }
 }
 
-/// Gives the command and says what came of it.
+/// Sends the command and prints its result.
 ///
 /// # Errors
 /// As for [`perform`].
@@ -59,7 +59,8 @@ pub(super) fn give_command(pid: u32, command: &Command) -> Result<(), Failure> {
     Err(Failure::new(what, "its recording is over", "record the program anew with 'clrscope run'"))
 }
 
-/// Writes a copy into the current folder: that of the recording may be one of another file system.
+/// Writes a copy into the current folder, because the recording's own folder may lie in another
+/// file system.
 fn write(pid: u32) -> Result<(), Failure> {
     let folder = process_folder(pid, "cannot write the recording")?;
     let recording = folder.parent().unwrap_or(&folder);
@@ -82,7 +83,7 @@ fn cannot(wanted: &Command) -> &'static str {
     }
 }
 
-/// Gives the command and says what came of it; `false` where the recording came to its end before.
+/// Sends the command and prints its result; `false` if the recording ended before.
 ///
 /// # Errors
 /// As for [`perform`].
@@ -148,7 +149,7 @@ fn not_done(command: &Command) -> &'static str {
     }
 }
 
-/// Reason and hint where no method is meant.
+/// Reason and hint if a command matches no method.
 fn no_method(command: &Command, folder: &Path) -> (String, String) {
     let recording = || folder.parent().and_then(|recording| clrscope_recording::open(recording).ok());
     let list = || "'clrscope probe PID list' shows what has probes".to_owned();
@@ -176,7 +177,7 @@ fn no_method(command: &Command, folder: &Path) -> (String, String) {
     }
 }
 
-/// Gives the command; a process that ended meanwhile, or is stopped, gives no answer.
+/// Sends the command. A process that has ended meanwhile, or is stopped, does not answer.
 fn give(
     (pid, watch): (u32, &StopWatch),
     folder: &Path,
@@ -195,7 +196,7 @@ fn in_methods(answer: Answer) -> String {
     }
 }
 
-/// Outcome of a command to the agent that records into the folder of a process, in words.
+/// Outcome of a command to the agent, in words; `folder` is the process's folder in the recording.
 fn done(command: &Command, answer: Answer, folder: &Path) -> String {
     let methods = match answer {
         Answer::Changed(1) => "1 method that matches".to_owned(),

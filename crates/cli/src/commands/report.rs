@@ -26,16 +26,17 @@ pub(crate) struct ReportOptions {
     pub(crate) format: Format,
     /// Selection of the recording's data, and columns.
     pub(crate) request: Request,
-    /// The file of a page, or the folder of a file per thread.
+    /// The file of a page, or the folder for one file per thread.
     pub(crate) output: Option<PathBuf>,
-    /// Overwrite the page's file if it exists.
+    /// Whether to overwrite the page's file if it exists.
     pub(crate) force: bool,
 }
 
-/// Shows it.
+/// Shows the report.
 ///
 /// # Errors
-/// When the recording can't be opened, the request not be answered, or the result not be written.
+/// When the recording can't be opened, the request can't be answered, or the result can't be
+/// written.
 pub(crate) fn perform(options: &ReportOptions) -> Result<(), Failure> {
     let ReportOptions { view, format, .. } = options;
     let path = match &options.recording {
@@ -73,7 +74,7 @@ pub(crate) fn perform(options: &ReportOptions) -> Result<(), Failure> {
 /// Writes the page of a report about the recording at `path`.
 ///
 /// # Errors
-/// When the file is there already, or can't be written.
+/// When the file exists already, or can't be written.
 pub(super) fn write_page(report: &Report<'_>, file: &Path, path: &Path, force: bool) -> Result<(), Failure> {
     result_file::check(file, path, force)?;
     let _writing = Shown::work("writing the page");

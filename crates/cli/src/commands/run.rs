@@ -1,4 +1,4 @@
-//! `clrscope run`: a program under the agent, with its own output and exit code.
+//! `clrscope run`: runs a program under the agent, with the program's own output and exit code.
 
 use std::env;
 use std::ffi::OsString;
@@ -22,9 +22,9 @@ pub(crate) struct RunOptions {
     pub(crate) instruments_given: String,
     /// Name of the recording; taken from the program when `None`.
     pub(crate) output: Option<PathBuf>,
-    /// Overwrite what is there.
+    /// Whether to overwrite existing files.
     pub(crate) force: bool,
-    /// Print nothing but errors.
+    /// Whether to print nothing but errors.
     pub(crate) quiet: bool,
     /// Show a line about the recording while the program runs.
     pub(crate) live: bool,
@@ -36,7 +36,7 @@ pub(crate) struct RunOptions {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Runs it; the program's exit code.
+/// Runs the program. Returns its exit code.
 ///
 /// # Errors
 /// Only when the program did not start or its end was not seen.
@@ -46,7 +46,7 @@ pub(crate) fn perform(options: RunOptions) -> Result<u8, Failure> {
     let (slot, other) = Slot::choose(&options.request)?;
     if !options.quiet {
         say_slot(other.as_ref());
-        // The runtime may not even start, and its own words then name neither us nor the limit.
+        // The runtime may fail to start, and its message then names neither clrscope nor the limit.
         if let Some(little) = little_address_space() {
             say(&format!("clrscope: {little}; if it does not start: ulimit -v unlimited, or -i calls:max=256MiB"));
         }
@@ -60,7 +60,7 @@ pub(crate) fn perform(options: RunOptions) -> Result<u8, Failure> {
         output: options.output,
         force: options.force,
         progress: !options.quiet && messages_on_terminal(),
-        // The program writes to the same terminal, unless that goes elsewhere.
+        // The program writes to the same terminal, unless its output is redirected.
         live: options.live || (!options.quiet && messages_on_terminal() && !results_on_terminal()),
         announce: !options.quiet && messages_on_terminal(),
         stdout: Stdout::Ours,
@@ -72,7 +72,7 @@ pub(crate) fn perform(options: RunOptions) -> Result<u8, Failure> {
     Ok(recorded.ended.code())
 }
 
-/// Says that another profiler keeps the main slot, and what keeps all of them out.
+/// Warns if another profiler has the main slot, and if profiling is switched off.
 pub(crate) fn say_slot(other: Option<&OtherProfiler>) {
     if let Some(other) = other {
         say(&one_line(format!(
@@ -91,7 +91,8 @@ fn say_disabled(ours: &str) {
     }
 }
 
-/// One line each, before the program's own output begins; `ours` is the profiler that is loaded.
+/// Prints one line per obstacle before the program's own output begins; `ours` is the profiler to
+/// be loaded.
 pub(super) fn warn_of_obstacles(ours: &str) {
     if let Some(OtherProfiler { variable, value, .. }) = OtherProfiler::find(|name| env::var_os(name)) {
         say(&one_line(format!(

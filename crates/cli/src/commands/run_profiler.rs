@@ -1,4 +1,4 @@
-//! `clrscope run --profiler`: a program with any profiler library; nothing is recorded.
+//! `clrscope run --profiler`: runs a program with any profiler library; nothing is recorded.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -23,13 +23,13 @@ pub(crate) struct RunProfilerOptions {
     pub(crate) class_id: String,
     /// Debugger to start the program under.
     pub(crate) debugger: Option<Debugger>,
-    /// Print nothing but errors.
+    /// Whether to print nothing but errors.
     pub(crate) quiet: bool,
     /// The program and its arguments.
     pub(crate) command: Vec<OsString>,
 }
 
-/// Runs the program under the profiler; the program's exit code.
+/// Runs the program under the profiler. Returns the program's exit code.
 ///
 /// # Errors
 /// When the library can't be a profiler, or the program did not start or its end was not seen.
@@ -42,7 +42,7 @@ pub(crate) fn perform(options: &RunProfilerOptions) -> Result<u8, Failure> {
     let failed = |what: &str, error: std::io::Error| Failure::new(what, reason(&error), "run 'clrscope doctor'");
     let signals = Signals::take_over().map_err(|error| failed("cannot handle signals", error))?;
     let mut variables = profiler_variables(&library, &options.class_id);
-    // Where watching is not possible, less is said about the library.
+    // If the library can't be watched, the report says less about it.
     let watched = !options.quiet && options.debugger.is_none();
     let load_log_file = watched.then(NamedTempFile::new).and_then(Result::ok);
     let watch = watched.then(|| Watch::on(&library)).and_then(Result::ok);
@@ -59,7 +59,7 @@ pub(crate) fn perform(options: &RunProfilerOptions) -> Result<u8, Failure> {
     Ok(ended.code())
 }
 
-/// Fate of the library, in words for the user.
+/// Reports what happened to the library, in words for the user.
 fn report(library: &Path, entries: &[LoadLogEntry], seen: Option<Outcome>) -> Vec<String> {
     let of = |kind: &'static str| entries.iter().filter(move |entry| entry.kind == kind);
     let mut lines: Vec<String> = of("class").take(1).map(|entry| other_class(library, &entry.words)).collect();
@@ -90,7 +90,7 @@ fn report(library: &Path, entries: &[LoadLogEntry], seen: Option<Outcome>) -> Ve
     lines
 }
 
-/// `words` are the class that was asked for and the one there is.
+/// The line about a wrong class id; `words` has the requested class and the library's class.
 fn other_class(library: &Path, words: &str) -> String {
     let (asked, own) = words.split_once(' ').unwrap_or((words, ""));
     let what = format!("the runtime could not make a profiler from {}", shown(library));

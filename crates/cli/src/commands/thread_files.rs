@@ -1,4 +1,4 @@
-//! `clrscope report --view events|flow --per-thread -o DIR`: a log as a file per thread.
+//! `clrscope report --view events|flow --per-thread -o DIR`: writes a log as one file per thread.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -15,17 +15,17 @@ use crate::terminal::say;
 /// Writes the entries of a log into a file per thread: a heading, then the lines.
 pub(crate) struct ThreadFiles<'f> {
     folder: &'f Path,
-    /// Whether threads are known by their processes as well.
+    /// Whether file names contain the process as well.
     processes: bool,
     open: Option<(LogGroup, Guard<BufWriter<File>>)>,
-    /// The file that is written, for the message when it can't be.
+    /// The current file, for error messages.
     path: PathBuf,
     /// Mode of the files.
     mode: u32,
 }
 
 impl<'f> ThreadFiles<'f> {
-    /// Writes the files, of this mode.
+    /// Writes the files with this mode.
     ///
     /// # Errors
     /// When the folder or a file can't be written.
@@ -64,7 +64,7 @@ impl<'f> ThreadFiles<'f> {
         }
     }
 
-    /// One that is there keeps its mode.
+    /// Creates the current file. An existing file keeps its mode.
     fn create(&self) -> io::Result<File> {
         OpenOptions::new().write(true).create(true).truncate(true).mode(self.mode).open(&self.path)
     }

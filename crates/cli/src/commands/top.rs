@@ -1,4 +1,4 @@
-//! `clrscope top`: what a program that runs spends its time and memory on now.
+//! `clrscope top`: shows what a running program spends its time and memory on now.
 
 use clrscope_analysis::{Metric, Query};
 use clrscope_contract::instruments::{alloc, counters, cpu, exceptions, locks};
@@ -20,13 +20,13 @@ use crate::terminal::results_on_terminal;
 pub(crate) struct TopOptions {
     /// The process.
     pub(crate) pid: u32,
-    /// What is known after five seconds, once.
+    /// Print once, after five seconds.
     pub(crate) once: bool,
     /// One JSON document instead of text.
     pub(crate) json: bool,
 }
 
-/// Instruments that cost little, and after which the agent leaves.
+/// Cheap instruments that allow the agent to detach.
 const INSTRUMENTS: [&str; 5] =
     [cpu::SPEC.name, alloc::SPEC.name, exceptions::SPEC.name, locks::SPEC.name, counters::SPEC.name];
 /// Counters of requests, served and made.
@@ -41,7 +41,7 @@ const POOL: [&str; 2] = ["System.Runtime/threadpool-*", "System.Runtime/monitor-
 /// Schema of the JSON document.
 const SCHEMA: &str = "clrscope.top/1";
 
-/// Shows it.
+/// Shows the screen, or prints once.
 ///
 /// # Errors
 /// When the process can't be attached to.
@@ -74,7 +74,7 @@ fn pages() -> Vec<Page> {
     ]
 }
 
-/// Looks for as long as the screen calls now, and shows what is known then.
+/// Records for the period that the screen calls "now", and prints the result.
 fn once(options: &TopOptions, source: &mut Source<'_>, screen: &mut Screen) -> Result<(), Failure> {
     let last = source.each_for(NOW, |recording| screen.look(recording));
     let recording = last.unwrap_or_default();

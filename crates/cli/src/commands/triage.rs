@@ -1,4 +1,4 @@
-//! `clrscope triage`: the first look at a program, or at a recording.
+//! `clrscope triage`: the first diagnosis of a program or a recording.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,29 +18,29 @@ use crate::terminal;
 /// Options of `triage`.
 #[derive(Debug)]
 pub(crate) struct TriageOptions {
-    /// What to look at.
+    /// Subject of the diagnosis.
     pub(crate) target: TriageTarget,
     /// One JSON document instead of text.
     pub(crate) json: bool,
 }
 
-/// A program that runs, or a recording.
+/// A running program, or a recording.
 #[derive(Debug)]
 pub(crate) enum TriageTarget {
-    /// A process, to be looked at for so long.
+    /// A process, and the time to record it.
     Process(u32, Duration),
     /// A recording.
     Recording(PathBuf),
 }
 
-/// What costs little together: none of them walks the heap or stops threads for long.
+/// Instruments that are cheap together: none of them walks the heap or stops threads for long.
 const INSTRUMENTS: [&str; 6] =
     [cpu::SPEC.name, wall::SPEC.name, gc::SPEC.name, alloc::SPEC.name, exceptions::SPEC.name, counters::SPEC.name];
 
-/// Looks, and says what it is.
+/// Makes the diagnosis and prints it.
 ///
 /// # Errors
-/// When the process can't be attached to, or the recording not be read.
+/// When the process can't be attached to, or the recording can't be read.
 pub(crate) fn perform(options: &TriageOptions) -> Result<(), Failure> {
     match &options.target {
         TriageTarget::Recording(path) => look_at(path, &TriageSubject::Recording(path.display().to_string()), options),

@@ -1,4 +1,4 @@
-//! `clrscope view`: the page of a recording in a browser, served by this process.
+//! `clrscope view`: serves the page of a recording to a browser.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub(crate) struct ViewOptions {
     pub(crate) recording: Option<PathBuf>,
     /// Page that is served.
     pub(crate) with: With,
-    /// Filters of everything that the page shows.
+    /// Filters of all data on the page.
     pub(crate) request: Request,
     /// Port to listen on; any that is free when 0.
     pub(crate) port: u16,
@@ -56,7 +56,7 @@ pub(crate) fn perform(options: ViewOptions) -> Result<(), Failure> {
         .map_err(|error| Failure::new("cannot handle signals", reason(&error), "run 'clrscope doctor'"))?;
     let _viewer = match options.with {
         With::Page => {
-            // Parts are known once they have ended, and requests as well.
+            // Parts and requests are known only once they have ended.
             let query = &options.request.query;
             let is_reduced = !query.parts.is_empty() || query.requests != RequestFilter::default();
             let is_still = path.is_file() || is_reduced;
@@ -74,7 +74,7 @@ pub(crate) fn perform(options: ViewOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The recording as speedscope reads it.
+/// The recording in speedscope's format.
 fn speedscope_profile(path: &Path, request: &Request) -> Result<Vec<u8>, Failure> {
     const FORMAT: &str = "speedscope";
     let reading = Shown::work("reading the recording");
@@ -97,7 +97,7 @@ fn speedscope_profile(path: &Path, request: &Request) -> Result<Vec<u8>, Failure
     }
 }
 
-/// Memory that takes so many bytes and fails beyond.
+/// A writer into memory that fails beyond a number of bytes.
 struct BoundedMemory {
     bytes: Vec<u8>,
     most: usize,

@@ -1,5 +1,5 @@
-//! The doctor as another user: only what that user may do tells whether that user's programs can be
-//! recorded.
+//! Runs the doctor as another user: only that user's permissions show whether the user's programs
+//! can be recorded.
 
 use std::io;
 use std::process::{Child, Command};
@@ -11,14 +11,15 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use crate::access::User;
 use crate::errors::{Failure, quoted, reason};
 
-/// Variables that say where the files of the user who starts the doctor lie.
+/// Variables with folders of the user who starts the doctor.
 const OF_A_HOME: [&str; 4] = ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"];
 
-/// Runs the doctor with these words as the user named; the exit code. `None` where that user is who
-/// asks.
+/// Runs the doctor with these arguments as the given user. Returns the exit code; `None` if that
+/// user is the current user.
 ///
 /// # Errors
-/// When there is no such user, when who asks is not root, or when the user can't run the tool.
+/// When there is no such user, when the current user is not root, or when the given user can't run
+/// the tool.
 pub(crate) fn doctor_as(name: &str, words: &[&str]) -> Result<Option<u8>, Failure> {
     let user = User::find(name)?;
     if geteuid() == user.uid() {
@@ -36,8 +37,8 @@ pub(crate) fn doctor_as(name: &str, words: &[&str]) -> Result<Option<u8>, Failur
     Ok(Some(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(crate::errors::EXIT_FAILED)))
 }
 
-/// Starts it from a thread that became the user: what a thread starts is of the thread's user and
-/// groups.
+/// Starts the command from a thread that has switched to the user: a child process inherits the
+/// user and groups of the thread.
 fn spawn_as(user: &User, mut command: Command) -> io::Result<Child> {
     let (uid, gid, groups) = (user.uid(), user.gid(), user.groups());
     let become_and_spawn = move || {

@@ -13,14 +13,14 @@ use super::{Check, Status};
 const CAP_PERFMON: u32 = 38;
 /// Bit of `CAP_SYS_ADMIN`.
 const CAP_SYS_ADMIN: u32 = 21;
-/// Fewer descriptors than this a .NET program soon uses up.
+/// A .NET program soon uses up fewer descriptors than this.
 const FEW_DESCRIPTORS: u64 = 256;
 /// The agent reserves address space for segments that grow; less than this can be too little.
 pub(super) const LITTLE_ADDRESS_SPACE: u64 = 64 << 30;
 /// A tree may take 1 GiB; a container with less than twice that should set a limit.
 const LITTLE_MEMORY: u64 = 2 << 30;
 
-/// Programs that run and can be attached to.
+/// Checks which running programs can be attached to.
 pub(super) fn running() -> Check {
     let programs = processes().iter().filter(|process| process.port().is_ok()).count();
     Check::ok(
@@ -33,8 +33,8 @@ pub(super) fn running() -> Check {
     )
 }
 
-/// Limits on descriptors, file size, address space and memory: the good ones in one line, each bad
-/// one with its cure.
+/// Checks the limits on descriptors, file size, address space and memory: good limits share one
+/// line, each bad limit has its fix.
 pub(super) fn limits() -> Vec<Check> {
     let mut bad = Vec::new();
     if let Some(files) = getrlimit(Resource::Nofile).current.filter(|&n| n < FEW_DESCRIPTORS) {
@@ -68,7 +68,7 @@ pub(crate) fn little_address_space() -> Option<String> {
     Some(format!("a process may have only {} of address space: .NET and the agent reserve much more", size(bytes)))
 }
 
-/// A limit in words.
+/// Formats a limit.
 fn size(bytes: u64) -> String {
     if bytes < 1 << 20 { format!("{} KiB", bytes >> 10) } else { format!("{} MiB", bytes >> 20) }
 }
@@ -85,7 +85,7 @@ fn memory_limit() -> Option<u64> {
     candidates.iter().find_map(|path| fs::read_to_string(path).ok()?.trim().parse().ok())
 }
 
-/// `clock=tsc` needs a time stamp counter that runs evenly.
+/// Checks for `clock=tsc`, which needs a time stamp counter with a constant rate.
 pub(super) fn clock() -> Option<Check> {
     let info = fs::read_to_string("/proc/cpuinfo").ok()?;
     let flags = info.lines().find_map(|line| line.strip_prefix("flags"))?;
@@ -101,7 +101,8 @@ pub(super) fn clock() -> Option<Check> {
     })
 }
 
-/// Measuring that the kernel lets this user do: the better engine of `cpu`, which has another.
+/// Checks whether the kernel allows this user perf events: they are the better of the two engines
+/// of `cpu`.
 pub(super) fn perf_events() -> Check {
     const NAME: &str = "perf events";
     let level = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
@@ -162,7 +163,7 @@ fn system_calls_are_filtered() -> bool {
     status_field("Seccomp:").is_some_and(|mode| mode == "2")
 }
 
-/// Effects of a container on recording.
+/// Checks for effects of a container on recording.
 pub(super) fn container() -> Vec<Check> {
     let mut found = Vec::new();
     let marks = ["/.dockerenv", "/run/.containerenv"];

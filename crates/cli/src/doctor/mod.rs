@@ -1,4 +1,4 @@
-//! Checks of what works here and what does not, each with a fix. Looks and tries; changes nothing.
+//! Checks what works on this machine and what does not, each with a fix. The checks change nothing.
 
 mod as_user;
 mod machine;
@@ -19,7 +19,7 @@ pub(crate) enum Status {
     Ok,
     /// Worth knowing; nothing is wrong.
     Note,
-    /// Part of the work fails, or goes badly.
+    /// Some features fail or work badly.
     Warning,
     /// Nothing can be recorded.
     Failed,
@@ -37,7 +37,7 @@ impl Status {
     }
 }
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Check {
     /// Subject of the check, one word or two.
@@ -56,7 +56,7 @@ impl Check {
         Self { name, status: Status::Ok, found: found.into(), cure: None }
     }
 
-    /// A check with a finding, good to know or worse, and its cure.
+    /// A check with a finding, a note or worse, and its fix.
     fn bad(status: Status, name: &'static str, found: impl Into<String>, cure: impl Into<String>) -> Self {
         Self { name, status, found: found.into(), cure: Some(cure.into()) }
     }
@@ -69,8 +69,8 @@ pub(crate) fn checks() -> Vec<Check> {
     checks.push(agent.check);
     checks.extend(process::own_library());
     let named = variables::agent();
-    // Programs load the agent that the environment names; where none is named, the one that 'run'
-    // would name.
+    // Programs load the agent that the environment names; without one, this tries the agent that
+    // 'run' would name.
     let tried = named.as_ref().map_or(agent.path, |named| named.path.clone());
     checks.extend(runtimes::checks(tried.as_deref()));
     checks.push(runtimes::libicu());

@@ -1,4 +1,4 @@
-//! Places: the agent's, and that of recordings.
+//! Checks the places of the agent and of recordings.
 
 use std::env;
 use std::fs::{self, File};
@@ -13,18 +13,18 @@ use crate::errors::{Failure, reason, shown};
 
 /// Less free space than this is soon used up.
 const LITTLE_SPACE: u64 = 2 << 30;
-/// Bytes that are reserved to see whether the file system can promise space.
+/// Bytes that are reserved to test whether the file system can reserve space.
 const TRIAL: u64 = 64 << 10;
 
-/// An agent's file and what is to be said of it.
+/// An agent's file and the check of it.
 pub(super) struct Agent {
-    /// Whether it is there.
+    /// The check of the file.
     pub(super) check: Check,
     /// Path of the agent, if it can be used.
     pub(super) path: Option<PathBuf>,
 }
 
-/// Puts the agent into the cache.
+/// Writes the agent into the cache.
 pub(super) fn agent() -> Agent {
     match agent_file::install(false) {
         Ok(path) => {
@@ -39,8 +39,8 @@ fn from_failure(name: &'static str, failure: &Failure) -> Check {
     Check::bad(Status::Failed, name, format!("{}: {}", failure.what(), failure.why()), failure.hint())
 }
 
-/// The folder where recordings go: the one asked for, or where that is to be made the one above it;
-/// else the current folder, where `run` puts them.
+/// Checks the folder for recordings: the requested folder, or its parent if it does not exist yet;
+/// by default the current folder, which `run` uses.
 pub(super) fn output(asked: Option<PathBuf>) -> Vec<Check> {
     let asked = asked.map(|folder| if folder.is_dir() { folder } else { parent(&folder) });
     let folder = match asked.map_or_else(env::current_dir, Ok) {
@@ -57,7 +57,7 @@ fn parent(folder: &Path) -> PathBuf {
     folder.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }
 
-/// Whether a recording can be written there the way it is meant: with disk space promised before
+/// Checks whether a recording can be written there as intended: with disk space reserved before
 /// use.
 fn promise(folder: &Path) -> Check {
     let elsewhere = "record elsewhere: clrscope run -o FOLDER/NAME.clrs";

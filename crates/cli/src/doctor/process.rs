@@ -1,5 +1,5 @@
-//! One process: whether it can be attached to, and whether it has loaded the agent that its
-//! variables name.
+//! Checks of one process: whether it can be attached to, and whether it has loaded the agent that
+//! its variables name.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ const PROCESS: &str = "process";
 const C_LIBRARY: &str = "C library";
 const AGENT: &str = "agent";
 
-/// The checks of the process with this id, which need not be one of .NET.
+/// The checks of the process with this id, which need not be a .NET process.
 pub(crate) fn checks_of(pid: u32) -> Vec<Check> {
     let mut checks = vec![reached(pid)];
     if let Ok(process) = Process::open(pid) {
@@ -31,7 +31,7 @@ pub(crate) fn checks_of(pid: u32) -> Vec<Check> {
     checks
 }
 
-/// The answer that an attach would give.
+/// Checks whether the process can be attached to.
 fn reached(pid: u32) -> Check {
     match Target::find(pid) {
         Ok(target) => {
@@ -52,7 +52,7 @@ pub(super) fn own_library() -> Option<Check> {
     library(&Process::open(std::process::id()).ok()?)
 }
 
-/// The version of the C library that is there, and the one that the agent needs.
+/// Checks the version of the process's C library against the version that the agent needs.
 fn library(process: &Process) -> Option<Check> {
     let needed = c_library::needed()?;
     let Some(provided) = c_library::provided(process) else {
@@ -65,8 +65,8 @@ fn library(process: &Process) -> Option<Check> {
     })
 }
 
-/// Whether the agent is in the process; where the variables of the process ask for it and it is
-/// not, why.
+/// Checks whether the agent is in the process, and, if the variables name an agent that is not
+/// loaded, why.
 fn agent(process: &Process) -> Option<Check> {
     let mapped = process.mapped_files().ok()?;
     if let Some(file) = mapped.iter().find(|file| file.ends_with(LIBRARY)) {
@@ -88,8 +88,7 @@ fn agent(process: &Process) -> Option<Check> {
     ))
 }
 
-/// The profiler of others that the variables of a process name, and what is left of the
-/// instruments.
+/// Checks for another profiler in the variables of a process, and which instruments remain usable.
 fn other_profiler(process: &Process) -> Option<Check> {
     let other = OtherProfiler::find(|name| process.variable(name).ok().flatten().map(OsString::from))?;
     let found = format!(
@@ -101,7 +100,7 @@ fn other_profiler(process: &Process) -> Option<Check> {
     Some(Check::bad(Status::Note, "profilers", one_line(found), cure))
 }
 
-/// Reason and remedy where the runtime has not loaded an agent that the variables ask for.
+/// Reason and fix if the runtime has not loaded an agent that the variables name.
 fn missing(process: &Process, variable: impl Fn(&str) -> Option<String>) -> (String, String) {
     let again = "start it again with what 'clrscope env' prints".to_owned();
     let listed = listed_agent(|name| variable(name).map(OsString::from)).map(|(_, path)| path);

@@ -1,4 +1,4 @@
-//! The .NET runtimes of this machine, each tried out with the agent.
+//! Checks of the .NET runtimes of this machine, each by a trial with the agent.
 
 use std::env;
 use std::fs;
@@ -11,11 +11,11 @@ use crate::dotnet::{Fetcher, Install, Origin, Version};
 use crate::errors::{one_line, quoted, shown};
 use crate::launch::{Obstacle, names_of_notification_only, obstacles};
 
-/// The oldest runtime the agent is made for.
+/// The oldest runtime that the agent supports.
 const OLDEST: u32 = 8;
 const ICU_LIBRARY: &str = "libicuuc.so";
 
-/// One check per runtime: does the agent load, does it record.
+/// One check per runtime: whether the agent loads and records.
 pub(super) fn checks(agent: Option<&Path>) -> Vec<Check> {
     let installs = installs();
     let misled = env::var_os("DOTNET_ROOT").filter(|root| !root.is_empty()).and_then(|root| misled(Path::new(&root)));
@@ -28,7 +28,7 @@ pub(super) fn checks(agent: Option<&Path>) -> Vec<Check> {
     checks
 }
 
-/// Programs with a host of their own look nowhere else once this variable is set.
+/// Checks `DOTNET_ROOT`: programs with their own host search only there if the variable is set.
 fn misled(root: &Path) -> Option<Check> {
     if Install::in_folder(root, Origin::Variable).is_some() {
         return None;
@@ -69,7 +69,8 @@ fn check(install: &Install, version: &Version, agent: Option<&Path>) -> Check {
     }
 }
 
-/// Without it every .NET program ends at once unless a setting lets it do without.
+/// Checks for libicu: without it every .NET program exits at once, unless a setting makes it
+/// optional.
 pub(super) fn libicu() -> Check {
     let invariant =
         env::var("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT").is_ok_and(|v| v == "1" || v.eq_ignore_ascii_case("true"));
@@ -83,7 +84,7 @@ pub(super) fn libicu() -> Check {
     }
 }
 
-/// Looks into the loader's cache and the usual folders.
+/// Searches the loader's cache and the usual folders.
 fn has_libicu() -> bool {
     let cached = fs::read("/etc/ld.so.cache").unwrap_or_default();
     if cached.windows(ICU_LIBRARY.len()).any(|bytes| bytes == ICU_LIBRARY.as_bytes()) {
@@ -103,7 +104,7 @@ fn has_libicu() -> bool {
         .any(|entry| entry.file_name().as_encoded_bytes().starts_with(ICU_LIBRARY.as_bytes()))
 }
 
-/// Other profilers and switches in the environment.
+/// Checks for other profilers and switches in the environment.
 pub(super) fn environment() -> Vec<Check> {
     let found = obstacles(|name| env::var_os(name));
     if found.is_empty() {

@@ -1,4 +1,5 @@
-//! Hello world on a runtime, recorded; and where that fails, without us, to see whose fault it is.
+//! Records hello world on a runtime. If that fails, it runs hello world without the agent to find
+//! the cause.
 
 use std::fs;
 use std::io::{self, Read};
@@ -22,7 +23,7 @@ use crate::launch::{agent_variables, disabled_by, profiler_names};
 
 /// Hello world takes less than a second; a machine under load gets some more.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Cure of a runtime that misses libicu.
+/// Fix for a runtime without libicu.
 pub(super) const ICU_CURE: &str = "install libicu, or set DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1";
 const REPORT_IT: &str = "report this with the output of 'clrscope doctor --json'";
 
@@ -43,7 +44,7 @@ impl Trouble {
     }
 }
 
-/// Really runs it; how many calls were recorded.
+/// Runs and records hello world. Returns the number of recorded calls.
 pub(super) fn record_hello(install: &Install, version: &Version, agent: &Path) -> Result<u64, Trouble> {
     let builder = tempfile::Builder::new().prefix("clrscope-doctor-").tempdir();
     let temporary = builder.map_err(|e| Trouble::no_folder(&e))?;
@@ -72,7 +73,7 @@ pub(super) fn record_hello(install: &Install, version: &Version, agent: &Path) -
     }
 }
 
-/// End of hello world, other than well.
+/// A failed end of hello world.
 enum BadEnd {
     Badly { status: ExitStatus, said: String },
     Never,
@@ -90,7 +91,7 @@ impl BadEnd {
     }
 }
 
-/// A program that ends badly without us, too, is cured elsewhere.
+/// Decides on the cause: a program that also fails without the agent needs a fix elsewhere.
 fn whose_fault(recorded: BadEnd, bare: Option<BadEnd>) -> Trouble {
     match bare {
         Some(bare) => {
@@ -104,7 +105,7 @@ fn whose_fault(recorded: BadEnd, bare: Option<BadEnd>) -> Trouble {
     }
 }
 
-/// Cure of an end that the runtime does not explain, or explains in words for its makers.
+/// Fix for a failure that the runtime does not explain, or explains only for its developers.
 fn cure_of(ended: &BadEnd) -> Option<&'static str> {
     const SIGXFSZ: i32 = 25;
     let (signal, said) = match ended {
@@ -123,7 +124,7 @@ fn cure_of(ended: &BadEnd) -> Option<&'static str> {
     }
 }
 
-/// Runs it; `None` when it ended well.
+/// Runs a command; `None` if it succeeded.
 fn run_within(mut command: Command) -> Result<Option<BadEnd>, Trouble> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|e| {
@@ -133,7 +134,7 @@ fn run_within(mut command: Command) -> Result<Option<BadEnd>, Trouble> {
     let errors = child.stderr.take();
     let reader = thread::spawn(move || {
         let mut text = Vec::new();
-        // The text is only a better explanation: it may be missing.
+        // The text only improves the explanation and may be missing.
         let _ = errors.map(|mut errors| errors.read_to_end(&mut text));
         String::from_utf8_lossy(&text).into_owned()
     });
@@ -141,7 +142,7 @@ fn run_within(mut command: Command) -> Result<Option<BadEnd>, Trouble> {
         Some(status) if status.success() => Ok(None),
         Some(status) => Ok(Some(BadEnd::Badly { status, said: reader.join().unwrap_or_default() })),
         None => {
-            // The process may have ended in this moment.
+            // The process may have ended just now.
             let _ = child.kill();
             let _ = child.wait();
             Ok(Some(BadEnd::Never))

@@ -1,5 +1,4 @@
-//! The agent's own variable, where the environment has it: a program can't say what is wrong with
-//! it.
+//! Checks the agent's own variable in the environment, because a program can't report errors in it.
 
 use std::env;
 use std::fs::File;
@@ -17,10 +16,11 @@ use crate::programs;
 
 const NAME: &str = AGENT_VARIABLE;
 const NAMED_AGENT: &str = "named agent";
-/// The variables that name the library, the first that the runtime looks at first.
+/// The variables that name the library, in the order in which the runtime reads them.
 pub(super) const PATH_VARIABLES: [&str; 2] = ["CORECLR_PROFILER_PATH_64", "CORECLR_PROFILER_PATH"];
 
-/// Whether the agent will understand it and which programs it chooses; nothing where it is not set.
+/// Checks whether the agent can parse the variable, and which programs it selects; `None` if it is
+/// not set.
 pub(super) fn check() -> Option<Check> {
     let given = env::var(AGENT_VARIABLE).ok().filter(|given| !given.is_empty())?;
     let request = match Request::parse(&given) {
@@ -33,13 +33,13 @@ pub(super) fn check() -> Option<Check> {
     Some(chosen(&request.programs, request.trust_writable))
 }
 
-/// The folder that recordings are asked to go to.
+/// The folder for recordings that the variable names.
 pub(super) fn recording_folder() -> Option<PathBuf> {
     Some(PathBuf::from(Request::parse(&env::var(AGENT_VARIABLE).ok()?).ok()?.out?))
 }
 
-/// Whether the agent that the environment names can be loaded, and would agree to be; nothing where
-/// none is named.
+/// Checks whether the agent that the environment names can be loaded, and would accept to load;
+/// `None` if none is named.
 pub(super) fn agent() -> Option<Agent> {
     let given = env::var(AGENT_VARIABLE).ok().filter(|given| !given.is_empty())?;
     let of_main = || {

@@ -12,7 +12,7 @@ use super::program::Program;
 use super::signals::Signals;
 use crate::errors::{EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Failure, quoted, reason};
 
-/// Destination of the program's output; everything else it has is ours.
+/// Destination of the program's output. The program inherits everything else from us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stdout {
     /// To our stdout.
@@ -35,7 +35,7 @@ pub(crate) struct ProgramEnd(Exit);
 /// debugger if there is one.
 ///
 /// # Errors
-/// With the exit code of a shell: 127 when the program vanished, 126 for everything else.
+/// With a shell's exit code: 127 when the program's file has vanished, 126 for everything else.
 pub(crate) fn start(
     program: &Program,
     variables: &Variables,
@@ -86,10 +86,11 @@ impl Running {
     /// Waits for the end of the program, not of its children.
     ///
     /// # Errors
-    /// When the operating system lost the child, for instance to a parent that reaps everything.
+    /// When the operating system lost the child, for instance because another part of the process
+    /// reaped it.
     pub(crate) fn wait(mut self) -> io::Result<ProgramEnd> {
-        // First only look: while the child is not reaped, its id can't become that of another
-        // process, to which we would hand on a signal.
+        // First wait without reaping: until the child is reaped, its id can't be reused for another
+        // process, to which we would forward a signal.
         if let Some(pid) = Pid::from_raw(self.child.id() as i32) {
             while let Err(rustix::io::Errno::INTR) =
                 waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)
@@ -110,7 +111,7 @@ impl From<ExitStatus> for ProgramEnd {
 }
 
 impl ProgramEnd {
-    /// As the recording keeps it.
+    /// The end in the form that recordings store.
     pub(crate) fn exit(self) -> Exit {
         self.0
     }

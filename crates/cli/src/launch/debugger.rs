@@ -1,5 +1,5 @@
-//! A program under a debugger, or waiting for one: the profiler's variables are for the program
-//! alone.
+//! Starts a program under a debugger, or lets it wait for one. Only the program gets the profiler's
+//! variables, not the debugger.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,7 +15,8 @@ use crate::terminal::say;
 
 /// Signals that the runtime uses itself.
 const RUNTIMES_OWN: [&str; 4] = ["SIGUSR1", "SIG34", "SIG35", "SIG36"];
-/// Function by which the runtime enters a profiler; its library is loaded later.
+/// Function that the runtime calls first in a profiler; a breakpoint on it is pending until the
+/// library is loaded.
 const AT_LOAD: &str = "DllGetClassObject";
 /// Interval of checks whether a debugger has attached.
 const POLL: Duration = Duration::from_millis(50);
@@ -27,7 +28,7 @@ pub(crate) enum Debugger {
     Gdb,
     /// lldb starts it.
     Lldb,
-    /// Any that attaches; until then the program stands still before its first instruction.
+    /// Any debugger that attaches; until then the program is stopped before its first instruction.
     Wait,
 }
 
@@ -56,7 +57,7 @@ impl Debugger {
         Ok((started, variables))
     }
 
-    /// Says what the user has to do once the program runs as `pid`.
+    /// Tells the user what to do once the program runs as `pid`.
     pub(super) fn started(self, pid: Pid) {
         if self == Self::Wait {
             let id = pid.as_raw_nonzero();
@@ -68,13 +69,13 @@ impl Debugger {
     }
 }
 
-/// Lets the program run as soon as it is traced; the debugger decides what that means.
+/// Sends SIGCONT to the program as soon as it is traced; the debugger then controls it.
 fn release_when_traced(pid: Pid) {
     let status = format!("/proc/{}/status", pid.as_raw_nonzero());
     while let Ok(text) = fs::read_to_string(&status) {
         let tracer = text.lines().find_map(|line| line.strip_prefix("TracerPid:"));
         if tracer.is_some_and(|tracer| tracer.trim() != "0") {
-            // Debuggers that know of stopped programs have sent it already.
+            // Debuggers that handle stopped programs have sent SIGCONT already.
             let _ = kill_process(pid, Signal::CONT);
             return;
         }

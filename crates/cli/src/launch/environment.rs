@@ -1,21 +1,21 @@
-//! The variables that make the runtime load the agent, and those that keep it from doing so.
+//! The environment variables that make the runtime load the agent, and those that prevent it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use clrscope_contract::request::{AGENT_CLSID, AGENT_VARIABLE, NOTIFICATION_CLSID, Request};
 
-/// Variable by which the runtime's compiler keeps where it put inlined methods
-/// (`clrconfignames.h`); read at the start alone.
+/// Variable that makes the JIT compiler keep the places of inlined methods (`clrconfignames.h`);
+/// the runtime reads it only at its start.
 const RICH_DEBUG_INFO: &str = "DOTNET_RichDebugInfo";
 
-/// Variables by which every .NET program that gets them loads the agent.
+/// Variables that make every .NET program with them load the agent.
 pub(crate) fn agent_variables(agent: &Path, request: &Request) -> Vec<(String, OsString)> {
     with_request(profiler_variables(agent, AGENT_CLSID), request)
 }
 
-/// Variables by which every .NET program that gets them loads the agent and the others of
-/// [`notification_list`], and keeps its main profiler.
+/// Variables that make every .NET program with them load the agent and the other profilers of
+/// [`notification_list`]; the program keeps its main profiler.
 pub(crate) fn notification_variables(list: &(&'static str, OsString), request: &Request) -> Vec<(String, OsString)> {
     let variables = [(NOTIFICATION_SWITCH, OsString::from("1")), (list.0, list.1.clone())];
     with_request(variables.map(|(name, value)| (name.to_owned(), value)).to_vec(), request)
@@ -29,10 +29,10 @@ fn with_request(mut variables: Vec<(String, OsString)>, request: &Request) -> Ve
     variables
 }
 
-/// Variables by which every .NET program that gets them loads a profiler.
+/// Variables that make every .NET program with them load a profiler.
 ///
-/// The runtime reads `CORECLR_` names; .NET 11 and later also `DOTNET_` ones. The path is given
-/// under the name for 64 bits too, because a value left there by another profiler would win.
+/// The runtime reads `CORECLR_` names; .NET 11 and later also `DOTNET_` ones. The path is also set
+/// under the 64-bit name, because a value that another profiler left there would take precedence.
 pub(crate) fn profiler_variables(library: &Path, class_id: &str) -> Vec<(String, OsString)> {
     let mut variables = Vec::new();
     for prefix in ["CORECLR", "DOTNET"] {
@@ -45,12 +45,12 @@ pub(crate) fn profiler_variables(library: &Path, class_id: &str) -> Vec<(String,
     variables
 }
 
-/// Variable without which, at 1, the runtime loads no notification-only profilers.
+/// Variable that must be 1 for the runtime to load notification-only profilers.
 const NOTIFICATION_SWITCH: &str = "CORECLR_ENABLE_NOTIFICATION_PROFILERS";
-/// Lists of notification-only profilers, `PATH={GUID};...`; the runtime reads the first that is
-/// set.
+/// Variables with lists of notification-only profilers, `PATH={GUID};...`; the runtime reads the
+/// first that is set.
 const BESIDE_US: [&str; 2] = ["CORECLR_NOTIFICATION_PROFILERS_64", "CORECLR_NOTIFICATION_PROFILERS"];
-/// Variable that switches profiling off when it is 0.
+/// Variables that switch profiling off when they are 0.
 const SWITCHES: [&str; 4] = [
     "DOTNET_EnableDiagnostics",
     "DOTNET_EnableDiagnostics_Profiler",
@@ -70,8 +70,8 @@ pub(crate) fn profiler_names() -> Vec<String> {
 pub(crate) enum Obstacle {
     /// Another profiler has the main slot.
     OtherProfiler(OtherProfiler),
-    /// Other profilers will be loaded as well, as those that only listen; the variable and its
-    /// value.
+    /// Other profilers will be loaded as well, as notification-only profilers; with the variable
+    /// and its value.
     BesideUs(&'static str, String),
     /// Profiling is switched off by this variable.
     Disabled(&'static str),
@@ -80,18 +80,19 @@ pub(crate) enum Obstacle {
 /// A profiler that an environment names for the main slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OtherProfiler {
-    /// `CORECLR` or `DOTNET`, with which its variables begin.
+    /// Prefix of its variables: `CORECLR` or `DOTNET`.
     prefix: &'static str,
-    /// Class id, as it is given.
+    /// Class id as in the environment.
     class_id: String,
-    /// The variable that names its library, or its class where none does.
+    /// The variable that names its library, or, if there is none, the variable that names its
+    /// class.
     pub(crate) variable: String,
     /// The value of that variable.
     pub(crate) value: String,
 }
 
-/// Profilers that many production systems run with: class id, a part of the library's name, and
-/// what users call it. The ids stand in the installation instructions of each.
+/// Profilers that many production systems use: class id, a part of the library's name, and the
+/// product's name. The ids are from the installation instructions of each.
 const KNOWN: [(&str, &str, &str); 4] = [
     ("{918728DD-259F-4A6A-AC2B-B85E1B658318}", "OpenTelemetry.AutoInstrumentation", "OpenTelemetry"),
     ("{846F5F1C-F9AE-4B07-969E-05C26BC060D8}", "Datadog.", "Datadog"),
@@ -106,7 +107,7 @@ impl OtherProfiler {
         ["CORECLR", "DOTNET"].into_iter().find_map(|prefix| other_profiler(prefix, &get))
     }
 
-    /// Name of the profiler, where it is one of those that many have.
+    /// Name of the profiler, if it is a well-known one.
     pub(crate) fn name(&self) -> Option<&'static str> {
         let is_known = |(id, part, _): &&(&str, &str, &str)| {
             id.eq_ignore_ascii_case(&self.class_id)
@@ -115,26 +116,27 @@ impl OtherProfiler {
         KNOWN.iter().find(is_known).map(|(.., name)| *name)
     }
 
-    /// The profiler in a sentence: its name, and what stands in the environment.
+    /// The profiler in a sentence: its name, and its variable in the environment.
     pub(crate) fn in_words(&self) -> String {
         let value = crate::errors::quoted(&self.value);
         self.name().map_or_else(|| value.clone(), |name| format!("{name} ({value})"))
     }
 
-    /// The variable that switches it on.
+    /// The variable that enables the profiler.
     pub(crate) fn switch(&self) -> String {
         format!("{}_ENABLE_PROFILING", self.prefix)
     }
 }
 
-/// The variable and the value that list the agent among the notification-only profilers of an
-/// environment, given as a lookup. Those that are listed stay if they would be loaded without us.
+/// The variable and the value that add the agent to the notification-only profilers of an
+/// environment, given as a lookup. Listed profilers stay in the list if they would be loaded
+/// without us.
 pub(crate) fn notification_list(agent: &str, get: impl Fn(&str) -> Option<OsString>) -> (&'static str, OsString) {
     let listed = BESIDE_US.into_iter().find_map(|name| Some((name, get(name).filter(|value| !value.is_empty())?)));
     let (name, value) = listed.unwrap_or((BESIDE_US[1], OsString::new()));
     let others = get(NOTIFICATION_SWITCH).filter(|value| is_one(value)).map_or_else(OsString::new, |_| value);
-    // From .NET 9 on the runtime loads only entries with a semicolon behind them. So the agent
-    // comes first: whether the last one of the others is loaded does not depend on it.
+    // From .NET 9 on the runtime loads only entries that end with a semicolon. The agent comes
+    // first, so that it does not change whether the last of the other entries is loaded.
     let mut list = OsString::from(format!("{agent}={NOTIFICATION_CLSID};"));
     let others = others.to_string_lossy().into_owned();
     for entry in others.split_inclusive(';').filter(|entry| !is_ours(entry)) {
@@ -143,7 +145,7 @@ pub(crate) fn notification_list(agent: &str, get: impl Fn(&str) -> Option<OsStri
     (name, list)
 }
 
-/// The agent that an environment, given as a lookup, lists among the notification-only profilers.
+/// The agent in the list of notification-only profilers of an environment, given as a lookup.
 pub(crate) fn listed_agent(get: impl Fn(&str) -> Option<OsString>) -> Option<(&'static str, PathBuf)> {
     get(NOTIFICATION_SWITCH).filter(|value| is_one(value))?;
     let (name, value) = BESIDE_US.into_iter().find_map(|name| Some((name, get(name)?)))?;
@@ -179,14 +181,14 @@ pub(crate) fn disabled_by() -> Option<&'static str> {
     })
 }
 
-/// The runtime reads a hexadecimal number.
+/// Whether the value is 0 for the runtime, which reads a hexadecimal number.
 fn is_zero(value: &OsStr) -> bool {
     let text = value.to_string_lossy();
     let digits = text.trim().trim_start_matches("0x");
     !digits.is_empty() && digits.chars().all(|digit| digit == '0')
 }
 
-/// Whether the runtime reads 1.
+/// Whether the value is 1 for the runtime.
 fn is_one(value: &OsStr) -> bool {
     let text = value.to_string_lossy();
     u64::from_str_radix(text.trim().trim_start_matches("0x"), 16) == Ok(1)

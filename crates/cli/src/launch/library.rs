@@ -1,4 +1,4 @@
-//! A profiler library that is not ours: whether the runtime could load it at all.
+//! Checks whether the runtime could load a profiler library that is not ours.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -6,14 +6,15 @@ use std::path::{self, Path, PathBuf};
 
 use crate::errors::{Failure, reason, shown};
 
-/// Symbol that the runtime asks every profiler library for.
+/// Symbol that the runtime looks up in every profiler library.
 const ENTRY: &[u8] = b"DllGetClassObject\0";
 /// Type of a shared object in the file's header.
 const SHARED_OBJECT: u16 = 3;
-/// The processor this tool was made for, by its number in the file's header.
+/// The processor of this tool, with its number in the file's header.
 const MACHINE: (u16, &str) = if cfg!(target_arch = "aarch64") { (183, "arm64") } else { (62, "x86-64") };
 
-/// The library's absolute path: the runtime would look for a bare name in the system's folders.
+/// Checks the library and returns its absolute path, because the runtime would search a bare name
+/// in the system's folders.
 ///
 /// # Errors
 /// When it is no shared library for this machine with the entry point of a profiler.
@@ -44,7 +45,7 @@ pub(crate) fn check(library: &Path) -> Result<PathBuf, Failure> {
     Ok(absolute)
 }
 
-/// Reads a class id, with or without braces; as the runtime wants it.
+/// Parses a class id with or without braces. Returns it in the runtime's format.
 pub(crate) fn parse_class_id(text: &str) -> Option<String> {
     let text = text.trim();
     let inner = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(text);
@@ -54,25 +55,25 @@ pub(crate) fn parse_class_id(text: &str) -> Option<String> {
     (digits && lengths == [8, 4, 4, 4, 12]).then(|| format!("{{{}}}", inner.to_ascii_uppercase()))
 }
 
-/// Entries of the load log that [`LOAD_LOG_VARIABLE`] named: one line each, of the process, the
-/// kind and words.
+/// Reads the load log that [`LOAD_LOG_VARIABLE`] named. Each line has the process, the kind and a
+/// text.
 pub(crate) fn read_load_log(file: &Path) -> Vec<LoadLogEntry> {
     let text = fs::read_to_string(file).unwrap_or_default();
     text.lines().filter_map(LoadLogEntry::parse).collect()
 }
 
-/// Environment variable that names the load log: libraries made with the crate `clr-profiler` write
-/// there that they were loaded.
+/// Environment variable that names the load log: libraries that use the crate `clr-profiler` write
+/// an entry there when they are loaded.
 pub(crate) const LOAD_LOG_VARIABLE: &str = "CLR_PROFILER_LOAD_LOG";
 
 /// One entry of the load log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LoadLogEntry {
-    /// The process it was loaded into.
+    /// The process that loaded the library.
     pub(crate) pid: u32,
     /// `loaded`, `refused`, `class` or `ended`.
     pub(crate) kind: String,
-    /// More about it.
+    /// Details of the entry.
     pub(crate) words: String,
 }
 

@@ -1,5 +1,4 @@
-//! Starting a program under the agent: which file, which environment, which signals, which exit
-//! code.
+//! Starts a program under the agent: its file, environment, signals and exit code.
 
 mod child;
 mod debugger;

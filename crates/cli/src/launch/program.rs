@@ -1,4 +1,4 @@
-//! Program that `run` starts: its file, and checks that it can be started.
+//! The program that `run` starts: finds its file, and checks that it can be started.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -16,7 +16,7 @@ pub(crate) struct Program {
     pub(crate) executable: OsString,
     /// Arguments of the program, unchanged.
     pub(crate) arguments: Vec<OsString>,
-    /// Name that the recording is given.
+    /// Name for the recording.
     pub(crate) name: String,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn resolve(
     Ok(Program { executable: given.clone(), arguments: arguments.to_vec(), name: name(path.file_name()) })
 }
 
-/// Endings of files that `dotnet run` builds and runs.
+/// Extensions of files that `dotnet run` builds and runs.
 const PROJECTS: [&str; 3] = ["csproj", "fsproj", "vbproj"];
 
 fn is_project(path: &Path) -> Failure {
@@ -55,7 +55,7 @@ fn is_project(path: &Path) -> Failure {
     not_executable(path, "it is a project, not a program", &run)
 }
 
-/// `app.dll` alone means `dotnet app.dll`.
+/// Resolves `app.dll` to `dotnet app.dll`.
 fn resolve_library(
     library: &Path,
     arguments: &[OsString],
@@ -84,7 +84,7 @@ fn check_file(path: &Path) -> Result<(), Failure> {
 /// Whether a folder of `PATH` has a program of this name.
 ///
 /// # Errors
-/// Exit code 127 when none has, 126 when what is there can't be executed.
+/// Exit code 127 when no folder has it, 126 when the file can't be executed.
 pub(super) fn check_on_path(name: &OsStr) -> Result<(), Failure> {
     let variable = env::var_os("PATH").unwrap_or_else(|| OsString::from("/bin:/usr/bin"));
     let mut refused = None;
@@ -98,7 +98,8 @@ pub(super) fn check_on_path(name: &OsStr) -> Result<(), Failure> {
     Err(refused.unwrap_or_else(|| not_on_path(name)))
 }
 
-/// `dotnet` that is installed but not on `PATH` is a common case with a short cure.
+/// Improves the failure if `dotnet` is installed but not on `PATH`, which is common and easy to
+/// fix.
 fn where_dotnet_is(failure: Failure, given: &OsStr, dotnet: impl FnOnce() -> Result<PathBuf, Failure>) -> Failure {
     match dotnet() {
         Ok(host) if given == "dotnet" && failure.code() == EXIT_NOT_FOUND => {
@@ -140,7 +141,7 @@ fn not_executable(path: &Path, why: &str, hint: &str) -> Failure {
     Failure::new(format!("cannot start {}", shown(path)), why, hint).with_code(EXIT_NOT_EXECUTABLE)
 }
 
-/// The file name without what a terminal or a shell would stumble over.
+/// The file name without characters that are special to a terminal or a shell.
 fn recording_name(name: &OsStr) -> String {
     let clean = |c: char| if c.is_control() || c == '/' || c == '\u{fffd}' { '_' } else { c };
     name.to_string_lossy().chars().map(clean).take(80).collect()

@@ -1,8 +1,9 @@
-//! Signals while the program runs: the launcher hands the ones that it gets to the program.
+//! Signals while the program runs: the launcher forwards the signals that it receives to the
+//! program.
 //!
-//! A signal from the terminal (Ctrl-C) reaches launcher and program alike and is not sent twice;
-//! one sent to the launcher alone (`kill`, a service manager) is handed on. In both cases the
-//! launcher stays, so that it can pack what was recorded.
+//! A signal from the terminal (Ctrl-C) reaches both launcher and program and is not forwarded. A
+//! signal that was sent only to the launcher (`kill`, a service manager) is forwarded. In both
+//! cases the launcher keeps running, so that it can pack the recording.
 
 use std::fs;
 use std::io;
@@ -21,15 +22,16 @@ const WATCHED: [i32; 6] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2];
 /// The Ctrl-C that ended the program may reach the launcher a moment after the program has ended.
 const ECHO: Duration = Duration::from_millis(500);
 
-/// The launcher's answer to signals for as long as it lives.
+/// The launcher's signal handling while this value lives.
 #[derive(Clone)]
 pub(crate) struct Signals(Arc<Mutex<State>>);
 
 enum State {
-    /// No program yet; what arrived is handed on as soon as there is one.
+    /// There is no program yet; received signals are forwarded as soon as it starts.
     Waiting(Vec<i32>),
     Running(Pid),
-    /// Since when, where there was one.
+    /// The program has ended; with the time of the end if there was a program, and the reaction to
+    /// signals.
     Ended(Option<Instant>, Option<Interruption>),
 }
 
@@ -37,7 +39,8 @@ enum State {
 type Interruption = Box<dyn Fn() + Send>;
 
 impl Signals {
-    /// Takes over the signals that are not ignored already (`nohup` must stay in effect).
+    /// Installs handlers for the signals that are not already ignored (`nohup` must stay in
+    /// effect).
     ///
     /// # Errors
     /// When the operating system refuses a handler.
@@ -45,8 +48,8 @@ impl Signals {
         let ignored = ignored_signals();
         let is_ignored = |signal: i32| ignored & (1 << (signal - 1)) != 0;
         if !is_ignored(SIGXFSZ) {
-            // Writing past a size limit must be an error, not our end. The program gets its own
-            // default back.
+            // Writing past a file size limit must be an error, and not end the launcher. The
+            // program gets the default action.
             signal_hook::flag::register(SIGXFSZ, Arc::default())?;
         }
         let watched = WATCHED.iter().filter(|&&signal| !is_ignored(signal));
@@ -61,8 +64,8 @@ impl Signals {
         Ok(this)
     }
 
-    /// As [`take_over`](Self::take_over) where there is no program to hand signals on to: each that
-    /// asks for an end does `act`.
+    /// As [`take_over`](Self::take_over), without a program: each signal that requests termination
+    /// calls `act`.
     ///
     /// # Errors
     /// When the operating system refuses a handler.
@@ -93,7 +96,7 @@ impl Signals {
         }
     }
 
-    /// From now on signals are handed to `program`.
+    /// From now on signals are forwarded to `program`.
     pub(crate) fn program_started(&self, program: Pid) {
         let mut state = self.lock();
         if let State::Waiting(early) = &*state {
@@ -102,12 +105,13 @@ impl Signals {
         *state = State::Running(program);
     }
 
-    /// From now on nothing is sent: the id may soon belong to another process. Call before reaping.
+    /// From now on nothing is forwarded, because the id may soon belong to another process. Call
+    /// this before reaping.
     pub(crate) fn program_ended(&self) {
         *self.lock() = State::Ended(Some(Instant::now()), None);
     }
 
-    /// Says what to do about signals that come after the program has ended.
+    /// Sets the reaction to signals that arrive after the program has ended.
     pub(crate) fn on_interruption(&self, act: impl Fn() + Send + 'static) {
         let mut state = self.lock();
         if let State::Ended(when, _) = *state {
@@ -120,19 +124,19 @@ impl Signals {
     }
 }
 
-/// User signals are messages to the program, nothing that should end the launcher.
+/// Whether a signal is a message to the program that should not end the launcher: the user signals.
 fn is_message(signal: i32) -> bool {
     signal == SIGUSR1 || signal == SIGUSR2
 }
 
 fn send(program: Pid, signal: i32) {
     if let Some(signal) = Signal::from_named_raw(signal) {
-        // The program may just have ended; then no process is left to signal.
+        // The program may just have ended; then there is no process to signal.
         let _ = kill_process(program, signal);
     }
 }
 
-/// The mask of signals this process was started to ignore, as the kernel shows it.
+/// The mask of ignored signals that this process inherited, from the kernel.
 fn ignored_signals() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,5 +1,5 @@
-//! The slot of the runtime that the agent goes into: the main one, or, where another profiler has
-//! that, one of those for notification-only profilers.
+//! The runtime's profiler slot for the agent: the main slot, or, if another profiler has it, a slot
+//! for notification-only profilers.
 
 use std::env;
 use std::ffi::OsString;
@@ -18,13 +18,14 @@ use crate::errors::{Failure, shown};
 pub(crate) enum Slot {
     /// The main slot; there is only one.
     Main,
-    /// One of those that leave hooks and changed methods to the main profiler.
+    /// A slot for notification-only profilers, which leave hooks and changed methods to the main
+    /// profiler.
     NotificationOnly,
 }
 
 impl Slot {
-    /// Returns the slot for a request in this process's environment, with the profiler that keeps
-    /// the main one.
+    /// Returns the slot for a request in this process's environment, and the other profiler that
+    /// has the main slot, if any.
     ///
     /// # Errors
     /// Where another profiler has the main slot, and the request needs it.
@@ -41,10 +42,10 @@ impl Slot {
         }
     }
 
-    /// Variables by which every .NET program that gets them loads the agent into this slot.
+    /// Variables that make every .NET program with them load the agent into this slot.
     ///
     /// # Errors
-    /// Where the agent's path can't be told to the runtime.
+    /// When the agent's path can't be passed to the runtime.
     pub(crate) fn variables(self, agent: &Path, request: &Request) -> Result<Vec<(String, OsString)>, Failure> {
         match self {
             Self::Main => Ok(agent_variables(agent, request)),
@@ -62,18 +63,18 @@ impl Slot {
     }
 }
 
-/// Reason why a request needs the main slot; `attached` to a program that runs.
+/// Reason why a request needs the main slot; `attached`: the agent attaches to a running program.
 pub(crate) fn refusal(request: &Request, attached: bool) -> Option<Refusal> {
-    // What is wrong anyway was said when the command line was read.
+    // Other errors were reported when the command line was parsed.
     check_all(request).and_then(|checked| check_for_notification_only(request, &checked, attached)).err()
 }
 
-/// The names of the instruments that do without the main slot.
+/// The names of the instruments that work without the main slot.
 pub(crate) fn names_of_notification_only() -> String {
     of_notification_only().map(|spec| spec.name).collect::<Vec<_>>().join(", ")
 }
 
-/// What can be done without the main slot, the last part of a hint.
+/// The alternative without the main slot, as the last part of a hint.
 pub(crate) fn alternative(refusal: &Refusal) -> &str {
     refusal
         .hint

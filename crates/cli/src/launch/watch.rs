@@ -1,9 +1,9 @@
-//! Watches what runtimes do with a library whose profiler reports nothing itself.
+//! Observes whether runtimes keep a library whose profiler reports nothing itself.
 //!
-//! A file is closed when its last mapping goes, so the system notifies us when a runtime lets the
-//! library go, and whether the process lives on without it shows why: a program that ends closes it
-//! too. Where a file system closes files at once (overlays of containers do), only checks some time
-//! after the opening are left.
+//! A file is closed when its last mapping is removed, so the system notifies us when a runtime
+//! unloads the library. A program that ends closes the file as well; so the library was rejected
+//! only if the process lives on without it. Some file systems close files at once (overlays of
+//! containers do); there the only evidence is checks some time after the opening.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,25 +18,26 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 
-/// A runtime that has opened a library has decided about it long before this; checked twice, since
-/// another one may just be starting.
+/// Delays of the checks after a library was opened: the runtime has accepted or rejected it long
+/// before. There are two checks, because another runtime may just be starting.
 const DECIDED: [Duration; 2] = [Duration::from_millis(150), Duration::from_millis(300)];
-/// A mapping of the runtime itself.
+/// File name of the runtime in a process's mappings.
 const RUNTIME: &str = "/libcoreclr.so";
 
 /// Watches one library from before the program starts.
 pub(crate) struct Watch(Arc<Mutex<History>>);
 
-/// Fate of the library.
+/// What happened to the library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// No process opened the file.
     NeverOpened,
-    /// Process that runs .NET, had the library in its environment, and lived on without it.
+    /// A runtime rejected the library: this process runs .NET, had the library in its environment,
+    /// and lived on without it.
     LetGo(u32),
-    /// Every process that opened it had it to its end, or still has it.
+    /// Every process that opened the library kept it until its end, or still has it.
     Kept,
-    /// The library was opened; what became of it could not be seen.
+    /// The library was opened, but what happened then could not be observed.
     Unknown,
 }
 
@@ -45,17 +46,19 @@ pub(crate) enum Outcome {
 struct History {
     opened: u32,
     closed: u32,
-    /// The file was closed although a process had it mapped: closing says nothing here.
+    /// Whether the file was closed while a process had it mapped: then closing proves nothing.
     closes_early: bool,
-    /// Processes without it when it was closed, and not opened again since.
+    /// Processes without the library when the file was closed; cleared when the file is opened
+    /// again.
     suspects: BTreeSet<u32>,
-    /// Processes that were without it at a first late look.
+    /// Processes without the library at the first late check.
     missed: BTreeSet<u32>,
     let_go: BTreeSet<u32>,
     kept: BTreeSet<u32>,
 }
 
-/// Processes that run .NET with the library in their environment: with it mapped, and without.
+/// Processes that run .NET and have the library in their environment, with and without a mapping of
+/// it.
 #[derive(Debug, Default)]
 struct Loaders {
     with: BTreeSet<u32>,
@@ -63,10 +66,10 @@ struct Loaders {
 }
 
 impl Watch {
-    /// Begins. `library` is the path that the programs get.
+    /// Starts watching. `library` is the path that the programs get.
     ///
     /// # Errors
-    /// When the system has no watch left.
+    /// When the system has no inotify watch left.
     pub(crate) fn on(library: &Path) -> io::Result<Self> {
         let events = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         inotify::add_watch(&events, library, WatchFlags::OPEN | WatchFlags::CLOSE)?;
@@ -76,7 +79,7 @@ impl Watch {
         Ok(Self(history))
     }
 
-    /// Outcome of all that was seen until now, at the end of the program.
+    /// The outcome, from all observations until the end of the program.
     pub(crate) fn outcome(&self) -> Outcome {
         locked(&self.0).judge()
     }
@@ -94,7 +97,7 @@ impl History {
 
     fn opened(&mut self) {
         self.opened += 1;
-        // One of them may have been about to do this.
+        // One of the suspects may be the process that opens the file again.
         self.suspects.clear();
     }
 
@@ -106,7 +109,7 @@ impl History {
         }
     }
 
-    /// A check long after an opening; `again` when it is the second.
+    /// A late check after an opening; `again` for the second one.
     fn late_check(&mut self, loaders: Loaders, again: bool) {
         if again {
             self.let_go.extend(loaders.without.intersection(&self.missed));
@@ -122,7 +125,7 @@ fn locked(history: &Mutex<History>) -> MutexGuard<'_, History> {
 
 /// Watches until this process ends.
 fn watch(events: &OwnedFd, library: &Path, history: &Mutex<History>) {
-    // When to look, soonest first, and whether that is the second time after an opening.
+    // Times of the checks, the soonest first, and whether each is the second one after an opening.
     let mut checks: Vec<(Instant, bool)> = Vec::new();
     let mut buffer = [MaybeUninit::uninit(); 512];
     loop {
@@ -138,7 +141,7 @@ fn watch(events: &OwnedFd, library: &Path, history: &Mutex<History>) {
                 checks.extend(DECIDED.iter().zip([false, true]).map(|(after, again)| (Instant::now() + *after, again)));
                 checks.sort_unstable();
             } else if event.events().intersects(ReadFlags::CLOSE_NOWRITE | ReadFlags::CLOSE_WRITE) {
-                // Looked at without the lock: who asks for the result does not wait for it.
+                // Done without the lock, so that a reader of the result does not wait.
                 let loaders = loaders_of(library);
                 locked(history).closed(loaders);
             }
@@ -159,15 +162,15 @@ fn loaders_of(library: &Path) -> Loaders {
         match has_it(pid, library) {
             Ok(Some(true)) => loaders.with.insert(pid),
             Ok(Some(false)) => loaders.without.insert(pid),
-            // Another user's, or one that has just ended.
+            // The process belongs to another user, or has just ended.
             Ok(None) | Err(_) => continue,
         };
     }
     loaders
 }
 
-/// Whether the process has the library; `None` where its environment does not name it or it does
-/// not run .NET.
+/// Whether the process has the library mapped; `None` where its environment does not name the
+/// library or it does not run .NET.
 fn has_it(pid: u32, library: &Path) -> io::Result<Option<bool>> {
     let place = PathBuf::from(format!("/proc/{pid}"));
     let path = library.as_os_str().as_encoded_bytes();
@@ -176,7 +179,7 @@ fn has_it(pid: u32, library: &Path) -> io::Result<Option<bool>> {
         environment.split(|&byte| byte == 0).any(|entry| entry.strip_prefix(b"CORECLR_PROFILER_PATH=") == Some(path));
     let maps = if names_it { fs::read(place.join("maps"))? } else { Vec::new() };
     let has = |name: &[u8]| maps.split(|&byte| byte == b'\n').any(|line| line.ends_with(name));
-    // A library that was found under another name by a link would have this file's own.
+    // A mapping shows the resolved path of a library that was loaded through a link.
     let own = fs::canonicalize(library)?;
     Ok((names_it && has(RUNTIME.as_bytes())).then(|| has(own.as_os_str().as_encoded_bytes())))
 }
@@ -219,7 +222,7 @@ mod tests {
     fn a_process_that_was_only_starting_is_no_suspect() {
         let seen = history(|history| {
             history.opened();
-            // The first one ends; the second opens it in a moment.
+            // The first process ends; the second opens the file soon.
             history.closed(loaders(&[], &[8]));
             history.opened();
             history.closed(Loaders::default());

@@ -1,12 +1,12 @@
-//! What a program does now: screens over a recording that grows and is not kept.
+//! Live screens: they show what a program does now, from a temporary recording that grows.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`source`] | the recording, and looks at it |
-//! | [`vitals`] | the counters that matter, above every screen |
-//! | [`rates`] | what is allocated in a second, by type |
-//! | [`page`] | a page: a view, or a table of our own |
-//! | [`screen`] | the screen on a terminal, and lines where there is none |
+//! | [`source`] | the recording, read at intervals |
+//! | [`vitals`] | the most important counters, above every screen |
+//! | [`rates`] | allocations per second, by type |
+//! | [`page`] | a page: a view, or a special table |
+//! | [`screen`] | the screen on a terminal, or plain lines without one |
 
 pub(crate) mod page;
 pub(crate) mod rates;

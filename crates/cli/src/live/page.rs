@@ -1,4 +1,4 @@
-//! Pages of a screen: rows of a view, or of a table of our own.
+//! Pages of a screen: rows of a view, or of a special table.
 
 use clrscope_analysis::{Query, Sort};
 use clrscope_recording::model::Recording;
@@ -7,37 +7,37 @@ use serde_json::Value;
 
 use super::rates::{Rates, TypeRate};
 
-/// Rows of a page at most.
+/// Most rows of a page.
 const MOST_ROWS: usize = 200;
 
 /// Content of a page.
 pub(crate) enum Content {
-    /// A view, as the request asks for it.
+    /// A view with a request.
     View(&'static View, Box<Request>),
-    /// Types by what is allocated of them in a second.
+    /// Types with their allocations per second.
     Rates(Rates),
 }
 
-/// A page: a name, and what it shows.
+/// A page: its name and its contents.
 pub(crate) struct Page {
     /// Name on the screen.
     pub(crate) title: &'static str,
     /// Key in JSON.
     pub(crate) key: &'static str,
     contents: Vec<Content>,
-    /// Number of the sort key among those that the view has; `None` for its own order.
+    /// Index of the sort key among the view's keys; `None` for the view's own order.
     sort: Option<usize>,
-    /// Lines as they were made last.
+    /// The current lines.
     lines: Vec<String>,
 }
 
 impl Page {
-    /// A page of these contents, one below the other.
+    /// Creates a page with these contents, one below the other.
     pub(crate) fn new(title: &'static str, key: &'static str, contents: Vec<Content>) -> Self {
         Self { title, key, contents, sort: None, lines: Vec::new() }
     }
 
-    /// Takes a look: rates are differences between looks.
+    /// Reads the recording, because rates are differences between two looks.
     pub(crate) fn look(&mut self, recording: &Recording) {
         for content in &mut self.contents {
             if let Content::Rates(rates) = content {
@@ -46,7 +46,7 @@ impl Page {
         }
     }
 
-    /// Makes the lines, for so many columns.
+    /// Builds the lines, `width` columns wide.
     pub(crate) fn make_lines(&mut self, recording: &Recording, width: usize) {
         let texts = self.contents.iter().map(|content| match content {
             Content::View(view, request) => text_of(view, recording, request, self.sort(), width),
@@ -55,12 +55,12 @@ impl Page {
         self.lines = texts.collect::<Vec<_>>().join("\n").lines().map(str::to_owned).collect();
     }
 
-    /// Lines of text, the first one with names of columns.
+    /// Lines of text; the first has the names of the columns.
     pub(crate) fn lines(&self) -> &[String] {
         &self.lines
     }
 
-    /// Rows for programs.
+    /// Rows as JSON.
     pub(crate) fn rows(&self, recording: &Recording) -> Value {
         let rows = self.contents.iter().flat_map(|content| match content {
             Content::View(view, request) => rows_of(view, recording, request),
@@ -69,13 +69,13 @@ impl Page {
         rows.collect()
     }
 
-    /// The sort key that was chosen.
+    /// The selected sort key.
     pub(crate) fn sort(&self) -> Option<Sort> {
         let number = self.sort?;
         self.sorts().get(number).copied()
     }
 
-    /// Chooses the next sort key; behind the last one the order is the view's own.
+    /// Selects the next sort key; after the last one comes the view's own order.
     pub(crate) fn sort_next(&mut self) {
         let next = self.sort.map_or(0, |number| number + 1);
         self.sort = (next < self.sorts().len()).then_some(next);
@@ -94,15 +94,15 @@ fn text_of(view: &'static View, recording: &Recording, request: &Request, sort: 
     let query = Query { limit: Some(MOST_ROWS), sort, ..request.query.clone() };
     let mut text = Vec::new();
     match view.open(recording, &Request { query, ..request.clone() }) {
-        // Memory takes all.
+        // Writing into memory can't fail.
         Ok(report) => drop(report.write_rows(width, &mut text)),
-        // What was not recorded, or not yet, has no rows.
+        // Data that was not recorded, or not yet, has no rows.
         Err(problem) => return problem.to_string() + "\n",
     }
     anstream::adapter::strip_str(&String::from_utf8_lossy(&text)).to_string()
 }
 
-/// Rows of a view as its JSON document has them.
+/// Rows of a view as in its JSON document.
 fn rows_of(view: &'static View, recording: &Recording, request: &Request) -> Vec<Value> {
     let query = Query { limit: Some(MOST_ROWS), ..request.query.clone() };
     let Ok(report) = view.open(recording, &Request { query, ..request.clone() }) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! What is allocated in a second, by type. The recording has sums since its begin.
+//! Allocations per second, by type. The recording has only sums since its start.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use super::source::NOW;
 /// Objects and bytes.
 type Sum = (u64, u64);
 
-/// A type with what was allocated of it in a second.
+/// A type with its allocations per second.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TypeRate {
     pub(crate) name: String,
@@ -33,7 +33,7 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
-    /// Takes a look.
+    /// Reads the sums of the recording.
     pub(crate) fn look(&mut self, recording: &Recording) {
         // Without samples there is nothing to sum up.
         let rows = allocations(recording, &Query::default()).map(|all| all.rows).unwrap_or_default();
@@ -42,19 +42,19 @@ impl Rates {
 
     fn add(&mut self, now: Instant, sums: BTreeMap<String, Sum>) {
         self.looks.push_back((now, sums));
-        // The one before those of the last seconds is what they are compared with.
+        // The last look before the recent period is kept, as the base of the comparison.
         while self.looks.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= NOW) {
             self.looks.pop_front();
         }
     }
 
-    /// Time between the looks that are compared.
+    /// Time between the two compared looks.
     pub(crate) fn time(&self) -> Duration {
         let times = self.looks.front().zip(self.looks.back());
         times.map(|((first, _), (last, _))| last.duration_since(*first)).unwrap_or_default()
     }
 
-    /// What was allocated in a second, most bytes first.
+    /// Allocations per second by type, most bytes first.
     pub(crate) fn types(&self) -> Vec<TypeRate> {
         let seconds = self.time().as_secs_f64();
         let (Some((_, before)), Some((_, now)), true) = (self.looks.front(), self.looks.back(), seconds > 0.0) else {
@@ -96,7 +96,7 @@ mod tests {
         rates.add(began + Duration::from_secs(2), sum(30, 2_000));
         let rate = |objects, bytes| vec![TypeRate { name: "String".to_owned(), objects, bytes }];
         assert_eq!(rates.types(), rate(10.0, 500.0));
-        // Older ones count no more.
+        // Older looks no longer count.
         rates.add(began + Duration::from_secs(6), sum(30, 2_000));
         rates.add(began + Duration::from_secs(7), sum(80, 4_500));
         assert_eq!((rates.time(), rates.types()), (Duration::from_secs(5), rate(10.0, 500.0)));

@@ -1,4 +1,4 @@
-//! The screen on a terminal, and lines where there is none.
+//! The screen on a terminal, or plain lines without one.
 
 use std::io;
 use std::thread;
@@ -19,33 +19,33 @@ use super::vitals::Vitals;
 use crate::errors::{Failure, cannot_print, reason};
 use crate::terminal;
 
-/// Between two looks whether a key was pressed or the program has ended.
+/// Interval between two checks for a pressed key or the end of the program.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Rows of a page where there is no screen.
+/// Rows of a page without a screen.
 const LINES: usize = 15;
 
 /// A screen with its pages.
 pub(crate) struct Screen {
-    /// Name of the command, with the process.
+    /// Name of the command and of the process.
     pub(crate) title: String,
     pub(crate) vitals: Vitals,
     pub(crate) pages: Vec<Page>,
-    /// Number of the page that is shown.
+    /// Index of the shown page.
     at: usize,
     is_paused: bool,
-    /// Lines of the page that are scrolled away.
+    /// Number of lines scrolled off the top.
     above: usize,
-    /// Only lines with this text.
+    /// Show only lines with this text.
     filter: String,
-    /// The filter is being written.
+    /// Whether the user is typing the filter.
     is_writing: bool,
 }
 
-/// What a key does.
+/// Action of a key.
 #[derive(Debug, PartialEq, Eq)]
 enum Act {
     Nothing,
-    /// Another page, order or size: what is shown is made again.
+    /// Another page, order or size: the lines must be rebuilt.
     Renew,
     End,
 }
@@ -60,13 +60,13 @@ impl Screen {
         Self { title, vitals, pages, at: 0, is_paused: false, above: 0, filter, is_writing: false }
     }
 
-    /// Takes a look.
+    /// Reads the recording.
     pub(crate) fn look(&mut self, recording: &Recording) {
         self.vitals.look(recording);
         self.pages.iter_mut().for_each(|page| page.look(recording));
     }
 
-    /// Shows it until the user quits or the program ends.
+    /// Shows the screen until the user quits or the program ends.
     ///
     /// # Errors
     /// When the terminal can't be used.
@@ -90,7 +90,7 @@ impl Screen {
                 self.look(&new);
                 recording = Some(new);
             } else {
-                // A paused screen has no next look to wait for.
+                // A paused screen has no next look.
                 let wait = if self.is_paused { LOOK_EVERY } else { source.pause().min(LOOK_EVERY) };
                 if !event::poll(wait)? {
                     continue;
@@ -150,7 +150,7 @@ impl Screen {
     }
 
     fn pressed(&mut self, key: KeyEvent) -> Act {
-        // The terminal hands keys on as they are, Ctrl-C among them.
+        // In raw mode the terminal delivers Ctrl-C as a key.
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return if key.code == KeyCode::Char('c') { Act::End } else { Act::Nothing };
         }
@@ -226,7 +226,7 @@ impl Screen {
         self.pages.iter().enumerate().flat_map(tab).collect()
     }
 
-    /// The lines in sight; that with the names of the columns stays.
+    /// The visible lines; the line with the names of the columns always stays.
     fn body(&mut self, height: usize) -> Vec<Line<'static>> {
         let Some((head, rest)) = self.pages[self.at].lines().split_first() else {
             return vec![Line::styled("waiting for the first values", FAINT)];
@@ -252,7 +252,7 @@ impl Screen {
     }
 }
 
-/// The word of a sort key.
+/// Name of a sort key.
 fn sort_name(sort: Sort) -> &'static str {
     Sort::ALL.iter().find(|(_, known)| *known == sort).map_or("", |(name, _)| name)
 }

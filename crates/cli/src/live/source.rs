@@ -1,4 +1,4 @@
-//! A recording of the moment: the agent is in the program for as long as a screen is open.
+//! A temporary recording: the agent is in the program as long as a screen is open.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,25 +12,27 @@ use crate::attach::{AttachPlan, LiveRecording, Target, Until, moment_folder};
 use crate::errors::Failure;
 use crate::recording_file;
 
-/// Between two looks.
+/// Interval between two looks.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
-/// How long events are kept: what screens call now.
+/// How long events are kept: the period that screens call "now".
 pub(crate) const NOW: Duration = Duration::from_secs(5);
-/// The next look waits for so many times as long as the last one took: a hundredth of a processor.
+/// The pause after a look, as a multiple of the time that the look took: looks use a hundredth of a
+/// processor.
 const PATIENCE: u32 = 100;
-/// The first looks come each second whatever they take: the user waits for values.
+/// The first looks come each second whatever they cost, because the user waits for values.
 const AT_FIRST: u32 = 5;
 /// Longest wait for the first values.
 const FOR_THE_FIRST: Duration = Duration::from_secs(10);
-/// Between two looks for the first values.
+/// Interval between two looks for the first values.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Samples in a second: enough for the methods of five seconds, and no more than that.
+/// Samples per second: just enough to show the methods of five seconds.
 pub(crate) const RATE: u32 = 49;
 
 /// The recording with its folder.
 pub(crate) struct Source<'a> {
     recording: LiveRecording<'a>,
-    /// Only this user sees it, and it goes with the value.
+    /// The folder of the recording: only this user can see it, and it is removed when the value is
+    /// dropped.
     _folder: TempDir,
     next: Instant,
     looks: u32,
@@ -54,7 +56,7 @@ impl<'a> Source<'a> {
         Ok(Self { recording: LiveRecording::begin(&plan)?, _folder: folder, next: Instant::now(), looks: 0 })
     }
 
-    /// Whether there is more to come.
+    /// Whether the recording goes on.
     pub(crate) fn goes_on(&self) -> bool {
         self.recording.goes_on()
     }
@@ -77,8 +79,8 @@ impl<'a> Source<'a> {
         recording
     }
 
-    /// Calls `take` with each look for so long a time, or until nothing more comes. Returns the
-    /// last one.
+    /// Calls `take` with each look for this time, or until the recording is over. Returns the last
+    /// look.
     pub(crate) fn each_for(&mut self, time: Duration, mut take: impl FnMut(&Recording)) -> Option<Recording> {
         let began = Instant::now();
         loop {
@@ -95,7 +97,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The recording once `is_enough` says so, or nothing more comes.
+    /// Waits until `is_enough` returns true or the recording is over. Returns the recording.
     pub(crate) fn first(&mut self, is_enough: impl Fn(&Recording) -> bool) -> Option<Recording> {
         let began = Instant::now();
         loop {

@@ -1,4 +1,4 @@
-//! The counters that matter: what is looked at first, above every screen.
+//! The most important counters, which are shown above every screen.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,13 +11,13 @@ const REMEMBERED: usize = 60;
 /// Columns of a value with its name and its last values.
 const COLUMNS: usize = 26;
 
-/// A counter that matters.
+/// An important counter.
 struct Vital {
     provider: &'static str,
     name: &'static str,
     label: &'static str,
     unit: &'static str,
-    /// What a value is multiplied by.
+    /// Factor for the values.
     scale: f64,
 }
 
@@ -29,8 +29,8 @@ const fn web(name: &'static str, label: &'static str, unit: &'static str) -> Vit
     Vital { provider: "Microsoft.AspNetCore.Hosting", name, label, unit, scale: 1.0 }
 }
 
-/// In the order in which they stand on the screen. The names are those of the runtime's event
-/// counters (`RuntimeEventSource.cs`, `HostingEventSource.cs`).
+/// The counters in the order on the screen. The names are those of the runtime's event counters
+/// (`RuntimeEventSource.cs`, `HostingEventSource.cs`).
 const ALL: [Vital; 12] = [
     runtime("cpu-usage", "CPU", "%", 1.0),
     runtime("working-set", "memory", "MB", 1.0),
@@ -46,12 +46,12 @@ const ALL: [Vital; 12] = [
     web("failed-requests", "failed", ""),
 ];
 
-/// Last values of the counters that matter, and of all others by their full names.
+/// Last values of all counters, important or not, by their full names.
 #[derive(Debug, Default)]
 pub(crate) struct Vitals(BTreeMap<String, VecDeque<f64>>);
 
 impl Vitals {
-    /// Takes a look.
+    /// Reads the new values of the recording.
     pub(crate) fn look(&mut self, recording: &Recording) {
         let Ok((rows, _)) = counters(recording, &Query::default(), &[]) else { return };
         for row in rows.iter().filter(|row| row.labels.is_empty()) {
@@ -68,14 +68,14 @@ impl Vitals {
         ALL.iter().filter_map(move |vital| Some((vital, values(vital)?)))
     }
 
-    /// Lines of so many columns: `CPU 42 % ▁▂▅`, several side by side.
+    /// Lines of `width` columns: `CPU 42 % ▁▂▅`, several side by side.
     pub(crate) fn lines(&self, width: usize) -> Vec<String> {
         let cells: Vec<String> = self.known().map(|(vital, values)| cell(vital, values)).collect();
         let beside = (width / COLUMNS).max(1);
         cells.chunks(beside).map(|cells| cells.concat().trim_end().to_owned()).collect()
     }
 
-    /// The same for programs.
+    /// The same as JSON.
     pub(crate) fn json(&self) -> Value {
         let row = |(vital, values): (&Vital, &VecDeque<f64>)| json!({ "provider": vital.provider, "name": vital.name, "value": values.back() });
         self.known().map(row).collect()
@@ -90,13 +90,13 @@ fn cell(vital: &Vital, values: &VecDeque<f64>) -> String {
     };
     let words = format!("{} {said} {}", vital.label, vital.unit);
     let words = words.trim_end();
-    // What the words leave of the place, and a blank.
+    // The width that the text leaves, minus a blank.
     let room = COLUMNS.saturating_sub(words.chars().count() + 2).min(8);
     let line = spark(values, room);
     format!("{words} {line:<rest$}", rest = COLUMNS - 1 - words.chars().count().min(COLUMNS - 1))
 }
 
-/// The last values as bars, from nothing to the greatest of them.
+/// The last values as bars, from zero to the greatest of them.
 fn spark(values: &VecDeque<f64>, room: usize) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let shown = values.iter().skip(values.len().saturating_sub(room));

@@ -1,9 +1,9 @@
-//! Connections to the page: who may hold a place, and for how long.
+//! Connections to the page: how many are open at a time, and for how long.
 //!
-//! Every user of this machine can connect. A connection that has not shown the token is a
-//! stranger's: it has an end, however slowly it sends or reads, and when all places of strangers
-//! are held the oldest loses its own. So slow connections never keep the user's browser away, whose
-//! requests arrive at once.
+//! Every user of this machine can connect. A connection that has not sent the token is a stranger.
+//! Strangers have a time limit, however slowly they send or read, and a new stranger displaces the
+//! oldest one when all their places are taken. So slow connections never block the user's browser,
+//! whose requests arrive at once.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -16,8 +16,8 @@ use super::door::Door;
 use super::http::{self, Answer, Status, TimedConnection};
 use super::{Room, spawn};
 
-/// Connections at one time of those that have shown the token, and as many of those that have not;
-/// browsers open six.
+/// Maximum number of open connections with the token, and also of those without it. Browsers open
+/// six.
 const MOST: usize = 64;
 
 /// Connections of one page.
@@ -26,7 +26,7 @@ pub(super) struct Connections {
     door: Door,
     room: Room,
     strangers: Strangers,
-    /// Connections that have shown the token and are being answered.
+    /// Number of connections that have sent the token and are being answered.
     guests: AtomicUsize,
     was_entered: EntrySignal,
 }
@@ -35,7 +35,7 @@ impl Connections {
     /// Accepts connections from now on, until this process ends.
     ///
     /// # Errors
-    /// When no thread can be started.
+    /// No thread can be started.
     pub(super) fn accept(listener: TcpListener, door: Door, room: Room) -> io::Result<Arc<Self>> {
         let guests = AtomicUsize::new(0);
         let was_entered = EntrySignal::default();
@@ -45,7 +45,7 @@ impl Connections {
         Ok(connections)
     }
 
-    /// Waits for the first request with the token, but no longer than this.
+    /// Waits for the first request with the token, at most for `patience`.
     pub(super) fn wait_for_entry(&self, patience: Duration) {
         self.was_entered.wait(patience);
     }
@@ -55,7 +55,7 @@ impl Connections {
         let Ok(stranger) = self.strangers.enter(&stream) else { return };
         let connections = Arc::clone(self);
         let work = move || {
-            // The client may have gone.
+            // The client may have disconnected.
             let _ = connections.converse(stream, stranger);
             connections.strangers.leave(stranger);
         };
@@ -64,7 +64,7 @@ impl Connections {
         }
     }
 
-    /// Answers the one request of a connection.
+    /// Reads and answers a connection's single request.
     fn converse(&self, mut stream: TcpStream, stranger: u64) -> io::Result<()> {
         http::set_limits(&stream)?;
         let mut timed = TimedConnection::from_now(&mut stream);
@@ -96,7 +96,7 @@ fn write(stream: &mut TcpStream, answer: &Answer, is_head: bool) -> io::Result<(
     stream.flush()
 }
 
-/// Whether a request with the token has come, for those who wait for it.
+/// Signals that a request with the token has arrived.
 #[derive(Debug, Default)]
 struct EntrySignal {
     is_so: Mutex<bool>,
@@ -109,7 +109,7 @@ impl EntrySignal {
         self.changed.notify_all();
     }
 
-    /// Whether it is so, at the latest after this time.
+    /// Waits for the signal, at most for `patience`. Returns whether it came.
     fn wait(&self, patience: Duration) -> bool {
         let is_so = self.is_so.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.changed.wait_timeout_while(is_so, patience, |is_so| !*is_so);
@@ -117,7 +117,7 @@ impl EntrySignal {
     }
 }
 
-/// Connections that have not shown the token, the oldest first.
+/// Connections that have not sent the token, the oldest first.
 #[derive(Debug, Default)]
 struct Strangers(Mutex<Places>);
 
@@ -132,18 +132,18 @@ impl Strangers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a connection a place, the oldest one's where there is no other.
+    /// Gives a connection a place. If none is free, the oldest connection loses its place.
     ///
     /// # Errors
-    /// Errors of the system: there are too many descriptors.
+    /// Errors of the system: there are too many file descriptors.
     fn enter(&self, stream: &TcpStream) -> io::Result<u64> {
         let stream = stream.try_clone()?;
         let mut places = self.lock();
         if places.held.len() >= MOST
             && let Some((_, oldest)) = places.held.pop_front()
         {
-            // It ends its thread, which reads or writes there. One that is gone already needs no
-            // end.
+            // This ends the connection's thread, which reads or writes on it. An error means that
+            // the connection is already closed.
             let _ = oldest.shutdown(Shutdown::Both);
         }
         places.last += 1;
@@ -164,7 +164,8 @@ mod tests {
 
     use super::*;
 
-    /// The file that led the browser here was looked after ten times a second, for up to a minute.
+    /// Before there was this signal, the redirecting file's owner polled ten times a second for up
+    /// to a minute.
     #[test]
     fn whoever_waits_for_the_first_request_is_woken_by_it_and_not_before() {
         const LONG: Duration = Duration::from_secs(600);

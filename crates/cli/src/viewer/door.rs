@@ -1,9 +1,9 @@
-//! Judge of who may ask, and for what: only the page itself, at its address with the token, under
-//! the name of this machine.
+//! Checks which requests are allowed: only requests of the page itself, at its address with the
+//! token, under a name of this machine.
 //!
-//! A page of the web can send requests to this machine, under any name that it makes lead here (DNS
-//! rebinding). Such a request has another name in `Host`, another page in `Origin`, or another site
-//! in `Sec-Fetch-Site`; and only the user has seen the token.
+//! A web page can send requests to this machine, under any name that its owner makes resolve to
+//! this machine (DNS rebinding). Such a request has a different name in `Host`, a different page in
+//! `Origin`, or a different site in `Sec-Fetch-Site`; and only the user knows the token.
 
 use std::fmt::Write as _;
 use std::io;
@@ -15,24 +15,24 @@ use super::http::{RequestHead, Status};
 
 /// Bytes of a token.
 const TOKEN_BYTES: usize = 16;
-/// Names that lead to this machine alone.
+/// Names that always mean this machine.
 const NAMES: [&str; 2] = ["127.0.0.1", "localhost"];
 
-/// Thing that is asked for.
+/// The resource that a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wish {
     /// The page.
     Page,
-    /// The list of its documents.
+    /// The list of the page's documents.
     Index,
-    /// Whether there is anything new.
+    /// The current revision of the recording.
     Standing,
     /// A document.
     Document(Box<DocumentRequest>),
 }
 
 impl Wish {
-    /// Returns what a path behind the token, and a query, ask for.
+    /// Returns the resource that a path (without the token) and a query name.
     pub(super) fn parse(Inside { path, query }: Inside<'_>) -> Result<Self, Status> {
         match path {
             "" => Ok(Self::Page),
@@ -44,16 +44,16 @@ impl Wish {
     }
 }
 
-/// Target of a request that came in: what lies behind the token.
+/// Target of an allowed request: the part of the address after the token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Inside<'a> {
-    /// Path without the token and the slash behind it.
+    /// Path without the token and the slash after it.
     pub(super) path: &'a str,
-    /// Text behind the question mark.
+    /// Text after the question mark.
     pub(super) query: &'a str,
 }
 
-/// Address of the page, and who may come in.
+/// Address of the page, and the check of requests.
 #[derive(Debug, Clone)]
 pub(super) struct Door {
     port: u16,
@@ -81,7 +81,7 @@ impl Door {
         format!("http://{}:{}/{}/", NAMES[0], self.port, self.token)
     }
 
-    /// Judges a request. Returns its target, if the request is allowed.
+    /// Checks a request. Returns its target if the request is allowed.
     pub(super) fn judge<'a>(&self, asked: &'a RequestHead) -> Result<Inside<'a>, Status> {
         let is_ours = |host: &str| NAMES.iter().any(|name| host == format!("{name}:{}", self.port));
         if !asked.host.as_deref().is_some_and(is_ours) {
@@ -99,8 +99,8 @@ impl Door {
         if !is_same(token.as_bytes(), self.token.as_bytes()) {
             return Err(Status::Forbidden);
         }
-        // The page itself may be opened from the file that leads the browser here: for browsers a
-        // file is another site.
+        // The page itself may be opened from the redirecting file: for browsers a file is a
+        // different site.
         let is_opened = path.is_empty() && asked.destination.as_deref() == Some("document");
         if !is_opened && !asked.site.as_deref().is_none_or(|site| matches!(site, "same-origin" | "none")) {
             return Err(Status::Forbidden);
@@ -109,7 +109,7 @@ impl Door {
     }
 }
 
-/// Whether two texts are the same, in a time that does not tell where they differ.
+/// Compares two texts in a time that does not depend on where they differ.
 fn is_same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |found, (a, b)| found | (a ^ b)) == 0
 }
@@ -127,7 +127,7 @@ mod tests {
         RequestHead { method: "GET".to_owned(), target: target.to_owned(), host, ..RequestHead::default() }
     }
 
-    /// The thing that a request gets.
+    /// The resource that a request gets.
     fn judged(asked: &RequestHead) -> Result<Wish, Status> {
         door().judge(asked).and_then(Wish::parse)
     }

@@ -1,4 +1,5 @@
-//! The one who has the recording: opens it, again where it grows, and answers about it.
+//! The thread that owns the recording: it opens the recording, reopens it while it grows, and
+//! answers questions about it.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -16,18 +17,18 @@ use crate::errors::Failure;
 use crate::growing::{Growing, are_over};
 use crate::recording_file::{OpenRecording, open_for, query_failure, resolved};
 
-/// Between two looks at a recording that grows, at least; a look that takes longer is followed by a
-/// pause as long as itself.
+/// Minimum pause between two readings of a growing recording. A reading that takes longer is
+/// followed by a pause of the same length.
 const PAUSE: Duration = Duration::from_millis(900);
-/// Bytes of answers that are kept.
+/// Maximum bytes of cached answers.
 const MOST_KEPT: usize = 64 << 20;
 
-/// A recording that is looked at.
+/// The recording to show.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
-    /// A file, or parts of it, which stay as they are.
+    /// A file, or parts of it, which don't change.
     Still(PathBuf),
-    /// A directory, which may still grow, and become a file.
+    /// A directory, which may still grow and then become a file.
     Growing(Arc<Growing>),
 }
 
@@ -35,19 +36,20 @@ pub(crate) enum Source {
 pub(super) enum Question {
     /// The list of documents.
     Index,
-    /// Reading of the recording that answers now.
+    /// The revision of the recording that answers now.
     Standing,
     /// A document.
     Document(Box<DocumentRequest>),
 }
 
-/// A question, and who waits for the answer.
+/// A question, and the channel for its answer.
 pub(super) struct Ask {
     pub(super) question: Question,
     pub(super) reply: SyncSender<Arc<str>>,
 }
 
-/// Opens the recording, tells how that went, and answers until no more questions can come.
+/// Opens the recording, sends the result of opening to `tell`, and answers questions until all
+/// senders are gone.
 pub(super) fn run(source: &Source, asked: &Request, asks: &Receiver<Ask>, tell: &Sender<Result<(), Failure>>) {
     let mut revision = 0;
     let mut pending = None;
@@ -55,7 +57,7 @@ pub(super) fn run(source: &Source, asked: &Request, asks: &Receiver<Ask>, tell: 
         let began = Instant::now();
         let opened = source.open(asked);
         revision += 1;
-        // Only the first opening is waited for.
+        // The receiver waits for the first result only.
         let _ = tell.send(opened.as_ref().map(|_| ()).map_err(Clone::clone));
         let answered = match &opened {
             Ok((recording, asked)) => {
@@ -75,7 +77,7 @@ pub(super) fn run(source: &Source, asked: &Request, asks: &Receiver<Ask>, tell: 
 }
 
 impl Source {
-    /// Opens the recording with the names that filters mean.
+    /// Opens the recording and resolves the names in the filters.
     fn open(&self, asked: &Request) -> Result<(OpenRecording, Request), Failure> {
         let opened = match self {
             Self::Still(path) => open_for(path, &asked.query)?,
@@ -96,15 +98,15 @@ struct Reading<'a> {
     revision: u64,
     /// The recording will not change any more.
     is_final: bool,
-    /// Nothing more is recorded.
+    /// The program has ended: nothing more is recorded.
     is_over: bool,
 }
 
 impl Reading<'_> {
-    /// Answers, `pending` first, until a question asks for news and there may be some: that
-    /// question is handed back. `None` when no more questions can come. All documents of a
-    /// recording that stays as it is are made on another thread meanwhile: the first of them while
-    /// a browser still starts.
+    /// Answers questions, `pending` first. Returns the first question for the revision that comes
+    /// when the recording may have changed, or `None` when all senders are gone. If the recording
+    /// doesn't change, another thread makes all documents meanwhile, starting while the browser
+    /// still starts.
     fn answer(&self, asks: &Receiver<Ask>, mut pending: Option<Ask>, began: Instant) -> Option<Ask> {
         let pause = PAUSE.max(began.elapsed());
         let read = Instant::now();
@@ -113,7 +115,7 @@ impl Reading<'_> {
             if self.is_final {
                 let served = self.served.beside();
                 let work = move || make_ahead(&served, kept, is_over);
-                // Without another thread documents are made when they are asked for.
+                // Without that thread, documents are made on request.
                 let _ = thread::Builder::new().name("ahead".to_owned()).spawn_scoped(scope, work);
             }
             let next = loop {
@@ -134,7 +136,7 @@ impl Reading<'_> {
         })
     }
 
-    /// Whether the recording may be another by now.
+    /// Whether the recording may have changed.
     fn has_news(&self) -> bool {
         match self.source {
             Source::Growing(growing) if !self.is_final => !self.is_over || growing.is_packed(),
@@ -150,13 +152,13 @@ impl Reading<'_> {
             }
             Question::Document(wanted) => document(&self.served, *wanted, kept),
         };
-        // The asker may have gone.
+        // The connection may be closed.
         let _ = ask.reply.send(answer);
     }
 }
 
-/// Makes all documents of a recording that have not been asked for, one after another. Behind the
-/// first, which is looked at, comes what clicks there ask for.
+/// Makes all documents of a recording that have not been requested, one after another. After the
+/// first document, which the page shows, the trees for clicks in it are made.
 fn make_ahead(served: &ServedRecording<'_>, kept: &Mutex<AnswerCache>, is_over: &AtomicBool) {
     for (at, key) in served.keys().into_iter().enumerate() {
         if is_over.load(Ordering::Relaxed) {
@@ -169,7 +171,7 @@ fn make_ahead(served: &ServedRecording<'_>, kept: &Mutex<AnswerCache>, is_over: 
     }
 }
 
-/// Returns an answer. The first request for it makes it, while later ones wait.
+/// Returns a document. The first request makes it; later requests for the same document wait.
 fn document(served: &ServedRecording<'_>, wanted: DocumentRequest, kept: &Mutex<AnswerCache>) -> Arc<str> {
     let known = || kept.lock().unwrap_or_else(PoisonError::into_inner);
     let place = Arc::clone(known().answers.entry(wanted.clone()).or_default());
@@ -184,7 +186,7 @@ fn document(served: &ServedRecording<'_>, wanted: DocumentRequest, kept: &Mutex<
     Arc::clone(answer)
 }
 
-/// Answers that were given or are being made, as long as there is room for them.
+/// Cache of answers that are finished or being made.
 #[derive(Default)]
 struct AnswerCache {
     answers: HashMap<DocumentRequest, Arc<OnceLock<Arc<str>>>>,
@@ -192,7 +194,7 @@ struct AnswerCache {
 }
 
 impl AnswerCache {
-    /// Forgets all answers where one more of a size is too much.
+    /// Removes all answers if one more of `size` bytes would exceed the limit.
     fn make_room(&mut self, size: usize) {
         self.size += size;
         if self.size > MOST_KEPT {
@@ -206,7 +208,8 @@ fn problem(why: &str) -> String {
     json!({ "problem": why }).to_string()
 }
 
-/// Answers with the reason why the recording can't be opened, until it is time to try again.
+/// Answers each question with the reason why the recording can't be opened, until the next attempt
+/// is due.
 fn refuse(failure: &Failure, asks: &Receiver<Ask>, pending: Option<Ask>, began: Instant) -> Option<Ask> {
     let answer: Arc<str> = problem(&format!("{}: {}", failure.what(), failure.why())).into();
     if let Some(ask) = pending {

@@ -1,4 +1,5 @@
-//! Just enough of HTTP for one page and its questions: a request per connection, without a body.
+//! The part of HTTP that one page and its requests need: one request per connection, without a
+//! body.
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
@@ -6,31 +7,31 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes of a request at most.
+/// Maximum bytes of a request.
 const MOST_BYTES: usize = 16 << 10;
-/// Headers at most.
+/// Maximum number of headers.
 const MOST_HEADERS: usize = 64;
-/// Time that a whole request may take to arrive, and that a reader may let an answer wait.
+/// Time limit for the arrival of a whole request, and for a client that does not read its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
-    /// Here it is.
+    /// The answer is in the body.
     Fine,
-    /// No request, or one that can't be understood.
+    /// Not a request, or one that can't be parsed.
     BadRequest,
     /// Not for this client.
     Forbidden,
     /// There is nothing under this path.
     NotFound,
-    /// Nothing is taken, only given.
+    /// Only reading is supported.
     MethodNotAllowed,
     /// The request is too long.
     TooLong,
     /// The answer could not be made.
     Failed,
-    /// Too many are being answered.
+    /// Too many requests are being answered.
     Busy,
 }
 
@@ -49,7 +50,7 @@ impl Status {
     }
 }
 
-/// The parts of a request that are looked at.
+/// The parts of a request that this server uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct RequestHead {
     pub(super) method: String,
@@ -57,26 +58,26 @@ pub(super) struct RequestHead {
     pub(super) target: String,
     pub(super) host: Option<String>,
     pub(super) origin: Option<String>,
-    /// Relation of the asking page to this one, as the browser sees it.
+    /// Relation of the requesting page to this one, by the browser (`Sec-Fetch-Site`).
     pub(super) site: Option<String>,
-    /// Use that the browser makes of the answer.
+    /// The browser's use of the answer (`Sec-Fetch-Dest`).
     pub(super) destination: Option<String>,
 }
 
-/// Bounds the time that a reader of the answer takes.
+/// Limits the time that a client may take to read the answer.
 pub(super) fn set_limits(stream: &TcpStream) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.set_nodelay(true)
 }
 
-/// A connection that is read until a certain time, in however many pieces its bytes come.
+/// A connection with a deadline for the whole request, however many pieces its bytes arrive in.
 pub(super) struct TimedConnection<'s> {
     stream: &'s mut TcpStream,
     end: Instant,
 }
 
 impl<'s> TimedConnection<'s> {
-    /// The time begins now.
+    /// Starts the time limit.
     pub(super) fn from_now(stream: &'s mut TcpStream) -> Self {
         Self { stream, end: Instant::now() + PATIENCE }
     }
@@ -86,8 +87,8 @@ impl<'s> TimedConnection<'s> {
         self.stream
     }
 
-    /// Lets the other side read all of the answer: a connection that is closed with unread bytes in
-    /// it is torn down.
+    /// Waits until the client can read the whole answer: closing a connection with unread bytes
+    /// resets it.
     pub(super) fn linger(&mut self) {
         let _ = self.stream.shutdown(Shutdown::Write);
         let mut rest = [0; 1024];
@@ -131,7 +132,7 @@ pub(super) fn read(stream: &mut impl Read) -> Result<RequestHead, Status> {
     }
 }
 
-/// The request that bytes are; `None` where more of them are to come.
+/// Parses a request; `None` if the bytes are incomplete.
 fn parsed(bytes: &[u8]) -> Result<Option<RequestHead>, Status> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
@@ -156,7 +157,7 @@ fn parsed(bytes: &[u8]) -> Result<Option<RequestHead>, Status> {
             _ => continue,
         };
         let value = std::str::from_utf8(header.value).map_err(|_| Status::BadRequest)?;
-        // Two of them may mean one thing here and another to their sender.
+        // A duplicate header may mean something different to its sender.
         if slot.replace(value.trim().to_owned()).is_some() {
             return Err(Status::BadRequest);
         }
@@ -173,13 +174,13 @@ pub(super) struct Answer {
     body: Body,
 }
 
-/// Bytes of an answer.
+/// Body of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Body {
     Text(String),
     /// Part of this program.
     Fixed(&'static [u8]),
-    /// Made once for everybody who asks.
+    /// Made once, for all requests.
     Shared(Arc<Vec<u8>>),
 }
 
@@ -212,13 +213,13 @@ impl Answer {
         Self { status: Status::Fine, content: "application/json", policy: NOTHING.to_owned(), body }
     }
 
-    /// A document.
+    /// A JSON document.
     pub(super) fn json(text: &str) -> Self {
         let body = Body::Text(text.to_owned());
         Self { status: Status::Fine, content: "application/json", policy: NOTHING.to_owned(), body }
     }
 
-    /// No answer.
+    /// An answer with this status and no content.
     pub(super) fn refusal(status: Status) -> Self {
         let body = Body::Text(format!("{}\n", status.line()));
         Self { status, content: "text/plain; charset=utf-8", policy: NOTHING.to_owned(), body }
@@ -242,10 +243,10 @@ impl Answer {
     }
 }
 
-/// Policy of what is no page.
+/// Content security policy of answers that are not a page.
 const NOTHING: &str = "default-src 'none'; frame-ancestors 'none'";
-/// Headers of every answer: no client may keep it, frame it, guess what it is, or read it from
-/// another page.
+/// Headers of every answer: clients must not cache it, frame it, guess its content type, or read it
+/// from another page.
 const ALWAYS: [(&str, &str); 7] = [
     ("Connection", "close"),
     ("Cache-Control", "no-store"),

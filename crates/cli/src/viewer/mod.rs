@@ -1,10 +1,10 @@
 //! The page of a recording, served to a browser on this machine: `clrscope view`, `run --view`,
 //! `attach --view`.
 //!
-//! One thread accepts [`connections`], one per connection reads a request ([`http`]) and judges who
-//! asks ([`door`]), and one has the recording and answers ([`engine`]); the page of [`speedscope`]
-//! needs none. Nothing is written but a file that leads the browser here ([`browser`]), and nothing
-//! but the page and documents of the recording is read.
+//! One thread accepts [`connections`]. One thread per connection reads a request ([`http`]) and
+//! checks that it is allowed ([`door`]). One thread owns the recording and answers ([`engine`]);
+//! the page of [`speedscope`] does not need it. The server writes only the file that redirects the
+//! browser ([`browser`]), and clients can read only the page and the documents of the recording.
 
 mod browser;
 mod connections;
@@ -43,13 +43,13 @@ pub(crate) struct ViewerOptions {
     pub(crate) source: Source,
     /// Filters of everything that the page shows.
     pub(crate) asked: Request,
-    /// Port to listen on; any that is free when 0.
+    /// Port to listen on; 0 for any free port.
     pub(crate) port: u16,
-    /// Open a browser at the page.
+    /// Open the page in a browser.
     pub(crate) browser: bool,
 }
 
-/// A page that is being served, until this process ends.
+/// A page that is served until this process ends.
 #[derive(Debug)]
 pub(crate) struct Viewer {
     address: String,
@@ -57,24 +57,23 @@ pub(crate) struct Viewer {
 }
 
 impl Viewer {
-    /// Serves the page of a recording that can be opened, says its address and opens a browser at
-    /// it.
+    /// Opens a recording, serves its page, prints the address and opens it in a browser.
     ///
     /// # Errors
-    /// When the recording can't be opened, or the port can't be listened on.
+    /// The recording can't be opened, or the port is not available.
     pub(crate) fn open(options: ViewerOptions) -> Result<Self, Failure> {
         let (tell, opened) = channel();
         let viewer = Self::serve(&options, tell)?;
-        // The thread ends only with this process: the first word always comes.
+        // The thread ends only with this process, so it always sends the first result.
         opened.recv().unwrap_or(Ok(()))?;
         viewer.announce(options.browser);
         Ok(viewer)
     }
 
-    /// Serves speedscope's page with a profile, says its address and opens a browser at it.
+    /// Serves speedscope's page with a profile, prints the address and opens it in a browser.
     ///
     /// # Errors
-    /// When the port can't be listened on.
+    /// The port is not available.
     pub(crate) fn speedscope(profile: Vec<u8>, port: u16, browser: bool) -> Result<Self, Failure> {
         let (listener, door) = listen(port)?;
         let address = format!("{}{}", door.address(), speedscope::FRAGMENT);
@@ -88,7 +87,7 @@ impl Viewer {
     /// As [`open`](Self::open), for a recording that has just begun.
     ///
     /// # Errors
-    /// When no port can be listened on.
+    /// No port is available.
     pub(crate) fn follow(place: &RecordingPath) -> Result<Self, Failure> {
         let source = Source::Growing(Arc::new(Growing::becoming(&place.folder, &place.file)));
         let options = ViewerOptions { source, asked: Request::default(), port: 0, browser: true };
@@ -109,7 +108,7 @@ impl Viewer {
         Ok(Self { address, connections })
     }
 
-    /// Says the address, and opens a browser at it.
+    /// Prints the address, and opens it in a browser.
     fn announce(&self, browser: bool) {
         say(&format!("clrscope: the page is at {}", self.address));
         if browser {
@@ -118,7 +117,7 @@ impl Viewer {
     }
 }
 
-/// Listens on this machine alone.
+/// Listens on the loopback address only.
 fn listen(port: u16) -> Result<(TcpListener, Door), Failure> {
     let listening = || {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
@@ -133,10 +132,10 @@ fn cannot_serve(port: u16, error: &io::Error) -> Failure {
     Failure::new("cannot serve the page on this machine", reason(error), hint)
 }
 
-/// Answers for those who came in.
+/// Answers allowed requests.
 #[derive(Debug, Clone)]
 enum Room {
-    /// The page of a recording, and the thread that has the recording.
+    /// The page of a recording, and the channel to the thread that owns the recording.
     Recording(Sender<Ask>),
     /// The page of speedscope with a profile.
     Speedscope(Speedscope),
@@ -156,7 +155,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name(name.to_owned()).spawn(work).map(|_| ())
 }
 
-/// Keeps the page there after the end of what it showed, until it is interrupted.
+/// Serves the page after the recording's end, until an interruption.
 pub(crate) fn stay(signals: &Signals) {
     let waiting = Waiting::here();
     let ended = waiting.clone();
@@ -165,7 +164,7 @@ pub(crate) fn stay(signals: &Signals) {
     waiting.wait();
 }
 
-/// Thread that waits for a signal.
+/// A thread that waits, and the signal that ends its wait.
 #[derive(Debug, Clone)]
 pub(crate) struct Waiting {
     is_over: Arc<AtomicBool>,
@@ -173,7 +172,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// The thread that calls this will wait.
+    /// Names the calling thread as the one that will wait.
     pub(crate) fn here() -> Self {
         Self { is_over: Arc::default(), thread: thread::current() }
     }
@@ -184,7 +183,7 @@ impl Waiting {
         self.thread.unpark();
     }
 
-    /// Waits for the end.
+    /// Waits until [`end`](Self::end) is called.
     pub(crate) fn wait(&self) {
         while !self.is_over.load(Ordering::Acquire) {
             thread::park();

@@ -1,28 +1,29 @@
-//! The page of speedscope (npm package `speedscope`, MIT), as it was published: it shows a profile
-//! without a network.
+//! The page of speedscope (npm package `speedscope`, MIT), as published. It shows a profile without
+//! network access.
 //!
-//! `speedscope/release/` holds its files but for those that only imports of other tools' profiles
-//! need. `npm run build` in `ui/` copies them there; their names change with its version.
+//! `speedscope/release/` holds its files, except those that are only needed to import other tools'
+//! profiles. `npm run build` in `ui/` copies the files there; their names change with speedscope's
+//! version.
 
 use std::sync::Arc;
 
 use super::door::Inside;
 use super::http::{Answer, Status};
 
-/// Bytes of a profile at most: browsers end tabs that take more.
+/// Maximum bytes of a profile: browsers end tabs that use more memory.
 pub(crate) const MOST_BYTES: usize = 256 << 20;
 /// The part of the address that makes the page load the profile.
 pub(super) const FRAGMENT: &str = "#profileURL=profile.speedscope.json";
-/// Path of the profile behind the token.
+/// Path of the profile, after the token.
 const PROFILE: &str = "profile.speedscope.json";
 
-/// Content security policy: the page runs its own program, which is partly WebAssembly and makes
-/// styles; the page asks no other server.
+/// Content security policy: the page runs its own program, which is partly WebAssembly and creates
+/// styles. The page contacts no other server.
 const POLICY: &str = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; \
                       font-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
-/// A file of the page: its path, what it is, its bytes.
+/// A file of the page: path, content type and bytes.
 type File = (&'static str, &'static str, &'static [u8]);
 
 macro_rules! files {

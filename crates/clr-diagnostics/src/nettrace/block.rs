@@ -1,5 +1,5 @@
-//! Blocks of events: a header, then events whose headers are written in full or as what changed
-//! since the one before.
+//! Blocks of events: a block header, then events. The headers of events are written in full, or
+//! compressed: as differences from the header before.
 
 use crate::Error;
 use crate::wire::Reader;
@@ -9,7 +9,7 @@ const COMPRESSED: u16 = 1;
 /// Bytes of the header's fixed part: its size, flags, and two times.
 const HEADER: usize = 20;
 
-/// Parts that a compressed header has in addition to the time.
+/// Flags for the fields that a compressed header has in addition to the time.
 mod has {
     pub(super) const DESCRIPTION: u8 = 1;
     pub(super) const SEQUENCE: u8 = 2;
@@ -20,7 +20,7 @@ mod has {
     pub(super) const SIZE: u8 = 128;
 }
 
-/// Header of an event, as far as it is wanted.
+/// The used fields of an event's header.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Header {
     pub(super) description: u32,
@@ -33,10 +33,10 @@ pub(super) struct Header {
 #[derive(Debug)]
 pub(super) struct Events {
     block: Vec<u8>,
-    /// Bytes of the block that were read.
+    /// Number of bytes of the block that were read.
     read: usize,
     is_compressed: bool,
-    /// Header of the event before.
+    /// Header of the previous event.
     before: Header,
     payload_size: usize,
 }
@@ -69,10 +69,10 @@ impl Events {
     }
 }
 
-/// The upper bit of a description's number says that events are sorted.
+/// The upper bit of a description's number means that events are sorted.
 const SORTED: u32 = 1 << 31;
 
-/// Reads an event with a header in full; gives the payload.
+/// Reads an event with a full header; returns the payload.
 fn full<'a>(from: &mut Reader<'a>, header: &mut Header) -> Result<&'a [u8], Error> {
     let size = from.u32()? as usize;
     let mut event = Reader(from.read_bytes(size)?);
@@ -84,14 +84,14 @@ fn full<'a>(from: &mut Reader<'a>, header: &mut Header) -> Result<&'a [u8], Erro
     let _activities = event.read_bytes(32)?;
     let bytes = event.u32()? as usize;
     let payload = event.read_bytes(bytes)?;
-    // What fills up to four bytes may be missing behind the last one.
+    // The padding to a multiple of four bytes may be missing after the last event.
     let fill = (size.next_multiple_of(4) - size).min(from.0.len());
     from.read_bytes(fill)?;
     *header = Header { description, thread_id, timestamp, stack };
     Ok(payload)
 }
 
-/// Reads an event whose header is what changed since the one before; gives the payload.
+/// Reads an event with a compressed header; returns the payload.
 fn compressed<'a>(from: &mut Reader<'a>, header: &mut Header, payload_size: &mut usize) -> Result<&'a [u8], Error> {
     let flags = from.u8()?;
     let with = |part| flags & part != 0;

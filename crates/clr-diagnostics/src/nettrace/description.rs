@@ -3,26 +3,26 @@
 use crate::Error;
 use crate::wire::Reader;
 
-/// Objects within objects that are described; deeper ones are nonsense.
+/// Maximum depth of nested objects in a description; deeper descriptions are errors.
 const DEEPEST: u32 = 8;
 
-/// Description of one kind of event, by the stream.
+/// The stream's description of one kind of event.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct EventDescription {
     /// The provider, such as `System.Runtime`.
     pub provider: String,
-    /// Number of the event at its provider.
+    /// The provider's number for the event.
     pub id: u32,
-    /// Name of the event; empty where the provider is one whose events are known by number.
+    /// Name of the event; empty if the provider identifies its events by number only.
     pub name: String,
-    /// Groups that the event belongs to.
+    /// Bit mask of the groups that the event belongs to.
     pub keywords: u64,
     /// Version of the payload.
     pub version: u32,
     /// Level: 1 critical to 5 verbose.
     pub level: u32,
-    /// Fields of the payload; none where the provider does not describe them, or some are arrays.
+    /// Fields of the payload; empty if the provider does not describe them, or if some are arrays.
     pub fields: Vec<Field>,
 }
 
@@ -36,25 +36,25 @@ pub struct Field {
     pub kind: FieldType,
 }
 
-/// Form in which a field is written.
+/// Type of a field in the payload.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum FieldType {
-    /// A truth value in four bytes.
+    /// A Boolean in four bytes.
     Boolean,
-    /// A UTF-16 unit.
+    /// A UTF-16 code unit.
     Char,
-    /// An integer with a sign of so many bytes.
+    /// A signed integer with this number of bytes.
     Signed(u8),
-    /// An integer without a sign of so many bytes.
+    /// An unsigned integer with this number of bytes.
     Unsigned(u8),
-    /// A number of four bytes.
+    /// A floating-point number of four bytes.
     Single,
-    /// A number of eight bytes.
+    /// A floating-point number of eight bytes.
     Double,
     /// Ticks of 100 ns since the year 1.
     DateTime,
-    /// A unique number of 16 bytes.
+    /// A GUID of 16 bytes.
     Guid,
     /// A text that ends with a zero.
     Text,
@@ -63,7 +63,7 @@ pub enum FieldType {
 }
 
 impl EventDescription {
-    /// Reads one, with its number in the stream.
+    /// Reads a description. Returns its number in the stream with it.
     pub(super) fn parse(payload: &[u8]) -> Result<(u32, Self), Error> {
         let mut reader = Reader(payload);
         let number = reader.u32()?;
@@ -76,13 +76,13 @@ impl EventDescription {
             level: reader.u32()?,
             fields: Vec::new(),
         };
-        // Kinds that are not known here, arrays among them, leave the payload without fields.
+        // If a field has an unknown type, such as an array, the description has no fields.
         description.fields = fields(&mut reader, 0)?.unwrap_or_default();
         Ok((number, description))
     }
 }
 
-/// `None` where a kind is not known.
+/// Reads the descriptions of fields; `None` if the type of one is unknown.
 fn fields(reader: &mut Reader<'_>, depth: u32) -> Result<Option<Vec<Field>>, Error> {
     if depth > DEEPEST {
         return Err(Error::nonsense("fields within fields without end"));

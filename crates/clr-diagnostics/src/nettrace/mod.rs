@@ -1,9 +1,9 @@
-//! Streams of events in the format nettrace (version 4), which runtimes send and `.nettrace` files
-//! hold.
+//! Event streams in the nettrace format (version 4), as sent by runtimes and stored in `.nettrace`
+//! files.
 //!
-//! A stream is a row of objects: one with the clock, then blocks of descriptions, of events, of
-//! stacks. [`Reader`] reads it to its end and gives the events in the order in which they come: in
-//! that of each thread, not of all threads together.
+//! A stream is a sequence of objects: first the clock, then blocks of descriptions, events and
+//! stacks. [`Reader`] reads a stream to its end and returns the events in stream order. The events
+//! of one thread are in order of time; events of different threads are not.
 //!
 //! ```no_run
 //! use clr_diagnostics::nettrace::Reader;

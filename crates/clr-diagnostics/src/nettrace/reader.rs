@@ -18,35 +18,35 @@ const SERIALIZATION: &[u8] = b"!FastSerialization.1";
 const NULL: u8 = 1;
 const BEGIN: u8 = 5;
 const END: u8 = 6;
-/// Larger blocks are not believed; a runtime's have some hundred kilobytes.
+/// Larger blocks are errors; a runtime's blocks have some hundred kilobytes.
 const LARGEST_BLOCK: u32 = 64 << 20;
-/// Longer names of objects are not believed.
+/// Longer names of objects are errors.
 const LONGEST_NAME: u32 = 256;
-/// More kinds of events than this are not believed.
+/// Maximum number of event descriptions in a stream.
 const MOST_DESCRIPTIONS: usize = 1 << 16;
-/// More bytes of descriptions than this are not believed.
+/// Maximum bytes of all descriptions in a stream.
 const MOST_DESCRIBED: usize = 64 << 20;
-/// More bytes of stacks between two sequence points than this are not believed.
+/// Maximum bytes of stacks between two sequence points.
 const MOST_STACKS: usize = 256 << 20;
-/// Version of the format that can be read.
+/// The supported version of the format.
 const VERSION: u32 = 4;
 
 /// Clock of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Clock {
-    /// Reading of the clock when the session began.
+    /// Time of the session's start, in ticks.
     pub began: u64,
     /// Ticks per second.
     pub frequency: u64,
     /// Bytes of an address in the process.
     pub pointer_size: u32,
-    /// The process, as it sees itself.
+    /// The process id in the namespace of the process.
     pub pid: u32,
 }
 
 impl Clock {
-    /// Nanoseconds from the beginning of the session to a reading of the clock; 0 for earlier ones.
+    /// Nanoseconds from the session's start to a time in ticks; 0 for earlier times.
     #[must_use]
     pub fn nanoseconds(&self, timestamp: u64) -> u64 {
         let ticks = u128::from(timestamp.saturating_sub(self.began));
@@ -58,23 +58,23 @@ impl Clock {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Event {
-    /// Description of events of this kind, by the stream.
+    /// The stream's description of this kind of event.
     pub description: Arc<EventDescription>,
-    /// The system's number of the thread.
+    /// The operating system's thread id.
     pub thread_id: u64,
-    /// Reading of the [clock](Clock).
+    /// Time of the event, in ticks of the [clock](Clock).
     pub timestamp: u64,
     /// Number of the stack in the stream, 0 for none.
     pub stack: u32,
-    /// The payload as it came.
+    /// The payload, undecoded.
     pub payload: Vec<u8>,
 }
 
 impl Event {
-    /// The fields of the payload that the stream describes.
+    /// The payload's fields with their values, as far as the stream describes them.
     ///
     /// # Errors
-    /// [`Error::Nonsense`], where the payload is shorter than its description.
+    /// [`Error::Nonsense`] if the payload is shorter than its description.
     pub fn fields(&self) -> Result<Vec<(String, Value)>, Error> {
         value::read(&self.description.fields, &mut wire::Reader(&self.payload))
     }
@@ -84,7 +84,7 @@ impl Event {
 #[derive(Debug)]
 pub struct Reader<R> {
     stream: R,
-    /// Bytes read so far: blocks begin at a multiple of four.
+    /// Number of bytes read so far: blocks begin at a multiple of four.
     position: u64,
     clock: Clock,
     descriptions: HashMap<u32, Arc<EventDescription>>,
@@ -92,9 +92,9 @@ pub struct Reader<R> {
     described: usize,
     /// Stacks by their numbers; the numbers start again at each sequence point.
     stacks: HashMap<u32, Vec<u64>>,
-    /// Bytes of all of them.
+    /// Bytes of all stacks.
     stacked: usize,
-    /// The block whose events are being given.
+    /// The block whose events are being returned.
     events: Option<Events>,
     is_over: bool,
 }
@@ -103,8 +103,8 @@ impl<R: Read> Reader<R> {
     /// Reads the beginning of a stream.
     ///
     /// # Errors
-    /// [`Error::Nonsense`] for what is no stream of version 4, [`Error::System`] and
-    /// [`Error::TimedOut`] for what can't be read.
+    /// [`Error::Nonsense`] if the bytes are not a stream of version 4; [`Error::System`] and
+    /// [`Error::TimedOut`] if they can't be read.
     pub fn new(stream: R) -> Result<Self, Error> {
         let mut this = Self {
             stream,
@@ -136,21 +136,21 @@ impl<R: Read> Reader<R> {
         self.clock
     }
 
-    /// The next event; `None` at the end of the stream, also where it is cut between two objects:
-    /// the process has ended.
+    /// Returns the next event; `None` at the end of the stream. A stream that is cut off between
+    /// two objects also ends: the process has ended.
     ///
     /// # Errors
-    /// [`Error::Nonsense`], [`Error::System`]; [`Error::TimedOut`] where the stream has a time
-    /// limit. Nothing can be read after an error.
+    /// [`Error::Nonsense`], [`Error::System`]; [`Error::TimedOut`] if the stream has a time limit.
+    /// Nothing can be read after an error.
     pub fn next_event(&mut self) -> Result<Option<Event>, Error> {
         let next = self.next_of_all();
         self.is_over |= !matches!(next, Ok(Some(_)));
         next
     }
 
-    /// The addresses of a stack, innermost first. The number is the [`Event::stack`] of the event
-    /// that was given last: the stream reuses numbers later. `None` for 0, and for stacks that the
-    /// stream does not have.
+    /// The addresses of a stack, innermost first. `number` must be the [`Event::stack`] of the
+    /// event that was returned last: the stream reuses numbers later. `None` for 0, and for a stack
+    /// that the stream does not contain.
     #[must_use]
     pub fn stack(&self, number: u32) -> Option<&[u64]> {
         self.stacks.get(&number).map(Vec::as_slice)
@@ -195,7 +195,7 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// The type of an object is an object, too.
+    /// Reads the type of an object, which is also an object, and returns its name.
     fn object_type(&mut self) -> Result<String, Error> {
         self.expect(BEGIN)?;
         self.expect(NULL)?;
@@ -234,12 +234,12 @@ impl<R: Read> Reader<R> {
                 self.stacked = 0;
                 Ok(())
             }
-            // What later versions add.
+            // Objects of later versions are skipped.
             _ => Ok(()),
         }
     }
 
-    /// Stacks with numbers one after another, each with its size before it.
+    /// Reads a block of stacks: they have consecutive numbers, and each has its size before it.
     fn learn_stacks(&mut self, block: &[u8]) -> Result<(), Error> {
         let mut block = wire::Reader(block);
         let (first, count) = (block.u32()?, block.u32()?);
@@ -258,7 +258,7 @@ impl<R: Read> Reader<R> {
     }
 
     fn trace(&mut self) -> Result<(), Error> {
-        // First the time of the day.
+        // The object begins with the date and time.
         let bytes = self.read(16 + 8 + 8 + 16)?;
         let mut reader = wire::Reader(&bytes[16..]);
         self.clock = Clock {
@@ -310,7 +310,7 @@ impl<R: Read> Reader<R> {
         wire::Reader(&self.read(4)?).u32()
     }
 
-    /// Memory grows with what arrives, not with what is announced.
+    /// Reads bytes. Memory grows with the bytes that arrive, not with the announced length.
     fn read(&mut self, bytes: usize) -> Result<Vec<u8>, Error> {
         let mut read = Vec::new();
         (&mut self.stream).take(bytes as u64).read_to_end(&mut read).map_err(failed)?;

@@ -8,15 +8,15 @@ use crate::wire::Reader;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Value {
-    /// A truth value.
+    /// A Boolean.
     Boolean(bool),
-    /// An integer with a sign.
+    /// A signed integer.
     Signed(i64),
-    /// An integer without a sign, a UTF-16 unit, or ticks of 100 ns since the year 1.
+    /// An unsigned integer, a UTF-16 code unit, or ticks of 100 ns since the year 1.
     Unsigned(u64),
-    /// A number.
+    /// A floating-point number.
     Number(f64),
-    /// A unique number.
+    /// A GUID.
     Guid([u8; 16]),
     /// A text.
     Text(String),
@@ -25,7 +25,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The text, where it is one.
+    /// The text, if the value is a text.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         match self {
@@ -34,7 +34,7 @@ impl Value {
         }
     }
 
-    /// The number, whatever its kind.
+    /// The number, if the value is one of any kind.
     #[must_use]
     pub fn as_number(&self) -> Option<f64> {
         match *self {

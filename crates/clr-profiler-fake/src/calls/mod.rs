@@ -1,10 +1,10 @@
-//! Calling hooks as compiled code does, and checking that they keep the registers they must.
+//! Calls hooks as compiled code does, and checks that they preserve the required registers.
 
 mod arch;
 
 pub(super) use arch::call;
 
-/// Hook, by its kind.
+/// Kind of a hook.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Hook {
     Enter,
@@ -12,7 +12,8 @@ pub(super) enum Hook {
     Tailcall,
 }
 
-/// Calls a hook with information; the handle of the call is none that the fake has answers for.
+/// Calls a hook with information. The fake runtime answers no questions about the handle that it
+/// passes.
 pub(super) fn call_with_info(entry: usize, id: usize) {
     let entry = std::ptr::with_exposed_provenance::<()>(entry);
     // SAFETY: a hook with information that the profiler registered, which has this signature.

@@ -1,7 +1,7 @@
 //! Callback interfaces, which a profiler implements: `ICorProfilerCallback` to
 //! `ICorProfilerCallback11` (corprof.idl).
 //!
-//! The runtime calls them on whatever thread the event happens, concurrently.
+//! The runtime calls them on the thread of the event, and on several threads concurrently.
 
 mod v1;
 mod v2_to_v11;

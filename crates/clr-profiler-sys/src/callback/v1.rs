@@ -29,16 +29,16 @@ pub unsafe trait ICorProfilerCallback: IUnknown {
     pub fn AssemblyLoadStarted(&self, assembly_id: AssemblyID) -> HRESULT;
     /// An assembly was loaded, or failed to with `hr_status`.
     pub fn AssemblyLoadFinished(&self, assembly_id: AssemblyID, hr_status: HRESULT) -> HRESULT;
-    /// An assembly is about to be unloaded; last moment to ask about it.
+    /// An assembly is about to be unloaded. This is the last moment to query it.
     pub fn AssemblyUnloadStarted(&self, assembly_id: AssemblyID) -> HRESULT;
     /// An assembly was unloaded; its id may be given to another one.
     pub fn AssemblyUnloadFinished(&self, assembly_id: AssemblyID, hr_status: HRESULT) -> HRESULT;
-    /// A module is being loaded; nothing may be asked about it yet.
+    /// A module is being loaded; it can't be queried yet.
     pub fn ModuleLoadStarted(&self, module_id: ModuleID) -> HRESULT;
     /// A module was loaded, or failed to with `hr_status`. Its assembly may not be known yet.
     pub fn ModuleLoadFinished(&self, module_id: ModuleID, hr_status: HRESULT) -> HRESULT;
-    /// A module is about to be unloaded. Asking about it here has crashed runtimes: clean up from
-    /// own tables.
+    /// A module is about to be unloaded. Queries about the module here have crashed runtimes: clean
+    /// up from the profiler's own tables.
     pub fn ModuleUnloadStarted(&self, module_id: ModuleID) -> HRESULT;
     /// A module was unloaded; its id and the ids of its classes and functions may be reused.
     pub fn ModuleUnloadFinished(&self, module_id: ModuleID, hr_status: HRESULT) -> HRESULT;
@@ -72,9 +72,9 @@ pub unsafe trait ICorProfilerCallback: IUnknown {
     pub fn JITFunctionPitched(&self, function_id: FunctionID) -> HRESULT;
     /// The compiler wants to inline `callee_id` into `caller_id`: write false to forbid it.
     pub fn JITInlining(&self, caller_id: FunctionID, callee_id: FunctionID, should_inline: *mut BOOL) -> HRESULT;
-    /// A managed thread came into being; may arrive after the first hook on that thread.
+    /// A managed thread was created. May arrive after the first hook on that thread.
     pub fn ThreadCreated(&self, thread_id: ThreadID) -> HRESULT;
-    /// A managed thread is gone; may be missing at shutdown. Its id may be reused.
+    /// A managed thread ended. May be missing at shutdown. The thread id may be reused.
     pub fn ThreadDestroyed(&self, thread_id: ThreadID) -> HRESULT;
     /// A managed thread runs on the given operating-system thread; may arrive more than once.
     pub fn ThreadAssignedToOSThread(&self, managed_thread_id: ThreadID, os_thread_id: u32) -> HRESULT;
@@ -94,27 +94,28 @@ pub unsafe trait ICorProfilerCallback: IUnknown {
     pub fn RemotingServerInvocationReturned(&self) -> HRESULT;
     /// Remoting, not raised by CoreCLR: the server sends its reply.
     pub fn RemotingServerSendingReply(&self, cookie: *const GUID, is_async: BOOL) -> HRESULT;
-    /// Native code calls managed code, or managed code returns to native code, by `reason`.
-    /// `function_id` may be 0.
+    /// Native code calls managed code, or managed code returns to native code; `reason` tells
+    /// which. `function_id` may be 0.
     pub fn UnmanagedToManagedTransition(&self, function_id: FunctionID, reason: COR_PRF_TRANSITION_REASON) -> HRESULT;
-    /// Managed code calls native code, or native code returns to managed code, by `reason`.
-    /// `function_id` may be 0.
+    /// Managed code calls native code, or native code returns to managed code; `reason` tells
+    /// which. `function_id` may be 0.
     pub fn ManagedToUnmanagedTransition(&self, function_id: FunctionID, reason: COR_PRF_TRANSITION_REASON) -> HRESULT;
     /// The runtime starts to suspend all managed threads.
     pub fn RuntimeSuspendStarted(&self, suspend_reason: COR_PRF_SUSPEND_REASON) -> HRESULT;
     /// All managed threads are suspended.
     pub fn RuntimeSuspendFinished(&self) -> HRESULT;
-    /// A suspension was given up.
+    /// A suspension was aborted.
     pub fn RuntimeSuspendAborted(&self) -> HRESULT;
     /// The runtime starts to resume all managed threads.
     pub fn RuntimeResumeStarted(&self) -> HRESULT;
     /// All managed threads run again.
     pub fn RuntimeResumeFinished(&self) -> HRESULT;
-    /// One thread was or is about to be suspended; arrives on that thread.
+    /// A thread was suspended or is about to be suspended; arrives on that thread.
     pub fn RuntimeThreadSuspended(&self, thread_id: ThreadID) -> HRESULT;
     /// One thread runs again; arrives on that thread.
     pub fn RuntimeThreadResumed(&self, thread_id: ThreadID) -> HRESULT;
-    /// A compacting GC moved ranges of objects; lengths cut to 32 bits. See `MovedReferences2`.
+    /// A compacting GC moved ranges of objects; lengths are truncated to 32 bits. See
+    /// `MovedReferences2`.
     pub fn MovedReferences(
         &self,
         range_count: u32,
@@ -131,7 +132,8 @@ pub unsafe trait ICorProfilerCallback: IUnknown {
         class_ids: *const ClassID,
         c_objects: *const u32,
     ) -> HRESULT;
-    /// The objects one live object refers to, in a full walk after a GC. A failure stops the walk.
+    /// The objects that a live object refers to, in a full heap walk after a GC. Returning a
+    /// failure stops the walk.
     pub fn ObjectReferences(
         &self,
         object_id: ObjectID,
@@ -139,13 +141,13 @@ pub unsafe trait ICorProfilerCallback: IUnknown {
         c_object_refs: u32,
         object_ref_ids: *const ObjectID,
     ) -> HRESULT;
-    /// Objects kept alive by roots, without saying which. See `RootReferences2`.
+    /// Objects kept alive by roots, without the roots. See `RootReferences2`.
     pub fn RootReferences(&self, c_root_refs: u32, root_ref_ids: *const ObjectID) -> HRESULT;
     /// An exception was thrown on this thread (first chance).
     pub fn ExceptionThrown(&self, thrown_object_id: ObjectID) -> HRESULT;
-    /// First pass: the search for a handler looks at a function.
+    /// First pass: the search for a handler enters a function.
     pub fn ExceptionSearchFunctionEnter(&self, function_id: FunctionID) -> HRESULT;
-    /// First pass: the search is done with that function.
+    /// First pass: the search leaves that function.
     pub fn ExceptionSearchFunctionLeave(&self) -> HRESULT;
     /// First pass: a user filter starts to run.
     pub fn ExceptionSearchFilterEnter(&self, function_id: FunctionID) -> HRESULT;
@@ -159,7 +161,7 @@ pub unsafe trait ICorProfilerCallback: IUnknown {
     pub fn ExceptionOSHandlerLeave(&self, unused: usize) -> HRESULT;
     /// Second pass: unwinding of a function's frame starts.
     pub fn ExceptionUnwindFunctionEnter(&self, function_id: FunctionID) -> HRESULT;
-    /// Second pass: that frame is gone.
+    /// Second pass: that frame was unwound.
     pub fn ExceptionUnwindFunctionLeave(&self) -> HRESULT;
     /// Second pass: a finally or fault block starts to run.
     pub fn ExceptionUnwindFinallyEnter(&self, function_id: FunctionID) -> HRESULT;
@@ -169,7 +171,7 @@ pub unsafe trait ICorProfilerCallback: IUnknown {
     pub fn ExceptionCatcherEnter(&self, function_id: FunctionID, object_id: ObjectID) -> HRESULT;
     /// Control leaves the catch block.
     pub fn ExceptionCatcherLeave(&self) -> HRESULT;
-    /// A COM-callable wrapper's table was made (Windows only).
+    /// A COM-callable wrapper's table was created (Windows only).
     pub fn COMClassicVTableCreated(
         &self,
         wrapped_class_id: ClassID,

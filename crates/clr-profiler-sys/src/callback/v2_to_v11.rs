@@ -10,8 +10,8 @@ use crate::cor::mdMethodDef;
 use crate::enums::{COR_PRF_GC_REASON, COR_PRF_GC_ROOT_FLAGS, COR_PRF_GC_ROOT_KIND};
 use crate::types::{EVENTPIPE_PROVIDER, FunctionID, GCHandleID, ModuleID, ObjectID, ReJITID, ThreadID};
 
-/// Thread names, GC start and end, survivors, typed roots and handles. The least level a startup
-/// profiler must have. Source: corprof.idl.
+/// Thread names, GC start and end, survivors, typed roots and handles. A startup profiler must
+/// implement at least this level. Source: corprof.idl.
 #[interface("8A8CC829-CCF2-49FE-BBAE-0F022228071A")]
 pub unsafe trait ICorProfilerCallback2: ICorProfilerCallback {
     /// A thread was named. The name has `cch_name` UTF-16 units and no terminator.
@@ -23,7 +23,7 @@ pub unsafe trait ICorProfilerCallback2: ICorProfilerCallback {
         generation_collected: *const BOOL,
         reason: COR_PRF_GC_REASON,
     ) -> HRESULT;
-    /// Ranges of objects that survived a non-compacting GC; lengths cut to 32 bits. See
+    /// Ranges of objects that survived a non-compacting GC; lengths are truncated to 32 bits. See
     /// `SurvivingReferences2`.
     pub fn SurvivingReferences(
         &self,
@@ -31,7 +31,7 @@ pub unsafe trait ICorProfilerCallback2: ICorProfilerCallback {
         range_starts: *const ObjectID,
         range_lengths: *const u32,
     ) -> HRESULT;
-    /// The GC ended and all its notifications were given.
+    /// The GC ended; all its notifications have been sent.
     pub fn GarbageCollectionFinished(&self) -> HRESULT;
     /// An object was queued for its finalizer.
     pub fn FinalizeableObjectQueued(&self, finalizer_flags: u32, object_id: ObjectID) -> HRESULT;
@@ -50,13 +50,14 @@ pub unsafe trait ICorProfilerCallback2: ICorProfilerCallback {
     pub fn HandleDestroyed(&self, handle_id: GCHandleID) -> HRESULT;
 }
 
-/// Attach and detach. The least level an attaching profiler must have. Source: corprof.idl.
+/// Attach and detach. An attaching profiler must implement at least this level. Source:
+/// corprof.idl.
 #[interface("4FD2ED52-7731-4B8D-9469-03D2CC3086C5")]
 pub unsafe trait ICorProfilerCallback3: ICorProfilerCallback2 {
-    /// First call after an attach, in place of `Initialize`; brings the attacher's bytes. Events
+    /// First call after an attach, instead of `Initialize`, with the attacher's client data. Events
     /// may arrive before `ProfilerAttachComplete`.
     pub fn InitializeForAttach(&self, info: *mut c_void, client_data: *mut c_void, cb_client_data: u32) -> HRESULT;
-    /// The attach is complete: catch up here with what existed before.
+    /// The attach is complete. Enumerate the existing modules, threads and functions here.
     pub fn ProfilerAttachComplete(&self) -> HRESULT;
     /// The detach is complete; the library may be unloaded after this call.
     pub fn ProfilerDetachSucceeded(&self) -> HRESULT;
@@ -129,7 +130,7 @@ pub unsafe trait ICorProfilerCallback5: ICorProfilerCallback4 {
 /// Extra assembly references. Source: corprof.idl.
 #[interface("FC13DF4B-4448-4F4F-950C-BA8D19D00C36")]
 pub unsafe trait ICorProfilerCallback6: ICorProfilerCallback5 {
-    /// Asks for references an assembly will need once the profiler changed it.
+    /// Asks for the references that an assembly will need after the profiler's changes.
     pub fn GetAssemblyReferences(&self, wsz_assembly_path: *const u16, asm_ref_provider: *mut c_void) -> HRESULT;
 }
 
@@ -193,6 +194,6 @@ pub unsafe trait ICorProfilerCallback10: ICorProfilerCallback9 {
 /// Notification-only profilers, since .NET 6. Source: corprof.idl.
 #[interface("42350846-AAED-47F7-B128-FD0C98881CDE")]
 pub unsafe trait ICorProfilerCallback11: ICorProfilerCallback10 {
-    /// Asked before `Initialize`: write true to run alongside a main profiler with fewer rights.
+    /// Called before `Initialize`. Write true to run alongside a main profiler, with fewer rights.
     pub fn LoadAsNotificationOnly(&self, notification_only: *mut BOOL) -> HRESULT;
 }

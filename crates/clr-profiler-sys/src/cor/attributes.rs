@@ -22,7 +22,7 @@ pub const tdNestedFamANDAssem: u32 = 0x6;
 pub const tdNestedFamORAssem: u32 = 0x7;
 /// Mask of the layout values.
 pub const tdLayoutMask: u32 = 0x18;
-/// The runtime lays fields out.
+/// The runtime determines the layout of fields.
 pub const tdAutoLayout: u32 = 0x0;
 /// Fields in order.
 pub const tdSequentialLayout: u32 = 0x8;
@@ -38,9 +38,9 @@ pub const tdInterface: u32 = 0x20;
 pub const tdAbstract: u32 = 0x80;
 /// Sealed.
 pub const tdSealed: u32 = 0x100;
-/// The name has a meaning.
+/// The name has a special meaning.
 pub const tdSpecialName: u32 = 0x400;
-/// The runtime looks at the name.
+/// The name has a special meaning for the runtime.
 pub const tdRTSpecialName: u32 = 0x800;
 /// Imported from COM.
 pub const tdImport: u32 = 0x1000;
@@ -56,13 +56,13 @@ pub const tdAnsiClass: u32 = 0x0;
 pub const tdUnicodeClass: u32 = 0x1_0000;
 /// Native strings are the platform's.
 pub const tdAutoClass: u32 = 0x2_0000;
-/// Native strings have a format of their own.
+/// Native strings have a custom format.
 pub const tdCustomFormatClass: u32 = 0x3_0000;
 /// Has declarative security.
 pub const tdHasSecurity: u32 = 0x4_0000;
 /// The initialiser may run early.
 pub const tdBeforeFieldInit: u32 = 0x10_0000;
-/// An exported type that lives elsewhere.
+/// An exported type that is defined elsewhere.
 pub const tdForwarder: u32 = 0x20_0000;
 
 // CorMethodAttr: attributes of a method.
@@ -87,21 +87,21 @@ pub const mdPublic: u32 = 0x6;
 pub const mdUnmanagedExport: u32 = 0x8;
 /// Static.
 pub const mdStatic: u32 = 0x10;
-/// Not to be overridden.
+/// Can't be overridden.
 pub const mdFinal: u32 = 0x20;
 /// Virtual.
 pub const mdVirtual: u32 = 0x40;
 /// Hides by name and signature.
 pub const mdHideBySig: u32 = 0x80;
-/// Takes a new slot.
+/// Uses a new slot in the method table.
 pub const mdNewSlot: u32 = 0x100;
-/// To override needs access.
+/// Overriding requires access to the method.
 pub const mdCheckAccessOnOverride: u32 = 0x200;
 /// Abstract.
 pub const mdAbstract: u32 = 0x400;
-/// The name has a meaning.
+/// The name has a special meaning.
 pub const mdSpecialName: u32 = 0x800;
-/// The runtime looks at the name (constructors).
+/// The name has a special meaning for the runtime (constructors).
 pub const mdRTSpecialName: u32 = 0x1000;
 /// Implemented by a P/Invoke.
 pub const mdPinvokeImpl: u32 = 0x2000;
@@ -132,13 +132,13 @@ pub const miForwardRef: u32 = 0x10;
 pub const miSynchronized: u32 = 0x20;
 /// Not optimised.
 pub const miNoOptimization: u32 = 0x40;
-/// Signature as written in interop.
+/// Interop preserves the signature.
 pub const miPreserveSig: u32 = 0x80;
 /// Inlined if possible.
 pub const miAggressiveInlining: u32 = 0x100;
-/// Optimised at once, never tiered.
+/// Optimised immediately, never tiered.
 pub const miAggressiveOptimization: u32 = 0x200;
-/// Inside the runtime.
+/// Implemented in the runtime.
 pub const miInternalCall: u32 = 0x1000;
 
 // CorFieldAttr: attributes of a field.
@@ -169,9 +169,9 @@ pub const fdLiteral: u32 = 0x40;
 pub const fdNotSerialized: u32 = 0x80;
 /// Data in the image.
 pub const fdHasFieldRVA: u32 = 0x100;
-/// The name has a meaning.
+/// The name has a special meaning.
 pub const fdSpecialName: u32 = 0x200;
-/// The runtime looks at the name.
+/// The name has a special meaning for the runtime.
 pub const fdRTSpecialName: u32 = 0x400;
 /// Has a native type.
 pub const fdHasFieldMarshal: u32 = 0x1000;
@@ -195,15 +195,15 @@ pub const pdHasFieldMarshal: u32 = 0x2000;
 
 // CorPropertyAttr and CorEventAttr: attributes of a property and an event.
 
-/// The name of a property has a meaning.
+/// The name of a property has a special meaning.
 pub const prSpecialName: u32 = 0x200;
-/// The runtime looks at the name of a property.
+/// The name of a property has a special meaning for the runtime.
 pub const prRTSpecialName: u32 = 0x400;
 /// The property has a constant.
 pub const prHasDefault: u32 = 0x1000;
-/// The name of an event has a meaning.
+/// The name of an event has a special meaning.
 pub const evSpecialName: u32 = 0x200;
-/// The runtime looks at the name of an event.
+/// The name of an event has a special meaning for the runtime.
 pub const evRTSpecialName: u32 = 0x400;
 
 // CorMethodSemanticsAttr: role of a method in a property or event.
@@ -278,7 +278,7 @@ pub const afPA_ARM64: u32 = 0x60;
 pub const afPA_NoPlatform: u32 = 0x70;
 /// Architecture is copied into references.
 pub const afPA_Specified: u32 = 0x80;
-/// Another publisher may stand in.
+/// An assembly of another publisher may replace it.
 pub const afRetargetable: u32 = 0x100;
 /// Mask of the content types.
 pub const afContentType_Mask: u32 = 0xe00;

@@ -57,7 +57,7 @@ pub type mdGenericParamConstraint = mdToken;
 /// A user string, as token.
 pub type mdString = mdToken;
 
-/// The token that names nothing.
+/// The null token.
 pub const mdTokenNil: mdToken = 0;
 
 /// Table of a token, one of [`CorTokenType`]'s values.
@@ -66,7 +66,7 @@ pub const fn TypeFromToken(token: mdToken) -> CorTokenType {
     CorTokenType(token & 0xFF00_0000)
 }
 
-/// Row of a token; 0 names nothing.
+/// Row of a token; 0 means none.
 #[must_use]
 pub const fn RidFromToken(token: mdToken) -> u32 {
     token & 0x00FF_FFFF
@@ -78,7 +78,7 @@ pub const fn TokenFromRid(rid: u32, token_type: CorTokenType) -> mdToken {
     rid | token_type.0
 }
 
-/// Whether a token names nothing.
+/// Whether a token is null: its row is 0.
 #[must_use]
 pub const fn IsNilToken(token: mdToken) -> bool {
     RidFromToken(token) == 0
@@ -143,7 +143,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// Method by which the size of a save is worked out.
+    /// Method of computing the size of a save.
     CorSaveSize {
         /// Exactly.
         cssAccurate = 0x0;

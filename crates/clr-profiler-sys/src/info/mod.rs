@@ -1,8 +1,8 @@
 //! Information interfaces, which the runtime implements: `ICorProfilerInfo` to `ICorProfilerInfo15`
 //! (corprof.idl).
 //!
-//! Each level inherits the one before, so one pointer of the newest level the runtime knows is
-//! enough: ask downwards from 15.
+//! Each level inherits the previous one, so one pointer of the newest level that the runtime
+//! supports is enough. Query the levels downwards from 15.
 
 mod v1;
 mod v10_to_v15;

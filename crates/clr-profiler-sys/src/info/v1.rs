@@ -19,7 +19,7 @@ pub unsafe trait ICorProfilerInfo: IUnknown {
     pub fn GetClassFromToken(&self, module_id: ModuleID, type_def: mdTypeDef, class_id: *mut ClassID) -> HRESULT;
     /// Start and size of a function's first code block. See `GetCodeInfo4` for all.
     pub fn GetCodeInfo(&self, function_id: FunctionID, start: *mut *const u8, size: *mut u32) -> HRESULT;
-    /// Event mask in force, low word.
+    /// Current event mask, low word.
     pub fn GetEventMask(&self, events: *mut u32) -> HRESULT;
     /// Function that contains a code address. See `GetFunctionFromIP3`.
     pub fn GetFunctionFromIP(&self, ip: *const u8, function_id: *mut FunctionID) -> HRESULT;
@@ -27,7 +27,7 @@ pub unsafe trait ICorProfilerInfo: IUnknown {
     pub fn GetFunctionFromToken(&self, module_id: ModuleID, token: mdToken, function_id: *mut FunctionID) -> HRESULT;
     /// Operating-system handle of a thread (Windows).
     pub fn GetHandleFromThread(&self, thread_id: ThreadID, thread_handle: *mut *mut c_void) -> HRESULT;
-    /// Size of an object in bytes, cut to 32 bits. See `GetObjectSize2`.
+    /// Size of an object in bytes, truncated to 32 bits. See `GetObjectSize2`.
     pub fn GetObjectSize(&self, object_id: ObjectID, size: *mut u32) -> HRESULT;
     /// `S_OK` with element type, element class and rank when the class is an array, else `S_FALSE`.
     pub fn IsArrayClass(
@@ -39,7 +39,7 @@ pub unsafe trait ICorProfilerInfo: IUnknown {
     ) -> HRESULT;
     /// Operating-system id of a managed thread.
     pub fn GetThreadInfo(&self, thread_id: ThreadID, os_thread_id: *mut u32) -> HRESULT;
-    /// Managed thread the caller runs on; `CORPROF_E_NOT_MANAGED_THREAD` when there is none.
+    /// Managed thread of the caller; `CORPROF_E_NOT_MANAGED_THREAD` when there is none.
     pub fn GetCurrentThreadID(&self, thread_id: *mut ThreadID) -> HRESULT;
     /// Module and token of a class; zeros for arrays and other composites.
     pub fn GetClassIDInfo(
@@ -130,13 +130,13 @@ pub unsafe trait ICorProfilerInfo: IUnknown {
         app_domain_id: *mut AppDomainID,
         module_id: *mut ModuleID,
     ) -> HRESULT;
-    /// Dead: see `RequestReJIT`.
+    /// Obsolete: see `RequestReJIT`.
     pub fn SetFunctionReJIT(&self, function_id: FunctionID) -> HRESULT;
-    /// Runs a full blocking GC; not from a callback, only from a thread of the profiler that is not
-    /// a managed one.
+    /// Runs a full blocking GC. Must not be called in a callback, only on the profiler's own
+    /// unmanaged thread.
     pub fn ForceGC(&self) -> HRESULT;
-    /// Maps old IL offsets to new ones for a changed body; memory from `CoTaskMemAlloc`, owned by
-    /// the runtime afterwards.
+    /// Maps old IL offsets to new ones for a changed body. The map must be allocated with
+    /// `CoTaskMemAlloc`; the runtime takes ownership.
     pub fn SetILInstrumentedCodeMap(
         &self,
         function_id: FunctionID,
@@ -144,15 +144,15 @@ pub unsafe trait ICorProfilerInfo: IUnknown {
         c_il_map_entries: u32,
         il_map_entries: *const COR_IL_MAP,
     ) -> HRESULT;
-    /// Dead: in-process debugging.
+    /// Obsolete: in-process debugging.
     pub fn GetInprocInspectionInterface(&self, out: *mut *mut c_void) -> HRESULT;
-    /// Dead: in-process debugging.
+    /// Obsolete: in-process debugging.
     pub fn GetInprocInspectionIThisThread(&self, out: *mut *mut c_void) -> HRESULT;
-    /// Dead on CoreCLR: remoting context of a thread.
+    /// Not supported by CoreCLR: remoting context of a thread.
     pub fn GetThreadContext(&self, thread_id: ThreadID, context_id: *mut ContextID) -> HRESULT;
-    /// Dead: in-process debugging.
+    /// Obsolete: in-process debugging.
     pub fn BeginInprocDebugging(&self, this_thread_only: BOOL, profiler_context: *mut u32) -> HRESULT;
-    /// Dead: in-process debugging.
+    /// Obsolete: in-process debugging.
     pub fn EndInprocDebugging(&self, profiler_context: u32) -> HRESULT;
     /// IL to native map of a function's first compilation.
     pub fn GetILToNativeMapping(

@@ -17,18 +17,19 @@ use crate::types::{EVENTPIPE_EVENT, EVENTPIPE_PROVIDER, EVENTPIPE_SESSION, Modul
 /// Object references, inlining-aware ReJIT, suspension. Source: corprof.idl.
 #[interface("2F1B5152-C869-40C9-AA5F-3ABE026BD720")]
 pub unsafe trait ICorProfilerInfo10: ICorProfilerInfo9 {
-    /// Calls back with each reference an object holds; only while the GC can't run.
+    /// Calls `callback` for each reference that an object holds. Call it only while the GC can't
+    /// run.
     pub fn EnumerateObjectReferences(
         &self,
         object_id: ObjectID,
         callback: Option<ObjectReferenceCallback>,
         client_data: *mut c_void,
     ) -> HRESULT;
-    /// Whether an object lies in a frozen segment.
+    /// Whether an object is in a frozen segment.
     pub fn IsFrozenObject(&self, object_id: ObjectID, is_frozen: *mut BOOL) -> HRESULT;
-    /// Size in bytes from which objects go to the large object heap.
+    /// Minimum size in bytes of objects on the large object heap.
     pub fn GetLOHObjectSizeThreshold(&self, threshold: *mut u32) -> HRESULT;
-    /// Recompiles methods and those that inlined them; `COR_PRF_REJIT_FLAGS`.
+    /// Recompiles methods and their inliners, with `COR_PRF_REJIT_FLAGS`.
     pub fn RequestReJITWithInliners(
         &self,
         rejit_flags: u32,
@@ -37,17 +38,17 @@ pub unsafe trait ICorProfilerInfo10: ICorProfilerInfo9 {
         method_ids: *const mdMethodDef,
     ) -> HRESULT;
     /// Suspends all managed threads; `CORPROF_E_SUSPENSION_IN_PROGRESS` when another suspension is
-    /// under way.
+    /// in progress.
     pub fn SuspendRuntime(&self) -> HRESULT;
-    /// Resumes after `SuspendRuntime`.
+    /// Resumes the managed threads after `SuspendRuntime`.
     pub fn ResumeRuntime(&self) -> HRESULT;
 }
 
 /// The runtime's environment variables. Source: corprof.idl.
 #[interface("06398876-8987-4154-B621-40A00D6E4D04")]
 pub unsafe trait ICorProfilerInfo11: ICorProfilerInfo10 {
-    /// Reads a variable as the runtime sees it. The length that comes back does not count the
-    /// terminator (seen on 8, 9 and 10).
+    /// Reads a variable as the runtime sees it. The returned length does not include the terminator
+    /// (observed on .NET 8, 9 and 10).
     pub fn GetEnvironmentVariable(
         &self,
         sz_name: *const u16,
@@ -62,7 +63,7 @@ pub unsafe trait ICorProfilerInfo11: ICorProfilerInfo10 {
 /// EventPipe sessions and providers, since .NET 5. Source: corprof.idl.
 #[interface("27B24CCD-1CB1-47C5-96EE-98190DC30959")]
 pub unsafe trait ICorProfilerInfo12: ICorProfilerInfo11 {
-    /// Starts a session whose events come to `EventPipeEventDelivered`.
+    /// Starts a session. `EventPipeEventDelivered` receives its events.
     pub fn EventPipeStartSession(
         &self,
         c_provider_configs: u32,
@@ -76,9 +77,9 @@ pub unsafe trait ICorProfilerInfo12: ICorProfilerInfo11 {
         session: EVENTPIPE_SESSION,
         provider_config: COR_PRF_EVENTPIPE_PROVIDER_CONFIG,
     ) -> HRESULT;
-    /// Stops a session; do so before a detach.
+    /// Stops a session. Must be called before a detach.
     pub fn EventPipeStopSession(&self, session: EVENTPIPE_SESSION) -> HRESULT;
-    /// Creates a provider of the profiler's own.
+    /// Creates a provider for the profiler's own events.
     pub fn EventPipeCreateProvider(&self, provider_name: *const u16, provider: *mut EVENTPIPE_PROVIDER) -> HRESULT;
     /// Name of a provider.
     pub fn EventPipeGetProviderInfo(
@@ -126,7 +127,7 @@ pub unsafe trait ICorProfilerInfo13: ICorProfilerInfo12 {
     ) -> HRESULT;
     /// Destroys a handle made by `CreateHandle`.
     pub fn DestroyHandle(&self, handle: ObjectHandleID) -> HRESULT;
-    /// Object a handle refers to now; 0 when a weak one died.
+    /// Current object of a handle; 0 if the object of a weak handle was collected.
     pub fn GetObjectIDFromHandle(&self, handle: ObjectHandleID, object: *mut ObjectID) -> HRESULT;
 }
 
@@ -135,14 +136,14 @@ pub unsafe trait ICorProfilerInfo13: ICorProfilerInfo12 {
 pub unsafe trait ICorProfilerInfo14: ICorProfilerInfo13 {
     /// `ICorProfilerObjectEnum` over objects outside the GC heap.
     pub fn EnumerateNonGCObjects(&self, enumerator: *mut *mut c_void) -> HRESULT;
-    /// Address ranges of the heap outside the GC.
+    /// Address ranges of the heap that is not garbage-collected.
     pub fn GetNonGCHeapBounds(
         &self,
         c_object_ranges: u32,
         p_c_object_ranges: *mut u32,
         ranges: *mut COR_PRF_NONGC_HEAP_RANGE,
     ) -> HRESULT;
-    /// Creates a provider with a callback that tells when it is enabled.
+    /// Creates a provider with a callback that runs when the provider is enabled or disabled.
     pub fn EventPipeCreateProvider2(
         &self,
         provider_name: *const u16,
@@ -151,9 +152,9 @@ pub unsafe trait ICorProfilerInfo14: ICorProfilerInfo13 {
     ) -> HRESULT;
 }
 
-/// Heap enumeration, since .NET 9 (9.0.22 answers, 8.0.33 doesn't). Source: corprof.idl.
+/// Heap enumeration, since .NET 9 (9.0.22 supports it, 8.0.33 doesn't). Source: corprof.idl.
 #[interface("B446462D-BD22-41DD-872D-DC714C49EB56")]
 pub unsafe trait ICorProfilerInfo15: ICorProfilerInfo14 {
-    /// Suspends the runtime and calls back with each object of the heap.
+    /// Suspends the runtime and calls `callback` for each object of the heap.
     pub fn EnumerateGCHeapObjects(&self, callback: Option<ObjectCallback>, callback_state: *mut c_void) -> HRESULT;
 }

@@ -24,8 +24,8 @@ use crate::types::{
 /// Stack snapshots, generics, layouts, statics and generations. Source: corprof.idl.
 #[interface("CC0935CD-A518-487D-B0BB-A93214E65478")]
 pub unsafe trait ICorProfilerInfo2: ICorProfilerInfo {
-    /// Walks a thread's managed frames into `callback`; 0 means the calling thread. Another thread
-    /// must be suspended first.
+    /// Walks a thread's stack and calls `callback` for its managed frames. Thread 0 means the
+    /// calling thread. Another thread must be suspended first.
     pub fn DoStackSnapshot(
         &self,
         thread: ThreadID,
@@ -42,8 +42,8 @@ pub unsafe trait ICorProfilerInfo2: ICorProfilerInfo {
         func_leave: Option<FunctionLeave2>,
         func_tailcall: Option<FunctionTailcall2>,
     ) -> HRESULT;
-    /// Class, module, token and type arguments of a function; exact for shared generics only with a
-    /// frame.
+    /// Class, module, token and type arguments of a function. For shared generic code they are
+    /// exact only with a frame.
     pub fn GetFunctionInfo2(
         &self,
         func_id: FunctionID,
@@ -143,7 +143,7 @@ pub unsafe trait ICorProfilerInfo2: ICorProfilerInfo {
         thread_id: ThreadID,
         address: *mut *mut c_void,
     ) -> HRESULT;
-    /// Dead on CoreCLR: context statics.
+    /// Not supported by CoreCLR: context statics.
     pub fn GetContextStaticAddress(
         &self,
         class_id: ClassID,
@@ -151,23 +151,23 @@ pub unsafe trait ICorProfilerInfo2: ICorProfilerInfo {
         context_id: ContextID,
         address: *mut *mut c_void,
     ) -> HRESULT;
-    /// Kinds of static that a field is.
+    /// Kinds of static storage of a field.
     pub fn GetStaticFieldInfo(
         &self,
         class_id: ClassID,
         field_token: mdFieldDef,
         field_info: *mut COR_PRF_STATIC_TYPE,
     ) -> HRESULT;
-    /// Address ranges of all GC generations; from GC callbacks or with the runtime suspended.
+    /// Address ranges of all GC generations. Call it in GC callbacks or with the runtime suspended.
     pub fn GetGenerationBounds(
         &self,
         c_object_ranges: u32,
         p_c_object_ranges: *mut u32,
         ranges: *mut COR_PRF_GC_GENERATION_RANGE,
     ) -> HRESULT;
-    /// Generation range an object lies in.
+    /// Generation range that contains an object.
     pub fn GetObjectGeneration(&self, object_id: ObjectID, range: *mut COR_PRF_GC_GENERATION_RANGE) -> HRESULT;
-    /// Clause that is about to run, in exception callbacks.
+    /// In exception callbacks: the clause that is about to run.
     pub fn GetNotifiedExceptionClauseInfo(&self, info: *mut COR_PRF_EX_CLAUSE_INFO) -> HRESULT;
 }
 
@@ -176,8 +176,8 @@ pub unsafe trait ICorProfilerInfo2: ICorProfilerInfo {
 pub unsafe trait ICorProfilerInfo3: ICorProfilerInfo2 {
     /// `ICorProfilerFunctionEnum` over compiled functions. See `EnumJITedFunctions2`.
     pub fn EnumJITedFunctions(&self, enumerator: *mut *mut c_void) -> HRESULT;
-    /// Asks to be unloaded; `expected_completion_milliseconds` 0 means the runtime's default of 5
-    /// s.
+    /// Requests the profiler's unload. `expected_completion_milliseconds` 0 means the runtime's
+    /// default of 5 s.
     pub fn RequestProfilerDetach(&self, expected_completion_milliseconds: u32) -> HRESULT;
     /// Sets the callback that maps function ids to client ids, with a context pointer.
     pub fn SetFunctionIDMapper2(&self, func: Option<FunctionIDMapper2>, client_data: *mut c_void) -> HRESULT;
@@ -198,7 +198,7 @@ pub unsafe trait ICorProfilerInfo3: ICorProfilerInfo2 {
         func_leave3_with_info: Option<FunctionLeave3WithInfo>,
         func_tailcall3_with_info: Option<FunctionTailcall3WithInfo>,
     ) -> HRESULT;
-    /// Frame and arguments in an enter hook with info; first call asks for the size.
+    /// Frame and arguments in an enter hook with info. Call it first to get the size.
     pub fn GetFunctionEnter3Info(
         &self,
         function_id: FunctionID,
@@ -246,7 +246,7 @@ pub unsafe trait ICorProfilerInfo3: ICorProfilerInfo2 {
         thread_id: ThreadID,
         address: *mut *mut c_void,
     ) -> HRESULT;
-    /// Application domains a module is loaded in.
+    /// Application domains that a module is loaded in.
     pub fn GetAppDomainsContainingModule(
         &self,
         module_id: ModuleID,

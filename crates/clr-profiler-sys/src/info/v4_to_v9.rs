@@ -17,14 +17,14 @@ pub unsafe trait ICorProfilerInfo4: ICorProfilerInfo3 {
     pub fn EnumThreads(&self, enumerator: *mut *mut c_void) -> HRESULT;
     /// Prepares the calling native thread for calls that need thread state.
     pub fn InitializeCurrentThread(&self) -> HRESULT;
-    /// Asks for recompilation of methods; `GetReJITParameters` follows.
+    /// Requests recompilation of methods; `GetReJITParameters` follows.
     pub fn RequestReJIT(
         &self,
         c_functions: u32,
         module_ids: *const ModuleID,
         method_ids: *const mdMethodDef,
     ) -> HRESULT;
-    /// Goes back to the original code of methods, with a result for each.
+    /// Restores the original code of methods, with a result for each.
     pub fn RequestRevert(
         &self,
         c_functions: u32,
@@ -69,7 +69,7 @@ pub unsafe trait ICorProfilerInfo4: ICorProfilerInfo3 {
 /// The second word of the event mask. Source: corprof.idl.
 #[interface("07602928-CE38-4B83-81E7-74ADAF781214")]
 pub unsafe trait ICorProfilerInfo5: ICorProfilerInfo4 {
-    /// Event mask in force, both words.
+    /// Current event mask, both words.
     pub fn GetEventMask2(&self, events_low: *mut u32, events_high: *mut u32) -> HRESULT;
     /// Sets both words of the event mask.
     pub fn SetEventMask2(&self, events_low: u32, events_high: u32) -> HRESULT;
@@ -92,7 +92,7 @@ pub unsafe trait ICorProfilerInfo6: ICorProfilerInfo5 {
 /// Metadata changes and in-memory symbols. Source: corprof.idl.
 #[interface("9AEECC0D-63E0-4187-8C00-E312F503F663")]
 pub unsafe trait ICorProfilerInfo7: ICorProfilerInfo6 {
-    /// Makes metadata added to a loaded module known to the runtime.
+    /// Tells the runtime about metadata that was added to a loaded module.
     pub fn ApplyMetaData(&self, module_id: ModuleID) -> HRESULT;
     /// Length of a module's in-memory symbol stream in bytes.
     pub fn GetInMemorySymbolsLength(&self, module_id: ModuleID, count_symbol_bytes: *mut u32) -> HRESULT;

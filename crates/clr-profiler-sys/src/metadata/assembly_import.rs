@@ -50,7 +50,7 @@ pub unsafe trait IMetaDataAssemblyImport: IUnknown {
         p_cb_hash_value: *mut u32,
         file_flags: *mut u32,
     ) -> HRESULT;
-    /// Full name, place and flags of an exported or forwarded type.
+    /// Full name, implementation token and flags of an exported or forwarded type.
     pub fn GetExportedTypeProps(
         &self,
         mdct: mdExportedType,
@@ -61,7 +61,7 @@ pub unsafe trait IMetaDataAssemblyImport: IUnknown {
         type_def: *mut mdTypeDef,
         exported_type_flags: *mut u32,
     ) -> HRESULT;
-    /// Name, place, offset and flags of a resource.
+    /// Name, implementation token, offset and flags of a resource.
     pub fn GetManifestResourceProps(
         &self,
         mdmr: mdManifestResource,

@@ -5,11 +5,11 @@ use core::ffi::c_void;
 
 use windows_core::{GUID, HRESULT, IUnknown, IUnknown_Vtbl, interface};
 
-/// Opens and makes metadata. The runtime's library exports `MetaDataGetDispenser`, which takes
+/// Opens and creates metadata. The runtime's library exports `MetaDataGetDispenser`, which takes
 /// `CLSID_CorMetaDataDispenser`. Source: cor.h.
 #[interface("809C652E-7396-11D2-9771-00A0C9B4D50C")]
 pub unsafe trait IMetaDataDispenser: IUnknown {
-    /// Makes an empty scope and answers interface `riid` on it.
+    /// Creates an empty scope and returns its interface `riid`.
     pub fn DefineScope(
         &self,
         clsid: *const GUID,
@@ -17,10 +17,10 @@ pub unsafe trait IMetaDataDispenser: IUnknown {
         riid: *const GUID,
         out: *mut *mut c_void,
     ) -> HRESULT;
-    /// Opens a file and answers interface `riid` on it.
+    /// Opens a file and returns the scope's interface `riid`.
     pub fn OpenScope(&self, sz_scope: *const u16, open_flags: u32, riid: *const GUID, out: *mut *mut c_void)
     -> HRESULT;
-    /// Opens metadata or an image in memory and answers interface `riid` on it.
+    /// Opens metadata or an image in memory and returns the scope's interface `riid`.
     pub fn OpenScopeOnMemory(
         &self,
         data: *const c_void,
@@ -38,7 +38,7 @@ pub unsafe trait IMetaDataDispenserEx: IMetaDataDispenser {
     pub fn SetOption(&self, option_id: *const GUID, value: *const c_void) -> HRESULT;
     /// Reads an option into a `VARIANT`.
     pub fn GetOption(&self, option_id: *const GUID, value: *mut c_void) -> HRESULT;
-    /// Dead: metadata of a COM type library.
+    /// Obsolete: metadata of a COM type library.
     pub fn OpenScopeOnITypeInfo(
         &self,
         type_info: *mut c_void,
@@ -48,7 +48,8 @@ pub unsafe trait IMetaDataDispenserEx: IMetaDataDispenser {
     ) -> HRESULT;
     /// The runtime's directory.
     pub fn GetCORSystemDirectory(&self, sz_buffer: *mut u16, cch_buffer: u32, p_cch_buffer: *mut u32) -> HRESULT;
-    /// Path of an assembly. `sz_name` is filled although the header declares it constant.
+    /// Path of an assembly. The method writes to `sz_name` although the header declares it
+    /// constant.
     pub fn FindAssembly(
         &self,
         sz_app_base: *const u16,

@@ -12,8 +12,8 @@ use crate::cor::{
 };
 use crate::structs::{COR_FIELD_OFFSET, COR_SECATTR};
 
-/// Writes metadata. Needs `ofWrite`; the runtime learns of additions by
-/// `ICorProfilerInfo7::ApplyMetaData`. Source: cor.h.
+/// Writes metadata. Needs `ofWrite`. `ICorProfilerInfo7::ApplyMetaData` tells the runtime about
+/// additions. Source: cor.h.
 #[interface("BA3FEE4C-ECB9-4E41-83B7-183FA41CD859")]
 pub unsafe trait IMetaDataEmit: IUnknown {
     /// Sets the module's name.
@@ -22,7 +22,7 @@ pub unsafe trait IMetaDataEmit: IUnknown {
     pub fn Save(&self, sz_file: *const u16, save_flags: u32) -> HRESULT;
     /// Writes the metadata to an `IStream`.
     pub fn SaveToStream(&self, stream: *mut c_void, save_flags: u32) -> HRESULT;
-    /// Bytes a save would take.
+    /// Size of a save in bytes.
     pub fn GetSaveSize(&self, save: CorSaveSize, save_size: *mut u32) -> HRESULT;
     /// Adds a type; `implements` ends with a nil token.
     pub fn DefineTypeDef(
@@ -123,7 +123,7 @@ pub unsafe trait IMetaDataEmit: IUnknown {
     pub fn DeleteClassLayout(&self, td: mdTypeDef) -> HRESULT;
     /// Sets the native type of a field or parameter.
     pub fn SetFieldMarshal(&self, tk: mdToken, native_type: *const u8, cb_native_type: u32) -> HRESULT;
-    /// Removes that native type.
+    /// Removes the native type of a field or parameter.
     pub fn DeleteFieldMarshal(&self, tk: mdToken) -> HRESULT;
     /// Adds declarative security.
     pub fn DefinePermissionSet(
@@ -136,7 +136,8 @@ pub unsafe trait IMetaDataEmit: IUnknown {
     ) -> HRESULT;
     /// Sets a method's address in the image.
     pub fn SetRVA(&self, md: mdMethodDef, rva: u32) -> HRESULT;
-    /// Token of a stand-alone signature, added if new. For locals of a changed body.
+    /// Token of a stand-alone signature, added if new. Used for the local variables of a changed
+    /// body.
     pub fn GetTokenFromSig(&self, sig: *const u8, cb_sig: u32, signature: *mut mdSignature) -> HRESULT;
     /// Adds a referenced module (the library of a P/Invoke).
     pub fn DefineModuleRef(&self, sz_name: *const u16, module_ref: *mut mdModuleRef) -> HRESULT;
@@ -332,7 +333,7 @@ pub unsafe trait IMetaDataEmit2: IMetaDataEmit {
         cb_sig_blob: u32,
         method_spec: *mut mdMethodSpec,
     ) -> HRESULT;
-    /// Bytes a save of the changes would take.
+    /// Size of a save of the changes in bytes.
     pub fn GetDeltaSaveSize(&self, save: CorSaveSize, save_size: *mut u32) -> HRESULT;
     /// Writes the changes to a file.
     pub fn SaveDelta(&self, sz_file: *const u16, save_flags: u32) -> HRESULT;
@@ -360,6 +361,6 @@ pub unsafe trait IMetaDataEmit2: IMetaDataEmit {
         reserved: u32,
         constraints: *const mdToken,
     ) -> HRESULT;
-    /// Forgets the record of changes.
+    /// Clears the log of changes.
     pub fn ResetENCLog(&self) -> HRESULT;
 }

@@ -46,7 +46,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         c_max: u32,
         p_c_type_refs: *mut u32,
     ) -> HRESULT;
-    /// Type with a full name, nested in `enclosing_class` if not nil.
+    /// Finds a type by its full name; nested in `enclosing_class` if that is not nil.
     pub fn FindTypeDefByName(
         &self,
         sz_type_def: *const u16,
@@ -83,7 +83,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         cch_name: u32,
         p_cch_name: *mut u32,
     ) -> HRESULT;
-    /// Finds the module and type a reference means.
+    /// Finds the module and type that a reference refers to.
     pub fn ResolveTypeRef(
         &self,
         tr: mdTypeRef,
@@ -265,8 +265,8 @@ pub unsafe trait IMetaDataImport: IUnknown {
         c_max: u32,
         p_c_events: *mut u32,
     ) -> HRESULT;
-    /// Type, name, handler type and accessors of an event. `sz_event` is filled although the header
-    /// declares it constant.
+    /// Type, name, handler type and accessors of an event. `sz_event` is an output although the
+    /// header declares it constant.
     pub fn GetEventProps(
         &self,
         ev: mdEvent,
@@ -385,7 +385,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
     ) -> HRESULT;
     /// Parameter entry of a method by position; 0 is the result.
     pub fn GetParamForMethodIndex(&self, md: mdMethodDef, param_seq: u32, param: *mut mdParamDef) -> HRESULT;
-    /// Custom attributes on a token, of a constructor if not nil.
+    /// Custom attributes on a token; only those of constructor `tk_type` if it is not nil.
     pub fn EnumCustomAttributes(
         &self,
         enumeration: *mut HCORENUM,
@@ -438,7 +438,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         value: *mut *const c_void,
         p_cch_value: *mut u32,
     ) -> HRESULT;
-    /// Type, name, signature, constant and accessors of a property. `sz_property` is filled
+    /// Type, name, signature, constant and accessors of a property. `sz_property` is an output
     /// although the header declares it constant.
     pub fn GetPropertyProps(
         &self,
@@ -483,7 +483,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
     ) -> HRESULT;
     /// Whether a token names a row that exists.
     pub fn IsValidToken(&self, tk: mdToken) -> BOOL;
-    /// Type a nested type is declared in; an error when it is not nested.
+    /// Enclosing type of a nested type; an error when the type is not nested.
     pub fn GetNestedClassProps(&self, td_nested_class: mdTypeDef, ptd_enclosing_class: *mut mdTypeDef) -> HRESULT;
     /// Native calling convention of a signature.
     pub fn GetNativeCallConvFromSig(&self, sig: *const c_void, cb_sig: u32, call_conv: *mut u32) -> HRESULT;

@@ -56,9 +56,9 @@ pub unsafe trait IMetaDataImport2: IMetaDataImport {
         constraint_type: *mut mdToken,
     ) -> HRESULT;
     /// Kind and machine of the image (`CorPEKind`); `S_FALSE` and zeros for modules that the
-    /// runtime loaded (seen on 8, 9 and 10).
+    /// runtime loaded (observed on .NET 8, 9 and 10).
     pub fn GetPEKind(&self, pe_kind: *mut u32, machine: *mut u32) -> HRESULT;
-    /// Runtime version the metadata was written for.
+    /// Runtime version that the metadata was written for.
     pub fn GetVersionString(&self, pwz_buf: *mut u16, cc_buf_size: u32, pcc_buf_size: *mut u32) -> HRESULT;
     /// Method instantiations of the module, or of one method.
     pub fn EnumMethodSpecs(

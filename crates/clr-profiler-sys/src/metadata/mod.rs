@@ -1,7 +1,8 @@
 //! Metadata interfaces (cor.h), obtained from `ICorProfilerInfo::GetModuleMetaData`.
 //!
-//! Enumerations take a pointer to an [`HCORENUM`](crate::types::HCORENUM) that is null at first,
-//! fill an array, and answer `S_FALSE` when nothing was left; `CloseEnum` frees them.
+//! Enumerations take a pointer to an [`HCORENUM`](crate::types::HCORENUM), which is null for the
+//! first call. They fill an array and return `S_FALSE` when no elements were left; `CloseEnum`
+//! frees them.
 
 mod assembly_emit;
 mod assembly_import;

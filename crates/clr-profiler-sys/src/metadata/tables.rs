@@ -60,21 +60,22 @@ pub unsafe trait IMetaDataTables: IUnknown {
     pub fn GetGuid(&self, ix_guid: u32, guid: *mut *const GUID) -> HRESULT;
     /// A user string by heap offset.
     pub fn GetUserString(&self, ix_user_string: u32, p_cb_data: *mut u32, data: *mut *const c_void) -> HRESULT;
-    /// Offset of the string behind another; `S_FALSE` at the end.
+    /// Offset of the string after another; `S_FALSE` at the end.
     pub fn GetNextString(&self, ix_string: u32, next: *mut u32) -> HRESULT;
-    /// Offset of the blob behind another; `S_FALSE` at the end.
+    /// Offset of the blob after another; `S_FALSE` at the end.
     pub fn GetNextBlob(&self, ix_blob: u32, next: *mut u32) -> HRESULT;
-    /// Index of the GUID behind another; `S_FALSE` at the end.
+    /// Index of the GUID after another; `S_FALSE` at the end.
     pub fn GetNextGuid(&self, ix_guid: u32, next: *mut u32) -> HRESULT;
-    /// Offset of the user string behind another; `S_FALSE` at the end.
+    /// Offset of the user string after another; `S_FALSE` at the end.
     pub fn GetNextUserString(&self, ix_user_string: u32, next: *mut u32) -> HRESULT;
 }
 
 /// The raw bytes of metadata. Source: cor.h.
 #[interface("BADB5F70-58DA-43A9-A1C6-D74819F19B15")]
 pub unsafe trait IMetaDataTables2: IMetaDataTables {
-    /// All metadata as one block. On metadata of a module that the runtime loaded it reads through
-    /// null and crashes (seen on 8, 9 and 10): only for scopes opened by a dispenser.
+    /// All metadata as one block. Only for scopes opened by a dispenser: on metadata of a module
+    /// that the runtime loaded the method dereferences null and crashes (observed on .NET 8, 9 and
+    /// 10).
     pub fn GetMetaDataStorage(&self, data: *mut *const c_void, p_cb: *mut u32) -> HRESULT;
     /// Name and bytes of a stream.
     pub fn GetMetaDataStreamInfo(

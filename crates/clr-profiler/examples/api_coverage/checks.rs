@@ -1,4 +1,4 @@
-//! Questions and what came of them, as lines.
+//! Runs queries and writes their results as lines.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -32,8 +32,8 @@ impl Checks {
         self.same(what, outcome, Ok(()));
     }
 
-    /// Debug builds refuse questions about types while a collection tells of objects; the first
-    /// answer is enough.
+    /// Records that a debug build refused a query about types in a callback about objects during a
+    /// collection. Only the first result is recorded.
     pub(crate) fn refused_during_collection(&self, error: Option<Error>) {
         if self.in_collection.set(()).is_ok() {
             let refused = error.is_some_and(|error| error.reason().is_some_and(|reason| reason.contains("collection")));

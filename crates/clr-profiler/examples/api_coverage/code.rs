@@ -1,4 +1,4 @@
-//! Questions about code, asked when a method has been compiled.
+//! Queries about code, made after the compilation of a method.
 
 use clr_profiler::sys::info::ICorProfilerInfo2;
 use clr_profiler::sys::windows_core::{BOOL, Interface};
@@ -6,17 +6,17 @@ use clr_profiler::{FunctionId, HResult, IlMove, ReJitId, Result, Token};
 
 use crate::State;
 
-/// Gives a method its own IL again, as new IL.
+/// Sets a method's own IL as new IL.
 pub(crate) fn same_il(state: &State, function: FunctionId) -> Result<()> {
     let place = state.info.function_info(function)?;
     let (info, checks) = (&state.info, &state.checks);
     let body = info.il_function_body(place.module, place.token)?;
     checks.same("IL in the image", info.original_il_function_body(place.module, place.token)?, body.clone());
-    // With a `nop` in front, behind a tiny header.
+    // The IL with a `nop` in front, and a tiny header.
     checks.same("a tiny header", body[0] & 3, 2);
     let code = &body[1..];
     let longer: Vec<u8> = [(code.len() as u8 + 1) << 2 | 2, 0].into_iter().chain(code.iter().copied()).collect();
-    // SAFETY: the method's own code, one instruction later, and then its own.
+    // SAFETY: the method's own code after a `nop`, and then its own code.
     unsafe {
         info.set_il_function_body(place.module, place.token, &longer)?;
         checks.same("IL that was set", info.il_function_body(place.module, place.token)?, longer);
@@ -63,7 +63,7 @@ pub(crate) fn ask(state: &State, function: FunctionId) -> Result<()> {
     checks.same("no symbols in memory", info.in_memory_symbols(place.module).map(|bytes| bytes.len()), Ok(0));
     checks.same("no frozen objects", info.frozen_objects(place.module).map(|objects| objects.len()), Ok(0));
     checks.outcome("apply metadata", info.apply_metadata(place.module));
-    // This program is not precompiled, so nothing was taken in ahead of time.
+    // This program is not precompiled, so nothing was inlined ahead of time.
     let inliners = info.precompiled_inliners(place.module, place.module, place.token);
     checks.holds("inliners", &inliners, inliners.as_ref().map_or(true, |found| found.methods.is_empty()));
     checks.same("no such method", info.function_from_token(place.module, Token::new(0x06ff_ffff)).is_err(), true);
@@ -79,7 +79,8 @@ pub(crate) fn ask(state: &State, function: FunctionId) -> Result<()> {
     Ok(())
 }
 
-/// Requests that the runtime no longer has, as the documentation of `ProfilerInfo` says.
+/// Makes requests that the runtime no longer supports, according to the documentation of
+/// `ProfilerInfo`.
 fn gone(state: &State, function: FunctionId) {
     let raw = state.info.as_raw();
     // SAFETY: borrowed from the framework, which keeps it; the levels inherit.

@@ -1,7 +1,7 @@
-//! A profiler that asks what is left to ask: objects, handles, statics, lists, suspension,
-//! recompilation, EventPipe; in the callbacks where it may, and on a thread of its own. It checks
-//! the answers against what it knows of the fixture `Objects` and writes a line per check to the
-//! file named by `QUESTIONS_OUTPUT`.
+//! A profiler that makes the queries that the other examples don't make: objects, handles, static
+//! fields, enumerations, suspension, recompilation, EventPipe. It makes them in the callbacks that
+//! allow them and on its own thread. It checks the answers against the known contents of the
+//! fixture `Objects` and writes a line per check to the file named by `QUESTIONS_OUTPUT`.
 
 mod checks;
 mod code;
@@ -25,21 +25,23 @@ struct Questions {
     state: &'static State,
 }
 
-/// Lives as long as the process: the profiler's own thread looks at it too.
+/// State of the profiler. Lives as long as the process, because the profiler's own thread also uses
+/// it.
 struct State {
     info: ProfilerInfo,
     names: NameCache,
     checks: Checks,
     tracked: OnceLock<ClassId>,
-    /// Class of the exception that is looked at, and whether its static fields were.
+    /// Class of the inspected exception, set after its inspection. Its static fields are then read
+    /// once.
     look: OnceLock<ClassId>,
     statics: Once,
-    /// The fixture's objects of class `Tracked`, and how many of them have died.
+    /// The fixture's objects of class `Tracked`, and the number of them that were collected.
     objects: ObjectTracker<()>,
     died: AtomicU64,
     collections: AtomicU64,
     delivered: AtomicU64,
-    /// Events with the stack of another thread, and with a stack only.
+    /// Numbers of events with another thread's stack, and of events with a stack but no thread.
     samples: AtomicU64,
     stacks_of_nobody: AtomicU64,
     own_events: AtomicU64,
@@ -81,7 +83,7 @@ impl Callbacks for Questions {
         let state = self.state;
         match state.names.function(&state.info, function).name.as_str() {
             "Objects.Program::Main" => state.checks.outcome("code", code::ask(state, function)),
-            // The class is known once its constructor was compiled.
+            // The class is known after the compilation of its constructor.
             "Objects.Tracked::.ctor" => {
                 if let Some(class) = state.info.function_info(function).ok().and_then(|info| info.class) {
                     let _ = state.tracked.set(class);
@@ -140,7 +142,7 @@ impl Callbacks for Questions {
         if let Some(class) = state.look.get() {
             state.statics.call_once(|| {
                 state.checks.outcome("statics", objects::statics(state, *class));
-                // Only then: the thread writes what was found.
+                // The thread starts only after the queries, because it writes their results.
                 let started = OwnThread::start(&state.info, "questions", |_| own_thread::run(state));
                 state.checks.outcome("own thread starts", started.map(drop));
             });

@@ -1,11 +1,11 @@
-//! Questions about objects and static fields, asked in the callback that brings an object.
+//! Queries about objects and static fields, made in the callback that passes an object.
 
 use clr_profiler::callback_args::Generation;
 use clr_profiler::{ClassId, HandleKind, ModuleId, ObjectId, Result, StaticAddress, StaticKind, Token};
 
 use crate::State;
 
-/// Objects followed, to be compared with the fixture's own list.
+/// Writes the tracked objects, for comparison with the fixture's own list.
 pub(crate) fn write_tracked(state: &State) {
     state.objects.for_each(|address, ()| state.checks.line(&format!("tracked {address:x}")));
 }
@@ -52,7 +52,7 @@ pub(crate) fn ask(state: &State, look: ObjectId<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Requests that could let a collection run are refused while the object is lent.
+/// Checks that requests which could let a collection run are refused while an object is lent.
 fn nothing_moves(state: &State, look: ClassId) -> Result<()> {
     let info = &state.info;
     let module = info.class_info(look)?.module;
@@ -75,7 +75,7 @@ fn nothing_moves(state: &State, look: ClassId) -> Result<()> {
     Ok(())
 }
 
-/// The names of places in objects.
+/// Checks the names of fields by their offset in objects.
 fn members(state: &State, class: ClassId) -> Result<()> {
     let (info, checks, names) = (&state.info, &state.checks, &state.names);
     let metadata = info.module_metadata(info.class_info(class)?.module)?;
@@ -83,13 +83,13 @@ fn members(state: &State, class: ClassId) -> Result<()> {
         let name = metadata.field(token)?.name;
         checks.same("field by its place", names.member(info, class, offset as usize), Some(name));
     }
-    // The first field of an exception is a base class's.
+    // The first field of an exception belongs to a base class.
     checks.same("field of a base class", names.member(info, class, 8).as_deref(), Some("_exceptionMethod"));
     checks.same("no field", names.member(info, class, 0), None);
     Ok(())
 }
 
-/// Object to which a field of the object refers.
+/// Returns the object that a field refers to.
 fn field<'cb>(state: &State, object: ObjectId<'cb>, class: ClassId, name: &str) -> Result<ObjectId<'cb>> {
     let metadata = state.info.module_metadata(state.info.class_info(class)?.module)?;
     let fields = state.info.class_layout(class)?.fields;
@@ -109,7 +109,7 @@ fn handles(state: &State, object: ObjectId<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Static fields, where no objects are lent: types are loaded.
+/// Checks static fields. Must not run while objects are lent, because it loads types.
 pub(crate) fn statics(state: &State, look: ClassId) -> Result<()> {
     let (info, checks) = (&state.info, &state.checks);
     let module = info.class_info(look)?.module;
@@ -135,7 +135,7 @@ pub(crate) fn statics(state: &State, look: ClassId) -> Result<()> {
     image(state, module)
 }
 
-/// The compiler puts the numbers 1, 2, 3 into the image.
+/// Checks static data in the image: the compiler puts the numbers 1, 2, 3 there.
 fn image(state: &State, module: ModuleId) -> Result<()> {
     let metadata = state.info.module_metadata(module)?;
     let Some(details) = metadata.find_type_def("<PrivateImplementationDetails>", None)? else {
@@ -146,7 +146,7 @@ fn image(state: &State, module: ModuleId) -> Result<()> {
     let is_data = |field: &Token| metadata.field(*field).is_ok_and(|field| field.is_static());
     for field in metadata.fields(details)?.into_iter().filter(is_data) {
         state.checks.same("kind of data", state.info.static_kind(class, field)?, StaticKind::Image);
-        // From .NET 9 on the class must have been initialized, which nothing asks for here.
+        // From .NET 9 on the class must be initialized, which the fixture does not guarantee here.
         match state.info.image_static_address(class, field) {
             Ok(address) => state.checks.holds("data in the image", address, address.as_raw() != 0),
             Err(error) => state.checks.same("no data yet", error.name(), Some("CORPROF_E_DATAINCOMPLETE")),

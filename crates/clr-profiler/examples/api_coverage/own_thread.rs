@@ -1,5 +1,4 @@
-//! Questions from a thread of the profiler's own: collections, suspension, recompilation,
-//! EventPipe.
+//! Queries on the profiler's own thread: collections, suspension, recompilation, EventPipe.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -10,18 +9,18 @@ use clr_profiler::{EventDefinition, ModuleId, ProviderConfig, Result};
 
 use crate::State;
 
-/// Number and bytes of the event of our own provider.
+/// Number and payload of the event of the profiler's own provider.
 pub(crate) const OWN_EVENT: u32 = 77;
 pub(crate) const OWN_DATA: &[u8] = &42_i32.to_le_bytes();
 
 /// The method at the bottom of the main thread's stack.
 const MAIN: &str = "Objects.Program::Main";
-/// More walks that fail are no chance.
+/// Maximum number of failed walks; more failures can't be a coincidence.
 const MOST_FAILURES: usize = 50;
 
 const OWN_PROVIDER: &str = "Every-Question";
 
-/// Asks, writes all lines, and lets the program go on.
+/// Makes the queries, writes all lines, and lets the program continue.
 pub(crate) fn run(state: &'static State) {
     state.checks.outcome("own thread", ask(state));
     state.checks.line("end");
@@ -43,8 +42,9 @@ fn ask(state: &State) -> Result<()> {
     event_pipe(state)
 }
 
-/// Names of the methods on all stacks, once the main thread's is among them, and why walks failed
-/// before. A thread can't be walked at each moment: where the runtime says so it is tried again.
+/// Walks all stacks until the main thread's stack is among them. Returns the methods' names, and
+/// the reasons of failed walks before. A thread can't be walked at every moment: if the runtime
+/// reports this, the walk is repeated.
 fn main_stack(state: &State) -> Result<(Vec<String>, Vec<String>)> {
     let info = &state.info;
     let mut failures = Vec::new();
@@ -78,8 +78,8 @@ fn suspended(state: &State) -> Result<()> {
     {
         let stopped = info.suspend_within(Duration::from_secs(10))?;
         let again = info.suspend().map(drop).map_err(|error| error.name().unwrap_or_default());
-        // No callback may allocate managed memory or wait for a managed thread here; counting does
-        // neither.
+        // This callback must not allocate managed memory or wait for a managed thread; counting
+        // does neither.
         enumerated = stopped.heap_objects(|object| {
             heap.0 += u64::from(state.tracked.get().is_some_and(|class| info.class_of_object(object) == Ok(*class)));
             let _ = info.references_of(object, |_| {
@@ -94,7 +94,8 @@ fn suspended(state: &State) -> Result<()> {
     checks.holds("stack of the main thread", (&names, failures), names.iter().any(|name| name == MAIN));
     if info.level() >= 15 {
         checks.outcome("heap", enumerated);
-        // Those in the list, one static, and those an exception holds that may be collected by now.
+        // The objects in the list, one static, and the objects of an exception that may be
+        // collected by now.
         checks.holds("objects on the heap", heap, (1001..=1003).contains(&heap.0) && heap.1 > 1000);
     } else {
         let reason = enumerated.err().and_then(|error| error.reason().map(str::to_owned)).unwrap_or_default();
@@ -110,7 +111,7 @@ fn suspended(state: &State) -> Result<()> {
 fn recompile(state: &State) -> Result<()> {
     let (info, checks) = (&state.info, &state.checks);
     let is_fixture = |module: &ModuleId| info.module_info(*module).is_ok_and(|m| m.path.ends_with("/Objects.dll"));
-    // One that is not there gives errors where it is used.
+    // If the module is not found, its uses return errors.
     let module = info.modules()?.into_iter().find(is_fixture).unwrap_or(ModuleId::NULL);
     let metadata = info.module_metadata(module)?;
     let program = metadata.find_type_def("Objects.Program", None)?.unwrap_or_default();
@@ -124,7 +125,7 @@ fn recompile(state: &State) -> Result<()> {
     Ok(())
 }
 
-/// Waits for each of these events to be delivered, ten seconds at the longest.
+/// Waits until each of these events was delivered, for ten seconds at most.
 fn wait_until_some<const KINDS: usize>(counts: [&AtomicU64; KINDS]) {
     for _ in 0..1000 {
         if counts.iter().all(|count| count.load(Ordering::Relaxed) > 0) {
@@ -163,7 +164,7 @@ fn event_pipe(state: &State) -> Result<()> {
     info.force_gc()?;
     wait_until_some([&state.delivered, &state.own_events]);
     info.event_pipe_stop_session(session)?;
-    // What the runtime's own sampler says of other threads.
+    // Events of the runtime's own sampler about other threads.
     let session = info.event_pipe_start_session(&[provider("Microsoft-DotNETCore-SampleProfiler", u64::MAX)], false)?;
     wait_until_some([&state.samples]);
     info.event_pipe_stop_session(session)?;

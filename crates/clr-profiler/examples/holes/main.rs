@@ -1,9 +1,10 @@
-//! Holes: what safe code could do to its program, had the framework left one. The profiler asks for
-//! each and writes a line with the answer to the file named by `HOLES_OUTPUT`. Without a hole every
-//! answer is an error with a sentence, and the program runs on.
+//! Looks for soundness holes: queries by which safe code could crash the program if the framework
+//! did not refuse them. The profiler makes each query and writes a line with the result to the file
+//! named by `HOLES_OUTPUT`. Without a hole every result is an error with a sentence, and the
+//! program continues.
 //!
-//! Started with the program, it looks at modules that are unloaded and at objects in exceptions;
-//! attached (client data: the file), it goes on asking after its own detach.
+//! If the profiler is started with the program, it uses unloaded modules and objects of exceptions.
+//! If it is attached (client data: the file), it makes queries after its own detach.
 #![forbid(unsafe_code)]
 
 mod nulls;
@@ -34,7 +35,7 @@ struct State {
     handle: Mutex<Option<ObjectHandle>>,
     thrown: AtomicU32,
     detached: AtomicBool,
-    /// Null identifiers were tried.
+    /// Whether null identifiers were tried.
     tried: AtomicBool,
 }
 
@@ -70,7 +71,7 @@ impl State {
         }
     }
 
-    /// Notes the refusal, or that there was none.
+    /// Writes the refusal, or that there was none.
     fn refused<T>(&self, what: &str, answer: Result<T>) {
         match answer {
             Ok(_) => self.line(what, "ANSWERED"),
@@ -78,7 +79,7 @@ impl State {
         }
     }
 
-    /// Keeps what a method of a module that can be unloaded is made of; whether that was possible.
+    /// Retains a method of a module that can be unloaded. Returns whether that was possible.
     fn keep(&self, function: FunctionId) -> Result<bool> {
         let (class, module, token) = self.info.function_place(function)?;
         let about = self.info.module_info(module)?;
@@ -117,7 +118,7 @@ impl State {
         }
     }
 
-    /// Requests of a thread of the profiler's own with its last breath and beyond.
+    /// Makes requests on the profiler's own thread immediately before and after the detach.
     fn detach(&self) {
         let _ = self.info.initialize_current_thread();
         self.line("detach", self.info.request_detach(100).is_ok());

@@ -1,5 +1,4 @@
-//! Identifiers and tokens that safe code can make, and that name nothing: null, and rows that are
-//! not there.
+//! Invalid identifiers and tokens that safe code can create: null, and rows that do not exist.
 
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::{
@@ -9,7 +8,7 @@ use clr_profiler::{
 
 use crate::State;
 
-/// Notes of each query what it said, as `null QUERY: ANSWER`.
+/// Writes the result of each query as `null QUERY: ANSWER`.
 struct Asking<'s>(&'s State);
 
 impl Asking<'_> {
@@ -19,8 +18,8 @@ impl Asking<'_> {
     }
 }
 
-/// Asks everything with identifiers that name nothing, and a loaded module with tokens that name
-/// nothing. Not where objects are lent.
+/// Makes all queries with invalid identifiers, and with invalid tokens of a loaded module. Must not
+/// run while objects are lent.
 pub(crate) fn ask(state: &State, module: ModuleId, class: ClassId) {
     let asking = Asking(state);
     functions(&asking);
@@ -99,11 +98,11 @@ fn others(asking: &Asking<'_>) {
     asking.said("event_pipe_write_event", info.event_pipe_write_event(EventPipeEventId::NULL, &[]));
 }
 
-/// Questions with a token, of a module and a class that are there.
+/// Makes queries with a token, about an existing module and class.
 fn tokens(asking: &Asking<'_>, module: ModuleId, class: ClassId, token: Token) {
     let info = &asking.0.info;
     let said = |query: &str, is_answered: bool| {
-        // Some rows are there.
+        // Some rows exist.
         asking.0.line(&format!("null token {query}"), if is_answered { "answered" } else { "refused" });
     };
     said("il_function_body", info.il_function_body(module, token).is_ok());

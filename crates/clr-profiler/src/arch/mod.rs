@@ -1,6 +1,7 @@
-//! Processors: one module each; the target's is re-exported.
+//! Code that depends on the processor architecture: one module per architecture. The target's
+//! module is re-exported.
 //!
-//! Hooks keep their assembly in a folder `arch` of their own.
+//! The hooks have their own folder `arch` for assembly code.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

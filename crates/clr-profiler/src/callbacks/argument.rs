@@ -11,24 +11,25 @@ use crate::{
 
 /// An argument of a callback as text.
 pub trait Argument {
-    /// Name as far as `names` knows it, otherwise the number. Makes no queries: for every callback.
+    /// The name if `names` has it, otherwise the number. Makes no queries, so every callback may
+    /// call it.
     fn known(&self, names: &NameCache) -> String;
 
-    /// Name, by a query of the runtime; the number where there is no name yet. For callbacks of the
-    /// mode `asks`.
+    /// The name, by a query to the runtime; the number if there is no name yet. Only for callbacks
+    /// of the mode `asks`.
     fn ask(&self, info: &ProfilerInfo, names: &NameCache) -> String {
         let _ = info;
         self.known(names)
     }
 
-    /// Makes `names` forget what will soon mean something else. For callbacks of the mode
-    /// `unloads`.
+    /// Removes the name of this identifier from `names`, because the runtime will reuse the
+    /// identifier. Only for callbacks of the mode `unloads`.
     fn forget(&self, names: &NameCache) {
         let _ = names;
     }
 }
 
-/// `name`, or the number where there is none.
+/// `name`, or the number if there is no name.
 fn or_number(name: Option<impl Into<String>>, number: usize) -> String {
     name.map_or_else(|| format!("{number:#x}"), Into::into)
 }
@@ -101,7 +102,7 @@ impl Argument for AppDomainId {
     }
 }
 
-/// An object has no name; where the runtime may be queried, its class stands for it.
+/// An object has no name. Where the runtime may be queried, the text is the name of its class.
 impl Argument for ObjectId<'_> {
     fn known(&self, _names: &NameCache) -> String {
         or_number(None::<String>, self.address())
@@ -119,7 +120,7 @@ impl Argument for Result<()> {
     }
 }
 
-/// Things that one expression says.
+/// Argument types that one expression formats.
 macro_rules! said {
     ($($type:ty: |$it:ident| $words:expr;)*) => {
         $(impl Argument for $type {

@@ -1,4 +1,4 @@
-//! Composition: several [`Callbacks`] that are notified one after another, made from the table of
+//! Composition: notifies several [`Callbacks`] one after another. Generated from the table of
 //! callbacks.
 
 use std::ptr;
@@ -9,13 +9,13 @@ use crate::callback_args::Inlining;
 use crate::current_stack::NativeFrame;
 use crate::{Callbacks, ClassId, ObjectId, Result};
 
-/// An answer to the runtime, and how those of several parts become one.
+/// An answer to the runtime. Combines the answers of several parts into one.
 pub trait Answer: Sized {
-    /// The answer of a part that has nothing to say, which changes no other: the default of every
-    /// callback of this type.
+    /// The answer that changes no other answer when combined: the default of every callback with
+    /// this answer type.
     const NEUTRAL: Self;
 
-    /// The answer of two parts, the first being `self`.
+    /// Combines the answers of two parts; `self` is the answer of the first.
     #[must_use]
     fn and(self, other: Self) -> Self;
 }
@@ -59,17 +59,17 @@ impl Answer for Result<()> {
     }
 }
 
-/// One answer of all parts'. The array is what makes every part be asked, in order.
+/// Combines the answers of all parts. Building the array calls every part, in order.
 #[doc(hidden)]
 #[inline]
 pub fn together<A: Answer, const PARTS: usize>(answers: [A; PARTS]) -> A {
     answers.into_iter().fold(A::NEUTRAL, A::and)
 }
 
-/// Makes a type of several parts [`Callbacks`]: each part gets every callback, in the order given,
-/// and the answers become one by [`Answer`](crate::callbacks::Answer).
+/// Implements [`Callbacks`] for a type that has several parts. Each part gets every callback, in
+/// the order given, and [`Answer`](crate::callbacks::Answer) combines the answers.
 ///
-/// The parts are fields (or numbers of a tuple's) that are [`Callbacks`] themselves. Generic
+/// The parts are fields (or field numbers of a tuple) whose types implement [`Callbacks`]. Generic
 /// parameters go first, in brackets.
 ///
 /// ```
@@ -95,7 +95,7 @@ macro_rules! compose_callbacks {
     };
 }
 
-/// The methods of a composition with these parts.
+/// Writes the methods of a composition with these parts.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __notify_parts {
@@ -142,7 +142,7 @@ crate::compose_callbacks! { [A: Callbacks, B: Callbacks, C: Callbacks, D: Callba
 crate::compose_callbacks! { [A: Callbacks, B: Callbacks, C: Callbacks, D: Callbacks, E: Callbacks, F: Callbacks, G: Callbacks] (A, B, C, D, E, F, G) { 0, 1, 2, 3, 4, 5, 6 } }
 crate::compose_callbacks! { [A: Callbacks, B: Callbacks, C: Callbacks, D: Callbacks, E: Callbacks, F: Callbacks, G: Callbacks, H: Callbacks] (A, B, C, D, E, F, G, H) { 0, 1, 2, 3, 4, 5, 6, 7 } }
 
-/// The methods of what leads to one part.
+/// Writes the methods of a type that forwards to one part, such as a reference.
 macro_rules! lead_on {
     ($($mode:ident $runtime_name:ident as $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty = $default:expr)?;)*) => {
         $(
@@ -176,7 +176,7 @@ impl<C: Callbacks + ?Sized> Callbacks for Arc<C> {
     crate::for_each_callback!(lead_on);
 }
 
-/// The methods of what can be gone through.
+/// Writes the methods of a type that can be iterated over.
 macro_rules! notify_each {
     ($($mode:ident $runtime_name:ident as $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty = $default:expr)?;)*) => {
         $(
@@ -199,7 +199,7 @@ macro_rules! notify_each {
     };
 }
 
-/// The methods of a part that is made later.
+/// Writes the methods of a part that is set later.
 macro_rules! notify_set {
     ($($mode:ident $runtime_name:ident as $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty = $default:expr)?;)*) => {
         $(
@@ -221,11 +221,12 @@ macro_rules! notify_set {
     };
 }
 
-/// A part that is put in while the program runs, and taken away again: nothing is notified while
-/// there is none.
+/// A part that can be added and removed while the program runs. While there is no part, callbacks
+/// do nothing.
 ///
-/// A callback that is under way when the part is taken away goes on with it:
-/// [`wait_for_callbacks`](crate::ProfilerInfo::wait_for_callbacks) says when none does any more.
+/// A callback that runs while the part is removed keeps using the part.
+/// [`wait_for_callbacks`](crate::ProfilerInfo::wait_for_callbacks) waits until no callback uses it
+/// any more.
 ///
 /// ```
 /// use clr_profiler::Callbacks;
@@ -248,23 +249,23 @@ impl<C> Default for Replaceable<C> {
 }
 
 impl<C: Sync> Replaceable<C> {
-    /// Puts a part in, in the place of the one that is there.
+    /// Sets the part and replaces the previous one, if any.
     pub fn put(&self, part: &'static C) {
         self.0.store(ptr::from_ref(part).cast_mut(), Ordering::SeqCst);
     }
 
-    /// The part.
+    /// The current part.
     #[inline]
     #[must_use]
     pub fn get(&self) -> Option<&'static C> {
-        // In one order with `take_away` and with the counting of callbacks: either a callback does
-        // not find the part, or who waits for callbacks waits for this one.
+        // `SeqCst` orders this load with `take_away` and with the counting of callbacks: either the
+        // callback does not find the part, or a wait for callbacks includes this one.
         let part = self.0.load(Ordering::SeqCst);
-        // SAFETY: null, or what `put` was given, which is never freed and shared alone.
+        // SAFETY: null, or the reference given to `put`, which is never freed and only shared.
         unsafe { part.as_ref() }
     }
 
-    /// Takes the part away, and gives it.
+    /// Removes the part and returns it.
     pub fn take_away(&self) -> Option<&'static C> {
         let part = self.0.swap(ptr::null_mut(), Ordering::SeqCst);
         // SAFETY: as in `get`.
@@ -272,17 +273,17 @@ impl<C: Sync> Replaceable<C> {
     }
 }
 
-/// With `None`, nothing is notified.
+/// `None` ignores all callbacks.
 impl<C: Callbacks> Callbacks for Option<C> {
     crate::for_each_callback!(notify_each);
 }
 
-/// A part that is made later: nothing is notified before.
+/// A part that is set later. Until then, callbacks do nothing.
 impl<C: Callbacks> Callbacks for OnceLock<C> {
     crate::for_each_callback!(notify_set);
 }
 
-/// A part that comes and goes: nothing is notified while there is none.
+/// A part that can be added and removed. While there is no part, callbacks do nothing.
 impl<C: Callbacks> Callbacks for Replaceable<C> {
     crate::for_each_callback!(notify_set);
 }

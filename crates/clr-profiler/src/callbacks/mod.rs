@@ -1,22 +1,22 @@
-//! Callbacks of the runtime as a whole: their one table, what is generated from it, and several
-//! parts behind one profiler.
+//! All callbacks of the runtime: the table that lists them, the code generated from this table, and
+//! profilers made of several parts.
 //!
 //! [`Callbacks`] has a method for each notification.
-//! [`for_each_callback!`](crate::for_each_callback) hands these methods to a macro of the
-//! profiler's own, which writes them in one go, for profilers that treat every notification alike,
-//! such as a log; [`Argument`] formats any of their arguments as text. The example `logging` is
-//! made of the two.
+//! [`for_each_callback!`](crate::for_each_callback) passes the list of these methods to a macro of
+//! the profiler, which writes all of them at once. This suits profilers that treat every
+//! notification alike, such as a log. [`Argument`] formats any argument as text. The example
+//! `logging` uses both.
 //!
 //! # Several parts behind one profiler
 //!
-//! A profiler that does several things is made of parts, each a [`Callbacks`] of its own. Tuples,
-//! references, [`Arc`], [`Box`], [`Option`], [`OnceLock`], [`Replaceable`], [`Vec`] and slices of
-//! parts are [`Callbacks`] too, and [`compose_callbacks!`](crate::compose_callbacks) makes a struct
-//! of parts one. Every part gets every callback, in the order in which the parts are named; calls
-//! to parts of a known type are static. Arguments are cloned for each part.
+//! A profiler that does several things can consist of parts, each with its own implementation of
+//! [`Callbacks`]. Tuples, references, [`Arc`], [`Box`], [`Option`], [`OnceLock`], [`Replaceable`],
+//! [`Vec`] and slices of parts implement [`Callbacks`] too, and
+//! [`compose_callbacks!`](crate::compose_callbacks) implements it for a struct of parts. Every part
+//! gets every callback, in the order in which the parts are named. Calls to parts of a known type
+//! are static. Arguments are cloned for each part.
 //!
-//! Where the runtime wants an answer, all parts are asked, and [`Answer`] says which answer the
-//! runtime gets:
+//! Where a callback returns an answer, all parts are called, and [`Answer`] combines their answers:
 //!
 //! | callback | answer of several parts |
 //! |---|---|
@@ -24,7 +24,7 @@
 //! | [`jit_cached_function_search_started`](crate::Callbacks::jit_cached_function_search_started) | all parts must accept the precompiled body |
 //! | [`get_rejit_parameters`](crate::Callbacks::get_rejit_parameters), [`object_references`](crate::Callbacks::object_references) | the first error is returned |
 //!
-//! A panic in one part is caught at the edge to the runtime like any other; the parts behind it
+//! The boundary to the runtime catches a panic in one part like any other panic. The later parts
 //! miss that callback.
 //!
 //! ```

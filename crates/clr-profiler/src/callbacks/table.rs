@@ -1,16 +1,16 @@
-//! The one table of callbacks: what is made for each of them is made from it, or a test compares it
-//! with the table.
+//! The table of callbacks. Code that exists for each callback is generated from this table, or a
+//! test compares the code with the table.
 
-/// Calls a macro with all methods of [`Callbacks`](crate::Callbacks), in the order of the trait,
-/// except the second forms of `exception_thrown` and `object_allocated`, `exception_thrown_in` and
-/// `object_allocated_in`.
+/// Calls a macro with all methods of [`Callbacks`](crate::Callbacks), in the order of the trait.
+/// Leaves out `exception_thrown_in` and `object_allocated_in`, the second forms of
+/// `exception_thrown` and `object_allocated`.
 ///
-/// An entry is `MODE RUNTIME_NAME as NAME(ARGUMENT: TYPE, ...);` or, where the profiler answers,
-/// `MODE RUNTIME_NAME as NAME(...) -> TYPE = DEFAULT;`. The runtime's name is that of the method of
-/// `ICorProfilerCallback`. The mode says what may be done about names: `asks`: the runtime may be
-/// asked for them; `knows`: it may not, because a collection runs or the thing is half there;
-/// `unloads`: as `knows`, and the argument's names must be [forgotten], since the runtime will use
-/// its identifier again.
+/// An entry is `MODE RUNTIME_NAME as NAME(ARGUMENT: TYPE, ...);` or, if the callback returns an
+/// answer, `MODE RUNTIME_NAME as NAME(...) -> TYPE = DEFAULT;`. The runtime's name is the name of
+/// the method of `ICorProfilerCallback`. The mode says whether the callback may query names.
+/// `asks`: the callback may query the runtime for names. `knows`: it may not, because a collection
+/// runs or the item is only partly loaded or created. `unloads`: as `knows`, and the names of the
+/// argument must be [forgotten], since the runtime will reuse the identifier.
 ///
 /// ```
 /// use std::sync::Mutex;
@@ -184,7 +184,8 @@ mod tests {
             ["v1.rs", "v2_to_v11.rs"].map(|file| std::fs::read_to_string(folder.to_owned() + file).unwrap()).concat();
         let mut declared: BTreeSet<&str> =
             source.split("pub fn ").skip(1).filter_map(|rest| rest.split('(').next()).collect();
-        // What a profiler answers before it runs, and two that later levels replaced.
+        // Methods that the runtime calls before the profiler runs, and two methods that later
+        // levels replaced.
         for name in
             ["Initialize", "InitializeForAttach", "LoadAsNotificationOnly", "MovedReferences", "SurvivingReferences"]
         {

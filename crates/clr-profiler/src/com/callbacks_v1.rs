@@ -1,5 +1,5 @@
-//! The callback object, first interface level: each method is the profiler's own behind the panic
-//! boundary. Those whose arguments come one by one are made from the table of callbacks
+//! The callback object, first interface level: each method calls the profiler's method behind the
+//! panic boundary. The table of callbacks generates the methods that need no array or out-parameter
 //! (`forward!`).
 
 use std::ffi::c_void;
@@ -42,7 +42,8 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
         AssemblyLoadStarted AssemblyLoadFinished ModuleLoadStarted
     }
 
-    // The identifiers of the next two are not alive any more, so they are not told.
+    // The next two callbacks pass identifiers that are not alive any more, so the profiler is not
+    // notified.
 
     unsafe fn AssemblyUnloadStarted(&self, assembly_id: usize) -> HRESULT {
         self.notify(|p| p.assembly_unload_started(AssemblyId(assembly_id)))
@@ -64,7 +65,7 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
     }
 
     unsafe fn ModuleUnloadFinished(&self, module_id: usize, hr_status: HRESULT) -> HRESULT {
-        // Once more: other code may have asked for a name meanwhile.
+        // Forgets a second time: other code may have queried a name in the meantime.
         self.forget(|mapper| mapper.module_unloaded(ModuleId(module_id)));
         self.notify(|p| p.module_unload_finished(ModuleId(module_id), check(hr_status, "module unload")))
     }
@@ -79,7 +80,8 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
         self.notify(|p| p.class_load_finished(class, check(hr_status, "class load")))
     }
 
-    // The identifiers of the next two are not alive any more, so they are not told.
+    // The next two callbacks pass identifiers that are not alive any more, so the profiler is not
+    // notified.
 
     unsafe fn ClassUnloadStarted(&self, class_id: usize) -> HRESULT {
         self.notify(|p| p.class_unload_started(ClassId(class_id)))
@@ -137,7 +139,7 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
         _new_range_starts: *const usize,
         _range_lengths: *const u32,
     ) -> HRESULT {
-        // `MovedReferences2` says the same with lengths that fit.
+        // `MovedReferences2` reports the same with wide enough lengths.
         S_OK
     }
 

@@ -41,7 +41,7 @@ impl ICorProfilerCallback2_Impl for CallbackObject_Impl {
         _range_starts: *const usize,
         _range_lengths: *const u32,
     ) -> HRESULT {
-        // `SurvivingReferences2` says the same with lengths that fit.
+        // `SurvivingReferences2` reports the same with wide enough lengths.
         S_OK
     }
 
@@ -91,8 +91,8 @@ impl ICorProfilerCallback3_Impl for CallbackObject_Impl {
         let info = self.info.get();
         info.inspect(|info| info.close());
         let answer = self.notify(|p| p.profiler_detach_succeeded());
-        // When this returns, the runtime frees what calls under way use. The profiler is notified
-        // before, so that it may end them.
+        // When this callback returns, the runtime frees structures that running calls use. The
+        // profiler is notified first, so that it can end these calls.
         info.inspect(|info| info.wait_for_calls());
         self.is_retired.store(true, Ordering::Release);
         answer
@@ -115,7 +115,7 @@ impl ICorProfilerCallback4_Impl for CallbackObject_Impl {
     forward! { ReJITCompilationFinished }
 
     unsafe fn ReJITError(&self, module_id: usize, method_id: u32, function_id: usize, status: HRESULT) -> HRESULT {
-        // The framework asked about no module, for a thread to be adopted.
+        // The report is for the request without a module with which the framework adopts a thread.
         if module_id == 0 {
             return S_OK;
         }

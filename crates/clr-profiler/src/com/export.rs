@@ -15,7 +15,7 @@ use crate::boundary::{guard, silence_panics};
 use crate::profiler::Loader;
 use crate::{Guid, HResult};
 
-/// Gives the loader of a profiler, once or at each call; `None` where there is none left.
+/// Returns the loader of a profiler, once or at each call; `None` if no loader is left.
 type Load = Box<dyn Fn() -> Option<Loader>>;
 
 #[implement(IClassFactory)]
@@ -59,7 +59,7 @@ impl IClassFactory_Impl for Factory_Impl {
     }
 }
 
-/// A class of the library: its identifier, and how its profilers are loaded.
+/// A class of the library: its identifier, and the function that makes the loader of its profiler.
 type Class = (Guid, fn() -> Loader);
 
 /// Body of the exported `DllGetClassObject`; called by [`export_profiler!`](crate::export_profiler)
@@ -103,13 +103,13 @@ pub fn factory(loader: Loader) -> IClassFactory {
     Factory { load: Box::new(move || loader.take()) }.into()
 }
 
-/// Makes a library a profiler: exports the entry point the runtime looks for.
+/// Turns a library into a profiler: exports the entry point that the runtime looks for.
 ///
 /// The first argument is a type that implements [`Profiler`](crate::Profiler), or a closure that
-/// does the same as [`Profiler::initialize`](crate::Profiler::initialize): it makes
+/// does the same as [`Profiler::initialize`](crate::Profiler::initialize): it returns
 /// [`Callbacks`](crate::Callbacks) and their [`Setup`](crate::Setup). The second is the class
-/// identifier, which users put into `CORECLR_PROFILER`. Every profiler needs its own: make a fresh
-/// one (`uuidgen`) when you copy an example.
+/// identifier, which users put into `CORECLR_PROFILER`. Every profiler needs its own class
+/// identifier: make a new one (`uuidgen`) when you copy an example.
 ///
 /// ```
 /// # use clr_profiler::{Callbacks, Profiler, ProfilerInfo, Result, Setup};
@@ -127,12 +127,14 @@ pub fn factory(loader: Loader) -> IClassFactory {
 /// # fn main() {}
 /// ```
 ///
-/// With `notification_only = "{...}"` behind it the library has a second class identifier. The
-/// runtime loads the same profiler by that one too, but without the main slot, so that it runs
-/// together with another profiler
-/// ([`Events::ALLOWED_FOR_NOTIFICATION`](crate::Events::ALLOWED_FOR_NOTIFICATION) says with which
-/// events, [`ProfilerInfo::is_notification_only`](crate::ProfilerInfo::is_notification_only) tells
-/// the profiler). `CORECLR_NOTIFICATION_PROFILERS` takes it, and attaching does.
+/// A third argument `notification_only = "{...}"` adds a second class identifier. With this
+/// identifier the runtime loads the same profiler as a notification-only profiler. It does not take
+/// the main slot and can run together with another profiler.
+/// [`Events::ALLOWED_FOR_NOTIFICATION`](crate::Events::ALLOWED_FOR_NOTIFICATION) lists the events
+/// that such a profiler may have, and
+/// [`ProfilerInfo::is_notification_only`](crate::ProfilerInfo::is_notification_only) tells the
+/// profiler about it. The second identifier works in `CORECLR_NOTIFICATION_PROFILERS` and when
+/// attaching.
 #[macro_export]
 macro_rules! export_profiler {
     ($profiler:ty, $guid:literal) => {
@@ -151,10 +153,10 @@ macro_rules! export_profiler {
         );
     };
     (@classes $(($guid:literal, $load:expr)),+) => {
-        /// Entry point for the runtime: hands out the factory that makes the profiler.
+        /// Entry point for the runtime: returns the factory that makes the profiler.
         ///
         /// # Safety
-        /// The pointers must be null or valid, as COM asks.
+        /// The pointers must be null or valid, as COM requires.
         #[unsafe(no_mangle)]
         pub unsafe extern "system" fn DllGetClassObject(
             class: *const $crate::Guid,

@@ -1,5 +1,5 @@
-//! Callbacks that are told where the runtime's frames begin. The interface has no argument for it:
-//! entries of the table that the runtime calls by take the frame pointer along (`arch`).
+//! Callbacks that also get the runtime's frame pointer. The interface has no argument for it, so
+//! the entries of the method table that the runtime uses pass the frame pointer along (`arch`).
 
 use std::ffi::c_void;
 
@@ -17,7 +17,7 @@ use crate::{ClassId, EventPipeProviderId, Guid, ObjectId, ThreadId};
 /// Calls `notify` with the object that the runtime calls.
 ///
 /// # Safety
-/// `this` must be what the runtime calls the callback object by.
+/// `this` must be the interface pointer with which the runtime calls the callback object.
 #[inline]
 unsafe fn with_object(this: *mut c_void, notify: impl FnOnce(&CallbackObject) -> HRESULT) -> HRESULT {
     // SAFETY: as the caller promises; the object is never freed.
@@ -27,7 +27,7 @@ unsafe fn with_object(this: *mut c_void, notify: impl FnOnce(&CallbackObject) ->
 }
 
 /// # Safety
-/// `this` and all else must be what the runtime calls `ObjectAllocated` with.
+/// All arguments, `this` included, must be those that the runtime passes to `ObjectAllocated`.
 pub(super) unsafe extern "system" fn object_allocated(
     this: *mut c_void,
     object_id: ObjectID,
@@ -45,7 +45,7 @@ pub(super) unsafe extern "system" fn object_allocated(
 }
 
 /// # Safety
-/// `this` and all else must be what the runtime calls `ExceptionThrown` with.
+/// All arguments, `this` included, must be those that the runtime passes to `ExceptionThrown`.
 pub(super) unsafe extern "system" fn exception_thrown(
     this: *mut c_void,
     thrown_object_id: ObjectID,
@@ -60,8 +60,9 @@ pub(super) unsafe extern "system" fn exception_thrown(
 }
 
 /// # Safety
-/// `this` and all else must be what the runtime calls `EventPipeEventDelivered` with, the frame
-/// pointer in the upper halves of the event's number and its version.
+/// All arguments, `this` included, must be those that the runtime passes to
+/// `EventPipeEventDelivered`, with the frame pointer in the upper halves of the event's number and
+/// version.
 pub(super) unsafe extern "system" fn event_pipe_event_delivered(
     this: *mut c_void,
     provider: EVENTPIPE_PROVIDER,

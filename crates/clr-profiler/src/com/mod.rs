@@ -1,4 +1,4 @@
-//! The edge to the runtime: the COM objects that turn its calls into calls of
+//! The boundary to the runtime: the COM objects that turn calls of the runtime into calls of
 //! [`Callbacks`](crate::Callbacks) and [`Profiler`](crate::Profiler).
 
 #[macro_use]

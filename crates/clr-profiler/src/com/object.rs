@@ -19,34 +19,36 @@ use crate::{Callbacks, HResult, ProfilerInfo, Result};
 
 pub(super) const S_OK: HRESULT = HRESULT(0);
 
-/// COM object that the runtime calls. Freed with the last reference. [`retired`](super::retired)
-/// keeps one: hooks and callbacks run on after `Shutdown`.
+/// COM object that the runtime calls. Freed when the last reference is released.
+/// [`retired`](super::retired) keeps one reference, because hooks and callbacks still run after
+/// `Shutdown`.
 #[implement(ICorProfilerCallback11)]
 pub(super) struct CallbackObject {
-    /// The profiler, from its `initialize` on.
+    /// The profiler; set once its `initialize` has returned.
     pub(super) callbacks: OnceLock<&'static dyn Callbacks>,
-    /// Frees the profiler, with this object.
+    /// Frees the profiler when this object is freed.
     pub(super) free: Cell<Option<Free>>,
-    /// The runtime calls the object no more, but for its `Release`.
+    /// Whether the runtime has made its last call to the object, apart from `Release`.
     pub(super) is_retired: Arc<AtomicBool>,
-    /// Maker of the profiler; taken by `Initialize`, which the runtime calls once, before anything
+    /// Makes the profiler; taken by `Initialize`, which the runtime calls once, before anything
     /// else.
     pub(super) loader: Cell<Option<Loader>>,
-    /// The profiler is content with notifications; whether the runtime has asked, and takes it for
-    /// one of those, is next.
+    /// Whether the profiler agrees to run as notification-only. The next field is set once the
+    /// runtime has asked and treats the profiler as notification-only.
     pub(super) is_content_with_notifications: bool,
     pub(super) notification_only: AtomicBool,
-    /// The runtime's information, as the profiler got it.
+    /// The runtime's information interface, as the profiler received it.
     pub(super) info: OnceLock<ProfilerInfo>,
-    /// Shadow stacks of the framework, which follow exceptions before the profiler is notified.
+    /// Shadow stacks of the framework. Exception callbacks update them before they notify the
+    /// profiler.
     pub(super) stacks: OnceLock<Arc<dyn FollowExceptions>>,
-    /// Function mapper of the hooks, notified of unloading before the profiler is.
+    /// Function mapper of the hooks. Unload callbacks notify the mapper before the profiler.
     pub(super) mapper: OnceLock<Arc<dyn FunctionMapper>>,
 }
 
 impl Drop for CallbackObject {
     fn drop(&mut self) {
-        // Who calls the profiler holds a reference to this object.
+        // No call is running here: each caller of the profiler holds a reference to this object.
         self.free.take().into_iter().for_each(|free| free());
     }
 }
@@ -55,18 +57,18 @@ impl Drop for CallbackObject {
 pub(super) const METHODS: ICorProfilerCallback11_Vtbl = CallbackObject_Impl::VTABLE_INTERFACE1_ICORPROFILERCALLBACK;
 
 impl CallbackObject {
-    /// The object, called by a table.
+    /// The object as an interface pointer that uses this method table.
     ///
     /// # Safety
-    /// Entries of the table must take what those of [`METHODS`] take, and find the object as they
-    /// do.
+    /// Entries of the table must take the same arguments as the entries of [`METHODS`], and find
+    /// the object in the same way.
     pub(super) unsafe fn into_interface(self, table: &'static ICorProfilerCallback11_Vtbl) -> ICorProfilerCallback11 {
         let object = Box::new(CallbackObject_Impl { interface1_icorprofilercallback: table, ..self.into_outer() });
-        // SAFETY: a new object counts one reference, which is the one that is given away.
+        // SAFETY: a new object has one reference, which this function returns.
         unsafe { ComObject::<Self>::from_raw(NonNull::from(Box::leak(object))) }.into_interface()
     }
 
-    /// A callback begins, and ends when the answer is dropped.
+    /// Marks the start of a callback. The callback ends when the returned value is dropped.
     #[inline]
     fn under_way(&self) -> Option<Inside<'_>> {
         self.info.get().and_then(ProfilerInfo::callback_begins)
@@ -80,21 +82,21 @@ impl CallbackObject {
         S_OK
     }
 
-    /// A question with an answer that is no `HRESULT`; `neutral` without a profiler and after a
-    /// panic.
+    /// A callback whose answer is not an `HRESULT`. Returns `neutral` if there is no profiler and
+    /// after a panic.
     pub(super) fn answer<A: Copy>(&self, neutral: A, ask: impl FnOnce(&dyn Callbacks) -> A) -> A {
         let _under_way = self.under_way();
         self.callbacks.get().map_or(neutral, |callbacks| guard(neutral, || ask(*callbacks)))
     }
 
-    /// Ends threads of the profiler's own, before the runtime goes on without it.
+    /// Ends the profiler's own threads before the runtime continues without the profiler.
     pub(super) fn stop_own_threads(&self) {
         if let Some(info) = self.info.get() {
             guard(true, || info.own_threads().stop_all(LAST_WAIT));
         }
     }
 
-    /// Notification that lends objects.
+    /// A notification with object identifiers as arguments.
     #[inline]
     pub(super) fn notify_with_objects(&self, notify: impl FnOnce(&dyn Callbacks)) -> HRESULT {
         during(CallContext::Objects, || self.notify(notify))
@@ -116,7 +118,7 @@ impl CallbackObject {
         }
     }
 
-    /// Notifies the mapper of what is unloaded, so that it forgets names.
+    /// Notifies the function mapper of an unload, so that the mapper drops names.
     pub(super) fn forget(&self, notify: impl FnOnce(&dyn FunctionMapper)) {
         if let Some(mapper) = self.mapper.get() {
             guard((), || notify(&**mapper));

@@ -2,10 +2,10 @@
 //!
 //! Compiled code calls the hooks until the process ends, threads run the destructors of our data
 //! when they end, and the runtime closes the library when `Initialize` fails or after a detach. So
-//! the library takes a reference to itself and never gives it back.
+//! the library takes a reference to itself and never releases it.
 
-/// Pins the library that holds this code. A failure leaves what the linker's `-z nodelete` and the
-/// runtime's own habits (it does not unload at shutdown) give.
+/// Pins the library that contains this code. If this fails, the linker's `-z nodelete` still keeps
+/// the library mapped, and the runtime does not unload it at shutdown.
 #[cfg(unix)]
 pub(super) fn pin_library() {
     // SAFETY: plain old data for an out-parameter.

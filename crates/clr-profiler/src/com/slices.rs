@@ -27,7 +27,7 @@ pub(super) unsafe fn text(start: *const u16, len: u32) -> String {
     String::from_utf16_lossy(units.split(|unit| *unit == 0).next().unwrap_or_default())
 }
 
-/// Longer than any path.
+/// Maximum length of a terminated text; longer than any path.
 const LONGEST: u32 = 1 << 16;
 
 /// # Safety

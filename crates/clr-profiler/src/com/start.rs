@@ -1,4 +1,4 @@
-//! Initialization: the profiler answers with a [`Setup`], which is checked and handed to the
+//! Initialization: the profiler returns a [`Setup`], which this module checks and passes to the
 //! runtime.
 
 use std::ffi::c_void;
@@ -11,8 +11,8 @@ use super::object::CallbackObject;
 use crate::boundary::guard;
 use crate::{Error, Events, HResult, ProfilerInfo, Result, Setup};
 
-/// Runs `initialize`, or with `client_data` `initialize_for_attach`. Any failure cancels the
-/// activation: the program then runs as if there were no profiler.
+/// Calls `initialize`, or `initialize_for_attach` if there is `client_data`. Any failure cancels
+/// the activation: the program then runs as if there were no profiler.
 ///
 /// # Safety
 /// `info` must be the interface the runtime passes to `Initialize`.

@@ -1,4 +1,4 @@
-//! The table that the runtime calls the callback object by.
+//! The method table through which the runtime calls the callback object.
 
 use clr_profiler_sys::callback::{ICorProfilerCallback11, ICorProfilerCallback11_Vtbl};
 
@@ -7,14 +7,14 @@ use super::object::{CallbackObject, METHODS};
 
 static TABLE: ICorProfilerCallback11_Vtbl = with_frames(METHODS);
 
-/// The object as the runtime has it.
+/// The interface pointer of the object, for the runtime.
 pub(super) fn interface_of(object: CallbackObject) -> ICorProfilerCallback11 {
-    // SAFETY: the table differs from the object's own in entries that take the same arguments and
-    // find the object as the others do.
+    // SAFETY: the table differs from the object's own table only in entries that take the same
+    // arguments and find the object in the same way.
     unsafe { object.into_interface(&TABLE) }
 }
 
-/// The table with entries that take the runtime's frame pointer along.
+/// Replaces entries of the table by entries that also pass on the runtime's frame pointer.
 const fn with_frames(mut table: ICorProfilerCallback11_Vtbl) -> ICorProfilerCallback11_Vtbl {
     let level10 = &mut table.base__;
     level10.EventPipeEventDelivered = arch::event_pipe_event_delivered;
@@ -39,7 +39,7 @@ mod tests {
     use crate::current_stack::NativeFrame;
     use crate::{Callbacks, ClassId, ObjectId};
 
-    /// A frame pointer whose two halves both count.
+    /// A frame pointer with significant bits in both halves.
     const FRAME: usize = 0x7ffd_dead_bee8;
 
     #[derive(Default)]
@@ -68,8 +68,9 @@ mod tests {
     /// Calls a function of the table with six arguments in registers and seven on the stack while
     /// the frame pointer is [`FRAME`].
     fn call(function: usize, in_registers: [usize; 6], on_stack: [usize; 7]) {
-        // SAFETY: the convention of the callee: the stack is aligned at the call, and what it may
-        // change is said; the frame pointer and the stack pointer are what they were afterwards.
+        // SAFETY: the convention of the callee: the stack is aligned at the call, and all registers
+        // that the callee may change are declared; the frame pointer and the stack pointer are
+        // restored afterwards.
         unsafe {
             asm!(
                 "push rbp",
@@ -101,9 +102,9 @@ mod tests {
         }
     }
 
-    /// Whether the compiler uses the register in a callback depends on what it puts into one
-    /// function: a release build gave each object the class's address for a frame, and all paths of
-    /// a type became one.
+    /// Whether the compiler uses the register in a callback depends on the code that it inlines
+    /// there. In a release build each object got the address of its class as frame pointer, so all
+    /// allocation paths of a type became one.
     #[test]
     fn callbacks_get_the_frame_of_the_runtime_whatever_the_compiler_does_with_registers() {
         let seen: &RecordedCalls = Box::leak(Box::default());
@@ -126,7 +127,7 @@ mod tests {
         call(level1.ObjectAllocated as usize, [this, 8, 16, 0, 0, 0], [0; 7]);
         call(level1.ExceptionThrown as usize, [this, 24, 0, 0, 0, 0], [0; 7]);
         let stack = [1_usize, 2, 3];
-        // What stands above numbers of 32 bits in a register is no part of them.
+        // The upper halves of the registers are not part of the 32-bit numbers.
         let (event, version) = (0xABCD_0000_0001_2345, 0xFFFF_FFFF_0000_0007);
         let words = [0, 0, 0, 0, 0, stack.len(), stack.as_ptr() as usize];
         call(level10.EventPipeEventDelivered as usize, [this, 40, event, version, 0, 0], words);

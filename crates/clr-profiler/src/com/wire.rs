@@ -1,5 +1,5 @@
-//! Callbacks whose arguments come one by one: made from the table of callbacks and from what each
-//! type of argument is on the wire.
+//! Callbacks whose arguments are single values. They are generated from the table of callbacks and
+//! from the raw form of each argument type.
 
 use std::ffi::c_void;
 
@@ -18,15 +18,15 @@ pub(super) trait Wire {
     /// The argument as the runtime passes it.
     type Raw;
 
-    /// The argument of `callback` as profilers get it.
+    /// Converts the argument of `callback` to the type that profilers get.
     ///
     /// # Safety
-    /// `raw` must be what the runtime passed to the callback under way: pointers are null or valid
-    /// until it returns.
+    /// `raw` must be the value that the runtime passed to the running callback: pointers are null
+    /// or valid until the callback returns.
     unsafe fn read(raw: Self::Raw, callback: &'static str) -> Self;
 }
 
-/// Arguments that one expression makes.
+/// Argument types that one expression converts.
 macro_rules! wire {
     ($($type:ty = $raw:ty, |$it:pat_param| $made:expr;)*) => {
         $(impl Wire for $type {
@@ -61,7 +61,7 @@ wire! {
     TransitionReason = COR_PRF_TRANSITION_REASON, |raw| Self::from_raw(raw.0);
 }
 
-/// Subject of a callback's status, for the text of the error.
+/// The operation whose status the callback reports, for the text of the error.
 fn subject(callback: &'static str) -> &'static str {
     match callback {
         "AppDomainCreationFinished" => "application domain creation",
@@ -77,7 +77,7 @@ fn subject(callback: &'static str) -> &'static str {
     }
 }
 
-/// A status: the error says what it is about.
+/// A status: the error names the operation.
 impl Wire for Result<()> {
     type Raw = HRESULT;
 
@@ -98,8 +98,8 @@ impl Wire for &Guid {
     }
 }
 
-/// Makes `forward!`, which writes methods of the callback object: each hands its arguments to the
-/// profiler's method of the table.
+/// Defines `forward!`, which writes methods of the callback object. Each method passes its
+/// arguments to the profiler's method that the table names.
 macro_rules! define_forward {
     ($($mode:ident $runtime_name:ident as $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty = $default:expr)?;)*) => {
         macro_rules! forward_one {
@@ -107,7 +107,7 @@ macro_rules! define_forward {
                 unsafe fn $runtime_name(&self $(, $argument: <$type as $crate::com::wire::Wire>::Raw)*) -> windows_core::HRESULT {
                     self.notify(|profiler| {
                         // SAFETY: the runtime passes these arguments to this callback, which is
-                        // under way.
+                        // running.
                         profiler.$name($(unsafe {
                             <$type as $crate::com::wire::Wire>::read($argument, stringify!($runtime_name))
                         }),*);

@@ -1,36 +1,39 @@
-//! Frames that frame pointers lead through, the return addresses that no frame pointer leads to,
-//! and a fold over all of them.
+//! The chain of frame pointers of a stack, the return addresses that are missing from this chain,
+//! and a fold over all return addresses.
 //!
-//! A method may leave the frame pointer alone: then its caller's frame is the next that pointers
-//! lead to, and the return address into that caller is in no frame. Such an address is hidden
-//! behind the one into the method, always at the same distance. Code that follows a chain may or
-//! may not know that distance.
+//! A method may leave the frame pointer register unchanged. Such a method has no frame in the
+//! chain: the next frame is the frame of its caller, and the return address into the caller is not
+//! part of any frame. This return address is hidden. It lies on the stack at a fixed distance above
+//! the return address into the method. The code that follows the chain may or may not know this
+//! distance.
 
 use super::{CurrentStack, NativeFrame};
 
-/// Place of a return address that no frame pointer leads to, seen from the one into the code that
-/// hides it.
+/// Location of a hidden return address, relative to the return address into the code that hides it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct HiddenReturn {
-    /// Bytes of the stack between the two words.
+    /// Distance in bytes between the two words on the stack.
     pub bytes: usize,
-    /// The code took over a frame of an older body, which lies above its own: frame pointers lead
-    /// to an address in that body instead.
+    /// Whether the code replaced an older body of the method and took over its frame, which lies
+    /// above the code's own frame. In this case the chain of frame pointers leads to a return
+    /// address into the older body instead.
     pub takes_place: bool,
 }
 
 impl HiddenReturn {
-    /// An address so many bytes away; whether frame pointers lead to another one in its place.
+    /// A return address at a distance of `bytes`; `takes_place` says whether the code took over a
+    /// frame.
     #[must_use]
     pub const fn new(bytes: usize, takes_place: bool) -> Self {
         Self { bytes, takes_place }
     }
 }
 
-/// Return addresses that are hidden behind one that frame pointers lead to, the innermost first:
-/// where each lies, what it is, and whether it takes the place of the next one that frame pointers
-/// lead to. `frame` is a frame pointer, `behind` says what is known of an address.
+/// The return addresses that are hidden behind the return address of `frame`, the innermost first.
+/// Each item has the location on the stack, the return address, and whether it replaces the next
+/// return address of the frame-pointer chain. `behind` gives the location of the return address
+/// that the code at a return address hides, if known.
 #[inline]
 pub fn hidden_returns(
     stack: CurrentStack,
@@ -44,7 +47,8 @@ pub fn hidden_returns(
         let (at, address, next) = last.take()?;
         let HiddenReturn { bytes, takes_place } = behind(address)?;
         let place = at.checked_add(8)?.checked_add(bytes)?;
-        // Both frames lead where the one above them leads.
+        // The code's own frame and the frame that it took over must have the same caller's frame
+        // pointer.
         let end = if takes_place { stack.word(next).filter(|up| stack.word(place - 8) == Some(*up))? } else { next };
         let found = stack.word(place).filter(|_| place < end)?;
         last = Some((place, found, end));
@@ -56,36 +60,36 @@ pub fn hidden_returns(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReturnAddress {
-    /// The address, just behind a call.
+    /// The address of the instruction after the call.
     pub address: usize,
-    /// The frame pointer of the code that it leads to. `None` where that code has none, or where it
-    /// is not known.
+    /// The frame pointer of the code at this address. `None` if that code has no frame pointer or
+    /// if it is not known.
     pub frame_pointer: Option<usize>,
 }
 
 impl ReturnAddress {
-    /// An address, with the frame pointer of the code that it leads to.
+    /// A return address, with the frame pointer of the code at this address.
     #[must_use]
     pub const fn new(address: usize, frame_pointer: Option<usize>) -> Self {
         Self { address, frame_pointer }
     }
 }
 
-/// Frames that frame pointers lead through, as they were when a thread followed them last.
-/// Following them again reads what is still there side by side instead of one after another, which
-/// takes a fraction of the time. With each frame stands `T`, the fold of the return addresses of
-/// that frame and all further out, so a fold costs no more than the frames that are new.
+/// The chain of frame pointers of a thread, as the last walk found it. The next walk checks the
+/// known frames independently of each other instead of following one pointer after another, which
+/// takes a fraction of the time. For each frame the chain keeps a `T`: the fold of the return
+/// addresses of that frame and of all outer frames. So a fold costs only the new frames.
 #[derive(Debug, Default)]
 pub struct FrameChain<T = u64> {
     /// The outermost frame first.
     frames: Vec<ChainedFrame>,
-    /// For each of these the fold of its return addresses and of all further out.
+    /// For each frame, the fold of the return addresses of this frame and of all outer frames.
     folds: Vec<T>,
-    /// Frames of the last walk that were not there before, innermost first.
+    /// Frames that the last walk found and that were not known before, the innermost first.
     fresh: Vec<ChainedFrame>,
-    /// Words that no frame pointer leads to, the outermost frame's first.
+    /// Hidden return addresses, those of the outermost frame first.
     hidden: Vec<HiddenWord>,
-    /// Number of what was known of hidden ones when they were looked for.
+    /// Generation number of the knowledge that found the hidden return addresses.
     generation: u64,
 }
 
@@ -94,30 +98,30 @@ pub struct FrameChain<T = u64> {
 struct ChainedFrame {
     /// The frame pointer.
     at: usize,
-    /// The word there: the caller's frame pointer.
+    /// The word at the frame pointer: the caller's frame pointer.
     up: usize,
-    /// The word above: the return address.
+    /// The next word: the return address.
     address: usize,
 }
 
-/// A return address that no frame pointer leads to.
+/// A hidden return address.
 #[derive(Debug, Clone, Copy)]
 struct HiddenWord {
-    /// Number of the frame that it is hidden behind.
+    /// Index of the frame behind which it is hidden.
     frame: usize,
     place: usize,
     word: usize,
-    /// The code that it is hidden behind took over a frame.
+    /// Whether the code that hides it took over a frame.
     takes_place: bool,
 }
 
 impl<T: Copy + Default> FrameChain<T> {
-    /// Follows the frame pointers from `frame` on, and folds the return addresses by `fold`,
-    /// beginning with the default and the outermost; `None` where there are fewer than `least`. Of
-    /// a stack of more than `most` frames the innermost `most` are folded. Hidden return addresses
-    /// are part of the fold as far as `behind` knows of them; it is asked about the return
-    /// addresses into the code that may hide others. The number next to `behind` changes
-    /// each time that `behind` or `fold` knows something else.
+    /// Follows the frame pointers from `frame` on, and folds the return addresses with `fold`. The
+    /// fold begins with the default value and the outermost return address. `None` if there are
+    /// fewer than `least` frames. If the stack has more than `most` frames, only the innermost
+    /// `most` are folded. `behind` gets a return address and gives the location of the return
+    /// address that is hidden behind it, if known; hidden return addresses are part of the fold.
+    /// The caller must change `generation` each time the answers of `behind` or `fold` change.
     #[inline]
     pub fn follow(
         &mut self,
@@ -150,7 +154,7 @@ impl<T: Copy + Default> FrameChain<T> {
         self.keep(0);
     }
 
-    /// Forgets all but so many frames.
+    /// Keeps the outermost `known` frames and forgets the others.
     #[inline]
     fn keep(&mut self, known: usize) {
         self.frames.truncate(known);
@@ -158,11 +162,12 @@ impl<T: Copy + Default> FrameChain<T> {
         while self.hidden.pop_if(|hidden| hidden.frame >= known).is_some() {}
     }
 
-    /// Number of frames, from the outermost on, that lie where they did, at `frame` and further
-    /// out, with what is hidden behind them.
+    /// Number of known frames, counted from the outermost, that are unchanged on the stack,
+    /// together with their hidden return addresses. Only frames at `frame` and further out count.
     #[inline]
     fn unchanged(&self, stack: CurrentStack, frame: usize) -> usize {
-        // Frames lie at ever lower addresses, and none below `frame` is looked at.
+        // Each frame lies at a lower address than its caller's frame. Frames below `frame` are not
+        // read.
         let is_inside = |outermost: &ChainedFrame| outermost.at < stack.end - 8;
         if frame < stack.low || !self.frames.first().is_some_and(is_inside) {
             return 0;
@@ -179,14 +184,14 @@ impl<T: Copy + Default> FrameChain<T> {
         changed.map_or(known, |hidden| hidden.frame)
     }
 
-    /// Walks from `frame` to the innermost of the known frames, or to the end; whether the whole
-    /// stack has at most so many frames.
+    /// Walks from `frame` to the innermost known frame, or to the end. Returns whether the whole
+    /// stack has at most `most` frames.
     fn walk(&mut self, stack: CurrentStack, frame: usize, most: usize) -> bool {
         self.fresh.clear();
         let mut at = frame;
         let mut known = self.frames.len();
         loop {
-            // Known frames that were jumped over belong to a chain of before.
+            // Known frames that the walk skipped belong to an older chain.
             while known > 0 && self.frames[known - 1].at < at {
                 known -= 1;
             }
@@ -209,8 +214,8 @@ impl<T: Copy + Default> FrameChain<T> {
         self.frames.len() + self.fresh.len() <= most && self.fresh.len() < most
     }
 
-    /// Fold of the innermost `most` of the frames that were walked last and of those behind them,
-    /// which are too many to be known.
+    /// Fold of the innermost `most` frames, from the last walk and the known frames, for a stack
+    /// that has too many frames to keep.
     #[cold]
     fn innermost(
         &mut self,
@@ -229,7 +234,7 @@ impl<T: Copy + Default> FrameChain<T> {
         })
     }
 
-    /// The fresh frames are known from now on.
+    /// Moves the frames of `fresh` to the known frames and folds them.
     fn append(
         &mut self,
         stack: CurrentStack,
@@ -246,8 +251,8 @@ impl<T: Copy + Default> FrameChain<T> {
 }
 
 impl ChainedFrame {
-    /// Adds what is hidden behind the frame with this number to `hidden`, and folds it, the
-    /// outermost first, and the frame's own return address.
+    /// Adds the return addresses that are hidden behind the frame with this index to `hidden`.
+    /// Folds them, the outermost first, and then the return address of the frame itself.
     #[inline]
     fn fold_into<T>(
         &self,
@@ -262,9 +267,9 @@ impl ChainedFrame {
         }
         let hidden = &hidden[first..];
         let took_over = |hidden: &HiddenWord| hidden.place - 8;
-        // Frame pointers lead past code that hides its caller: what they lead to is the frame of
-        // the outermost one. Code that took over a frame lies below that, which leads where its own
-        // frame does.
+        // The chain of frame pointers skips code that hides its caller: the next frame in the chain
+        // is the frame of the outermost hidden return address. Code that took over a frame has its
+        // own frame below the one that it took over; both have the same caller's frame pointer.
         let mut frame_pointer = match hidden.last() {
             Some(last) if last.takes_place => stack.word(took_over(last)),
             _ => Some(self.up),
@@ -282,12 +287,12 @@ impl ChainedFrame {
 mod tests {
     use super::*;
 
-    /// The number as it is without anything known.
+    /// The fold by a chain without known frames.
     fn number(stack: CurrentStack, at: usize, most: usize) -> Option<u64> {
         follow(&mut FrameChain::default(), stack, at, most)
     }
 
-    /// Code at 2 has no frame but 8 bytes on the stack, that at 3 took over a frame.
+    /// Code at 2 has no frame, only 8 bytes on the stack. Code at 3 took over a frame.
     fn behind(address: usize) -> Option<HiddenReturn> {
         match address {
             2 => Some(HiddenReturn { bytes: 8, takes_place: false }),
@@ -385,8 +390,8 @@ mod tests {
         assert_eq!(number(stack, at, 8), None, "one is too few");
     }
 
-    /// The method's frame; a caller without a frame, 8 bytes large; one that took over a frame, and
-    /// that frame; the last.
+    /// A stack with these frames: the method; a caller without a frame, with 8 bytes on the stack;
+    /// a caller that took over a frame, and that frame; the last frame.
     fn with_hidden(words: &mut [usize; 64], base: usize) -> [usize; 2] {
         let at = |word: usize| base + 8 * word;
         for (word, up, address) in [(0, at(8), 2), (8, at(40), 0xFA), (13, at(40), 0xB2), (40, 0, 0xD1)] {
@@ -468,10 +473,10 @@ mod tests {
             };
             FrameChain::default().follow(stack, NativeFrame::new(base), (2, 40), (1, behind), fold)
         };
-        // Outermost first. The code at 2 has no frame: what frame pointers lead to is that of its
+        // Outermost first. The code at 2 has no frame: the frame pointers lead to the frame of its
         // caller.
         assert_eq!(follow(), Some([(0xD1, 0), (0xFA, 40), (0xA2, 8), (2, 0), (0, 0), (0, 0)]));
-        // The code at 3 took a frame over, which leads where the one further in does.
+        // The code at 3 took over a frame; both frames have the same caller's frame pointer.
         std::hint::black_box(&mut words)[3] = 3;
         assert_eq!(follow(), Some([(0xD1, 0), (0xFA, 40), (0xB2, 40), (3, 13), (2, 0), (0, 0)]));
         std::hint::black_box(&words);

@@ -1,4 +1,4 @@
-//! Enter, leave and tail-call hooks, and the mapper that chooses the functions that get them.
+//! Enter, leave and tail-call hooks, and the mapper that chooses the functions with hooks.
 
 mod arch;
 #[cfg(feature = "testing")]
@@ -21,15 +21,14 @@ use crate::{CallerSp, ClientId, Error, Events, FunctionId, ModuleId, ProfilerInf
 ///
 /// Enter and leave need not balance: an exception ends a call without a leave, and a method that
 /// was on the stack when it was replaced by optimised code may leave without an enter.
-/// [`ShadowStack`](crate::shadow_stack::ShadowStack) makes sense of it by the caller's stack
-/// pointer.
+/// [`ShadowStack`](crate::shadow_stack::ShadowStack) handles this with the caller's stack pointer.
 pub trait CallHooks: Send + Sync + 'static {
     /// A function was entered; its arguments are set, its first statement has not run.
     fn enter(&self, id: ClientId, sp: CallerSp);
     /// A function is about to return.
     fn leave(&self, id: ClientId, sp: CallerSp);
-    /// A function is about to be replaced by the one it calls last. That one has the same caller's
-    /// stack pointer.
+    /// A function is about to make a tail call: the called function replaces it. Both have the same
+    /// caller's stack pointer.
     fn tailcall(&self, id: ClientId, sp: CallerSp);
 }
 
@@ -37,7 +36,7 @@ pub trait CallHooks: Send + Sync + 'static {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(clippy::exhaustive_enums, reason = "all that the runtime lets a mapper say")]
 pub enum Mapped {
-    /// Call the hooks, with this.
+    /// Call the hooks with this identifier.
     Hook(ClientId),
     /// No hooks: the function runs as without a profiler.
     Skip,
@@ -46,24 +45,25 @@ pub enum Mapped {
 /// Decides which functions get hooks.
 pub trait FunctionMapper: Send + Sync + 'static {
     /// Called once for each compilation of a function, so about twice in a long run, from several
-    /// threads, with loader locks held: the place to look names up, not to wait. The answer must be
-    /// the same each time: code of one tier may finish what another began.
+    /// threads, with loader locks held. It may look up names, but must not wait. The answer for a
+    /// function must always be the same, because code of one tier may leave a call that code of
+    /// another tier entered.
     fn map(&self, function: FunctionId) -> Mapped;
 
-    /// Unload events that the mapper needs to drop names in time; the setup gets them. None, unless
-    /// the mapper keeps names.
+    /// Unload events that the mapper needs to drop names in time; the framework adds them to the
+    /// setup. By default none, which suits a mapper that keeps no names.
     fn needs(&self) -> Events {
         Events::NONE
     }
 
-    /// A module is about to go, or is gone: its functions' identifiers will be used again. The
-    /// framework calls it by itself.
+    /// A module is about to be unloaded, or has been unloaded: the runtime will reuse the
+    /// identifiers of its functions. The framework calls this method.
     fn module_unloaded(&self, module: ModuleId) {
         let _ = module;
     }
 
-    /// A function without metadata is gone: its identifier will be used again. The framework calls
-    /// it by itself.
+    /// A function without metadata was unloaded: the runtime will reuse its identifier. The
+    /// framework calls this method.
     fn function_unloaded(&self, function: FunctionId) {
         let _ = function;
     }
@@ -75,8 +75,7 @@ impl<F: Fn(FunctionId) -> Mapped + Send + Sync + 'static> FunctionMapper for F {
     }
 }
 
-/// Entry points in assembly for the compiled code to call. Null pointers are allowed: that event
-/// has no hook.
+/// Entry points in assembly that compiled code calls. A null pointer means no hook for that event.
 ///
 /// On Linux x64 compiled code calls them like this, with the stack aligned as for any call:
 ///
@@ -102,14 +101,15 @@ impl RawHooks {
     /// Three entry points.
     ///
     /// # Safety
-    /// Each must be null or code that follows the convention above and stays mapped until the
-    /// process ends. The framework keeps the library it is linked into mapped.
+    /// Each pointer must be null or point to code that follows the convention above and stays
+    /// mapped until the process ends. The framework keeps the library into which it is linked
+    /// mapped.
     #[must_use]
     pub const unsafe fn new(enter: *const c_void, leave: *const c_void, tailcall: *const c_void) -> Self {
         Self { enter, leave, tailcall }
     }
 
-    /// Hooks that return at once: the floor under what hooks cost.
+    /// Hooks that return at once: the minimum cost of hooks.
     #[must_use]
     pub fn empty() -> Self {
         let nothing = arch::nothing as *const c_void;
@@ -119,13 +119,13 @@ impl RawHooks {
 
 /// Code that runs at each enter, leave and tail call of the functions a mapper chose.
 ///
-/// Compiled code calls the hooks directly, in a register convention of its own, on every thread,
-/// until the process ends: after `Shutdown` too. A hook runs in cooperative mode, so a collection
-/// waits for it: it must not block, must not take a lock that a suspended thread may hold, must not
-/// call the runtime, and should not allocate.
+/// Compiled code calls the hooks directly, with its own register convention, on every thread, until
+/// the process ends, also after `Shutdown`. A hook runs in cooperative mode, so a collection waits
+/// for it: it must not block, must not take a lock that a suspended thread may hold, must not call
+/// the runtime, and should not allocate.
 ///
-/// Three things work together: the mapper looks at each function once and gives it a number, a
-/// table keeps what belongs to the number, and the hook finds it there.
+/// Three parts work together: the mapper assigns a number to each function, a table keeps the
+/// record for each number, and the hook finds the record in the table.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -171,9 +171,10 @@ impl RawHooks {
 ///
 /// # Cost
 ///
-/// Cost of each kind when its methods do nothing, beyond raw hooks that return at once: a recursion
-/// of tiny functions, 59 million calls, medians of 7 interleaved pairs of user CPU time, .NET
-/// 10.0.12, 2 cores of an AMD EPYC (`cargo xtask bench --only framework` repeats it):
+/// Cost of each kind of hooks with empty methods, compared with raw hooks that return at once.
+/// Measured on a recursion of tiny functions with 59 million calls: medians of 7 interleaved pairs
+/// of user CPU time, .NET 10.0.12, 2 cores of an AMD EPYC (`cargo xtask bench --only framework`
+/// repeats the measurement):
 ///
 /// | hooks | ratio to empty raw hooks | a call with its enter and leave |
 /// |---|---|---|
@@ -182,8 +183,8 @@ impl RawHooks {
 /// | [`Hooks::with_info`] | 4.2 | + 13 ns |
 /// | the same, asking for the arguments at each enter | 28 | + 109 ns |
 ///
-/// Real functions do more than call: the ratio is the worst case, the nanoseconds are what to
-/// reckon with.
+/// Real functions do more than make calls: the ratio is the worst case, and the nanoseconds are the
+/// better estimate.
 #[must_use = "hooks are set by Setup::with_hooks"]
 pub struct Hooks {
     kind: HookKind,
@@ -199,31 +200,32 @@ enum HookKind {
 impl Hooks {
     /// Hooks in safe Rust: the framework's stubs save the registers and catch panics.
     ///
-    /// The table [above](Self#cost) has what they cost. On top of it a counter in a
-    /// [`ClientTable`](crate::ClientTable) took 2 ns a call in an earlier measurement on .NET 8 and
-    /// 10, a [`ShadowStack`](crate::shadow_stack::ShadowStack) in a [`PerThread`](crate::PerThread)
-    /// 3, and 12 with a mutex around that.
+    /// The table [above](Self#cost) lists their cost. The work of the hook itself adds to it, per
+    /// call, in an earlier measurement on .NET 8 and 10: 2 ns for a counter in a
+    /// [`ClientTable`](crate::ClientTable), 3 ns for a
+    /// [`ShadowStack`](crate::shadow_stack::ShadowStack) in a [`PerThread`](crate::PerThread), and
+    /// 12 ns with a mutex around the shadow stack.
     pub fn safe(hooks: Arc<dyn CallHooks>, mapper: Arc<dyn FunctionMapper>) -> Self {
         Self { kind: HookKind::Safe(hooks), mapper }
     }
 
-    /// Hooks in safe Rust that may look at arguments, results and exact type arguments. The setup
-    /// gets the events they need.
+    /// Hooks in safe Rust that may read arguments, results and exact type arguments. The framework
+    /// adds the events that they need to the setup.
     ///
-    /// The runtime calls them through code of its own, which saves all registers and builds a
-    /// frame: twice the cost of [`safe`](Self::safe) ones, and far more with the arguments. For few
-    /// functions, or few calls; compiled code has arguments in the registers at a
-    /// [`raw`](Self::raw) hook, too.
+    /// The runtime calls these hooks through its own code, which saves all registers and builds a
+    /// frame. They cost twice as much as [`safe`](Self::safe) hooks, and far more if they read the
+    /// arguments. Use them for few functions or few calls. At a [`raw`](Self::raw) hook the
+    /// registers hold the arguments, too.
     pub fn with_info(hooks: Arc<dyn InfoHooks>, mapper: Arc<dyn FunctionMapper>) -> Self {
         Self { kind: HookKind::WithInfo(hooks), mapper }
     }
 
-    /// The profiler's own entry points, which the compiled code calls directly.
+    /// Entry points of the profiler itself, which compiled code calls directly.
     pub fn raw(hooks: RawHooks, mapper: Arc<dyn FunctionMapper>) -> Self {
         Self { kind: HookKind::Raw(hooks), mapper }
     }
 
-    /// Whether the runtime is to give information, by hooks of the slow kind.
+    /// Whether these are the slow hooks, [`with_info`](Self::with_info).
     pub(crate) fn are_slow(&self) -> bool {
         matches!(self.kind, HookKind::WithInfo(_))
     }
@@ -231,7 +233,7 @@ impl Hooks {
 
 static SAFE_HOOKS: OnceLock<Arc<dyn CallHooks>> = OnceLock::new();
 
-/// Registers mapper and hooks. Mapper and hooks live as long as the process.
+/// Registers mapper and hooks, which live as long as the process.
 pub(crate) fn install(info: &ProfilerInfo, hooks: Hooks) -> Result<()> {
     let mut mapper = hooks.mapper;
     let entries = match hooks.kind {
@@ -288,7 +290,8 @@ fn dispatch(id: usize, sp: usize, call: impl FnOnce(&dyn CallHooks, ClientId, Ca
         during_hook(|| guard((), || call(&*hooks, id, CallerSp(sp))));
         return;
     }
-    // The runtime replaces a client identifier of 0 by the function's own, which is not 0 either.
+    // The runtime replaces a client identifier of 0 by the identifier of the function, which is not
+    // 0 either.
     if let (Some(hooks), Some(id)) = (SAFE_HOOKS.get(), ClientId::new(id)) {
         during_hook(|| guard((), || call(&**hooks, id, CallerSp(sp))));
     }

@@ -1,5 +1,5 @@
-//! Hooks of fake runtimes: a process has many of these, each with a profiler of its own, and one
-//! set of entry points.
+//! Hooks of fake runtimes. A process has many fake runtimes, each with its own profiler, but only
+//! one set of hook entry points.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -7,13 +7,15 @@ use std::sync::Arc;
 use crate::CallHooks;
 
 thread_local! {
-    /// While a fake runtime loads a profiler on this thread: the hooks it has given so far.
+    /// While a fake runtime loads a profiler on this thread: the hooks that the profiler has set so
+    /// far.
     static LOADING: RefCell<Option<Option<Arc<dyn CallHooks>>>> = const { RefCell::new(None) };
-    /// While a fake runtime calls a hook on this thread: whose.
+    /// While a fake runtime calls a hook on this thread: the hooks of its profiler.
     static HERE: RefCell<Option<Arc<dyn CallHooks>>> = const { RefCell::new(None) };
 }
 
-/// Loads a profiler by `load`; returns the result together with the safe hooks that it set.
+/// Calls `load`, which loads a profiler. Returns its result and the safe hooks that the profiler
+/// set.
 pub fn keep_hooks<R>(load: impl FnOnce() -> R) -> (R, Option<Arc<dyn CallHooks>>) {
     LOADING.set(Some(None));
     let result = load();
@@ -28,7 +30,7 @@ pub(super) fn keep(hooks: Arc<dyn CallHooks>) {
     LOADING.set(Some(Some(hooks)));
 }
 
-/// Calls a hook by `call`; the entry points then find `hooks`.
+/// Calls `call`, which calls a hook entry point. The entry point uses `hooks`.
 pub fn with_hooks<R>(hooks: Option<Arc<dyn CallHooks>>, call: impl FnOnce() -> R) -> R {
     HERE.set(hooks);
     let result = call();

@@ -1,5 +1,5 @@
-//! Hooks that see arguments, results and exact type arguments. The runtime calls them through code
-//! of its own, which makes them slow.
+//! Hooks that can read arguments, results and exact type arguments. The runtime calls them through
+//! its own code, which makes them slow.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -15,13 +15,13 @@ use crate::call_context::during_hook;
 use crate::error::check;
 use crate::{ClientId, FunctionId, FunctionInfo, HResult, ProfilerInfo, Result};
 
-/// Hooks in safe Rust that may look at arguments and results. A panic in one is caught and counted.
+/// Hooks in safe Rust that may read arguments and results. A panic in one is caught and counted.
 ///
 /// Hooks of this kind have no caller's stack pointer, so they can't keep a
-/// [`ShadowStack`](crate::shadow_stack::ShadowStack). What is said of
-/// [`CallHooks`](crate::CallHooks) holds here too: enter and leave need not balance, and nothing
-/// may block. Asking for the arguments costs about 100 ns a call, most of what these hooks cost
-/// (see the table of [`Hooks`](crate::Hooks#cost)).
+/// [`ShadowStack`](crate::shadow_stack::ShadowStack). As with [`CallHooks`](crate::CallHooks),
+/// enter and leave need not balance, and a hook must not block. A query of the arguments takes
+/// about 100 ns per call, which is most of the cost of these hooks (see the table of
+/// [`Hooks`](crate::Hooks#cost)).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -48,11 +48,11 @@ pub trait InfoHooks: Send + Sync + 'static {
     fn enter(&self, id: ClientId, call: &HookedCall<'_>) {}
     /// A function is about to return.
     fn leave(&self, id: ClientId, call: &HookedCall<'_>) {}
-    /// A function is about to be replaced by the one it calls last.
+    /// A function is about to make a tail call: the called function replaces it.
     fn tailcall(&self, id: ClientId, call: &HookedCall<'_>) {}
 }
 
-/// Queries of a hook about the call at hand; valid inside the hook only.
+/// Queries about the current call, for a hook; valid inside the hook only.
 pub struct HookedCall<'h> {
     record: &'static Record,
     kind: Kind,
@@ -68,7 +68,7 @@ enum Kind {
     Tailcall,
 }
 
-/// More arguments than nearly all functions have; they fit on the stack.
+/// Maximum number of arguments. Nearly all functions have fewer, and so many fit on the stack.
 const MOST_AT_ONCE: usize = 32;
 
 /// A header and room for the ranges behind it.
@@ -93,8 +93,8 @@ impl<'h> HookedCall<'h> {
     }
 
     /// The bytes of each argument, in the order of the source, `this` first. A reference is the
-    /// address of its object, and only this address may be used here; small numbers may come in
-    /// full words whose upper bytes mean nothing.
+    /// address of its object; a hook may use only the address, not the object. Small numbers may be
+    /// full words with meaningless upper bytes.
     ///
     /// # Errors
     /// The runtime's error; `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` outside of `enter`, `E_NOTIMPL`
@@ -137,7 +137,8 @@ impl<'h> HookedCall<'h> {
         Ok(unsafe { bytes(&range) })
     }
 
-    /// Class, token and type arguments, exact also where instantiations share their code.
+    /// Class, token and type arguments of the called function. They are exact even if
+    /// instantiations share their code.
     ///
     /// # Errors
     /// The runtime's error.
@@ -161,7 +162,7 @@ impl<'h> HookedCall<'h> {
                 Kind::Tailcall => info.GetFunctionTailcall3Info(function, self.handle, &mut frame),
             }
         };
-        // Without room for arguments the runtime says so, and gives the frame all the same.
+        // Without room for arguments the runtime returns an error, but still returns the frame.
         if HResult(answer.0) != HResult::INSUFFICIENT_BUFFER {
             check(answer, "GetFunctionEnter3Info")?;
         }
@@ -189,15 +190,15 @@ pub(super) struct Installed {
     info: ProfilerInfo,
 }
 
-/// Record that the compiled code of one function hands to the hooks: its address is the runtime's
-/// client identifier.
+/// Record that the compiled code of one function passes to the hooks. The address of the record is
+/// the client identifier for the runtime.
 struct Record {
     installed: &'static Installed,
     function: FunctionId,
     id: ClientId,
 }
 
-/// Puts a record in the place of the profiler's own identifier.
+/// Mapper that replaces the profiler's client identifier by a record.
 struct Recording {
     installed: &'static Installed,
     mapper: Arc<dyn FunctionMapper>,
@@ -215,7 +216,7 @@ impl FunctionMapper for Recording {
     }
 }
 
-/// Registers the three functions below, and gives the mapper that goes with them.
+/// Registers the three functions below, and returns the mapper that they need.
 pub(super) fn install(
     info: &ProfilerInfo,
     hooks: Arc<dyn InfoHooks>,
@@ -245,7 +246,7 @@ unsafe extern "system" fn tailcall(id: FunctionIDOrClientID, handle: usize) {
 }
 
 /// # Safety
-/// `id` must be what [`Recording`] answered.
+/// `id` must be an identifier that [`Recording`] returned.
 unsafe fn dispatch(
     id: FunctionIDOrClientID,
     handle: usize,

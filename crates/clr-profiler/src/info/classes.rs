@@ -1,4 +1,4 @@
-//! Classes: where they are declared, with which type arguments, and arrays.
+//! Queries about classes: their declaration, type arguments, layout, and arrays.
 
 use clr_profiler_sys::cor::CorElementType;
 use clr_profiler_sys::structs::COR_FIELD_OFFSET;
@@ -12,14 +12,15 @@ use crate::{ClassId, ModuleId, ObjectId, Result, Token};
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ClassInfo {
-    /// The module it is declared in; null for what has no declaration (function pointers, for
-    /// instance).
+    /// The module that declares it; null for types without a declaration, such as function
+    /// pointers.
     pub module: ModuleId,
-    /// Token there.
+    /// Token of the type in this module.
     pub token: Token,
     /// Base class.
     pub parent: Option<ClassId>,
-    /// Type arguments, those of enclosing types first. Null where the runtime has none to tell.
+    /// Type arguments, those of enclosing types first. Null where the runtime does not report the
+    /// type argument.
     pub type_arguments: Vec<ClassId>,
 }
 
@@ -29,8 +30,8 @@ pub struct ClassInfo {
 pub struct ClassLayout {
     /// Bytes of an object, or of a boxed value.
     pub size: u32,
-    /// Own fields with their offsets in bytes from the object's beginning; of a value type from the
-    /// value's.
+    /// The class's own fields with their offsets in bytes, from the start of the object, or for a
+    /// value type from the start of the value.
     pub fields: Vec<(Token, u32)>,
 }
 
@@ -40,15 +41,15 @@ pub struct ClassLayout {
 pub struct ArrayClass {
     /// Element type, as the metadata encodes it.
     pub element_type: u8,
-    /// The elements' class, where it is known.
+    /// The class of the elements, if known.
     pub element: Option<ClassId>,
     /// Number of dimensions.
     pub rank: u32,
 }
 
 impl ProfilerInfo {
-    /// Declaration and type arguments of a class. Loads nothing: on every thread. Not in hooks, nor
-    /// during a collection.
+    /// Declaration and type arguments of a class. Loads no type, so callable on every thread. Not
+    /// in hooks or during a collection.
     ///
     /// # Errors
     /// The runtime's error: for arrays `CORPROF_E_CLASSID_IS_ARRAY`, see
@@ -75,8 +76,8 @@ impl ProfilerInfo {
         Ok(found)
     }
 
-    /// Element and rank of an array type, `None` where `class` is not one. Loads nothing: on every
-    /// thread. Also during a collection.
+    /// Element type and rank of an array type; `None` if `class` is not an array. Loads no type, so
+    /// callable on every thread. Callable during a collection, too.
     ///
     /// # Errors
     /// The runtime's error.
@@ -97,13 +98,13 @@ impl ProfilerInfo {
         Ok(Some(ArrayClass { element_type: kind.0 as u8, element, rank }))
     }
 
-    /// The class of a type that is not generic. Loads it where it is not loaded, so on managed
-    /// threads only: in callbacks, and on threads of the profiler's own that the runtime has
-    /// [adopted](Self::adopt_current_thread). Neither in hooks, nor during a collection, nor where
-    /// objects are lent.
+    /// The class of a type that is not generic. Loads the type if necessary, so callable on managed
+    /// threads only: in callbacks, and on the profiler's own threads that the runtime has
+    /// [adopted](Self::adopt_current_thread). Not in hooks, during a collection, or in callbacks
+    /// with object arguments.
     ///
     /// # Errors
-    /// `CORPROF_E_NOT_MANAGED_THREAD` with a sentence on another thread; the runtime's error.
+    /// `CORPROF_E_NOT_MANAGED_THREAD` with a reason on another thread; the runtime's error.
     pub fn class_from_token(&self, module: ModuleId, token: Token) -> Result<ClassId> {
         self.where_types_may_load("GetClassFromToken")?;
         let runtime = self.base("GetClassFromToken")?;
@@ -116,11 +117,11 @@ impl ProfilerInfo {
     }
 
     /// The class of a generic type with these type arguments, those of enclosing types first. Loads
-    /// it where it is not loaded, so in the same places only as
+    /// the type if necessary, so callable in the same places as
     /// [`class_from_token`](Self::class_from_token).
     ///
     /// # Errors
-    /// `CORPROF_E_NOT_MANAGED_THREAD` with a sentence on another thread; the runtime's error.
+    /// `CORPROF_E_NOT_MANAGED_THREAD` with a reason on another thread; the runtime's error.
     pub fn class_from_token_and_type_args(
         &self,
         module: ModuleId,
@@ -141,8 +142,8 @@ impl ProfilerInfo {
         Ok(class)
     }
 
-    /// Notes a class that goes with a module that can be unloaded: one that is declared there, or
-    /// made of types from there.
+    /// Notes a class that is unloaded together with a collectible module, because the module
+    /// declares the class or one of the types in `made_of`.
     fn note_class(&self, class: ClassId, module: ModuleId, made_of: &[ClassId]) {
         if !self.connection.modules.any() {
             return;
@@ -153,16 +154,16 @@ impl ProfilerInfo {
         }
     }
 
-    /// The runtime has loaded a class, which may go with its module.
+    /// The runtime has loaded a class, which may be unloaded together with its module.
     pub(crate) fn class_loaded(&self, class: ClassId) {
         if self.connection.modules.any() {
-            // The answer is noted, for arrays by that of their elements.
+            // The query notes the class; for an array it notes the array with its element class.
             let _ = self.class_info(class).map(drop).or_else(|_| self.array_class(class).map(drop));
         }
     }
 
-    /// Layout of the fields of a class, without those of its base classes. Loads nothing: on every
-    /// thread. Not in hooks.
+    /// Layout of the fields of a class, without the fields of its base classes. Loads no type, so
+    /// callable on every thread. Not in hooks.
     ///
     /// # Errors
     /// The runtime's error; for arrays and strings `E_INVALIDARG`.
@@ -186,8 +187,7 @@ impl ProfilerInfo {
         Ok(ClassLayout { size, fields })
     }
 
-    /// The class of an object. Callable where the object may be looked at: in the callback that
-    /// received it.
+    /// The class of an object. Callable in the callback that received the object.
     ///
     /// # Errors
     /// The runtime's error.

@@ -8,7 +8,7 @@ use crate::call_context::{outside_collections, outside_hooks};
 use crate::error::check;
 use crate::{FunctionId, ReJitId, Result};
 
-/// A piece of native code; a function may have a hot and a cold one.
+/// A range of native code; a function may have a hot and a cold range.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct CodeRange {
@@ -26,7 +26,7 @@ impl CodeRange {
     }
 }
 
-/// Beginning of the code of a version of a function, as the runtime has told it.
+/// Start of the code of one version of a function, as the runtime returned it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CodeStart {
     function: FunctionId,
@@ -41,41 +41,42 @@ impl CodeStart {
     }
 }
 
-/// Native code and the IL it was made of.
+/// A range of native code and the IL offset that it was compiled from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct IlRange {
-    /// Offset in the IL; `None` for prolog, epilog and what has no IL.
+    /// Offset in the IL; `None` for prologs, epilogs and code without IL.
     pub il: Option<u32>,
     /// Offset of the first byte from the code's start.
     pub start: u32,
     /// Offset past the last byte.
     pub end: u32,
-    /// The code is an epilog: of a method, or of a block of it.
+    /// Whether the code is an epilog, of a method or of a block in it.
     pub is_epilog: bool,
 }
 
-/// Place in a method's IL, as exactly as the map of its code says.
+/// Place in a method's IL, as precise as the IL map of its code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct IlPlace {
     /// Offset of the statement.
     pub offset: u32,
-    /// Bytes from there on that are in question, up to the next statement that has code in the map;
-    /// `None` where there is none. Those that begin among these bytes have no code in the map: they
-    /// are gone, or their code lies in the statement's.
+    /// Number of IL bytes from `offset` to the next statement that has code in the map; `None` if
+    /// there is no such statement. Other statements that begin within these bytes have no code in
+    /// the map: the compiler removed them, or their code is part of this statement's code.
     pub span: Option<u32>,
 }
 
 impl IlRange {
-    /// Place in the IL that the byte at `at` of the code is of, by the map of that code; `None`
-    /// where nothing is known. Prologs are of the method's first statement, epilogs of the one
-    /// before them.
+    /// The place in the IL of the code byte at offset `at`, according to the IL map; `None` if it
+    /// is not known. A prolog belongs to the method's first statement, an epilog to the statement
+    /// before it.
     ///
-    /// Optimising compilers map only the beginning of a statement's code, not even that of each,
-    /// and what they inlined to nothing, in large pieces. A piece between the code of a statement
-    /// and that of the next one in the map is of the former, or of one between; elsewhere blocks
-    /// were moved, and nothing is known.
+    /// An optimising compiler maps only the beginning of a statement's code, and not for every
+    /// statement. It maps inlined code to no IL, in large ranges. A range without IL can lie
+    /// between the code of one statement and the code of the next statement in the map. Then it
+    /// belongs to the former statement, or to a statement between the two. Elsewhere the compiler
+    /// has moved blocks, and the place is not known.
     #[must_use]
     pub fn statement_at(map: &[Self], at: u32) -> Option<IlPlace> {
         let holding = || map.iter().filter(|range| (range.start..range.end).contains(&at));
@@ -84,8 +85,9 @@ impl IlRange {
         Some(IlPlace { offset, span: Self::after(map, offset).map(|next| next - offset) })
     }
 
-    /// The smallest place in the IL that holds the statements of all bytes at `offsets` of the
-    /// code, by the map of that code; `None` for no bytes, and where nothing is known of one.
+    /// The smallest place in the IL that contains the statements of all code bytes at `offsets`,
+    /// according to the IL map. `None` if there are no offsets, or if the place of one byte is not
+    /// known.
     #[must_use]
     pub fn statement_around_all(map: &[Self], offsets: impl IntoIterator<Item = u32>) -> Option<IlPlace> {
         let mut places = offsets.into_iter().map(|at| Self::statement_at(map, at));
@@ -103,7 +105,8 @@ impl IlRange {
         map.iter().filter_map(|range| range.il).filter(|il| *il > offset).min()
     }
 
-    /// Statement that a piece without IL is of, or another one before the next in the map.
+    /// The statement before a range without IL, if the range belongs to it or to a statement
+    /// between it and the next statement in the map.
     fn statement_around(&self, map: &[Self]) -> Option<u32> {
         if self.start == 0 {
             return Some(0);
@@ -116,9 +119,9 @@ impl IlRange {
     }
 }
 
-/// Mark of epilogs in place of an offset.
+/// Value that marks an epilog instead of an offset.
 const EPILOG: u32 = u32::MAX - 2;
-/// Ranges of a method of usual length.
+/// Number of map ranges of a method of usual length.
 const IL_RANGES: usize = 256;
 
 pub(super) fn ranges(infos: Vec<COR_PRF_CODE_INFO>) -> Vec<CodeRange> {
@@ -126,7 +129,7 @@ pub(super) fn ranges(infos: Vec<COR_PRF_CODE_INFO>) -> Vec<CodeRange> {
 }
 
 pub(super) fn il_ranges(map: Vec<COR_DEBUG_IL_TO_NATIVE_MAP>) -> Vec<IlRange> {
-    // The highest numbers are marks: no mapping, prolog, epilog.
+    // The highest numbers are markers: no mapping, prolog, epilog.
     let il = |offset: u32| (offset < u32::MAX - 2).then_some(offset);
     let range = |m: COR_DEBUG_IL_TO_NATIVE_MAP| IlRange {
         il: il(m.il_offset),
@@ -141,7 +144,7 @@ impl ProfilerInfo {
     /// The code of a function's first version. Not in hooks.
     ///
     /// # Errors
-    /// The runtime's error: `CORPROF_E_FUNCTION_NOT_COMPILED` before there is any.
+    /// The runtime's error: `CORPROF_E_FUNCTION_NOT_COMPILED` before the function is compiled.
     pub fn code_info(&self, function: FunctionId) -> Result<Vec<CodeRange>> {
         outside_collections("GetCodeInfo2")?;
         let runtime = self.base("GetCodeInfo2")?;
@@ -153,7 +156,7 @@ impl ProfilerInfo {
         .map(ranges)
     }
 
-    /// Beginnings of the versions (tiers) of a function. Not in hooks.
+    /// Start addresses of the versions (tiers) of a function. Not in hooks.
     ///
     /// # Errors
     /// The runtime's error.
@@ -172,7 +175,7 @@ impl ProfilerInfo {
     /// The code of the version that begins at `start`. Not in hooks.
     ///
     /// # Errors
-    /// The runtime's error, also where the code is gone.
+    /// The runtime's error, also if the code is unloaded.
     pub fn code_info_at(&self, start: CodeStart) -> Result<Vec<CodeRange>> {
         outside_collections("GetCodeInfo4")?;
         let method = "GetCodeInfo4";
@@ -188,7 +191,7 @@ impl ProfilerInfo {
     /// Map from IL to the code of the version that begins at `start`. Not in hooks.
     ///
     /// # Errors
-    /// The runtime's error, also where the code is gone; dynamic functions have no map.
+    /// The runtime's error, also if the code is unloaded; dynamic functions have no map.
     pub fn il_map_at(&self, start: CodeStart) -> Result<Vec<IlRange>> {
         outside_collections("GetILToNativeMapping3")?;
         let method = "GetILToNativeMapping3";
@@ -201,23 +204,24 @@ impl ProfilerInfo {
         Ok(il_ranges(map))
     }
 
-    /// The function that the code at `address` belongs to, dynamic ones too. Not in signal
+    /// The function whose code contains `address`; may be a dynamic function. Not in signal
     /// handlers.
     ///
-    /// In an image with precompiled code the runtime goes down from the address to the first piece
-    /// of code whose method it has prepared. So for code that was never called it names another
-    /// function, and where it has prepared none further down it reads in front of its table and
-    /// ends the program (seen on 9 and 10, in the first milliseconds of programs). Words of stacks
-    /// that look like return addresses may be where a method begins that is about to be called:
-    /// look first whether a call ends before them.
+    /// In an image with precompiled code the runtime searches downwards from the address for the
+    /// nearest code whose method is prepared. So for code that was never called, the runtime
+    /// returns another function. If no method at a lower address is prepared, the runtime reads in
+    /// front of its table and crashes the program (seen on .NET 9 and 10, in the first milliseconds
+    /// of programs). A stack word that looks like a return address may be the start address of a
+    /// method that is about to be called: check first that a call instruction ends right before the
+    /// address.
     ///
     /// # Errors
     /// The runtime's error.
     ///
     /// # Safety
-    /// In an image with precompiled code, the address is of code that has run or whose method the
-    /// runtime has prepared: where a thread was interrupted, the byte before an address that a call
-    /// returns to, or where a call leads.
+    /// In an image with precompiled code, the code at the address must have run, or its method must
+    /// be prepared. This holds for the address at which a thread was interrupted, for the byte
+    /// before a return address, and for the target of a call.
     pub unsafe fn function_at(&self, address: usize) -> Result<(FunctionId, ReJitId)> {
         outside_hooks("GetFunctionFromIP3")?;
         let method = "GetFunctionFromIP3";
@@ -233,8 +237,8 @@ impl ProfilerInfo {
 mod tests {
     use super::*;
 
-    /// Maps as the runtime gives them of a method that joins texts in a loop (45), with all code in
-    /// place, and with blocks that were moved.
+    /// IL maps that the runtime returned for a method that joins texts in a loop (45): one with all
+    /// code in order, and one with moved blocks.
     #[test]
     fn code_is_of_the_statement_before_it_or_of_one_without_code_in_the_map() {
         let map = |ranges: &[(Option<u32>, u32, u32)]| -> Vec<IlRange> {

@@ -1,5 +1,5 @@
 //! The connection to the runtime: its information interface, and the gate that closes when the
-//! runtime takes it back.
+//! runtime frees the interface.
 
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -14,28 +14,28 @@ use crate::stop::Stops;
 use crate::unloads::CollectibleModules;
 use crate::{Error, HResult, Result};
 
-/// The interface of one runtime. After a detach the runtime frees it, whatever references there
-/// are.
+/// The information interface of one runtime. After a detach the runtime frees the interface, even
+/// if references exist.
 pub(super) struct Connection {
-    /// Never released: the runtime counts no references, and after a detach there is nothing left
-    /// to tell.
+    /// Never released: the runtime counts no references, and after a detach the interface does not
+    /// exist any more.
     interface: ManuallyDrop<ICorProfilerInfo3>,
     pub(super) level: u8,
     gate: Gate<16>,
-    /// Callbacks that are under way, which a detach has to wait for. Never closed.
+    /// Running callbacks, for which a detach has to wait. Never closed.
     callbacks: Gate<16>,
-    /// The runtime can't let go of this profiler, so calls need not pass the gate.
+    /// Whether the runtime can never detach this profiler, so that calls need not enter the gate.
     is_for_good: AtomicBool,
-    /// The profiler does not have the main slot.
+    /// Whether the profiler is notification-only and does not have the main slot.
     pub(super) is_notification_only: AtomicBool,
     pub(super) modules: CollectibleModules,
-    /// Number of suspensions, or [`DETACHING`].
+    /// Number of active suspensions, or [`DETACHING`].
     suspensions: AtomicUsize,
-    /// Threads of the profiler's own, which end before the runtime takes the interface away.
+    /// The profiler's own threads. They end before the runtime frees the interface.
     pub(super) own_threads: Stops,
 }
 
-/// A detach was asked for. The runtime resumes nothing from then on, so there must be no
+/// A detach was requested. From then on the runtime does not resume threads, so there must be no
 /// suspension.
 const DETACHING: usize = usize::MAX;
 
@@ -44,11 +44,11 @@ unsafe impl Send for Connection {}
 // SAFETY: as above.
 unsafe impl Sync for Connection {}
 
-/// A call of the runtime that is under way: the interface `I`, which stays for as long as this
+/// A running call of the runtime by the interface `I`. The interface exists as long as this value
 /// lives.
 pub(crate) struct Call<'c, I> {
     runtime: &'c I,
-    /// `None` where the interface stays for good.
+    /// `None` if the interface exists until the process ends.
     _inside: Option<Inside<'c>>,
 }
 
@@ -76,10 +76,10 @@ impl Connection {
         }
     }
 
-    /// The interface for one call of `method`, as that of `level`.
+    /// The interface of `level`, for one call of `method`.
     ///
     /// # Errors
-    /// Sentences: after the detach, and for a level that the runtime lacks.
+    /// A refusal with a reason after the detach, and for a level that the runtime does not have.
     ///
     /// # Safety
     /// `I` must be the information interface of that level.
@@ -97,30 +97,30 @@ impl Connection {
         Ok(Call { runtime: unsafe { &*borrowed.cast::<I>() }, _inside: inside })
     }
 
-    /// A callback begins, and ends when the answer is dropped. Callbacks are not counted where the
-    /// runtime can't let go of the profiler.
+    /// Marks the start of a callback. The callback ends when the returned value is dropped. If the
+    /// runtime can't detach the profiler, callbacks are not counted.
     #[inline]
     pub(super) fn callback_begins(&self) -> Option<Inside<'_>> {
         if self.is_for_good.load(Ordering::Relaxed) { None } else { self.callbacks.enter() }
     }
 
-    /// Number of callbacks that are under way.
+    /// Number of running callbacks.
     pub(super) fn callbacks_under_way(&self) -> usize {
         self.callbacks.inside()
     }
 
-    /// Waits for the callbacks that are under way, `most` at the longest; whether they have ended.
-    /// Where they are not counted that is unknown: `false`.
+    /// Waits for the running callbacks, for at most `most`. Returns whether they have ended;
+    /// `false` if callbacks are not counted.
     pub(super) fn wait_for_callbacks(&self, most: Duration) -> bool {
         !self.is_for_good.load(Ordering::Relaxed) && self.callbacks.wait_for_those_inside(most)
     }
 
-    /// The interface, for hooks: a profiler that ever had any can't be detached.
+    /// The interface, for hooks. A profiler that ever had hooks can't be detached.
     pub(super) fn in_hook(&self) -> &ICorProfilerInfo3 {
         &self.interface
     }
 
-    /// A suspension begins; with [`end_suspension`](Self::end_suspension) it ends.
+    /// Marks the start of a suspension. [`end_suspension`](Self::end_suspension) marks its end.
     pub(super) fn begin_suspension(&self, method: &'static str) -> Result<()> {
         let more = |count| (count != DETACHING).then_some(count + 1);
         let begun = self.suspensions.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more);
@@ -130,16 +130,16 @@ impl Connection {
         })
     }
 
-    /// A suspension has ended, or did not begin.
+    /// Marks the end of a suspension, or that the suspension failed.
     pub(super) fn end_suspension(&self) {
         self.suspensions.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Asks for the detach by `request`, which may fail.
+    /// Calls `request`, which requests the detach and may fail.
     pub(super) fn detach(&self, method: &'static str, request: impl FnOnce() -> Result<()>) -> Result<()> {
         match self.suspensions.compare_exchange(0, DETACHING, Ordering::SeqCst, Ordering::SeqCst) {
             Ok(_) => request().inspect_err(|_| self.suspensions.store(0, Ordering::SeqCst)),
-            // Asked for before: the runtime has the answer.
+            // The detach was requested before: the runtime decides.
             Err(DETACHING) => request(),
             Err(_) => {
                 Err(Error::refused(method, "the program is suspended, and a detached profiler could not resume it")
@@ -148,13 +148,13 @@ impl Connection {
         }
     }
 
-    /// The runtime has taken a profiler with hooks or immutable events: it refuses to detach such a
-    /// one, and nothing else takes the interface away.
+    /// The runtime has accepted a profiler with hooks or immutable events. It refuses to detach
+    /// such a profiler, and nothing else frees the interface.
     pub(super) fn stay_for_good(&self) {
         self.is_for_good.store(true, Ordering::Relaxed);
     }
 
-    /// Calls from now on are refused.
+    /// Refuses all calls from now on.
     pub(super) fn close(&self) {
         self.is_for_good.store(false, Ordering::Relaxed);
         self.gate.close();

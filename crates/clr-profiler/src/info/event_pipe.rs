@@ -1,5 +1,5 @@
-//! EventPipe from inside: sessions that deliver the runtime's events to the profiler, and events of
-//! the profiler's own.
+//! EventPipe inside the process: sessions that deliver the runtime's events to the profiler, and
+//! the profiler's own events.
 
 use clr_profiler_sys::info::{ICorProfilerInfo12, ICorProfilerInfo14};
 use clr_profiler_sys::structs::{
@@ -13,13 +13,13 @@ use crate::error::check;
 use crate::text::{read_text, wide};
 use crate::{EventPipeEventId, EventPipeProviderId, EventPipeSessionId, Result};
 
-/// A provider whose events a session is to deliver.
+/// A provider whose events a session delivers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "made by profilers, field by field; the runtime takes no more")]
 pub struct ProviderConfig {
     /// Name, for instance `Microsoft-Windows-DotNETRuntime`.
     pub name: String,
-    /// Kinds of its events, by the provider's own bits.
+    /// Kinds of events, as bits that the provider defines.
     pub keywords: u64,
     /// Level of detail: 1 critical, 2 errors, 3 warnings, 4 informational, 5 all.
     pub level: u32,
@@ -27,7 +27,7 @@ pub struct ProviderConfig {
     pub filter: Option<String>,
 }
 
-/// An event of the profiler's own.
+/// Definition of one of the profiler's own events.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "made by profilers, field by field; the runtime takes no more")]
 pub struct EventDefinition {
@@ -35,7 +35,7 @@ pub struct EventDefinition {
     pub name: String,
     /// Number within the provider.
     pub id: u32,
-    /// The bits that select it.
+    /// The keyword bits that select the event.
     pub keywords: u64,
     /// Version.
     pub version: u32,
@@ -43,32 +43,32 @@ pub struct EventDefinition {
     pub level: u32,
     /// Operation code: 0 nothing, 1 a start, 2 a stop.
     pub opcode: u8,
-    /// Whether the stack is to be stored with it.
+    /// Whether EventPipe stores the stack with the event.
     pub with_stack: bool,
     /// Fields: name and type (a `TypeCode` of .NET: 7 `short`, 9 `int`, 11 `long`, 18 `string`,
     /// ...).
     pub fields: Vec<(String, u32)>,
 }
 
-/// State of a provider of the profiler's own, when a session enables or disables it.
+/// State of one of the profiler's own providers, when a session enables or disables it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ProviderState {
     /// Whether a session listens.
     pub is_enabled: bool,
-    /// Up to this level.
+    /// Highest level that a session wants.
     pub level: u8,
-    /// Events with any of these bits.
+    /// A session wants events with any of these bits.
     pub any_keywords: u64,
-    /// Events with all of these bits.
+    /// A session wants events with all of these bits.
     pub all_keywords: u64,
 }
 
 impl ProfilerInfo {
-    /// Starts a session: its events come by
+    /// Starts a session. The runtime delivers its events by
     /// [`event_pipe_event_delivered`](crate::Callbacks::event_pipe_event_delivered). Needs
-    /// [`Events::EVENT_PIPE`](crate::Events::EVENT_PIPE). Not in hooks, nor in `initialize`.
-    /// `rundown`: tell of what was loaded before at the end.
+    /// [`Events::EVENT_PIPE`](crate::Events::EVENT_PIPE). Not in hooks, nor in `initialize`. With
+    /// `rundown`, the end of the session reports everything that was loaded earlier.
     ///
     /// # Errors
     /// The runtime's error.
@@ -88,8 +88,8 @@ impl ProfilerInfo {
         Ok(EventPipeSessionId(session as usize))
     }
 
-    /// Adds a provider to a session. Not in hooks. One of the profiler's own must be named at the
-    /// start instead: added later it is not switched on (seen on .NET 8).
+    /// Adds a provider to a session. Not in hooks. Name the profiler's own providers at the start
+    /// instead: a session does not enable them if they are added later (seen on .NET 8).
     ///
     /// # Errors
     /// The runtime's error.
@@ -103,7 +103,8 @@ impl ProfilerInfo {
         check(answer, method)
     }
 
-    /// Ends a session. Do so before a detach: an open one may deliver afterwards. Not in hooks.
+    /// Ends a session. Do this before a detach: an open session may deliver events afterwards. Not
+    /// in hooks.
     ///
     /// # Errors
     /// The runtime's error.
@@ -115,7 +116,8 @@ impl ProfilerInfo {
         check(answer, method)
     }
 
-    /// A provider's name; also in `event_pipe_event_delivered`, but better asked once per provider.
+    /// A provider's name. Callable in `event_pipe_event_delivered`, but it is better to query it
+    /// once per provider.
     ///
     /// # Errors
     /// The runtime's error.
@@ -129,7 +131,7 @@ impl ProfilerInfo {
         })
     }
 
-    /// Makes a provider of the profiler's own. Not in hooks.
+    /// Creates one of the profiler's own providers. Not in hooks.
     ///
     /// # Errors
     /// The runtime's error.
@@ -143,12 +145,12 @@ impl ProfilerInfo {
         Ok(EventPipeProviderId(provider))
     }
 
-    /// As [`event_pipe_create_provider`](Self::event_pipe_create_provider), and `changed` is called
-    /// when a session begins or ceases to listen, on any thread. From .NET 8 on; this crate keeps
-    /// up to eight such functions per process.
+    /// As [`event_pipe_create_provider`](Self::event_pipe_create_provider). `changed` is called
+    /// when a session enables or disables the provider, on any thread. From .NET 8 on. This crate
+    /// supports up to eight such functions per process.
     ///
     /// # Errors
-    /// The runtime's error; a sentence for the ninth.
+    /// The runtime's error; a refusal with a reason for the ninth function.
     pub fn event_pipe_create_provider_with(
         &self,
         name: &str,
@@ -167,7 +169,7 @@ impl ProfilerInfo {
         Ok(EventPipeProviderId(provider))
     }
 
-    /// Makes an event of a provider of the profiler's own. Not in hooks.
+    /// Defines an event of one of the profiler's own providers. Not in hooks.
     ///
     /// # Errors
     /// The runtime's error.
@@ -243,7 +245,7 @@ fn config(provider: &ProviderConfig, texts: &(Vec<u16>, Option<Vec<u16>>)) -> CO
     }
 }
 
-/// The runtime calls a bare function and hands it nothing of ours, so there is one function per
+/// The runtime calls a function pointer without data of the profiler, so there is one function per
 /// listener.
 mod listeners {
     use std::ffi::c_void;

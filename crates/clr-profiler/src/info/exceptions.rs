@@ -1,4 +1,4 @@
-//! The exception clause a callback is about.
+//! The exception clause of a callback.
 
 use clr_profiler_sys::structs::COR_PRF_EX_CLAUSE_INFO;
 
@@ -14,8 +14,8 @@ pub struct ExceptionClause {
     pub kind: ClauseKind,
     /// Address at which its code begins.
     pub code: usize,
-    /// The frame pointer of the activation the block belongs to: between the caller's stack
-    /// pointers of that activation (above) and of its callees (at or below).
+    /// The frame pointer of the activation that owns the block. It is below the caller's stack
+    /// pointer of that activation, and at or above the caller's stack pointers of its callees.
     pub frame_pointer: usize,
 }
 
@@ -23,7 +23,7 @@ pub struct ExceptionClause {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ClauseKind {
-    /// None is running.
+    /// No block.
     None,
     /// A filter, in the first pass.
     Filter,
@@ -34,8 +34,8 @@ pub enum ClauseKind {
 }
 
 impl ProfilerInfo {
-    /// The block that is about to run, or has just run. Only in the callbacks that say so: filter
-    /// enter and leave, finally enter and leave, catcher enter and leave.
+    /// The block that is about to run, or has just run. Only in these callbacks: filter enter and
+    /// leave, finally enter and leave, catcher enter and leave.
     ///
     /// # Errors
     /// The runtime's error.

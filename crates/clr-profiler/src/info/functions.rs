@@ -1,4 +1,4 @@
-//! Functions: what they are and where they come from.
+//! Queries about functions: their class, module, token and type arguments.
 
 use clr_profiler_sys::info::ICorProfilerInfo8;
 use windows_core::BOOL;
@@ -13,11 +13,11 @@ use crate::{ClassId, FunctionId, ModuleId, Result, Token};
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct FunctionInfo {
-    /// Class; `None` where several instantiations share the code.
+    /// Class; `None` if several instantiations share the code.
     pub class: Option<ClassId>,
     /// Module.
     pub module: ModuleId,
-    /// Token there.
+    /// Token of the method in this module.
     pub token: Token,
     /// The type arguments of the method itself (not of its class).
     pub type_arguments: Vec<ClassId>,
@@ -36,8 +36,8 @@ pub struct DynamicFunction {
 }
 
 impl ProfilerInfo {
-    /// Class, module, token and type arguments of a function. Loads nothing: on every thread. Not
-    /// in hooks, nor during a collection.
+    /// Class, module, token and type arguments of a function. Loads no type, so callable on every
+    /// thread. Not in hooks or during a collection.
     ///
     /// # Errors
     /// The runtime's error; dynamic functions have no token, see
@@ -47,8 +47,8 @@ impl ProfilerInfo {
         self.function_info_in_frame(function, 0)
     }
 
-    /// [`function_info`](Self::function_info) for one frame, which gives type arguments exactly; 0
-    /// stands for none.
+    /// [`function_info`](Self::function_info) for one frame, with exact type arguments. A `frame`
+    /// of 0 means no frame.
     pub(crate) fn function_info_in_frame(&self, function: FunctionId, frame: usize) -> Result<FunctionInfo> {
         let runtime = self.base("GetFunctionInfo2")?;
         let _function_stays = function.enter("GetFunctionInfo2")?;
@@ -78,8 +78,8 @@ impl ProfilerInfo {
         Ok(found)
     }
 
-    /// Class, module and token of a function, for callers that need no type arguments: a lighter
-    /// [`function_info`](Self::function_info), allowed in the same places.
+    /// Class, module and token of a function, for callers that need no type arguments. Faster than
+    /// [`function_info`](Self::function_info), and callable in the same places.
     ///
     /// # Errors
     /// The runtime's error.
@@ -115,7 +115,7 @@ impl ProfilerInfo {
     /// collection.
     ///
     /// # Errors
-    /// The runtime's error; ordinary functions give `E_INVALIDARG`.
+    /// The runtime's error; `E_INVALIDARG` for ordinary functions.
     pub fn dynamic_function_info(&self, function: FunctionId) -> Result<DynamicFunction> {
         outside_collections("GetDynamicFunctionInfo")?;
         let method = "GetDynamicFunctionInfo";
@@ -138,11 +138,11 @@ impl ProfilerInfo {
         Ok(DynamicFunction { module: ModuleId(module), name, signature })
     }
 
-    /// The function of a method that is neither generic nor in a generic class, where that class is
-    /// loaded. Loads nothing: on every thread. Not in hooks, nor during a collection.
+    /// The function of a method that is neither generic nor in a generic class. The class must be
+    /// loaded. Loads no type, so callable on every thread. Not in hooks or during a collection.
     ///
     /// # Errors
-    /// The runtime's error: `E_INVALIDARG` where the class is not loaded, too.
+    /// The runtime's error: `E_INVALIDARG` also if the class is not loaded.
     pub fn function_from_token(&self, module: ModuleId, method: Token) -> Result<FunctionId> {
         where_objects_may_move("GetFunctionFromToken")?;
         let runtime = self.base("GetFunctionFromToken")?;
@@ -154,13 +154,13 @@ impl ProfilerInfo {
         Ok(function)
     }
 
-    /// The function of a method with these type arguments (of the method itself), in `class`. May
-    /// load types, so on managed threads only: in callbacks, and on threads of the profiler's own
-    /// that the runtime has [adopted](Self::adopt_current_thread). Neither in hooks, nor during a
-    /// collection, nor where objects are lent.
+    /// The function of a method in `class` with these type arguments of the method itself. May load
+    /// types, so callable on managed threads only: in callbacks, and on the profiler's own threads
+    /// that the runtime has [adopted](Self::adopt_current_thread). Not in hooks, during a
+    /// collection, or in callbacks with object arguments.
     ///
     /// # Errors
-    /// `CORPROF_E_NOT_MANAGED_THREAD` with a sentence on another thread; the runtime's error.
+    /// `CORPROF_E_NOT_MANAGED_THREAD` with a reason on another thread; the runtime's error.
     pub fn function_from_token_and_type_args(
         &self,
         module: ModuleId,
@@ -184,8 +184,8 @@ impl ProfilerInfo {
         Ok(function)
     }
 
-    /// Notes what goes with a module that can be unloaded: a function that is declared there, or
-    /// made for types from there.
+    /// Notes a function that is unloaded together with a collectible module, because the module
+    /// declares the function or one of its type arguments.
     fn note_function(
         &self,
         function: FunctionId,
@@ -206,10 +206,10 @@ impl ProfilerInfo {
         }
     }
 
-    /// The runtime compiles a function, which may go with its module.
+    /// The runtime compiles a function, which may be unloaded together with its module.
     pub(crate) fn compiling(&self, function: FunctionId) {
         if self.connection.modules.any() {
-            // Its answer is noted; functions without metadata have none.
+            // The query notes the function; for functions without metadata it fails.
             let _ = self.function_place(function);
         }
     }

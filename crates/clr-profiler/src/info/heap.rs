@@ -20,7 +20,7 @@ use crate::callback_args::Generation;
 use crate::error::check;
 use crate::{ClassId, Error, HResult, ModuleId, ObjectId, Result};
 
-/// A piece of the heap.
+/// An address range of the heap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct HeapRange {
@@ -46,13 +46,13 @@ impl HeapRange {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Reference<'cb> {
-    /// Object that is referred to; may be null.
+    /// The referenced object; may be null.
     pub object: ObjectId<'cb>,
-    /// Place of the reference, in bytes from the beginning of the object that holds it.
+    /// Offset of the reference in bytes from the start of the object that holds it.
     pub offset: usize,
 }
 
-/// Array, with the place of its elements.
+/// Dimensions and element address of an array object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ArrayObject {
@@ -62,19 +62,20 @@ pub struct ArrayObject {
     pub data: usize,
 }
 
-/// Kind of a handle: what the handle does for its object.
+/// Kind of a handle: its effect on the object.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum HandleKind {
-    /// Follows the object without keeping it alive.
+    /// Does not keep the object alive.
     Weak,
-    /// Keeps it alive.
+    /// Keeps the object alive.
     Strong,
-    /// Keeps it alive and in place.
+    /// Keeps the object alive and at its address.
     Pinned,
 }
 
-/// A handle that a profiler made to find an object again after collections. Dropping it frees it.
+/// A handle with which a profiler finds an object again after collections. Dropping this value
+/// frees the handle.
 ///
 /// ```compile_fail
 /// # fn look(handle: &clr_profiler::ObjectHandle) {
@@ -87,19 +88,21 @@ pub struct ObjectHandle {
     handle: ObjectHandleID,
 }
 
-// SAFETY: the runtime's handle table is used from all threads; the address is only handed back to
-// it.
+// SAFETY: all threads may use the runtime's handle table, and the address is only passed back to
+// the runtime.
 unsafe impl Send for ObjectHandle {}
 // SAFETY: as above.
 unsafe impl Sync for ObjectHandle {}
 
 impl ObjectHandle {
-    /// Runs `look` with the object, `None` where it was collected. In callbacks that lend objects,
-    /// such as [`exception_thrown`](crate::Callbacks::exception_thrown): there no collection can
-    /// move the object before the callback returns, and the object can't be carried out of `look`.
+    /// Runs `look` with the object, or with `None` if the object was collected. Callable in
+    /// callbacks with object arguments, such as
+    /// [`exception_thrown`](crate::Callbacks::exception_thrown), where no collection can move the
+    /// object before the callback returns. The object identifier can't leave `look`.
     ///
     /// # Errors
-    /// The runtime's error; a sentence elsewhere, above all on a thread of the profiler's own.
+    /// The runtime's error; a refusal with a reason outside of such callbacks, above all on the
+    /// profiler's own threads.
     pub fn with<R>(&self, look: impl for<'cb> FnOnce(Option<ObjectId<'cb>>) -> R) -> Result<R> {
         let method = "GetObjectIDFromHandle";
         where_objects_stay(method)?;
@@ -110,9 +113,9 @@ impl ObjectHandle {
         Ok(look((object != 0).then(|| ObjectId::new(object))))
     }
 
-    /// Whether the object has not been collected as far as the runtime knows: an unreferenced
-    /// object is there until its generation is collected. Not in hooks; anywhere else, threads of
-    /// the profiler's own included.
+    /// Whether the object has not been collected yet. An unreferenced object exists until its
+    /// generation is collected. Callable everywhere but in hooks, on the profiler's own threads
+    /// too.
     ///
     /// # Errors
     /// The runtime's error.
@@ -121,8 +124,8 @@ impl ObjectHandle {
         outside_hooks(method)?;
         let mut object = 0;
         let runtime = self.info.at_level::<ICorProfilerInfo13>(method)?;
-        // SAFETY: a handle that is not freed, and a valid out-parameter. Of the address, which may
-        // be wrong a moment later, nothing but whether there is one is used.
+        // SAFETY: a handle that is not freed, and a valid out-parameter. The address may be out of
+        // date at once; it is only compared with null.
         check(unsafe { runtime.GetObjectIDFromHandle(self.handle, &mut object) }, method)?;
         Ok(object != 0)
     }
@@ -139,8 +142,7 @@ impl Drop for ObjectHandle {
 }
 
 impl ProfilerInfo {
-    /// Bytes that an object takes on the heap. Where the object may be looked at: in the callback
-    /// that received it.
+    /// Size of an object on the heap in bytes. Callable in the callback that received the object.
     ///
     /// # Errors
     /// The runtime's error.
@@ -154,14 +156,14 @@ impl ProfilerInfo {
     }
 
     /// Dimensions and elements of an array of this rank (see [`array_class`](Self::array_class)).
-    /// Where the object may be looked at: in the callback that received it.
+    /// Callable in the callback that received the object.
     ///
     /// # Errors
-    /// The runtime's error: `E_INVALIDARG` for what is no array or has another rank.
+    /// The runtime's error: `E_INVALIDARG` if the object is not an array or has another rank.
     pub fn array_object(&self, array: ObjectId<'_>, rank: u32) -> Result<ArrayObject> {
         let method = "GetArrayObjectInfo";
         let runtime = self.base(method)?;
-        /// More than a type can have.
+        /// Maximum rank; no type has a higher one.
         const MOST: u32 = 32;
         if rank == 0 || rank > MOST {
             return Err(Error::new(HResult::INVALID_ARGUMENT, method));
@@ -177,11 +179,11 @@ impl ProfilerInfo {
         Ok(ArrayObject { dimensions: sizes.into_iter().zip(lowest).collect(), data: data as usize })
     }
 
-    /// Beginning of a boxed value of a value type, in bytes from the object's beginning. Not in
-    /// hooks.
+    /// Offset of the value in a boxed object of a value type, in bytes from the start of the
+    /// object. Not in hooks.
     ///
     /// # Errors
-    /// The runtime's error: `E_INVALIDARG` for classes that are no value types.
+    /// The runtime's error: `E_INVALIDARG` for classes that are not value types.
     pub fn box_layout(&self, class: ClassId) -> Result<u32> {
         let method = "GetBoxClassLayout";
         outside_hooks(method)?;
@@ -193,7 +195,7 @@ impl ProfilerInfo {
         Ok(offset)
     }
 
-    /// The pieces the heap consists of now. Not in hooks; exact only in
+    /// The address ranges of the heap. Not in hooks. The ranges are exact only in
     /// `garbage_collection_started` and `..._finished`.
     ///
     /// # Errors
@@ -209,8 +211,8 @@ impl ProfilerInfo {
         Ok(ranges.into_iter().map(heap_range).collect())
     }
 
-    /// The piece of the heap an object lies in; its length is not exact here. Where the object may
-    /// be looked at: in the callback that received it.
+    /// The address range of the heap that contains an object; its length is not exact here.
+    /// Callable in the callback that received the object.
     ///
     /// # Errors
     /// The runtime's error: `CORPROF_E_NOT_GC_OBJECT` for an object that is never collected
@@ -224,8 +226,8 @@ impl ProfilerInfo {
         Ok(heap_range(range))
     }
 
-    /// Whether an object lies where nothing is collected, as string literals do from .NET 8 on.
-    /// Where the object may be looked at: in the callback that received it.
+    /// Whether an object is on the part of the heap that is never collected, as string literals are
+    /// from .NET 8 on. Callable in the callback that received the object.
     ///
     /// # Errors
     /// The runtime's error.
@@ -238,7 +240,7 @@ impl ProfilerInfo {
         Ok(frozen.as_bool())
     }
 
-    /// From how many bytes on objects go to the heap for large ones. Not in hooks.
+    /// Minimum size in bytes of objects on the large object heap. Not in hooks.
     ///
     /// # Errors
     /// The runtime's error.
@@ -252,11 +254,11 @@ impl ProfilerInfo {
         Ok(bytes)
     }
 
-    /// Visits the references that an object holds, until `visit` breaks; each with the place where
-    /// the object keeps it, for [`NameCache::member`](crate::NameCache::member) to name afterwards.
-    /// Only where no collection can run: in callbacks during one
-    /// ([`object_references`](crate::Callbacks::object_references) gives references without their
-    /// places), or for objects that [`Suspended::heap_objects`] visits.
+    /// Visits the references that an object holds, until `visit` breaks. Each reference has its
+    /// offset in the object, which [`NameCache::member`](crate::NameCache::member) can turn into a
+    /// name afterwards. Callable only where no other collection can begin: in callbacks during a
+    /// collection ([`object_references`](crate::Callbacks::object_references) reports references
+    /// without their offsets), or for objects that [`Suspended::heap_objects`] visits.
     ///
     /// # Errors
     /// The runtime's error.
@@ -276,8 +278,8 @@ impl ProfilerInfo {
         check(answer, method)
     }
 
-    /// The addresses of the objects that are never collected, of all modules; they don't move. From
-    /// .NET 8 on. Not in hooks.
+    /// The addresses of all objects that are never collected, of all modules. These objects don't
+    /// move. From .NET 8 on. Not in hooks.
     ///
     /// # Errors
     /// The runtime's error.
@@ -289,7 +291,7 @@ impl ProfilerInfo {
         collect::<ICorProfilerObjectEnum>(method, |out| unsafe { runtime.EnumerateNonGCObjects(out) })
     }
 
-    /// Ranges in which the objects lie that are never collected. From .NET 8 on. Not in hooks.
+    /// Address ranges of the objects that are never collected. From .NET 8 on. Not in hooks.
     ///
     /// # Errors
     /// The runtime's error.
@@ -310,8 +312,8 @@ impl ProfilerInfo {
         Ok(ranges.into_iter().map(range).collect())
     }
 
-    /// The addresses of the objects that were laid out with a module; none today, where modules
-    /// bring none. Not in hooks.
+    /// The addresses of the frozen objects in a module's image. Empty today, because modules
+    /// contain no such objects any more. Not in hooks.
     ///
     /// # Errors
     /// The runtime's error.
@@ -324,8 +326,8 @@ impl ProfilerInfo {
         collect::<ICorProfilerObjectEnum>(method, |out| unsafe { runtime.EnumModuleFrozenObjects(module.0, out) })
     }
 
-    /// A handle to find an object again after collections. In the callback that received the
-    /// object, on a managed thread. From .NET 7 on.
+    /// Creates a handle to find an object again after collections. Callable in the callback that
+    /// received the object, on a managed thread. From .NET 7 on.
     ///
     /// # Errors
     /// The runtime's error.
@@ -334,17 +336,18 @@ impl ProfilerInfo {
         unsafe { self.create_handle_at(object.address(), kind) }
     }
 
-    /// A handle for the object at an address that an event of the runtime's own gives
-    /// ([`event_pipe_event_delivered`](crate::Callbacks::event_pipe_event_delivered)), in the
-    /// callback that delivers the event. The object may not be ready yet; a handle is good from
-    /// when it is. From .NET 7 on.
+    /// Creates a handle for the object at an address from an EventPipe event of the runtime.
+    /// Callable in the callback that delivers the event,
+    /// [`event_pipe_event_delivered`](crate::Callbacks::event_pipe_event_delivered). The allocation
+    /// of the object may not be complete yet; the handle is valid once it is complete. From .NET 7
+    /// on.
     ///
     /// # Errors
     /// The runtime's error.
     ///
     /// # Safety
-    /// The address must be that of an object that is alive, or is being allocated by the thread
-    /// that this callback runs on.
+    /// The address must be that of an object that is alive, or that the thread of this callback is
+    /// allocating.
     pub unsafe fn create_handle_at(&self, address: usize, kind: HandleKind) -> Result<ObjectHandle> {
         let method = "CreateHandle";
         outside_collections(method)?;
@@ -393,7 +396,7 @@ fn heap_range(range: COR_PRF_GC_GENERATION_RANGE) -> HeapRange {
 /// Calls the closure behind `data`; a panic ends the visit.
 ///
 /// # Safety
-/// `data` must be the closure's own reference.
+/// `data` must be the reference to the closure.
 unsafe fn visit(object: usize, data: *mut c_void) -> BOOL {
     // SAFETY: the caller's promise.
     let visit = unsafe { &mut *data.cast::<&mut dyn FnMut(ObjectId<'_>) -> ControlFlow<()>>() };
@@ -407,8 +410,8 @@ unsafe extern "system" fn reference(object: usize, place: *mut usize, data: *mut
         return BOOL(1);
     }
     let offset = place.addr().wrapping_sub(object);
-    // SAFETY: the runtime passes the place of a reference, and the data it was given: the closure's
-    // own reference.
+    // SAFETY: the runtime passes the address of a reference, and its data argument, which is the
+    // reference to the closure.
     let (found, visit) = unsafe { (ObjectId::new(*place), &mut *data.cast::<VisitReference<'_>>()) };
     guard(false, || visit(Reference { object: found, offset }).is_continue()).into()
 }

@@ -1,5 +1,5 @@
-//! Enumeration of modules, threads and compiled functions: for a profiler that attached, to catch
-//! up.
+//! Enumeration of modules, threads and compiled functions. An attached profiler uses it to catch up
+//! with earlier events.
 
 use std::ffi::c_void;
 
@@ -16,7 +16,7 @@ use crate::call_context::{outside_collections, where_objects_may_move};
 use crate::error::check;
 use crate::{AppDomainId, Error, FunctionId, HResult, ModuleId, ReJitId, Result, ThreadId, Token};
 
-/// An enumeration the runtime hands out.
+/// An enumeration object of the runtime.
 pub(super) trait Enumeration: Interface {
     type Item: Copy + Default;
     /// # Safety
@@ -44,7 +44,7 @@ enumerations! {
     ICorProfilerThreadEnum: usize;
 }
 
-/// More than any process has of anything; a bound for what an enumeration claims.
+/// Maximum number of items; protects against an enumeration that claims too many.
 const LIMIT: usize = 1 << 26;
 
 /// Fetches a whole enumeration.
@@ -73,22 +73,22 @@ pub(super) fn collect<E: Enumeration>(
     }
 }
 
-/// Methods that took in another one when they were compiled ahead of time.
+/// Methods into which another method was inlined when they were compiled ahead of time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Inliners {
-    /// Module and token of each.
+    /// Module and token of each method.
     pub methods: Vec<(ModuleId, Token)>,
-    /// Whether some are missing, because their module is not loaded far enough.
+    /// Whether some methods are missing, because their module is not completely loaded.
     pub is_incomplete: bool,
 }
 
 impl ProfilerInfo {
     /// All modules that are loaded. Neither in hooks nor during a collection.
     ///
-    /// Switches [`Events::MODULE_LOADS`](crate::Events::MODULE_LOADS) on, by which the framework
-    /// learns which of them are unloaded: questions about these are refused from then on. The
-    /// runtime would look at them where they were, and crash.
+    /// Enables [`Events::MODULE_LOADS`](crate::Events::MODULE_LOADS), which notifies the framework
+    /// of unloads. After the unload of a module the framework refuses queries about the module,
+    /// because the runtime would read its freed memory and crash.
     ///
     /// # Errors
     /// The runtime's error.
@@ -134,12 +134,13 @@ impl ProfilerInfo {
         Ok(ids.into_iter().map(ThreadId).collect())
     }
 
-    /// All functions that have been compiled, each with its version. Precompiled ones and dynamic
-    /// methods are not among them. Neither in hooks nor during a collection.
+    /// All functions that the runtime has compiled, each with its version. The list has no
+    /// precompiled functions and no dynamic methods. Neither in hooks nor during a collection.
     ///
-    /// Not where code may be unloaded: the runtime crashes where it lists code that goes (8.0.33),
-    /// and that goes on after [`module_unload_finished`](crate::Callbacks::module_unload_finished)
-    /// (`GCLoaderAllocators` in `vm/loaderallocator.cpp`).
+    /// Do not call this while code may be unloaded: the runtime crashes if it lists code during its
+    /// unload (8.0.33). An unload continues after
+    /// [`module_unload_finished`](crate::Callbacks::module_unload_finished) (`GCLoaderAllocators`
+    /// in `vm/loaderallocator.cpp`).
     ///
     /// # Errors
     /// The runtime's error.
@@ -149,16 +150,16 @@ impl ProfilerInfo {
         let runtime = self.at_level::<ICorProfilerInfo4>(method)?;
         // SAFETY: a valid out-parameter.
         let found = collect::<ICorProfilerFunctionEnum>(method, |out| unsafe { runtime.EnumJITedFunctions2(out) })?;
-        // Not as received: what was listed may be unloaded already.
+        // Does not use `received`: a listed function may be unloaded already.
         Ok(found.into_iter().map(|one| (FunctionId(one.function_id), ReJitId(one.rejit_id))).collect())
     }
 
-    /// The methods of `module` that took in the method `inlinee` of `inlinee_module` when they were
-    /// compiled ahead of time. Neither in hooks nor during a collection.
+    /// The methods of `module` into which the method `inlinee` of `inlinee_module` was inlined when
+    /// they were compiled ahead of time. Neither in hooks nor during a collection.
     ///
     /// # Errors
-    /// The runtime's error; a module without precompiled code gives `E_INVALIDARG` or
-    /// `CORPROF_E_DATAINCOMPLETE`.
+    /// The runtime's error; `E_INVALIDARG` or `CORPROF_E_DATAINCOMPLETE` for a module without
+    /// precompiled code.
     pub fn precompiled_inliners(&self, module: ModuleId, inlinee_module: ModuleId, inlinee: Token) -> Result<Inliners> {
         let method = "EnumNgenModuleMethodsInliningThisMethod";
         where_objects_may_move(method)?;
@@ -173,10 +174,10 @@ impl ProfilerInfo {
         Ok(Inliners { methods, is_incomplete: incomplete.as_bool() })
     }
 
-    /// Function, token and metadata at once. Neither in hooks nor during a collection.
+    /// Token and metadata of a function in one query. Neither in hooks nor during a collection.
     ///
     /// # Errors
-    /// The runtime's error; functions without metadata have none.
+    /// The runtime's error, also for functions without metadata.
     pub fn function_metadata(&self, function: FunctionId) -> Result<(Token, crate::metadata::MetadataImport)> {
         let method = "GetTokenAndMetaDataFromFunction";
         outside_collections(method)?;

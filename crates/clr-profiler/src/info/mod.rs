@@ -1,4 +1,4 @@
-//! Asking the runtime.
+//! Queries to the runtime.
 
 mod classes;
 mod code;
@@ -50,16 +50,16 @@ pub use statics::{StaticAddress, StaticKind};
 pub use strings::{StringLayout, Utf16Text};
 pub use threads::RuntimeVersion;
 
-/// The runtime's answers, as safe calls.
+/// The runtime's information interface, as safe methods.
 ///
-/// One pointer of the newest interface level the running runtime has; a method of a newer one gives
-/// `E_NOTIMPL` and a sentence. Cheap to clone and usable from every thread, but not from
-/// everywhere: each method says where. As a rule nothing may be asked in an enter, leave or
-/// tail-call hook, in a signal handler, or between begin and end of a collection, except where a
-/// method says it can. Debug builds refuse what is asked in a hook, or in a callback about objects
-/// during a collection, with a sentence and `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE`; release builds
-/// ask, at the program's risk. What may load types is refused on threads that the runtime does not
-/// know, in release builds too.
+/// Holds one pointer to the newest interface level of the running runtime; a method of a newer
+/// level returns `E_NOTIMPL` with a reason. Cheap to clone and usable from every thread, but not
+/// in every place: each method says where. As a rule, make no query in an enter, leave or tail-call
+/// hook, in a signal handler, or between begin and end of a collection, unless the method allows
+/// it. Debug builds refuse queries in a hook, or in a callback about objects during a collection,
+/// with a reason and `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE`. Release builds make these queries, at
+/// the risk of the program. Queries that may load types are refused on threads that the runtime
+/// does not know, in release builds too.
 ///
 /// ```
 /// use clr_profiler::{ModuleId, ProfilerInfo};
@@ -76,7 +76,7 @@ pub use threads::RuntimeVersion;
 ///
 /// # What is not wrapped
 ///
-/// All methods of `ICorProfilerInfo` to `ICorProfilerInfo15` are wrapped but these:
+/// All methods of `ICorProfilerInfo` to `ICorProfilerInfo15` are wrapped except these:
 ///
 /// | Method | Instead, or why not |
 /// |---|---|
@@ -89,12 +89,12 @@ pub use threads::RuntimeVersion;
 /// | `GetClassIDInfo` | [`class_info`](Self::class_info): with type arguments |
 /// | `GetModuleInfo` | [`module_info`](Self::module_info): with flags |
 /// | `GetILToNativeMapping` | [`il_map`](Self::il_map): of each version |
-/// | `GetStringLayout` | [`string_layout`](Self::string_layout): the old one has a length that strings have lost |
+/// | `GetStringLayout` | [`string_layout`](Self::string_layout): the old method returns a length field that strings no longer have |
 /// | `GetThreadStaticAddress` | [`thread_static_address`](Self::thread_static_address): with the application domain |
 /// | `EnumJITedFunctions` | [`compiled_functions`](Self::compiled_functions): each version |
 /// | `SetEnterLeaveFunctionHooks` | [`Setup::with_hooks`](crate::Setup::with_hooks): the first form of hooks |
 /// | `SetEnterLeaveFunctionHooks2` | [`Setup::with_hooks`](crate::Setup::with_hooks): the second form of hooks |
-/// | `SetFunctionIDMapper` | [`FunctionMapper`](crate::FunctionMapper): the form without data of one's own |
+/// | `SetFunctionIDMapper` | [`FunctionMapper`](crate::FunctionMapper): the form without client data |
 /// | `SetFunctionReJIT` | the runtime answers `E_NOTIMPL`: [`request_rejit`](Self::request_rejit) |
 /// | `GetInprocInspectionInterface` | the runtime answers `E_NOTIMPL`: debugging in the process is gone |
 /// | `GetInprocInspectionIThisThread` | the runtime answers `E_NOTIMPL`: debugging in the process is gone |
@@ -103,13 +103,14 @@ pub use threads::RuntimeVersion;
 /// | `GetThreadContext` | there are no remoting contexts to name |
 /// | `GetContextStaticAddress` | the runtime answers `E_NOTIMPL`: there are no remoting contexts |
 ///
-/// All of them are still within reach through [`sys`](crate::sys), by [`as_raw`](Self::as_raw).
+/// All of them can still be called through [`sys`](crate::sys), with the pointer from
+/// [`as_raw`](Self::as_raw).
 #[derive(Clone)]
 pub struct ProfilerInfo {
     connection: Arc<Connection>,
 }
 
-/// An information interface with its level, for calls of what it brought.
+/// An information interface with its level, for calls of the methods that this level added.
 ///
 /// # Safety
 /// [`LEVEL`](Self::LEVEL) must be the number in the interface's name.
@@ -150,7 +151,8 @@ const LEVELS: [(u8, GUID); 13] = [
 ];
 
 impl ProfilerInfo {
-    /// Asks for the newest level, downwards.
+    /// Requests the interface levels, from the newest downwards, and takes the first that the
+    /// runtime has.
     ///
     /// # Safety
     /// `unknown` must be null or the interface pointer that the runtime passed to `Initialize`.
@@ -178,8 +180,8 @@ impl ProfilerInfo {
     }
 
     /// Whether the runtime has loaded this profiler as a notification-only one: another profiler
-    /// may have the main slot. Such a profiler gets the events of
-    /// [`Events::ALLOWED_FOR_NOTIFICATION`] at most, no hooks, and can't change methods.
+    /// may have the main slot. Such a profiler can have only the events of
+    /// [`Events::ALLOWED_FOR_NOTIFICATION`]. It can't have hooks and can't change methods.
     #[must_use]
     pub fn is_notification_only(&self) -> bool {
         self.connection.is_notification_only.load(Ordering::Relaxed)
@@ -190,24 +192,24 @@ impl ProfilerInfo {
         self.connection.is_notification_only.store(true, Ordering::Relaxed);
     }
 
-    /// The runtime's interface itself, for what the framework does not wrap: an `ICorProfilerInfo`
-    /// of level [`level`](Self::level), and of each lower one. Borrowed: it must not be released,
-    /// and not be called from
-    /// [`profiler_detach_succeeded`](crate::Callbacks::profiler_detach_succeeded) on.
+    /// The runtime's interface itself, for methods that the framework does not wrap: an
+    /// `ICorProfilerInfo` of level [`level`](Self::level) and of each lower level. The pointer is
+    /// borrowed: do not release it, and do not use it once
+    /// [`profiler_detach_succeeded`](crate::Callbacks::profiler_detach_succeeded) is called.
     #[must_use]
     pub fn as_raw(&self) -> *mut c_void {
         self.connection.in_hook().as_raw()
     }
 
-    /// The threads of the profiler's own.
+    /// The profiler's own threads.
     pub(crate) fn own_threads(&self) -> &Stops {
         &self.connection.own_threads
     }
 
-    /// One call of a method that every supported runtime has.
+    /// The interface for one call of a method that every supported runtime has.
     ///
     /// # Errors
-    /// A sentence after the detach.
+    /// A refusal with a reason after the detach.
     pub(crate) fn base(&self, method: &'static str) -> Result<Call<'_, ICorProfilerInfo3>> {
         // SAFETY: the interface of that level.
         unsafe { self.connection.call(3, method) }
@@ -218,21 +220,21 @@ impl ProfilerInfo {
         self.connection.in_hook()
     }
 
-    /// One call of a method that came with a later level.
+    /// The interface for one call of a method that a later level added.
     ///
     /// # Errors
-    /// A sentence after the detach, and where the runtime is older.
+    /// A refusal with a reason after the detach, and if the runtime is older than the level.
     fn at_level<I: Level>(&self, method: &'static str) -> Result<Call<'_, I>> {
         // SAFETY: the interface of that level, as `Level` says.
         unsafe { self.connection.call(I::LEVEL, method) }
     }
 
-    /// The profiler can't be detached any more: calls need not be counted for a detach to wait for.
+    /// Notes that the profiler can't be detached any more, so calls need not be counted.
     pub(crate) fn stay_for_good(&self) {
         self.connection.stay_for_good();
     }
 
-    /// A callback begins, and ends when the answer is dropped.
+    /// Marks the start of a callback. The callback ends when the returned value is dropped.
     #[inline]
     pub(crate) fn callback_begins(&self) -> Option<Inside<'_>> {
         self.connection.callback_begins()
@@ -244,12 +246,12 @@ impl ProfilerInfo {
     }
 
     /// Waits for the calls that began before [`close`](Self::close): when the detach callback
-    /// returns, the runtime frees what they use.
+    /// returns, the runtime frees structures that these calls use.
     pub(crate) fn wait_for_calls(&self) {
         self.connection.wait_for_calls();
     }
 
-    /// The events in force.
+    /// The events that are enabled now.
     ///
     /// # Errors
     /// The runtime's error.
@@ -262,21 +264,22 @@ impl ProfilerInfo {
         Ok(Events::from_bits(low, high))
     }
 
-    /// Sets all events at once. While the program runs, only those outside
-    /// [`Events::ONLY_AT_START`] can be added; `events() | more` and `events() - less` switch
-    /// groups on and off. Callable everywhere but in hooks; the change holds for what happens from
-    /// then on. [`Events::MODULE_LOADS`] stays on once the program has a module that can be
-    /// unloaded: metadata must end with it.
+    /// Sets all events at once. While the program runs, events of [`Events::ONLY_AT_START`] can't
+    /// be added; `events() | more` and `events() - less` enable and disable groups of events.
+    /// Callable everywhere but in hooks. [`Events::MODULE_LOADS`] stays enabled once the program
+    /// has a module that can be unloaded, because the framework must invalidate the metadata of an
+    /// unloaded module.
     ///
     /// # Errors
-    /// A sentence where what is asked for can't be: an immutable event changes, an attached or
-    /// notification-only profiler wants what these may not have, [`Events::GC`] is asked for after
-    /// the start, events that report nothing alone. With the runtime's code. Nothing changes then.
+    /// A refusal with a reason and the runtime's result code, in these cases: the call changes an
+    /// immutable event; an attached or notification-only profiler requests events that it may not
+    /// have; [`Events::GC`] is requested after the start; an event needs another event to report
+    /// anything. On an error no event changes.
     pub fn set_events(&self, events: Events) -> Result<()> {
         let method = "SetEventMask2";
         outside_hooks(method)?;
         events.check_alone(method)?;
-        // A profiler that has seen a module that can be unloaded may have its metadata.
+        // If there was a module that can be unloaded, the profiler may have opened its metadata.
         let events = if self.connection.modules.any() { events | Events::MODULE_LOADS } else { events };
         let (low, high) = events.bits();
         // SAFETY: plain numbers.
@@ -284,7 +287,7 @@ impl ProfilerInfo {
         check(answer, method).map_err(|error| self.explain_refusal(events, error))
     }
 
-    /// In words what the runtime says by one code for many reasons.
+    /// Adds a sentence with the reason to a result code that the runtime uses for many reasons.
     fn explain_refusal(&self, wanted: Events, error: Error) -> Error {
         let Ok(now) = self.events() else { return error };
         let refused = |reason: String| Error::refused("SetEventMask2", reason).with_hresult(error.hresult());
@@ -324,8 +327,8 @@ impl ProfilerInfo {
     pub(crate) fn set_hooks(&self, [enter, leave, tailcall]: [*const c_void; 3]) -> Result<()> {
         let runtime = self.base("SetEnterLeaveFunctionHooks3")?;
         use clr_profiler_sys::function_pointers::FunctionEnter3;
-        // SAFETY: a null pointer is `None`, anything else code; the compiled code that will call it
-        // has its own convention.
+        // SAFETY: a null pointer is `None`, any other pointer is code; the compiled code that calls
+        // it has its own convention.
         let entry = |address| unsafe { std::mem::transmute::<*const c_void, Option<FunctionEnter3>>(address) };
         // SAFETY: the maker of the hooks vouched for them.
         let answer = unsafe { runtime.SetEnterLeaveFunctionHooks3(entry(enter), entry(leave), entry(tailcall)) };
@@ -333,23 +336,23 @@ impl ProfilerInfo {
     }
 }
 
-/// A call about several classes begins.
+/// Begins a query about several classes.
 ///
 /// # Errors
-/// A sentence where one of them is gone.
+/// A refusal with a reason if one of the classes is unloaded.
 fn enter_all(classes: &[ClassId], method: &'static str) -> Result<Vec<Option<InModule>>> {
     classes.iter().map(|class| class.enter(method)).collect()
 }
 
-/// One word by an out-parameter.
+/// Calls a method that returns one word by an out-parameter.
 fn ask_word(method: &'static str, ask: impl FnOnce(*mut usize) -> HRESULT) -> Result<usize> {
     let mut word = 0;
     check(ask(&mut word), method)?;
     Ok(word)
 }
 
-/// An array of unknown length: asks with a small buffer first, again with what the runtime says it
-/// needs.
+/// Queries an array of unknown length: first with a small buffer, then with the size that the
+/// runtime needs.
 fn ask_array<T: Copy + Default>(
     method: &'static str,
     ask: impl FnMut(u32, *mut u32, *mut T) -> HRESULT,
@@ -357,8 +360,8 @@ fn ask_array<T: Copy + Default>(
     ask_array_of(method, 8, ask)
 }
 
-/// As [`ask_array`], with room for so many elements at once: for answers that the runtime makes
-/// again each time it is asked.
+/// As [`ask_array`], with room for `room` elements in the first query, because the runtime computes
+/// the whole answer for each query.
 fn ask_array_of<T: Copy + Default>(
     method: &'static str,
     room: usize,

@@ -15,11 +15,11 @@ use crate::{AppDomainId, AssemblyId, Error, Events, HResult, ModuleId, ProcessId
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ModuleInfo {
-    /// Address of its image; 0 where it has none.
+    /// Address of its image; 0 if it has no image.
     pub base_address: usize,
     /// File, or a name the program gave it; empty for some in-memory modules.
     pub path: String,
-    /// Assembly; null before it is attached to one.
+    /// Assembly; null before the module is attached to one.
     pub assembly: AssemblyId,
     /// Kind of module.
     pub flags: ModuleFlags,
@@ -36,32 +36,32 @@ impl ModuleFlags {
         self.0
     }
 
-    /// From a file.
+    /// Whether the module was loaded from a file.
     #[must_use]
     pub const fn is_on_disk(self) -> bool {
         self.0 & 0x1 != 0
     }
-    /// With precompiled code.
+    /// Whether the module has precompiled code.
     #[must_use]
     pub const fn is_precompiled(self) -> bool {
         self.0 & 0x2 != 0
     }
-    /// Made by reflection; its metadata may still grow.
+    /// Whether the module was made by reflection; its metadata may still grow.
     #[must_use]
     pub const fn is_dynamic(self) -> bool {
         self.0 & 0x4 != 0
     }
-    /// May be unloaded.
+    /// Whether the module can be unloaded.
     #[must_use]
     pub const fn is_collectible(self) -> bool {
         self.0 & 0x8 != 0
     }
-    /// A resource: without metadata.
+    /// Whether the module is a resource, without metadata.
     #[must_use]
     pub const fn is_resource(self) -> bool {
         self.0 & 0x10 != 0
     }
-    /// In memory as in its file, not as its sections would be loaded.
+    /// Whether the image in memory has the layout of the file, not the layout of loaded sections.
     #[must_use]
     pub const fn is_flat(self) -> bool {
         self.0 & 0x20 != 0
@@ -112,8 +112,8 @@ impl ProfilerInfo {
         Ok(ModuleInfo { base_address: base as usize, path, assembly, flags: ModuleFlags(flags) })
     }
 
-    /// Name, application domain and manifest module of an assembly. From `AssemblyLoadFinished` on;
-    /// where as [`module_info`](Self::module_info).
+    /// Name, application domain and manifest module of an assembly. From `AssemblyLoadFinished` on,
+    /// in the same places as [`module_info`](Self::module_info).
     ///
     /// # Errors
     /// The runtime's error: `CORPROF_E_DATAINCOMPLETE` while the assembly is still loading.
@@ -132,7 +132,8 @@ impl ProfilerInfo {
     /// Name and process of an application domain. Callable anywhere but in hooks.
     ///
     /// # Errors
-    /// The runtime's error: `CORPROF_E_DATAINCOMPLETE` while it is being made.
+    /// The runtime's error: `CORPROF_E_DATAINCOMPLETE` while the application domain is being
+    /// created.
     pub fn app_domain_info(&self, app_domain: AppDomainId) -> Result<AppDomainInfo> {
         outside_hooks("GetAppDomainInfo")?;
         let runtime = self.base("GetAppDomainInfo")?;
@@ -144,19 +145,20 @@ impl ProfilerInfo {
         Ok(AppDomainInfo { name, process: ProcessId(process) })
     }
 
-    /// The metadata of a module as it stands in its image, for reading; where there is no image to
-    /// read, as for modules made by reflection, the [runtime's own](Self::live_metadata). Where as
-    /// [`module_info`](Self::module_info).
+    /// The metadata of a module, read from its image. If there is no readable image, as for modules
+    /// made by reflection, the [runtime's own metadata](Self::live_metadata). Callable in the same
+    /// places as [`module_info`](Self::module_info).
     ///
-    /// Opening metadata takes 20 µs each time (.NET 8 to 10;
-    /// [`NameCache::metadata`](crate::NameCache::metadata) keeps what it opened), and nothing
-    /// later: unlike [`live_metadata`](Self::live_metadata).
+    /// Opening metadata takes 20 µs each time (.NET 8 to 10);
+    /// [`NameCache::metadata`](crate::NameCache::metadata) keeps opened metadata. Unlike
+    /// [`live_metadata`](Self::live_metadata), it has no lasting cost.
     ///
-    /// For a module that can be unloaded this switches [`Events::MODULE_LOADS`] on, by which the
-    /// framework learns of the unloading: from then on the metadata answers with errors.
+    /// For a module that can be unloaded this enables [`Events::MODULE_LOADS`], which notifies the
+    /// framework of the unload. After the unload, all methods of the metadata return errors.
     ///
     /// # Errors
-    /// The runtime's error; `E_POINTER` for resource modules, which succeed without metadata.
+    /// The runtime's error; `E_POINTER` for resource modules, for which the runtime returns success
+    /// without metadata.
     pub fn module_metadata(&self, module: ModuleId) -> Result<MetadataImport> {
         let has_image = |about: &ModuleInfo| !about.flags.is_dynamic() && !about.flags.is_resource();
         let about = self.module_info(module)?;
@@ -171,13 +173,14 @@ impl ProfilerInfo {
         }
     }
 
-    /// The metadata that the runtime itself uses, with what was added while the program runs
-    /// (edits, reflection). Asking for it makes the runtime convert the module's metadata to a
-    /// format that it reads more slowly, for good. After an unloading, and where, as
-    /// [`module_metadata`](Self::module_metadata).
+    /// The metadata that the runtime itself uses, with everything added while the program runs
+    /// (edits, reflection). This query makes the runtime convert the module's metadata permanently
+    /// to a format that it reads more slowly. Callable in the same places as
+    /// [`module_metadata`](Self::module_metadata), and with the same errors after an unload.
     ///
     /// # Errors
-    /// The runtime's error; `E_POINTER` for resource modules, which succeed without metadata.
+    /// The runtime's error; `E_POINTER` for resource modules, for which the runtime returns success
+    /// without metadata.
     pub fn live_metadata(&self, module: ModuleId) -> Result<MetadataImport> {
         outside_collections("GetModuleMetaData")?;
         let method = "GetModuleMetaData";
@@ -195,14 +198,14 @@ impl ProfilerInfo {
         Ok(MetadataImport::new(unsafe { IMetaDataImport2::from_raw(found) }, true, life.clone()))
     }
 
-    /// Header, code and sections of a method's IL as the runtime has them now: what
-    /// [`set_il_function_body`](Self::set_il_function_body) has given it, or the module's own. So a
-    /// profiler that changes IL at each compilation changes it twice, unless it changes what
-    /// [`original_il_function_body`](Self::original_il_function_body) gives. Where as
-    /// [`module_info`](Self::module_info).
+    /// Header, code and sections of a method's current IL: the body set by
+    /// [`set_il_function_body`](Self::set_il_function_body), or else the body in the module. A
+    /// profiler that changes this body at each compilation applies its change twice; to avoid this,
+    /// start from [`original_il_function_body`](Self::original_il_function_body). Callable in the
+    /// same places as [`module_info`](Self::module_info).
     ///
     /// # Errors
-    /// The runtime's error: `CORPROF_E_FUNCTION_NOT_IL` for methods without.
+    /// The runtime's error: `CORPROF_E_FUNCTION_NOT_IL` for methods without IL.
     pub fn il_function_body(&self, module: ModuleId, method: Token) -> Result<Vec<u8>> {
         outside_collections("GetILFunctionBody")?;
         let name = "GetILFunctionBody";
@@ -216,18 +219,18 @@ impl ProfilerInfo {
         if start.is_null() {
             return Err(Error::new(HResult::POINTER, name));
         }
-        // SAFETY: the runtime points to that many bytes in the module's image or in a body it was
-        // given, and the module is not unloaded before `_inside` is dropped.
+        // SAFETY: the runtime returns a pointer to that many bytes in the module's image or in a
+        // body that a profiler set, and the module is not unloaded before `_inside` is dropped.
         Ok(unsafe { std::slice::from_raw_parts(start, size as usize) }.to_vec())
     }
 
-    /// Header, code and sections of a method's IL as they stand in the module's image, whatever was
-    /// set since. Where as [`module_info`](Self::module_info).
+    /// Header, code and sections of a method's IL from the module's image, without changes made
+    /// since. Callable in the same places as [`module_info`](Self::module_info).
     ///
     /// # Errors
-    /// `CORPROF_E_FUNCTION_NOT_IL` for methods without; a sentence for modules without an image,
-    /// made by reflection: there keep what [`il_function_body`](Self::il_function_body) gives
-    /// before the first change.
+    /// `CORPROF_E_FUNCTION_NOT_IL` for methods without IL. A refusal with a reason for modules
+    /// without an image, made by reflection: for these, keep the result of
+    /// [`il_function_body`](Self::il_function_body) before the first change.
     pub fn original_il_function_body(&self, module: ModuleId, method: Token) -> Result<Vec<u8>> {
         let name = "original_il_function_body";
         let about = self.module_info(module)?;
@@ -245,15 +248,16 @@ impl ProfilerInfo {
         })
     }
 
-    /// A call about a module begins: the module is not unloaded before the answer is dropped.
+    /// Begins a query about a module. The module is not unloaded before the returned value is
+    /// dropped.
     ///
     /// # Errors
-    /// A sentence for a module that is gone.
+    /// A refusal with a reason for an unloaded module.
     pub(super) fn in_module(&self, module: ModuleId, method: &'static str) -> Result<Option<InModule>> {
         self.connection.modules.enter(module, method)
     }
 
-    /// The life of a module that can be unloaded, `None` for others.
+    /// The life of a module that can be unloaded; `None` for other modules.
     pub(super) fn life_of(&self, module: ModuleId) -> Result<Option<ModuleLife>> {
         let flags = self.module_flags(module)?;
         self.life_of_kind(module, flags)
@@ -268,13 +272,14 @@ impl ProfilerInfo {
         Ok(Some(life))
     }
 
-    /// Switches the event on by which lives of modules end.
+    /// Enables the event that ends the lives of modules.
     pub(super) fn hear_of_unloads(&self) -> Result<()> {
         let events = self.events()?;
         if events.contains(Events::MODULE_LOADS) { Ok(()) } else { self.set_events(events | Events::MODULE_LOADS) }
     }
 
-    /// Learns of a listed module whether it can be unloaded. While unloads wait for the list.
+    /// Notes whether a module from the runtime's list can be unloaded. Called while unloads wait
+    /// for the list.
     pub(super) fn note_listed(&self, module: ModuleId) {
         let modules = &self.connection.modules;
         if modules.life(module).is_none() && self.module_flags(module).is_ok_and(ModuleFlags::is_collectible) {
@@ -282,7 +287,7 @@ impl ProfilerInfo {
         }
     }
 
-    /// Kind of a module; a lighter [`module_info`](Self::module_info).
+    /// Kind of a module; faster than [`module_info`](Self::module_info).
     fn module_flags(&self, module: ModuleId) -> Result<ModuleFlags> {
         let method = "GetModuleInfo2";
         outside_collections(method)?;
@@ -290,7 +295,7 @@ impl ProfilerInfo {
         let _inside = self.in_module(module, method)?;
         let (mut base, mut needed, mut assembly, mut flags) = (std::ptr::null(), 0, 0, 0);
         let no_text = std::ptr::null_mut();
-        // SAFETY: valid out-parameters, and no room for the path, which is not wanted.
+        // SAFETY: valid out-parameters, and no buffer for the path, which is not needed.
         let answer =
             unsafe { runtime.GetModuleInfo2(module.0, &mut base, 0, &mut needed, no_text, &mut assembly, &mut flags) };
         check(answer, method)?;
@@ -299,7 +304,8 @@ impl ProfilerInfo {
 
     /// The runtime has loaded a module.
     pub(crate) fn module_loaded(&self, module: ModuleId) {
-        // Not `module_flags`, which asks about the module that had the identifier before.
+        // Does not call `module_flags`, which would refer to the module that had the identifier
+        // before.
         self.connection.modules.loaded(module, false);
         let is_collectible = self.module_flags(module).is_ok_and(ModuleFlags::is_collectible);
         if is_collectible {
@@ -307,7 +313,7 @@ impl ProfilerInfo {
         }
     }
 
-    /// The runtime begins to unload a module. Waits for calls about it.
+    /// The runtime begins to unload a module. Waits for running queries about it.
     pub(crate) fn module_unloading(&self, module: ModuleId) {
         self.connection.modules.unloading(module);
     }

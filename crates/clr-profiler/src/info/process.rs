@@ -14,16 +14,17 @@ use crate::{AppDomainId, Error, HResult, ModuleId, Result, ThreadId};
 /// Longest pause between two attempts to suspend the program.
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 
-/// Time for which threads of the profiler's own are waited for where the profiler goes.
+/// Maximum wait for the end of the profiler's own threads before the profiler is removed.
 pub(crate) const LAST_WAIT: Duration = Duration::from_secs(1);
 
-/// All managed threads stand still for as long as this lives. Only for the thread that made it.
+/// All managed threads are suspended as long as this value lives. Usable only on the thread that
+/// created it.
 #[must_use = "dropping it lets the threads run again"]
 pub struct Suspended<'i> {
     pub(super) info: &'i ProfilerInfo,
-    /// So that the runtime does not go before it has resumed the threads.
+    /// Keeps the interface alive until the threads are resumed.
     runtime: Call<'i, ICorProfilerInfo10>,
-    /// The thread that suspends must resume: not `Send`.
+    /// Makes this type not `Send`: the thread that suspends must also resume.
     here: std::marker::PhantomData<*const ()>,
 }
 
@@ -36,8 +37,9 @@ impl Drop for Suspended<'_> {
 }
 
 impl ProfilerInfo {
-    /// Collects all generations, and waits for it. Only on a thread of the profiler's own, which
-    /// has never run managed code; such a thread counts as native from then on.
+    /// Collects all generations, and waits for the end of the collection. Only on one of the
+    /// profiler's own threads that has never run managed code; the runtime treats the thread as
+    /// native from then on.
     ///
     /// # Errors
     /// The runtime's error: `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` on managed threads and in
@@ -50,18 +52,18 @@ impl ProfilerInfo {
         check(unsafe { runtime.ForceGC() }, method)
     }
 
-    /// Suspends all managed threads, until the answer is dropped. Before .NET 9 only on threads
-    /// that run no managed code and in callbacks that may wait: a thread that has started an
-    /// EventPipe session counts as managed by then. Code that takes a lock held by a suspended
-    /// thread deadlocks.
+    /// Suspends all managed threads until the returned value is dropped. Before .NET 9, callable
+    /// only on threads that run no managed code and in callbacks that may wait. A thread that has
+    /// started an EventPipe session counts as managed from then on. Code that takes a lock held by
+    /// a suspended thread deadlocks.
     ///
-    /// A program that collects often refuses more than half of the attempts:
-    /// [`suspend_within`](Self::suspend_within) tries again.
+    /// In a program that collects often, more than half of the attempts fail;
+    /// [`suspend_within`](Self::suspend_within) retries.
     ///
     /// # Errors
-    /// The runtime's error: `CORPROF_E_SUSPENSION_IN_PROGRESS` while another suspension runs, for a
-    /// collection above all; `CORPROF_E_RUNTIME_UNINITIALIZED` while the runtime starts
-    /// ([`OwnThread`](crate::OwnThread) waits for its end).
+    /// The runtime's error: `CORPROF_E_SUSPENSION_IN_PROGRESS` while another suspension runs,
+    /// mostly for a collection; `CORPROF_E_RUNTIME_UNINITIALIZED` while the runtime starts (an
+    /// [`OwnThread`](crate::OwnThread) runs its code only after that).
     pub fn suspend(&self) -> Result<Suspended<'_>> {
         let method = "SuspendRuntime";
         where_objects_may_move(method)?;
@@ -73,15 +75,16 @@ impl ProfilerInfo {
         Ok(Suspended { info: self, runtime, here: std::marker::PhantomData })
     }
 
-    /// [`suspend`](Self::suspend), tried again until no other suspension runs, for `patience` at
-    /// most. Sleeps between the attempts, so only for threads that no other thread waits for: the
-    /// profiler's own.
+    /// Retries [`suspend`](Self::suspend) until no other suspension runs, for at most `patience`.
+    /// Sleeps between the attempts, so call it only on threads for which no other thread waits: the
+    /// profiler's own threads.
     ///
-    /// A sampler that drops the samples it is refused sees a program without its collections, up to
-    /// two thirds of the samples of one that allocates fast. One that tries again sees threads
-    /// where the collection left them, above all at the allocation that started it: what stands on
-    /// the stacks right after a collection is seen more often than it takes time. Neither is
-    /// unbiased: count the samples that were refused at first, to know their share.
+    /// Both ways of sampling are biased. A sampler that drops refused samples does not see the
+    /// program during its collections; in a program that allocates fast these are up to two thirds
+    /// of the samples. A sampler that retries sees threads at the place where the collection
+    /// suspended them, above all at the allocation that started the collection. It sees the stacks
+    /// right after a collection more often than their time justifies. Count the samples that were
+    /// refused at first, to know their share.
     ///
     /// # Errors
     /// As [`suspend`](Self::suspend); `CORPROF_E_SUSPENSION_IN_PROGRESS` when `patience` is over.
@@ -101,8 +104,8 @@ impl ProfilerInfo {
         }
     }
 
-    /// A variable of the environment as the runtime sees it, which on Unix is its own copy; `None`
-    /// where it is not set. Not in hooks.
+    /// An environment variable of the runtime, which on Unix has its own copy of the environment;
+    /// `None` if the variable is not set. Not in hooks.
     ///
     /// # Errors
     /// The runtime's error.
@@ -121,8 +124,8 @@ impl ProfilerInfo {
             let answer = unsafe {
                 runtime.GetEnvironmentVariable(name.as_ptr(), buffer.len() as u32, &mut needed, buffer.as_mut_ptr())
             };
-            // The length that comes back counts no final zero, so a buffer that is just filled may
-            // be too short by one.
+            // The returned length does not count the final zero, so a buffer that is exactly full
+            // may be too short by one.
             if needed as usize >= buffer.len() {
                 buffer.resize(needed as usize + 2, 0);
                 continue;
@@ -137,7 +140,8 @@ impl ProfilerInfo {
         Err(Error::new(HResult::INSUFFICIENT_BUFFER, method))
     }
 
-    /// Sets a variable of the environment as the runtime sees it, or removes it. Not in hooks.
+    /// Sets or removes an environment variable in the runtime's copy of the environment. Not in
+    /// hooks.
     ///
     /// # Errors
     /// The runtime's error.
@@ -151,18 +155,19 @@ impl ProfilerInfo {
         check(unsafe { runtime.SetEnvironmentVariable(name.as_ptr(), value) }, method)
     }
 
-    /// Asks the runtime to let go of this profiler. It waits `milliseconds` (0: its own five
-    /// seconds) for callbacks to return, then says
+    /// Requests the detach of this profiler. The runtime waits `milliseconds` (0: its default of
+    /// five seconds) for callbacks to return, then calls
     /// [`profiler_detach_succeeded`](crate::Callbacks::profiler_detach_succeeded). The library
-    /// stays mapped. Threads of the profiler's own ([`OwnThread`](crate::OwnThread)) are asked to
-    /// end, and waited for unless one of them asks; others may run on. From the request on all
-    /// queries give `CORPROF_E_PROFILER_DETACHING`, for ever: the framework refuses them once the
-    /// runtime is gone.
+    /// stays mapped. The framework asks the profiler's own threads
+    /// ([`OwnThread`](crate::OwnThread)) to end, and waits for their end, unless one of them makes
+    /// the request. Other threads may continue. From the request on, all queries return
+    /// `CORPROF_E_PROFILER_DETACHING`, permanently: after the detach the framework refuses them.
     ///
     /// # Errors
     /// The runtime's error: `CORPROF_E_IMMUTABLE_FLAGS_SET` and
     /// `CORPROF_E_IRREVERSIBLE_INSTRUMENTATION_PRESENT` for a profiler that has, or had, hooks,
-    /// changed IL or immutable events. A sentence while this profiler suspends the program.
+    /// changed IL or immutable events. A refusal with a reason while this profiler suspends the
+    /// program.
     pub fn request_detach(&self, milliseconds: u32) -> Result<()> {
         let method = "RequestProfilerDetach";
         outside_hooks(method)?;
@@ -173,34 +178,35 @@ impl ProfilerInfo {
         Ok(())
     }
 
-    /// Number of callbacks of the runtime into this profiler that are under way, the calling
-    /// thread's own included. Of a profiler that the runtime can't [detach](Self::request_detach),
-    /// because of its hooks or immutable events, callbacks are not counted: 0. Safe everywhere.
+    /// Number of running callbacks of this profiler, including a callback on the calling thread. 0
+    /// if the runtime can't [detach](Self::request_detach) the profiler because of its hooks or
+    /// immutable events: then callbacks are not counted. Safe everywhere.
     ///
-    /// For a caller that is about to ask for a detach: the runtime looks for callbacks under way
-    /// when the time that it was given is over, once more after twice that time, and from then on
-    /// every ten minutes only.
+    /// A caller can check this before it requests a detach. The runtime checks for running
+    /// callbacks when the given time is over, again after twice that time, and after that only
+    /// every ten minutes.
     #[must_use]
     pub fn callbacks_under_way(&self) -> usize {
         self.connection.callbacks_under_way()
     }
 
-    /// Waits until the callbacks that are under way have ended, `most` at the longest; whether they
-    /// have. Others may begin meanwhile: to know that something is no longer in use, a caller takes
-    /// it out of sight first, as
-    /// [`Replaceable::take_away`](crate::callbacks::Replaceable::take_away) does. `false` at once
-    /// where callbacks [are not counted](Self::callbacks_under_way). Not in callbacks, which would
-    /// wait for themselves.
+    /// Waits until the running callbacks have ended, for at most `most`. Returns whether they have
+    /// ended; `false` at once if callbacks [are not counted](Self::callbacks_under_way). Other
+    /// callbacks may begin in the meantime. So to know that a value is no longer in use, first make
+    /// it unreachable for new callbacks, as
+    /// [`Replaceable::take_away`](crate::callbacks::Replaceable::take_away) does. Not in callbacks,
+    /// which would wait for themselves.
     #[must_use = "what callbacks use must stay where they go on"]
     pub fn wait_for_callbacks(&self, most: Duration) -> bool {
         self.connection.wait_for_callbacks(most)
     }
 
-    /// Asks the threads of the profiler's own ([`OwnThread`](crate::OwnThread)) to end and waits
-    /// for them, together not longer than `most`; whether all have ended. Others may be started
-    /// after that: this is for a profiler that the runtime does not [let go](Self::request_detach),
-    /// and that is to do nothing for a while. Not in hooks, nor where such a thread may wait for
-    /// the caller; a thread of the profiler's own does not wait for itself.
+    /// Asks the profiler's own threads ([`OwnThread`](crate::OwnThread)) to end and waits for all
+    /// of them, for at most `most` in total. Returns whether all have ended. New threads can be
+    /// started afterwards. This is for a profiler that the runtime does not
+    /// [detach](Self::request_detach) and that should be idle for a while. Not in hooks, and not
+    /// where such a thread may wait for the caller. One of the profiler's own threads may call
+    /// this: it does not wait for itself.
     #[must_use = "what threads use must stay where they go on"]
     pub fn stop_own_threads(&self, most: Duration) -> bool {
         self.own_threads().stop_running(most)
@@ -210,7 +216,7 @@ impl ProfilerInfo {
     ///
     /// # Errors
     /// The runtime's error: `CORPROF_E_NOT_MANAGED_THREAD` and `E_INVALIDARG` for threads that are
-    /// none.
+    /// not managed.
     pub fn thread_app_domain(&self, thread: ThreadId) -> Result<AppDomainId> {
         let method = "GetThreadAppDomain";
         outside_hooks(method)?;
@@ -219,7 +225,7 @@ impl ProfilerInfo {
         super::ask_word(method, |out| unsafe { runtime.GetThreadAppDomain(thread.0, out) }).map(AppDomainId)
     }
 
-    /// The symbols (a PDB) that were given with a module in memory; empty where none were. Needs
+    /// The symbols (a PDB) of a module in memory; empty if it has none. Needs
     /// [`Events::IN_MEMORY_SYMBOLS_UPDATED`](crate::Events::IN_MEMORY_SYMBOLS_UPDATED) to be
     /// notified of changes. Not in hooks.
     ///

@@ -1,4 +1,4 @@
-//! References to types and members of other assemblies that are added to a module, for changed IL.
+//! Adds references to types and members of other assemblies to a module, for changed IL.
 
 use std::ptr;
 
@@ -10,14 +10,13 @@ use super::signatures::signature_size;
 use crate::text::wide;
 use crate::{ModuleId, Result, Token};
 
-/// The library that has the types of the runtime itself, and the token of the key that it is signed
-/// with.
+/// The core library of the runtime, and the public key token with which it is signed.
 const CORE_LIBRARY: &str = "System.Private.CoreLib";
 const CORE_KEY_TOKEN: [u8; 8] = [0x7c, 0xec, 0x85, 0xd7, 0xbe, 0xa7, 0x79, 0x8e];
 
 impl ProfilerInfo {
-    /// Token of a reference in a module to the library of the runtime's own types, of any version.
-    /// The module gets a new one each time. For whom and when as
+    /// Adds a reference to the core library, of any version, to a module and returns its token.
+    /// Each call adds a new reference. Callable in the same places as
     /// [`signature_token`](Self::signature_token).
     ///
     /// # Errors
@@ -44,8 +43,9 @@ impl ProfilerInfo {
         })
     }
 
-    /// Token of a reference in a module to a type that `scope` has, an assembly's reference:
-    /// `System.Threading.AsyncLocal`1`. The module gets a new one each time. For whom and when as
+    /// Adds a reference to a type to a module and returns its token. `scope` is the token of a
+    /// reference to the assembly of the type, `name` for instance `System.Threading.AsyncLocal`1`.
+    /// Each call adds a new reference. Callable in the same places as
     /// [`signature_token`](Self::signature_token).
     ///
     /// # Errors
@@ -58,8 +58,9 @@ impl ProfilerInfo {
         })
     }
 
-    /// Token of a reference in a module to a member of a type that it has a token of. The module
-    /// gets a new one each time. For whom and when as [`signature_token`](Self::signature_token).
+    /// Adds a reference to a member of the type `ty` to a module and returns its token. Each call
+    /// adds a new reference. Callable in the same places as
+    /// [`signature_token`](Self::signature_token).
     ///
     /// # Errors
     /// The runtime's error; `E_INVALIDARG` for bytes longer than any signature.

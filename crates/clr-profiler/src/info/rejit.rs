@@ -1,4 +1,4 @@
-//! Changed IL: before the first compilation, and compiling again.
+//! Changed IL: before the first compilation, and by ReJIT.
 
 use clr_profiler_sys::control::IMethodMalloc;
 use clr_profiler_sys::info::{ICorProfilerInfo4, ICorProfilerInfo7, ICorProfilerInfo10};
@@ -15,18 +15,18 @@ use crate::unloads::InModule;
 use crate::{Error, FunctionId, HResult, IlMove, ModuleId, ReJitId, Result, Token};
 
 impl ProfilerInfo {
-    /// New IL, header and body, for a method that has not been compiled: in `module_load_finished`
-    /// or `jit_compilation_started`. The framework copies it into memory of the runtime's, which is
-    /// never freed.
+    /// Sets new IL (header and body) for a method that has not been compiled. Callable in
+    /// `module_load_finished` or `jit_compilation_started`. The framework copies the IL into memory
+    /// of the runtime, which is never freed.
     ///
     /// # Errors
-    /// `E_INVALIDARG` with a sentence for bytes that are no whole body; the runtime's error;
-    /// `E_OUTOFMEMORY` when it has no memory for the body.
+    /// `E_INVALIDARG` with a reason if the bytes are not a complete body; the runtime's error;
+    /// `E_OUTOFMEMORY` if the runtime has no memory for the body.
     ///
     /// # Safety
-    /// The runtime does not verify IL. The code must be right for the method: it must keep to
-    /// types, to its stack and to what its header says, and refer to tokens that the module has.
-    /// What is wrong in it reads and writes anywhere in the program.
+    /// The runtime does not verify IL. The code must be correct for the method: it must respect
+    /// types, its stack and its header, and use only tokens that the module has. Incorrect IL can
+    /// read and write any memory of the program.
     pub unsafe fn set_il_function_body(&self, module: ModuleId, method: Token, body: &[u8]) -> Result<()> {
         let name = "SetILFunctionBody";
         outside_collections(name)?;
@@ -56,9 +56,9 @@ impl ProfilerInfo {
         check(answer, name)
     }
 
-    /// Tells debuggers where the original instructions of a function went that was changed by
-    /// [`set_il_function_body`](Self::set_il_function_body). In the callbacks about its
-    /// compilation.
+    /// Tells debuggers the new offsets of the original instructions of a function that
+    /// [`set_il_function_body`](Self::set_il_function_body) has changed. Callable in the callbacks
+    /// about its compilation.
     ///
     /// # Errors
     /// The runtime's error; `E_OUTOFMEMORY` when there is no memory for the map.
@@ -68,13 +68,13 @@ impl ProfilerInfo {
         let runtime = self.base(method)?;
         let _function_stays = function.enter(method)?;
         let (count, entries) = il_map_for_runtime(method, map)?;
-        // SAFETY: the runtime takes the memory over and frees it by the C library's `free`, whose
-        // it is.
+        // SAFETY: the runtime takes ownership of the memory, which the C library allocated, and
+        // frees it with the C library's `free`.
         check(unsafe { runtime.SetILInstrumentedCodeMap(function.0, BOOL(1), count, entries) }, method)
     }
 
-    /// Makes metadata that was added to a module after its load known to the runtime. May collect:
-    /// not during a collection, nor in hooks.
+    /// Notifies the runtime of metadata that was added to a module after its load. This may start a
+    /// collection, so it must not be called during a collection or in hooks.
     ///
     /// # Errors
     /// The runtime's error.
@@ -87,9 +87,10 @@ impl ProfilerInfo {
         check(unsafe { runtime.ApplyMetaData(module.0) }, method)
     }
 
-    /// Asks for methods to be compiled again; `get_rejit_parameters` follows for each. Suspends the
-    /// program for a moment: from a thread of the profiler's own, or a callback that holds no
-    /// locks. Needs [`Events::ENABLE_REJIT`](crate::Events::ENABLE_REJIT).
+    /// Requests that methods are compiled again (ReJIT). The runtime then calls
+    /// `get_rejit_parameters` for each method. Suspends the program for a moment, so call it on one
+    /// of the profiler's own threads, or in a callback in which no lock is held. Needs
+    /// [`Events::ENABLE_REJIT`](crate::Events::ENABLE_REJIT).
     ///
     /// # Errors
     /// The runtime's error.
@@ -103,10 +104,11 @@ impl ProfilerInfo {
         check(unsafe { runtime.RequestReJIT(tokens.len() as u32, modules.as_ptr(), tokens.as_ptr()) }, method)
     }
 
-    /// As [`request_rejit`](Self::request_rejit), and methods that have taken in one of these are
-    /// compiled again too, for each of which `get_rejit_parameters` follows as well: who goes back
-    /// to the original code [reverts](Self::request_revert) them too. From then on none of these is
-    /// inlined: the runtime has no other form.
+    /// As [`request_rejit`](Self::request_rejit), and also compiles the methods again into which
+    /// one of `methods` was inlined. The runtime calls `get_rejit_parameters` for these inliners
+    /// too, so a profiler that returns to the original code must [revert](Self::request_revert)
+    /// them too. From then on the runtime does not inline any of `methods`; it offers no other
+    /// variant.
     ///
     /// # Errors
     /// The runtime's error.
@@ -124,7 +126,7 @@ impl ProfilerInfo {
         check(answer, method)
     }
 
-    /// Goes back to the original code of methods; gives what came of each.
+    /// Reverts methods to their original code; returns the result for each method.
     ///
     /// # Errors
     /// The runtime's error for the whole request.
@@ -142,12 +144,12 @@ impl ProfilerInfo {
         Ok(each.into_iter().map(|one| check(one, method)).collect())
     }
 
-    /// A call about several modules begins.
+    /// Begins a query about several modules.
     fn in_modules(&self, methods: &[(ModuleId, Token)], method: &'static str) -> Result<Vec<Option<InModule>>> {
         methods.iter().map(|(module, _)| self.in_module(*module, method)).collect()
     }
 
-    /// The versions of a function that are alive. Not in hooks.
+    /// The live versions of a function. Not in hooks.
     ///
     /// # Errors
     /// The runtime's error.
@@ -163,8 +165,8 @@ impl ProfilerInfo {
         Ok(ids.into_iter().map(ReJitId).collect())
     }
 
-    /// The code of one version of a function, as it was first compiled
-    /// ([`code_starts`](Self::code_starts) has all tiers). Not in hooks.
+    /// The code of one version of a function in its first tier ([`code_starts`](Self::code_starts)
+    /// returns all tiers). Not in hooks.
     ///
     /// # Errors
     /// The runtime's error.
@@ -180,8 +182,8 @@ impl ProfilerInfo {
         .map(ranges)
     }
 
-    /// Native code and IL of one version of a function, as it was first compiled
-    /// ([`il_map_at`](Self::il_map_at) asks by code). Not in hooks.
+    /// Native code and IL of one version of a function in its first tier
+    /// ([`il_map_at`](Self::il_map_at) finds the map of any tier by its code). Not in hooks.
     ///
     /// # Errors
     /// The runtime's error.

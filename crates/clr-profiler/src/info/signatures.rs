@@ -1,4 +1,4 @@
-//! Signatures that are added to a module, for changed IL.
+//! Adds signatures to a module, for changed IL.
 
 use clr_profiler_sys::cor::{ofRead, ofWrite};
 use clr_profiler_sys::metadata::IMetaDataEmit;
@@ -10,9 +10,10 @@ use crate::error::check;
 use crate::{Error, HResult, ModuleId, Result, Token};
 
 impl ProfilerInfo {
-    /// Token of a stand-alone signature in a module, which gets it where it has none like it: the
-    /// local variables of a changed body, or what a `calli` calls. The runtime knows of it at once.
-    /// From `ModuleLoadFinished` on; not in hooks, nor during a collection.
+    /// Token of a stand-alone signature in a module: the local variables of a changed body, or the
+    /// target of a `calli`. Adds the signature if the module does not have it yet. The runtime
+    /// accepts the token at once. From `ModuleLoadFinished` on; not in hooks or during a
+    /// collection.
     ///
     /// As with [`live_metadata`](Self::live_metadata), the runtime reads the module's metadata more
     /// slowly from then on.
@@ -27,9 +28,9 @@ impl ProfilerInfo {
         })
     }
 
-    /// Token of a type in a module that its signature describes, such as a type parameter: what
-    /// instructions name that take a type. The module gets it where it has none like it. For whom
-    /// and when as [`signature_token`](Self::signature_token).
+    /// Token of a type that a signature describes, such as a type parameter, for IL instructions
+    /// that take a type token. Adds the type specification if the module does not have it yet.
+    /// Callable in the same places as [`signature_token`](Self::signature_token).
     ///
     /// # Errors
     /// The runtime's error; `E_INVALIDARG` for bytes longer than any signature.
@@ -41,7 +42,7 @@ impl ProfilerInfo {
         })
     }
 
-    /// The token that `add` gives a signature of so many bytes.
+    /// Adds a signature by `add`, which gets its bytes and their number, and returns the token.
     fn added(
         &self,
         module: ModuleId,
@@ -53,8 +54,8 @@ impl ProfilerInfo {
         self.written(module, method, |metadata, token| add(metadata, signature.as_ptr(), size, token))
     }
 
-    /// The token that `write` gives what it adds to a module's metadata, by one of the interfaces
-    /// that write them.
+    /// Calls `write` with an interface that writes a module's metadata, and returns the token of
+    /// the added item.
     pub(super) fn written<I: Interface>(
         &self,
         module: ModuleId,
@@ -80,7 +81,7 @@ impl ProfilerInfo {
     }
 }
 
-/// Bytes of a signature, as the interfaces take them.
+/// Length of a signature in bytes, as the interfaces take it.
 pub(super) fn signature_size(signature: &[u8], method: &'static str) -> Result<u32> {
     u32::try_from(signature.len()).map_err(|_| Error::new(HResult::INVALID_ARGUMENT, method))
 }

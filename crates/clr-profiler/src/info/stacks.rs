@@ -19,17 +19,16 @@ use crate::{Error, FunctionId, HResult, ThreadId};
 pub struct StackFrame {
     /// The function.
     pub function: FunctionId,
-    /// Address at which the frame goes on: the return address, or for a fault the instruction
-    /// itself.
+    /// Address at which the frame continues: the return address, or for a hardware fault the
+    /// instruction itself.
     pub address: usize,
-    /// Frame pointer, where that was asked for: see
-    /// [`ProfilerInfo::stack_here_with_frame_pointers`].
+    /// Frame pointer, only from [`ProfilerInfo::stack_here_with_frame_pointers`].
     pub frame_pointer: Option<usize>,
-    /// Stack pointer with which the frame goes on, where the frame pointer was asked for.
+    /// Stack pointer with which the frame continues, only together with the frame pointer.
     pub stack_pointer: Option<usize>,
 }
 
-/// The runtime hands out the registers of each frame.
+/// Flag with which the runtime passes the registers of each frame.
 const REGISTER_CONTEXT: u32 = 1;
 
 /// Data of the walk's callback.
@@ -45,11 +44,11 @@ struct Walk<'a> {
 pub enum StackWalk {
     /// All managed frames were visited.
     Complete,
-    /// The visitor broke off.
+    /// The visitor stopped the walk.
     Stopped,
-    /// There is no managed frame: a thread that waits in the runtime for work (of the finalizer, of
-    /// compilation), one that begins or has ended, or a native thread. .NET 10 answers so in hooks,
-    /// too, whatever the stack holds.
+    /// The stack has no managed frame. The thread waits in the runtime for work (finalizer,
+    /// compilation), is starting, has ended, or is a native thread. In hooks .NET 10 always returns
+    /// this, whatever the stack contains.
     NoManagedFrames,
 }
 
@@ -57,11 +56,11 @@ pub enum StackWalk {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum NoStack {
-    /// The thread stands where its stack is not in order (a stub, a lock of the runtime's), or the
-    /// runtime still starts: a later sample will find another place.
+    /// The thread is stopped at a place where its stack can't be walked (in a stub, or with a lock
+    /// of the runtime), or the runtime still starts. A later sample finds another place.
     /// `CORPROF_E_STACKSNAPSHOT_UNSAFE`.
     UnsafePlace,
-    /// An exception unwinds the stack, or native code runs where a managed frame was expected.
+    /// An exception is unwinding the stack, or native code runs where a managed frame was expected.
     /// `CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX`.
     Unwinding,
     /// The thread runs: another thread's stack is walked only while [`Suspended`] lives.
@@ -70,7 +69,8 @@ pub enum NoStack {
     /// [`Events::ENABLE_STACK_SNAPSHOT`](crate::Events::ENABLE_STACK_SNAPSHOT) is not set.
     /// `CORPROF_E_INCONSISTENT_WITH_FLAGS`.
     NotEnabled,
-    /// The walk broke off after this many frames, which are right, without a word why: `E_FAIL`.
+    /// The walk ended early after this many frames, without a reason from the runtime: `E_FAIL`.
+    /// The frames are correct.
     CutShort(usize),
     /// Another error of the runtime, or a refusal of the framework.
     Other(Error),
@@ -118,13 +118,13 @@ impl std::error::Error for NoStack {}
 const METHOD: &str = "DoStackSnapshot";
 
 impl ProfilerInfo {
-    /// Walks the managed frames of the calling thread, innermost first, until `visit` breaks. In
-    /// callbacks on managed threads, exceptions for instance; not in hooks (.NET 10 refuses), nor
-    /// during a collection. Needs
+    /// Walks the managed frames of the calling thread, innermost first, until `visit` breaks.
+    /// Callable in callbacks on managed threads, for instance about exceptions. Not in hooks (.NET
+    /// 10 refuses) or during a collection. Needs
     /// [`Events::ENABLE_STACK_SNAPSHOT`](crate::Events::ENABLE_STACK_SNAPSHOT).
     ///
     /// # Errors
-    /// Why the stack can't be walked; a walk that `visit` ended is no error.
+    /// The reason why the stack can't be walked. A walk that `visit` ended is not an error.
     pub fn stack_here(
         &self,
         visit: impl FnMut(StackFrame) -> ControlFlow<()>,
@@ -133,9 +133,10 @@ impl ProfilerInfo {
     }
 
     /// [`stack_here`](Self::stack_here) with the frame pointer of each frame (x64 only), which
-    /// takes longer. A method with enter and leave hooks has its caller's frame pointer there, its
-    /// return address above, and [`CallerSp`](crate::CallerSp) is 16 bytes above; not so one that
-    /// took over a running frame (OSR).
+    /// takes longer. In a method with enter and leave hooks, the word at the frame pointer is the
+    /// caller's frame pointer, the next word is the return address, and
+    /// [`CallerSp`](crate::CallerSp) is 16 bytes above the frame pointer. This does not hold for a
+    /// method body that took over a running frame (OSR).
     ///
     /// # Errors
     /// As [`stack_here`](Self::stack_here).
@@ -146,14 +147,14 @@ impl ProfilerInfo {
         self.walk(ThreadId(0), REGISTER_CONTEXT, visit)
     }
 
-    /// Whether the runtime has started: modules are there, and threads can be suspended. Only on
-    /// native threads.
+    /// Whether the runtime has started, so that modules are loaded and threads can be suspended.
+    /// Only on native threads.
     pub(crate) fn is_runtime_up(&self) -> bool {
-        // That a native thread has no managed frames the runtime finds out once it has started.
+        // A native thread has no managed frames; the runtime reports this only once it has started.
         self.stack_here(|_| ControlFlow::Break(())) != Err(NoStack::UnsafePlace)
     }
 
-    /// Walks a thread; the null identifier stands for the calling one.
+    /// Walks the stack of a thread; the null identifier means the calling thread.
     fn walk(
         &self,
         thread: ThreadId,
@@ -170,7 +171,7 @@ impl ProfilerInfo {
         match frames {
             _ if stopped => Ok(StackWalk::Stopped),
             0 if answer.is_ok() => Ok(StackWalk::NoManagedFrames),
-            // The walk fails where there is nothing to begin with.
+            // The walk fails if there is no managed frame to start from.
             0 if answer == HResult::FAIL => Ok(StackWalk::NoManagedFrames),
             _ if answer.is_ok() => Ok(StackWalk::Complete),
             _ => Err(NoStack::from_answer(answer, frames)),
@@ -184,7 +185,7 @@ impl Suspended<'_> {
     /// threads that run no managed code, such as the finalizer's: [`StackWalk::NoManagedFrames`].
     ///
     /// # Errors
-    /// Why the stack can't be walked; a walk that `visit` ended is no error.
+    /// The reason why the stack can't be walked. A walk that `visit` ended is not an error.
     pub fn stack_of(
         &self,
         thread: ThreadId,
@@ -202,7 +203,7 @@ unsafe extern "system" fn frame(
     context: *const u8,
     data: *mut c_void,
 ) -> HRESULT {
-    // SAFETY: `stack_here` passes its own `Walk`, which nothing else uses meanwhile.
+    // SAFETY: `stack_here` passes its own `Walk`, which no other code uses during the walk.
     let walk = unsafe { &mut *data.cast::<Walk<'_>>() };
     // A run of native frames has no function.
     let Some(function) = FunctionId::received(function).non_null() else { return S_OK };

@@ -1,4 +1,4 @@
-//! Static fields: where they lie.
+//! Static fields: their kinds and addresses.
 
 use std::ffi::c_void;
 
@@ -10,11 +10,11 @@ use crate::call_context::outside_collections;
 use crate::error::check;
 use crate::{AppDomainId, ClassId, Result, ThreadId, Token};
 
-/// Kinds of static fields, by how they are kept.
+/// Kinds of static fields, by their storage.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum StaticKind {
-    /// No static field.
+    /// The field is not static.
     NotStatic,
     /// One value for the program.
     AppDomain,
@@ -26,14 +26,15 @@ pub enum StaticKind {
     Other(u32),
 }
 
-/// The address of a static field's value. For a field of a reference type, or of a value type that
-/// holds references, the runtime gives the place of the reference (of the boxed value); it may be
-/// changed by the program at any moment, and from the next collection on the object is elsewhere.
+/// The address of a static field's value. For a field of a reference type this is the address of
+/// the reference; for a value type that contains references it is the address of the reference to
+/// the boxed value. The program may change the reference at any moment, and the next collection may
+/// move the object.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct StaticAddress(usize);
 
 impl StaticAddress {
-    /// The address, as a number: reading it is the caller's own doing.
+    /// The address, as a number. Reading it is the caller's responsibility.
     #[must_use]
     pub const fn as_raw(self) -> usize {
         self.0
@@ -41,7 +42,7 @@ impl StaticAddress {
 }
 
 impl ProfilerInfo {
-    /// Kind of a static field: how it is kept. Neither in hooks nor during a collection.
+    /// Kind of a static field. Neither in hooks nor during a collection.
     ///
     /// # Errors
     /// The runtime's error.

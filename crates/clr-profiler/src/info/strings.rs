@@ -1,4 +1,4 @@
-//! String objects: where their characters lie, and the text itself.
+//! String objects: their layout and their text.
 
 use std::fmt::{self, Write as _};
 
@@ -6,7 +6,7 @@ use super::ProfilerInfo;
 use crate::Result;
 use crate::error::check;
 
-/// Layout of a string: where its length and its characters are kept.
+/// Layout of a string object: the offsets of its length and its characters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct StringLayout {
@@ -17,7 +17,7 @@ pub struct StringLayout {
 }
 
 impl ProfilerInfo {
-    /// Layout of strings: where length and characters are kept. Callable everywhere.
+    /// Layout of string objects. Callable everywhere.
     ///
     /// # Errors
     /// The runtime's error.
@@ -30,7 +30,7 @@ impl ProfilerInfo {
     }
 }
 
-/// The text of a string object, where it stands.
+/// The text of a string object, borrowed from the object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Utf16Text<'cb>(pub(crate) &'cb [u16]);
 

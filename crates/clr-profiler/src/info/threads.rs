@@ -24,7 +24,7 @@ pub struct RuntimeVersion {
     pub build: u16,
     /// Nearly always 0.
     pub revision: u16,
-    /// The runtime's own words, for instance a commit.
+    /// Version text of the runtime, for instance with a commit.
     pub text: String,
 }
 
@@ -46,7 +46,7 @@ impl ProfilerInfo {
         ask_word("GetCurrentThreadID", |out| unsafe { runtime.GetCurrentThreadID(out) }).map(ThreadId)
     }
 
-    /// The number the system gives a managed thread.
+    /// The operating-system thread number of a managed thread.
     ///
     /// # Errors
     /// The runtime's error: `CORPROF_E_DATAINCOMPLETE` before the thread has one.
@@ -58,7 +58,8 @@ impl ProfilerInfo {
         Ok(os_thread)
     }
 
-    /// The system's handle of a managed thread. It belongs to the runtime: don't close it.
+    /// The operating-system handle of a managed thread. The handle belongs to the runtime: don't
+    /// close it.
     ///
     /// # Errors
     /// The runtime's error.
@@ -71,8 +72,8 @@ impl ProfilerInfo {
     }
 
     /// Tells the runtime that this native thread will call it, so that later calls need no set-up.
-    /// The thread is no managed one by that: what may load types is refused there as before, see
-    /// [`adopt_current_thread`](Self::adopt_current_thread).
+    /// This does not make the thread a managed thread: queries that may load types are still
+    /// refused on it, see [`adopt_current_thread`](Self::adopt_current_thread).
     ///
     /// # Errors
     /// The runtime's error.
@@ -83,11 +84,13 @@ impl ProfilerInfo {
         check(unsafe { runtime.InitializeCurrentThread() }, method)
     }
 
-    /// Adoption of a thread of the profiler's own: the runtime counts it among its managed threads
-    /// from now on, in [`threads`](Self::threads) too, and answers there what may load types. It
-    /// runs no managed code by that. Once the thread ends the runtime lets go of it. Needs
+    /// Makes the runtime adopt the calling thread, one of the profiler's own. From now on the
+    /// runtime treats the thread as a managed thread, lists it in [`threads`](Self::threads), and
+    /// allows queries on it that may load types. The thread still runs no managed code. The runtime
+    /// releases the thread when it ends. Needs
     /// [`Events::ENABLE_REJIT`](crate::Events::ENABLE_REJIT): the runtime adopts any thread that
-    /// asks it to compile methods again, so this asks for none. Not in callbacks and hooks.
+    /// makes a ReJIT request, so this makes a request that names no existing method. Not in
+    /// callbacks or hooks.
     ///
     /// # Errors
     /// The runtime's error: `CORPROF_E_REJIT_NOT_ENABLED` without that event.
@@ -95,18 +98,19 @@ impl ProfilerInfo {
         let method = "RequestRevert";
         where_objects_may_move(method)?;
         let runtime = self.at_level::<ICorProfilerInfo4>(method)?;
-        // The runtime makes the thread its own before it looks at the methods, and it wants at
+        // The runtime adopts the thread before it checks the methods, and the request needs at
         // least one method.
         let (module, token, mut status) = (0, 0, HRESULT(0));
-        // SAFETY: three arrays of one element. That there is no such module is an error that
-        // `ReJITError` tells, for which the callback object waits.
+        // SAFETY: three arrays of one element. The module does not exist; `ReJITError` reports
+        // this, and the callback object expects the report.
         check(unsafe { runtime.RequestRevert(1, &module, &token, &mut status) }, method)?;
         self.current_thread().map(drop)
     }
 
-    /// Guard of queries that may load types: allowed where objects may move, on managed threads. On
-    /// any other the runtime loads a type all the same, by the data of a managed thread that is not
-    /// there, and ends the program. In release builds, too.
+    /// Check for queries that may load types: they are allowed only on managed threads, and only
+    /// where objects may move. On any other thread the runtime would still load the type, access
+    /// data of a managed thread that does not exist, and crash the program. So release builds make
+    /// this check, too.
     pub(super) fn where_types_may_load(&self, method: &'static str) -> Result<()> {
         where_objects_may_move(method)?;
         match self.current_thread() {

@@ -8,9 +8,9 @@ use crate::error::check;
 use crate::text::wide;
 use crate::{Result, Token};
 
-/// More members than any type has; a bound for what the metadata claims.
+/// Maximum number of members of a type; protects against metadata that claims too many.
 const LIMIT: usize = 1 << 20;
-/// Tokens that are fetched at a time.
+/// Number of tokens fetched at a time.
 const AT_ONCE: usize = 64;
 
 impl MetadataImport {
@@ -38,7 +38,7 @@ impl MetadataImport {
         })
     }
 
-    /// The methods of that name a type declares.
+    /// The methods with this name that a type declares.
     ///
     /// # Errors
     /// The runtime's error.
@@ -63,7 +63,7 @@ impl MetadataImport {
         })
     }
 
-    /// The fields of that name a type declares.
+    /// The fields with this name that a type declares.
     ///
     /// # Errors
     /// The runtime's error.
@@ -88,7 +88,7 @@ impl MetadataImport {
         })
     }
 
-    /// The interfaces a type declares to have, as type tokens.
+    /// The interfaces that a type declares to implement, as type tokens.
     ///
     /// # Errors
     /// The runtime's error.
@@ -101,8 +101,8 @@ impl MetadataImport {
         entries.into_iter().map(|entry| self.interface_of(entry)).collect()
     }
 
-    /// Methods of a type that implement or override others by declaration, which may have another
-    /// name: each as body and declaration, tokens of methods both.
+    /// Explicit method implementations and overrides of a type; names may differ. Each entry is a
+    /// pair of method tokens: the body and the overridden declaration.
     ///
     /// # Errors
     /// The runtime's error.

@@ -1,11 +1,11 @@
-//! Metadata opened on a module's image, alongside the runtime's own.
+//! Opens metadata directly on a module's image, independently of the runtime's metadata.
 //!
-//! `GetModuleMetaData` has a price that lasts: the interface it gives understands only the format
-//! for metadata that can grow, so the runtime converts the module's to it, for reading too, and
-//! resolves every token slower from then on. In the C# compiler that made the runtime's own code
-//! about 0.08 times the program's slower (.NET 10, by samples of addresses). The runtime's library
-//! exports `MetaDataGetDispenser`, by which the same bytes are opened a second time, and nothing of
-//! the runtime's is touched.
+//! `GetModuleMetaData` has a lasting cost. The interface that it returns understands only the
+//! format for metadata that can grow. So the runtime converts the module's metadata to this format,
+//! even for reading, and resolves every token more slowly from then on. In the C# compiler this
+//! added about 0.08 times the program's time to the runtime's own code (.NET 10, by samples of
+//! addresses). The runtime's library exports `MetaDataGetDispenser`, which opens the same bytes a
+//! second time and leaves the runtime's metadata unchanged.
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -19,7 +19,7 @@ use crate::os::is_mapped;
 
 /// The class that `MetaDataGetDispenser` takes. Source: cor.h.
 const DISPENSER: GUID = GUID::from_u128(0xe5cb7a31_7512_11d2_89ce_0080c792e5d8);
-/// The option whether what is opened takes locks. Source: cor.h, `MetaDataThreadSafetyOptions`.
+/// The option that makes opened metadata take locks. Source: cor.h, `MetaDataThreadSafetyOptions`.
 const THREAD_SAFETY: GUID = GUID::from_u128(0xf7559806_f266_42ea_8c63_0adb45e8b234);
 
 /// A `VARIANT` with a `u32`. Source: oaidl.h.
@@ -41,9 +41,9 @@ unsafe impl Send for Dispenser {}
 // SAFETY: as above.
 unsafe impl Sync for Dispenser {}
 
-/// Opens the metadata in the image of a module at `base`; `None` where it has none that could be
-/// read, or its runtime can't. `is_flat`: the image lies as in its file, not as sections are
-/// loaded.
+/// Opens the metadata in the image of a module at `base`; `None` if the image has no readable
+/// metadata, or if the runtime can't open it. `is_flat`: the image in memory has the layout of the
+/// file, not the layout of loaded sections.
 pub(crate) fn open(runtime: &ICorProfilerInfo3, base: usize, is_flat: bool) -> Option<IMetaDataImport2> {
     static DISPENSERS: OnceLock<Option<Dispenser>> = OnceLock::new();
     let (start, bytes) = find(base, is_flat)?;
@@ -63,8 +63,9 @@ pub(crate) fn open(runtime: &ICorProfilerInfo3, base: usize, is_flat: bool) -> O
 /// The dispenser of the library that `runtime` is part of.
 fn dispenser(runtime: &ICorProfilerInfo3) -> Option<Dispenser> {
     type Get = unsafe extern "system" fn(*const GUID, *const GUID, *mut *mut c_void) -> HRESULT;
-    // SAFETY: an interface is a pointer to a table of functions, and `dladdr` fills what it is
-    // given. The library is there already (RTLD_NOLOAD), and stays, as the handle is not closed.
+    // SAFETY: an interface is a pointer to a table of functions, and `dladdr` fills its
+    // out-parameter. The library is loaded already (RTLD_NOLOAD), and stays loaded, as the handle
+    // is not closed.
     let found = unsafe {
         let function = **runtime.as_raw().cast::<*const *const c_void>();
         let mut about: libc::Dl_info = std::mem::zeroed();
@@ -95,8 +96,8 @@ fn dispenser(runtime: &ICorProfilerInfo3) -> Option<Dispenser> {
     is_safe.then_some(Dispenser(dispenser))
 }
 
-/// Address and length of the metadata of the image at `base`. `is_flat`: as in its file, not as
-/// sections are loaded. Source of the offsets: ECMA-335, II.25.
+/// Address and length of the metadata of the image at `base`. `is_flat`: the image has the layout
+/// of the file, not the layout of loaded sections. Source of the offsets: ECMA-335, II.25.
 fn find(base: usize, is_flat: bool) -> Option<(usize, u32)> {
     let image = Image { base, is_flat };
     let (sections, directories) = image.headers()?;
@@ -113,7 +114,7 @@ pub(crate) fn il_body(base: usize, is_flat: bool, address: u32) -> Option<Vec<u8
     let image = Image { base, is_flat };
     let (sections, _) = image.headers()?;
     let start = image.file_offset(&sections, address)?;
-    // The last byte of a body may be the last of its image, where there is no word any more.
+    // The last byte of a body may be the last byte of the image, where no whole word can be read.
     let byte = |at: usize| {
         let (words, within) = (start.checked_add(at)? & !3, start.checked_add(at)? & 3);
         image.word(words).map(|word| word.to_le_bytes()[within])
@@ -122,7 +123,7 @@ pub(crate) fn il_body(base: usize, is_flat: bool, address: u32) -> Option<Vec<u8
     (0..bytes).map(byte).collect()
 }
 
-/// An image in memory; places in it are distances from its start.
+/// An image in memory; offsets count from its start.
 struct Image {
     base: usize,
     is_flat: bool,
@@ -134,14 +135,14 @@ struct Sections {
 }
 
 impl Image {
-    /// The word at a place, if there is memory.
+    /// The word at an offset, if memory is mapped there.
     fn word(&self, at: usize) -> Option<u32> {
         let address = self.base.checked_add(at)?;
         // SAFETY: mapped, and images can be read.
         is_mapped(address).then(|| unsafe { std::ptr::with_exposed_provenance::<u32>(address).read_unaligned() })
     }
 
-    /// Sections, and the place of the data directories.
+    /// The sections, and the offset of the data directories.
     fn headers(&self) -> Option<(Sections, usize)> {
         if self.base == 0 || self.word(0)? as u16 != 0x5a4d {
             return None;
@@ -163,7 +164,7 @@ impl Image {
         Some((sections, directories))
     }
 
-    /// Returns the offset in the file of something that is loaded at `address`.
+    /// Converts an address of the loaded layout into an offset in the file.
     fn file_offset(&self, sections: &Sections, address: u32) -> Option<usize> {
         if address == 0 {
             return None;

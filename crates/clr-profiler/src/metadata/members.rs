@@ -17,7 +17,7 @@ pub struct MethodDef {
     pub attributes: MethodAttributes,
     /// Signature, see [`signature`](super::signature).
     pub signature: Vec<u8>,
-    /// Address of its IL in the image, relative to the image's beginning; 0 where it has none.
+    /// Address of its IL relative to the start of the image; 0 if it has no IL.
     pub rva: u32,
     /// Implementation flags, as the metadata encodes them.
     pub impl_flags: u32,
@@ -34,32 +34,33 @@ impl MethodAttributes {
         self.0
     }
 
-    /// Without `this`.
+    /// Whether the method is static.
     #[must_use]
     pub const fn is_static(self) -> bool {
         self.0 & 0x10 != 0
     }
-    /// May be overridden.
+    /// Whether the method is virtual.
     #[must_use]
     pub const fn is_virtual(self) -> bool {
         self.0 & 0x40 != 0
     }
-    /// Takes a place of its own among the virtual methods, and overrides none of a base type.
+    /// Whether the method has its own slot among the virtual methods and overrides no method of a
+    /// base type.
     #[must_use]
     pub const fn is_new_slot(self) -> bool {
         self.0 & 0x100 != 0
     }
-    /// Without a body.
+    /// Whether the method is abstract and has no body.
     #[must_use]
     pub const fn is_abstract(self) -> bool {
         self.0 & 0x400 != 0
     }
-    /// Special name: accessors, operators, constructors.
+    /// Whether the method has a special name: accessors, operators, constructors.
     #[must_use]
     pub const fn is_special_name(self) -> bool {
         self.0 & 0x800 != 0
     }
-    /// Native code.
+    /// Whether the method calls a native function (P/Invoke).
     #[must_use]
     pub const fn is_pinvoke(self) -> bool {
         self.0 & 0x2000 != 0
@@ -87,23 +88,23 @@ pub struct FieldDef {
 }
 
 impl FieldDef {
-    /// Without an object.
+    /// Whether the field is static.
     #[must_use]
     pub const fn is_static(&self) -> bool {
         self.attributes & 0x10 != 0
     }
-    /// A constant of the compiler's: it has no place in memory.
+    /// Whether the field is a compile-time constant, without storage.
     #[must_use]
     pub const fn is_literal(&self) -> bool {
         self.attributes & 0x40 != 0
     }
 }
 
-/// A method or field of another type, as this module refers to it.
+/// A reference of this module to a method or field of another type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MemberRef {
-    /// The type (or module, or method) it is a member of.
+    /// The type (or module, or method) that has the member.
     pub parent: Token,
     /// Name.
     pub name: String,
@@ -155,7 +156,8 @@ impl MetadataImport {
         Ok(MethodDef { name, ..props })
     }
 
-    /// Whether a method has a body of IL: neither abstract nor made by the runtime nor native.
+    /// Whether a method has an IL body: it is not abstract, not native, and not provided by the
+    /// runtime.
     #[must_use]
     pub fn has_il(&self, method: Token) -> bool {
         /// `miCodeTypeMask`.
@@ -163,7 +165,7 @@ impl MetadataImport {
         self.method_props(method).is_ok_and(|about| about.rva != 0 && about.impl_flags & KIND == 0)
     }
 
-    /// A method without its name, which costs a copy.
+    /// A method without its name, to save the copy of the name.
     pub(crate) fn method_props(&self, token: Token) -> Result<MethodDef> {
         let metadata = self.read("GetMethodProps")?;
         let (mut class, mut attributes, mut rva, mut impl_flags) = (0, 0, 0, 0);
@@ -184,7 +186,7 @@ impl MetadataImport {
             )
         };
         check(answer, "GetMethodProps")?;
-        // SAFETY: what the runtime gave.
+        // SAFETY: pointer and length are from the runtime.
         let signature = unsafe { metadata.blob(start, size) };
         let attributes = MethodAttributes(attributes);
         Ok(MethodDef { class: Token(class), name: String::new(), attributes, signature, rva, impl_flags })
@@ -216,7 +218,7 @@ impl MetadataImport {
                 )
             }
         })?;
-        // SAFETY: what the runtime gave.
+        // SAFETY: pointer and length are from the runtime.
         let signature = unsafe { metadata.blob(start, size) };
         let (class, constant_address) = (Token(class), constant as usize);
         Ok(FieldDef { class, name, attributes, signature, constant_type, constant_address, constant_length })
@@ -233,7 +235,7 @@ impl MetadataImport {
             // SAFETY: valid out-parameters.
             unsafe { metadata.GetMemberRefProps(token.0, &mut parent, buffer, capacity, needed, &mut start, &mut size) }
         })?;
-        // SAFETY: what the runtime gave.
+        // SAFETY: pointer and length are from the runtime.
         Ok(MemberRef { parent: Token(parent), name, signature: unsafe { metadata.blob(start, size) } })
     }
 
@@ -247,11 +249,11 @@ impl MetadataImport {
         // SAFETY: valid out-parameters.
         let answer = unsafe { metadata.GetMethodSpecProps(token.0, &mut method, &mut start, &mut size) };
         check(answer, "GetMethodSpecProps")?;
-        // SAFETY: what the runtime gave.
+        // SAFETY: pointer and length are from the runtime.
         Ok(MethodSpec { method: Token(method), instantiation: unsafe { metadata.blob(start, size) } })
     }
 
-    /// A stand-alone signature: of the local variables of a body, or of a `calli`.
+    /// A stand-alone signature: the local variables of a body, or the target of a `calli`.
     ///
     /// # Errors
     /// The runtime's error.
@@ -260,7 +262,7 @@ impl MetadataImport {
         let (mut start, mut size) = (std::ptr::null(), 0);
         // SAFETY: valid out-parameters.
         check(unsafe { metadata.GetSigFromToken(token.0, &mut start, &mut size) }, "GetSigFromToken")?;
-        // SAFETY: what the runtime gave.
+        // SAFETY: pointer and length are from the runtime.
         Ok(unsafe { metadata.blob(start, size) })
     }
 
@@ -292,7 +294,7 @@ impl MetadataImport {
         Ok(ParamDef { sequence, attributes, name })
     }
 
-    /// Attributes of a method's parameter, by its number from 1; `None` where the metadata has no
+    /// Attributes of a method's parameter, by its number from 1; `None` if the metadata has no
     /// entry for it.
     pub(crate) fn param_attributes(&self, method: Token, sequence: u32) -> Option<u32> {
         let metadata = self.read("GetParamForMethodIndex").ok()?;
@@ -303,7 +305,7 @@ impl MetadataImport {
         self.param(Token(token)).ok().map(|param| param.attributes)
     }
 
-    /// The native function behind a method, `None` where there is none.
+    /// The native function behind a method; `None` if there is none.
     ///
     /// # Errors
     /// The runtime's error.

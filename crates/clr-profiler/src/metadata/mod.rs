@@ -1,4 +1,4 @@
-//! Reading a module's metadata: its types, methods, fields and signatures, as the compiler wrote
+//! Reads a module's metadata: its types, methods, fields and signatures, as the compiler wrote
 //! them.
 //!
 //! ```
@@ -41,9 +41,9 @@ pub use types::{GenericParam, TypeDef, TypeRef};
 
 /// A module's metadata, for reading.
 ///
-/// Names come as Rust strings, signatures as bytes (see [`signature`]), all of them copies. Safe to
-/// use from several threads, and to keep: once the runtime begins to unload the module, every
-/// question is answered by an error. Where calls are allowed: as for
+/// Names are returned as Rust strings, signatures as bytes (see [`signature`]); all of them are
+/// copies. Safe to use from several threads, and safe to keep: once the runtime begins to unload
+/// the module, every method returns an error. Callable in the same places as
 /// [`ProfilerInfo::module_metadata`](crate::ProfilerInfo::module_metadata).
 #[derive(Clone)]
 pub struct MetadataImport {
@@ -53,11 +53,11 @@ pub struct MetadataImport {
 struct Shared {
     metadata: IMetaDataImport2,
     is_live: bool,
-    /// The module's, where it can be unloaded.
+    /// The life of the module if it can be unloaded.
     life: Option<ModuleLife>,
 }
 
-/// A call under way: the interface, whose module stays meanwhile.
+/// A running call of the interface; the module stays loaded as long as this value lives.
 struct Reading<'m> {
     metadata: &'m IMetaDataImport2,
     _inside: Option<Inside<'m>>,
@@ -78,29 +78,29 @@ unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
 impl MetadataImport {
-    /// `life`: the module's, which must be given where it can be unloaded.
+    /// `life` is the life of the module; it must be given if the module can be unloaded.
     pub(crate) fn new(metadata: IMetaDataImport2, is_live: bool, life: Option<ModuleLife>) -> Self {
         Self { interface: Arc::new(Shared { metadata, is_live, life }) }
     }
 
-    /// Whether it is what the runtime itself uses, which may grow, and not the module's image read
-    /// a second time.
+    /// Whether this is the metadata that the runtime itself uses, which may grow; otherwise it was
+    /// read from the module's image a second time.
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.interface.is_live
     }
 
-    /// Whether there is a record with this token; no, once the module is gone.
+    /// Whether there is a record with this token; false once the module is unloaded.
     #[must_use]
     pub fn contains(&self, token: Token) -> bool {
-        // SAFETY: any number may be asked for.
+        // SAFETY: the method accepts any number.
         self.read("IsValidToken").is_ok_and(|metadata| unsafe { metadata.IsValidToken(token.0) }.0 != 0)
     }
 
-    /// A call of `method` begins.
+    /// Begins a call of `method`.
     ///
     /// # Errors
-    /// A sentence once the module is gone.
+    /// A refusal with a reason once the module is unloaded.
     fn read(&self, method: &'static str) -> Result<Reading<'_>> {
         let Shared { metadata, life, .. } = &*self.interface;
         Ok(Reading { metadata, _inside: life.as_ref().map(|life| life.enter(method)).transpose()? })
@@ -120,7 +120,8 @@ impl MetadataImport {
         // SAFETY: a zeroed structure asks for no culture and no processors, so nothing is written
         // through its pointers.
         let mut found: ASSEMBLYMETADATA = unsafe { std::mem::zeroed() };
-        // SAFETY: valid out-parameters; the others are null, which means that they are not wanted.
+        // SAFETY: valid out-parameters; the others are null, which means that the values are not
+        // needed.
         unsafe {
             check(assembly.GetAssemblyFromScope(&mut token), "GetAssemblyFromScope")?;
             let ask = assembly.GetAssemblyProps(
@@ -140,8 +141,8 @@ impl MetadataImport {
         Ok(format!("{major}.{minor}.{}.{}", found.build_number, found.revision_number))
     }
 
-    /// The simple name of a type, method, field, parameter or reference: without namespace, and
-    /// without a copy through UTF-16.
+    /// The simple name of a type, method, field, parameter or reference: without namespace. Makes
+    /// no detour through UTF-16.
     ///
     /// # Errors
     /// The runtime's error.
@@ -175,7 +176,7 @@ impl Reading<'_> {
     }
 }
 
-/// Searches answer "not found" by an error; that is no failure.
+/// Converts the result of a search: the error code for "not found" is not a failure.
 fn found(answer: HRESULT, method: &'static str) -> Result<bool> {
     const RECORD_NOT_FOUND: i32 = 0x8013_1130_u32 as i32;
     if answer.0 == RECORD_NOT_FOUND {

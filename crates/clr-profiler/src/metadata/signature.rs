@@ -25,7 +25,7 @@ const DEPTH: u32 = 24;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[expect(clippy::exhaustive_enums, reason = "the forms of types that ECMA-335 has")]
 pub enum Type {
-    /// A type of the language itself.
+    /// A primitive type of the language.
     Primitive(Primitive),
     /// A class or value type by its token (a definition, reference or specification).
     Named {
@@ -47,7 +47,7 @@ pub enum Type {
     TypeParameter(u32),
     /// A generic parameter of the method, by number.
     MethodParameter(u32),
-    /// An array with one dimension from 0.
+    /// An array with one dimension that starts at 0.
     Vector(Box<Type>),
     /// Any other array.
     Array {
@@ -62,11 +62,11 @@ pub enum Type {
     ByRef(Box<Type>),
     /// A pointer to a function.
     FunctionPointer(Box<MethodSignature>),
-    /// The runtime's own type handle; never in files, but in signatures of dynamic methods.
+    /// A type handle of the runtime; never in files, only in signatures of dynamic methods.
     Internal(usize),
 }
 
-/// A type of the language itself.
+/// A primitive type of the language.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "the names say it all")]
 #[expect(clippy::exhaustive_enums, reason = "the types of the language itself, by ECMA-335")]
@@ -92,7 +92,7 @@ pub enum Primitive {
 }
 
 impl Primitive {
-    /// The word for it in C#.
+    /// The C# keyword for the type.
     #[must_use]
     pub const fn csharp(self) -> &'static str {
         match self {
@@ -117,7 +117,7 @@ impl Primitive {
         }
     }
 
-    /// The primitive that an element type stands for.
+    /// The primitive with this element type.
     #[must_use]
     pub const fn from_element_type(element_type: u8) -> Option<Self> {
         Some(match element_type {
@@ -162,7 +162,7 @@ pub struct MethodSignature {
     pub parameters: Vec<Type>,
 }
 
-/// Bytes that are no signature.
+/// Error for bytes that are not a valid signature.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct BadSignature {
@@ -184,7 +184,7 @@ pub type Result<T> = std::result::Result<T, BadSignature>;
 /// Reads the signature of a method, property or function pointer.
 ///
 /// # Errors
-/// An error where the bytes are no such signature.
+/// An error if the bytes are not a valid signature of this kind.
 pub fn method(blob: &[u8]) -> Result<MethodSignature> {
     Reader::new(blob).method(0)
 }
@@ -192,7 +192,7 @@ pub fn method(blob: &[u8]) -> Result<MethodSignature> {
 /// Reads the type of a field.
 ///
 /// # Errors
-/// An error where the bytes are no such signature.
+/// An error if the bytes are not a valid signature of this kind.
 pub fn field(blob: &[u8]) -> Result<Type> {
     let mut reader = Reader::new(blob);
     match reader.byte()? & 0x0f {
@@ -204,7 +204,7 @@ pub fn field(blob: &[u8]) -> Result<Type> {
 /// Reads a type specification.
 ///
 /// # Errors
-/// An error where the bytes are no such signature.
+/// An error if the bytes are not a valid signature of this kind.
 pub fn type_spec(blob: &[u8]) -> Result<Type> {
     Reader::new(blob).ty(0)
 }
@@ -212,7 +212,7 @@ pub fn type_spec(blob: &[u8]) -> Result<Type> {
 /// Reads the type arguments of a generic method.
 ///
 /// # Errors
-/// An error where the bytes are no such signature.
+/// An error if the bytes are not a valid signature of this kind.
 pub fn method_instantiation(blob: &[u8]) -> Result<Vec<Type>> {
     let mut reader = Reader::new(blob);
     match reader.byte()? {
@@ -258,7 +258,7 @@ impl<'b> Reader<'b> {
         Ok((first & 0x1f) << 24 | second << 16 | third << 8 | fourth)
     }
 
-    /// A type's token: the table in the two lowest bits.
+    /// A type's token, with the table in the two lowest bits.
     fn token(&mut self) -> Result<Token> {
         let coded = self.number()?;
         let table = match coded & 3 {
@@ -324,7 +324,7 @@ impl<'b> Reader<'b> {
                 0x1b => Type::FunctionPointer(Box::new(self.method(inner)?)),
                 0x1d => Type::Vector(Box::new(self.ty(inner)?)),
                 0x1e => Type::MethodParameter(self.number()?),
-                // Custom modifiers stand before the type they modify, as does "pinned".
+                // Custom modifiers and "pinned" precede the type that they modify.
                 0x1f | 0x20 => {
                     self.token()?;
                     continue;
@@ -345,7 +345,7 @@ impl<'b> Reader<'b> {
     fn generic(&mut self, depth: u32) -> Result<Type> {
         let kind = self.byte()?;
         if kind == 0x21 {
-            // A generic type by the runtime's own handle: its arguments are read over.
+            // A generic type by a type handle of the runtime: the parser skips its arguments.
             let handle = self.pointer()?;
             self.types(depth)?;
             return Ok(Type::Internal(handle));

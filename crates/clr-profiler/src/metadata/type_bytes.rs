@@ -1,4 +1,4 @@
-//! Types as bytes of a signature.
+//! Encodes types as bytes of a signature.
 
 use clr_il::append_number;
 
@@ -7,9 +7,9 @@ use crate::Token;
 
 impl Type {
     /// The bytes of the type in a signature (ECMA-335, II.23.2.12), as
-    /// [`type_spec`](super::signature::type_spec) reads them; `None` where the type has not all of
-    /// them: arrays of several dimensions have bounds, and function pointers and the runtime's own
-    /// handles stand in no specification.
+    /// [`type_spec`](super::signature::type_spec) reads them; `None` if this value lacks data for
+    /// the encoding: arrays of several dimensions have bounds, and function pointers and type
+    /// handles of the runtime do not occur in type specifications.
     #[must_use]
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
@@ -19,7 +19,7 @@ impl Type {
 }
 
 impl Primitive {
-    /// The element type that stands for the primitive.
+    /// The element type of the primitive.
     #[must_use]
     pub fn element_type(self) -> u8 {
         (0..=0x1c).find(|element| Self::from_element_type(*element) == Some(self)).unwrap_or_default()
@@ -57,7 +57,7 @@ fn within(element_type: u8, inner: &Type, bytes: &mut Vec<u8>) -> Option<()> {
     write(inner, bytes)
 }
 
-/// A class or value type by its token: the row's number, and two bits for the table.
+/// Writes a class or value type by its token: the row number, and two bits for the table.
 fn named(token: Token, is_value: bool, bytes: &mut Vec<u8>) -> Option<()> {
     let table = match token.table() {
         Token::TYPE_DEF => 0,

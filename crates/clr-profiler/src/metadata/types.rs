@@ -9,7 +9,7 @@ use crate::{Result, Token};
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct TypeDef {
-    /// Namespace and name; of a nested type its own name only.
+    /// Namespace and name; for a nested type only its own name.
     pub name: String,
     /// Visibility, layout and the like, as the metadata encodes them.
     pub attributes: u32,
@@ -18,7 +18,7 @@ pub struct TypeDef {
 }
 
 impl TypeDef {
-    /// Whether another type encloses it.
+    /// Whether the type is nested in another type.
     #[must_use]
     pub fn is_nested(&self) -> bool {
         self.attributes & 7 >= 2
@@ -31,13 +31,13 @@ impl TypeDef {
     }
 }
 
-/// A type of another module, as this one refers to it.
+/// A reference of this module to a type of another module.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct TypeRef {
-    /// Namespace and name; of a nested type its own name only.
+    /// Namespace and name; for a nested type only its own name.
     pub name: String,
-    /// The assembly, module or, for a nested type, the type it is found in.
+    /// The assembly or module of the type, or for a nested type the enclosing type.
     pub scope: Token,
 }
 
@@ -91,11 +91,11 @@ impl MetadataImport {
         let (mut start, mut size) = (std::ptr::null(), 0);
         // SAFETY: valid out-parameters.
         check(unsafe { metadata.GetTypeSpecFromToken(token.0, &mut start, &mut size) }, "GetTypeSpecFromToken")?;
-        // SAFETY: what the runtime gave.
+        // SAFETY: pointer and length are from the runtime.
         Ok(unsafe { metadata.blob(start, size) })
     }
 
-    /// The type that encloses a nested type, `None` for others.
+    /// The type that encloses a nested type; `None` for other types.
     ///
     /// # Errors
     /// The runtime's error.
@@ -107,7 +107,7 @@ impl MetadataImport {
         Ok(found(answer, "GetNestedClassProps")?.then_some(Token(enclosing)))
     }
 
-    /// A type by its name (with namespace) and, for a nested one, the type around it.
+    /// Finds a type by its name (with namespace) and, for a nested type, by its enclosing type.
     ///
     /// # Errors
     /// The runtime's error.
@@ -120,8 +120,8 @@ impl MetadataImport {
         Ok(found(answer, "FindTypeDefByName")?.then_some(Token(token)))
     }
 
-    /// The generic parameters of a type or method, in their order. Those of a nested type begin
-    /// with those of the types around it.
+    /// The generic parameters of a type or method, in order. Those of a nested type begin with the
+    /// parameters of the enclosing types.
     ///
     /// # Errors
     /// The runtime's error.
@@ -157,8 +157,8 @@ impl MetadataImport {
         Ok(GenericParam { index, attributes, name })
     }
 
-    /// The value of the first custom attribute of that type (full name) on `owner`, as the metadata
-    /// encodes it.
+    /// The value of the first custom attribute of the type `type_name` (full name) on `owner`, as
+    /// the metadata encodes it.
     ///
     /// # Errors
     /// The runtime's error.
@@ -170,7 +170,7 @@ impl MetadataImport {
         if !found(answer, "GetCustomAttributeByName")? {
             return Ok(None);
         }
-        // SAFETY: what the runtime gave.
+        // SAFETY: pointer and length are from the runtime.
         Ok(Some(unsafe { metadata.blob(start.cast(), size) }))
     }
 }

@@ -5,19 +5,21 @@ use std::sync::Arc;
 use super::types::{ModuleNames, write_arguments};
 use crate::metadata::signature::{MethodSignature, Type, type_spec};
 
-/// Context of a signature: where its tokens belong, and what its generic parameters stand for.
+/// Context of a signature: the module of its tokens, and the types that replace its generic
+/// parameters.
 pub(super) struct Context<'n> {
     pub(super) module: &'n ModuleNames,
     pub(super) type_arguments: &'n [Arc<str>],
     pub(super) method_arguments: &'n [Arc<str>],
 }
 
-/// A type specification may name another; metadata could claim a circle.
+/// Maximum depth of type specifications that refer to each other: damaged metadata could contain a
+/// cycle.
 const SPECS: u32 = 4;
 
 impl Context<'_> {
-    /// `int, ref Shop.Order`. `direction` says for each parameter that is a reference how it is
-    /// passed.
+    /// Writes, for instance, `int, ref Shop.Order`. `direction` returns the keyword for each
+    /// by-reference parameter.
     pub(super) fn write_parameters(
         &self,
         out: &mut String,
@@ -125,7 +127,7 @@ impl Context<'_> {
     }
 }
 
-/// `[,]` for rank 2.
+/// Writes `[,]` for rank 2.
 pub(super) fn push_rank(out: &mut String, rank: u32) {
     out.push('[');
     out.extend((1..rank.clamp(1, 32)).map(|_| ','));
@@ -142,8 +144,8 @@ fn write_parameter(out: &mut String, arguments: &[Arc<str>], n: u32, letter: &st
     }
 }
 
-/// Name of a method as C# writes it, and whether its parameters stand in brackets before an
-/// accessor's name.
+/// Name of a method in C# notation, and whether its parameters are in brackets before an accessor's
+/// name.
 pub(super) fn method_name(name: &str, is_special: bool, type_name: &str, parameters: usize) -> String {
     match name {
         ".ctor" => return type_name.to_owned(),
@@ -154,7 +156,7 @@ pub(super) fn method_name(name: &str, is_special: bool, type_name: &str, paramet
     if let Some(operator) = operator(name) {
         return operator.to_owned();
     }
-    // An explicitly implemented accessor has the interface before it: `Shop.IBag.get_Count`.
+    // An explicitly implemented accessor begins with the interface: `Shop.IBag.get_Count`.
     let (prefix, own) = name.rfind('.').map_or(("", name), |dot| name.split_at(dot + 1));
     for (mark, accessor) in [("get_", "get"), ("set_", "set"), ("add_", "add"), ("remove_", "remove")] {
         if let Some(property) = own.strip_prefix(mark) {

@@ -1,4 +1,4 @@
-//! From a function's identifier to its names.
+//! Finds the names of a function by its identifier.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::metadata::signature::{self, MethodSignature, Type};
 use crate::metadata::{MethodAttributes, MethodDef};
 use crate::{ClassId, FunctionId, FunctionInfo, ModuleId, ProfilerInfo, Result, Token};
 
-/// A function in its module, before its source is known.
+/// A function in its module, before its source method is known.
 struct RawFunction<'n> {
     module: &'n ModuleNames,
     class: &'n TypeName,
@@ -23,9 +23,9 @@ struct RawFunction<'n> {
     own_arguments: Vec<Arc<str>>,
 }
 
-/// The method a programmer wrote.
+/// The source method that a function was compiled from.
 struct Source {
-    /// Number of types of the class's chain that are the programmer's.
+    /// Number of types in the chain of nested types that are in the source, not compiler-generated.
     depth: usize,
     method: String,
     kind: SourceKind,
@@ -40,7 +40,7 @@ pub(super) fn resolve(cache: &NameCache, info: &ProfilerInfo, function: Function
     of_method(cache, info, &place, own_arguments)
 }
 
-/// The names of a method without type arguments: its own generic parameters stand for themselves.
+/// The names of a method without type arguments: its generic parameters keep their own names.
 pub(super) fn resolve_method(
     cache: &NameCache,
     info: &ProfilerInfo,
@@ -60,7 +60,7 @@ fn of_method(
 ) -> Result<FunctionName> {
     let mut module = cache.module(info, place.module)?;
     if !module.metadata.contains(place.token) {
-        // Added while the program runs (hot reload): the image does not have it.
+        // Hot reload may have added the method while the program runs; the image does not have it.
         module = cache.live_module(info, place.module)?;
     }
     let method = module.metadata.method_props(place.token)?;
@@ -80,9 +80,9 @@ fn of_method(
     })
 }
 
-/// The type arguments of the class; where its code is shared over reference types, the names of its
-/// generic parameters. .NET 8 and 9 give no class for such code and .NET 10 does: named alike,
-/// recordings of both can be compared.
+/// The type arguments of the class, or the names of its generic parameters if its code is shared
+/// over reference types. For shared code .NET 8 and 9 return no class, but .NET 10 does. With the
+/// same names for both, their recordings can be compared.
 fn class_arguments(
     cache: &NameCache,
     info: &ProfilerInfo,
@@ -99,7 +99,8 @@ fn class_arguments(
         .unwrap_or_else(|| class.token(class.depth()).map_or_else(Vec::new, |token| parameter_names(module, token)))
 }
 
-/// Names of type arguments; `None` where one of them is open or stands for all reference types.
+/// Names of type arguments; `None` if one of them is open or is the placeholder for all reference
+/// types.
 fn exact_names(cache: &NameCache, info: &ProfilerInfo, arguments: &[ClassId]) -> Option<Vec<Arc<str>>> {
     let exact = |class: &ClassId| {
         let name = class.non_null().map(|class| cache.class(info, class))?;
@@ -108,7 +109,7 @@ fn exact_names(cache: &NameCache, info: &ProfilerInfo, arguments: &[ClassId]) ->
     arguments.iter().map(exact).collect()
 }
 
-/// Whether a type's name is, or holds, the one that stands for all reference types.
+/// Whether a type's name is, or contains, the placeholder for all reference types.
 fn is_shared(name: &str) -> bool {
     name.split(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '.')).any(|word| word == "__Canon")
 }
@@ -118,7 +119,7 @@ fn parameter_names(module: &ModuleNames, owner: Token) -> Vec<Arc<str>> {
     params.into_iter().map(|param| param.name.into()).collect()
 }
 
-/// A function without metadata, as stack traces name it.
+/// The names of a function without metadata, as in stack traces.
 fn dynamic(cache: &NameCache, info: &ProfilerInfo, function: FunctionId) -> Result<FunctionName> {
     let found = info.dynamic_function_info(function)?;
     let module = cache.module(info, found.module).map_or_else(|_| "".into(), |module| Arc::clone(&module.assembly));
@@ -135,7 +136,8 @@ fn dynamic(cache: &NameCache, info: &ProfilerInfo, function: FunctionId) -> Resu
 }
 
 impl RawFunction<'_> {
-    /// Source of the function, if the compiler made it of a part of a method.
+    /// Source method of the function, if the compiler generated the function from a part of a
+    /// method.
     fn source(&self, info: &ProfilerInfo, id: ModuleId) -> Option<Source> {
         let mut source = self.named_source()?;
         if source::is_visual_basic_lambda(&source.method)
@@ -147,7 +149,7 @@ impl RawFunction<'_> {
         Some(source)
     }
 
-    /// Source of the function as far as names say.
+    /// Source method of the function, as far as its names reveal it.
     fn named_source(&self) -> Option<Source> {
         let helper = self.class.helper.as_ref();
         if let Some(helper) = helper
@@ -189,7 +191,7 @@ impl RawFunction<'_> {
         }
     }
 
-    /// Token, attributes and signature of the source method, where it can be told apart from its
+    /// Token, attributes and signature of the source method, if it can be distinguished from its
     /// overloads.
     fn source_method(&self, source: &Source) -> (Token, MethodAttributes, Option<MethodSignature>) {
         let nothing = (Token(0), MethodAttributes(0), None);
@@ -207,7 +209,7 @@ impl RawFunction<'_> {
         (token, method.attributes, signature::method(&method.signature).ok())
     }
 
-    /// The compiler marks a method with the type of its state machine.
+    /// Whether the compiler has marked the method with this state machine's type.
     fn is_made_of(&self, method: Token, source: &Source) -> bool {
         let attribute = match source.kind.state_machine {
             StateMachine::Async => "System.Runtime.CompilerServices.AsyncStateMachineAttribute",
@@ -222,7 +224,7 @@ impl RawFunction<'_> {
         value.as_deref().and_then(attribute_text).is_some_and(|name| name == self.class.raw)
     }
 
-    /// `Shop.Checkout<int>.Pay<string>(Shop.Order)`.
+    /// Writes, for instance, `Shop.Checkout<int>.Pay<string>(Shop.Order)`.
     fn write(
         &self,
         depth: usize,
@@ -232,8 +234,8 @@ impl RawFunction<'_> {
         token: Token,
     ) -> String {
         let mut out = String::with_capacity(96);
-        // A helper type repeats the type parameters of the types and the method around it, in this
-        // order.
+        // A helper type repeats the type parameters of its enclosing types and of the source
+        // method, in this order.
         let all: Vec<_> = self.class_arguments.iter().chain(&self.own_arguments).cloned().collect();
         let (for_type, rest) = all.split_at(self.class.arity(depth).min(all.len()));
         let arity = signature.map_or(0, |signature| signature.generic_arity as usize);
@@ -260,7 +262,8 @@ impl RawFunction<'_> {
         out
     }
 
-    /// `in` and `out` are attributes of the parameter; all else is `ref`.
+    /// The keyword of a by-reference parameter. `in` and `out` are attributes of the parameter;
+    /// otherwise it is `ref`.
     fn direction(&self, method: Token, parameter: usize, signature: &MethodSignature) -> &'static str {
         if !matches!(signature.parameters.get(parameter), Some(Type::ByRef(_))) {
             return "";
@@ -287,7 +290,7 @@ fn attribute_text(value: &[u8]) -> Option<&str> {
     text.split(',').next()
 }
 
-/// A class as C# writes it.
+/// The name of a class in C# notation.
 pub(super) fn resolve_class(cache: &NameCache, info: &ProfilerInfo, class: ClassId, depth: u32) -> Result<String> {
     let mut out = String::new();
     if let Some(array) = info.array_class(class)? {

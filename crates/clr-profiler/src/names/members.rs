@@ -1,25 +1,26 @@
-//! Names of what objects keep: fields by their place, elements by their number.
+//! Names of the contents of objects: fields by their offset, array elements by their index.
 
 use crate::{ArrayClass, ClassId, NameCache, ProfilerInfo, Token};
 
-/// Fields and element types nested deeper than this are cut.
+/// Maximum nesting depth of fields and element types.
 const DEPTH: u32 = 8;
 
-/// A reference to the class, and in arrays the length and what fills it up to 8 bytes.
+/// Size of the header of an array: the class reference, and the length padded to 8 bytes.
 const ARRAY_HEAD: usize = 16;
-/// Length and lowest index of a dimension, where an array has several.
+/// Size of the length and lowest index of a dimension, in arrays with several dimensions.
 const DIMENSION: usize = 8;
 
 impl NameCache {
-    /// The name of what lies `offset` bytes into an object of `class`, for instance of a
-    /// [`Reference`](crate::Reference): a field, one of a base class too, as `Next` (a property's
-    /// own by the property's name); an element of an array as `[3]`, and the field in it where
-    /// elements are values, `[3].Key`. Elements of arrays with several dimensions are counted
-    /// through. A place inside a field whose type is a value has the field's name. `None` where the
-    /// runtime says nothing, of strings for instance.
+    /// The name of the field or array element at `offset` bytes in an object of `class`, for
+    /// instance of a [`Reference`](crate::Reference). A field, also of a base class, is named like
+    /// `Next`; the backing field of a property has the name of the property. An array element is
+    /// `[3]`, or `[3].Key` for a field of an element that is a value. Elements of arrays with
+    /// several dimensions are numbered consecutively. An offset inside a field of a value type
+    /// gives the name of that field. `None` if the runtime has no layout for the class, for
+    /// instance for strings.
     ///
-    /// Where names may be looked up; so not in the callbacks that report references, but after
-    /// them.
+    /// Callable in the same places as other name look-ups: not in the callbacks that report
+    /// references, but after them.
     #[must_use]
     pub fn member(&self, info: &ProfilerInfo, class: ClassId, offset: usize) -> Option<String> {
         self.member_within(info, class, offset, DEPTH)
@@ -39,7 +40,7 @@ impl NameCache {
         let dimensions = if array.rank > 1 { array.rank as usize * DIMENSION } else { 0 };
         let place = offset.checked_sub(ARRAY_HEAD + dimensions)?;
         let (VALUE, Some(element)) = (array.element_type, array.element) else {
-            // References: of others nothing can be asked.
+            // The elements are references; for other elements no query is possible.
             return Some(format!("[{}]", place / size_of::<usize>()));
         };
         let bytes = info.class_layout(element).ok()?.size as usize;
@@ -48,12 +49,12 @@ impl NameCache {
         Some(field.map_or_else(|| format!("[{number}]"), |field| format!("[{number}].{field}")))
     }
 
-    /// The field at or last before an offset.
+    /// The field at an offset, or the last field before it.
     fn field_at(&self, info: &ProfilerInfo, class: ClassId, offset: usize) -> Option<String> {
         let (mut next, mut nearest): (_, Option<(u32, Token, ClassId)>) = (Some(class), None);
         for _ in 0..1000 {
             let Some(class) = next else { break };
-            // Of classes that the runtime lays out itself, there is nothing to tell.
+            // For classes with a layout built into the runtime, there is no information.
             let fields = info.class_layout(class).map_or_else(|_| Vec::new(), |layout| layout.fields);
             let before = fields.into_iter().filter(|(_, start)| *start as usize <= offset);
             let own = before.map(|(token, start)| (start, token, class)).max_by_key(|(start, ..)| *start);
@@ -66,7 +67,8 @@ impl NameCache {
     }
 }
 
-/// The name of a field in the source: what a property keeps, the compiler names after the property.
+/// The name of a field in the source. For the backing field of a property this is the name of the
+/// property.
 pub(super) fn field_name(name: &str) -> &str {
     name.strip_prefix('<').and_then(|name| name.strip_suffix(">k__BackingField")).unwrap_or(name)
 }

@@ -27,31 +27,33 @@ pub use table::NamedFunctions;
 #[non_exhaustive]
 pub struct FunctionName {
     /// `Namespace.Type::Method` without type arguments, arity and parameters, nested types joined
-    /// by `+`; state machines, lambdas and local functions as the method they were written in.
+    /// by `+`; state machines, lambdas and local functions have the name of their source method.
     pub name: String,
-    /// Signature as C# would write it, with type arguments and parameter types (constructors by
-    /// their type's name, accessors as `Total.get`), and at the end what kind of code it is where
-    /// it is not the method itself: `Shop.Checkout.Pay(Shop.Order) (async)`. Where the source
-    /// method can't be told from its overloads, `(...)`. Type parameters of a class whose code is
-    /// shared over reference types stand for themselves, on .NET 10 as on 8 and 9, which do not
-    /// give the arguments; among those of a method `__Canon` stands for all reference types.
+    /// Signature in C# notation, with type arguments and parameter types:
+    /// `Shop.Checkout.Pay(Shop.Order) (async)`. A constructor has the name of its type, an accessor
+    /// is written like `Total.get`. The end of the signature has the kind of code if the code is
+    /// not the method itself. If the source method can't be distinguished from its overloads, the
+    /// parameters are `(...)`. If the code of a class is shared over reference types, the signature
+    /// has the names of its type parameters; .NET 8 and 9 do not return the type arguments of such
+    /// a class, .NET 10 does, but the signature is the same on all versions. Among the type
+    /// arguments of a method, `__Canon` means any reference type.
     pub signature: String,
-    /// Name as the metadata has it: ``Shop.Checkout+<Pay>d__5`1::MoveNext``.
+    /// Name in the metadata: ``Shop.Checkout+<Pay>d__5`1::MoveNext``.
     pub raw_name: String,
-    /// The simple name of the assembly it is declared in; empty where there is none.
+    /// The simple name of the assembly that declares it; empty if there is none.
     pub module: Arc<str>,
     /// Token; nil for functions without metadata.
     pub token: Token,
     /// Module.
     pub module_id: ModuleId,
-    /// Part of the source method that this code is.
+    /// The part of the source method from which this code was compiled.
     pub source_kind: SourceKind,
 }
 
 impl FunctionName {
-    /// Whether it is the runtime's own exception handling, which from .NET 9 on is managed code: it
-    /// enters between throw and unwinding and never leaves. A mapper that skips it keeps the shadow
-    /// stack the program's.
+    /// Whether the function belongs to the runtime's own exception handling, which is managed code
+    /// from .NET 9 on. Such functions enter between throw and unwinding and never leave. If a
+    /// mapper skips them, the shadow stack has only calls of the program.
     #[must_use]
     pub fn is_exception_handling(&self) -> bool {
         const TYPES: [&str; 3] = [
@@ -63,9 +65,9 @@ impl FunctionName {
     }
 }
 
-/// Names of functions and types, as a C# programmer would write them, looked up once.
+/// Cache of names of functions and types, as a C# programmer would write them.
 ///
-/// Code that the compiler made of a part of a method has the name of that method:
+/// Code that the compiler generated from a part of a method has the name of that method:
 ///
 /// ```
 /// use clr_profiler::{FunctionId, NameCache, ProfilerInfo};
@@ -78,18 +80,19 @@ impl FunctionName {
 /// ```
 ///
 /// Usable from every thread. It holds at most [`LIMIT`](Self::LIMIT) functions and as many types;
-/// when it is full it begins again. Notify the cache of what the runtime unloads
+/// when it is full, it is cleared. Notify the cache of unloads
 /// ([`module_unloaded`](Self::module_unloaded), [`function_unloaded`](Self::function_unloaded)):
-/// identifiers are used again, and the metadata of a module that is gone must not be touched.
+/// the runtime reuses identifiers, and the metadata of an unloaded module must not be read.
 ///
-/// A name costs 7 µs on average when it is first looked up (24,000 functions of the C# compiler)
-/// and up to 6 KiB of stack, the runtime's own part included.
+/// The first look-up of a name takes 7 µs on average (24,000 functions of the C# compiler) and up
+/// to 6 KiB of stack, including the runtime's part.
 ///
 /// The cache may be used in callbacks about functions, classes, modules and exceptions, in
-/// [`object_allocated`](crate::Callbacks::object_allocated), in the mapper, and on threads of the
-/// profiler's own; not in hooks, nor while a collection runs
-/// ([`for_each_callback!`](crate::for_each_callback) says it of each callback). A look-up loads no
-/// type, but may let a collection run: ask for the size of an object before the name of its class.
+/// [`object_allocated`](crate::Callbacks::object_allocated), in the mapper, and on the profiler's
+/// own threads. It may not be used in hooks or while a collection runs
+/// ([`for_each_callback!`](crate::for_each_callback) lists this for each callback). A look-up loads
+/// no type, but may allow a collection to run: query the size of an object before the name of its
+/// class.
 #[derive(Default)]
 pub struct NameCache {
     known: Mutex<CachedNames>,
@@ -100,15 +103,16 @@ struct CachedNames {
     functions: HashMap<FunctionId, Arc<FunctionName>>,
     classes: HashMap<ClassId, Arc<str>>,
     modules: HashMap<ModuleId, Arc<ModuleNames>>,
-    /// Counts unloads: what was looked up before one is not stored after it.
+    /// Number of unloads. The result of a look-up that began before an unload is not stored after
+    /// it.
     unloads: u64,
 }
 
-/// Type arguments nested deeper than this are cut.
+/// Maximum nesting depth of type arguments.
 const DEPTH: u32 = 16;
 
 impl NameCache {
-    /// Most functions, and most types, that are kept.
+    /// Maximum number of functions, and of types.
     pub const LIMIT: usize = 1 << 16;
 
     /// An empty cache.
@@ -117,7 +121,7 @@ impl NameCache {
         Self::default()
     }
 
-    /// The names of a function. One the runtime says nothing about is `[unknown]::0x1234`.
+    /// The names of a function. If the runtime returns an error, the name is `[unknown]::0x1234`.
     #[must_use]
     pub fn function(&self, info: &ProfilerInfo, function: FunctionId) -> Arc<FunctionName> {
         let (known, unloads) = {
@@ -127,7 +131,7 @@ impl NameCache {
         if let Some(name) = known {
             return name;
         }
-        // No lock is held while the runtime is asked: it takes locks of its own and may be slow.
+        // No lock is held during a query: the runtime takes its own locks and may be slow.
         match self.resolve(info, function) {
             Ok(name) => {
                 let name = Arc::new(name);
@@ -138,7 +142,7 @@ impl NameCache {
         }
     }
 
-    /// The names of a function, straight from the runtime.
+    /// The names of a function, directly from the runtime.
     ///
     /// # Errors
     /// The runtime's error, for instance `CORPROF_E_DATAINCOMPLETE` while the module is still
@@ -147,17 +151,17 @@ impl NameCache {
         function::resolve(self, info, function)
     }
 
-    /// The names of a method of a module, whether it was compiled or not: type parameters stand for
-    /// themselves. Not kept.
+    /// The names of a method of a module, compiled or not. Type parameters keep their own names.
+    /// The cache does not store the result.
     ///
     /// # Errors
-    /// The runtime's error: for a token that is none of a method.
+    /// The runtime's error, also for a token that is not the token of a method.
     pub fn method(&self, info: &ProfilerInfo, module: ModuleId, method: Token) -> Result<FunctionName> {
         function::resolve_method(self, info, module, method)
     }
 
-    /// A class as C# writes it: `System.Collections.Generic.Dictionary<string, int>.Enumerator`,
-    /// `int[,]`. One the runtime says nothing about is `?`.
+    /// The name of a class in C# notation: `System.Collections.Generic.Dictionary<string,
+    /// int>.Enumerator`, `int[,]`. If the runtime returns an error, the name is `?`.
     #[must_use]
     pub fn class(&self, info: &ProfilerInfo, class: ClassId) -> Arc<str> {
         self.class_within(info, class, DEPTH)
@@ -182,9 +186,9 @@ impl NameCache {
         }
     }
 
-    /// A type in a signature of this module as C# writes it, by metadata alone: nothing of it need
-    /// be loaded. `type_arguments` are what the type's generic parameters stand for,
-    /// `method_arguments` what the method's do; others are `T0` and `M0`.
+    /// The name of a type in a signature of this module, in C# notation. Uses only metadata, so the
+    /// type need not be loaded. `type_arguments` replace the generic parameters of the type,
+    /// `method_arguments` those of the method; parameters without an argument are `T0` and `M0`.
     ///
     /// # Errors
     /// The runtime's error about the module.
@@ -202,15 +206,15 @@ impl NameCache {
         Ok(text)
     }
 
-    /// The names of a function if they have been looked up before. Asks the runtime nothing, so it
-    /// is safe while a collection runs, too.
+    /// The names of a function if they have been looked up before. Makes no query to the runtime,
+    /// so it is safe while a collection runs, too.
     #[must_use]
     pub fn known_function(&self, function: FunctionId) -> Option<Arc<FunctionName>> {
         self.lock().functions.get(&function).cloned()
     }
 
-    /// The name of a class if it has been looked up before. Asks the runtime nothing, so it is safe
-    /// while a collection runs, too.
+    /// The name of a class if it has been looked up before. Makes no query to the runtime, so it is
+    /// safe while a collection runs, too.
     #[must_use]
     pub fn known_class(&self, class: ClassId) -> Option<Arc<str>> {
         self.lock().classes.get(&class).cloned()
@@ -246,7 +250,7 @@ impl NameCache {
         self.keep_module(info, module, info.module_metadata(module)?, unloads)
     }
 
-    /// A module with what was added to it while the program runs.
+    /// A module with the metadata that was added to it while the program runs.
     fn live_module(&self, info: &ProfilerInfo, module: ModuleId) -> Result<Arc<ModuleNames>> {
         let unloads = self.lock().unloads;
         self.keep_module(info, module, info.live_metadata(module)?, unloads)
@@ -265,14 +269,14 @@ impl NameCache {
         Ok(names)
     }
 
-    /// Forgets all that a module's unloading makes wrong. Call it in `module_unload_started` or
-    /// `module_unload_finished`.
+    /// Forgets all names that the unload of a module makes invalid. Call it in
+    /// `module_unload_started` or `module_unload_finished`.
     pub fn module_unloaded(&self, module: ModuleId) {
         let mut known = self.lock();
         known.unloads += 1;
         known.modules.remove(&module);
-        // Type arguments from the module may be anywhere: in a `List<Mine>.Add` of another module
-        // too.
+        // Type arguments from the module may occur in any name: in a `List<Mine>.Add` of another
+        // module too.
         known.classes.clear();
         known.functions.retain(|_, name| name.module_id != module && !name.signature.contains('<'));
     }
@@ -284,12 +288,12 @@ impl NameCache {
         known.functions.remove(&function);
     }
 
-    /// Forgets everything, and closes the metadata of all modules. For a profiler that the runtime
-    /// lets go, or that has nothing to do for a while.
+    /// Forgets everything, and closes the metadata of all modules. For a profiler that is detached
+    /// or becomes idle.
     pub fn forget_all(&self) {
         let unloads = self.lock().unloads + 1;
         let gone = std::mem::replace(&mut *self.lock(), CachedNames { unloads, ..CachedNames::default() });
-        // Outside of the lock: metadata belongs to the runtime.
+        // Dropped outside of the lock, because this releases metadata of the runtime.
         drop(gone);
     }
 

@@ -1,9 +1,9 @@
-//! Source methods that the compiler's helper types and methods came from.
+//! Finds the source methods of compiler-generated types and methods.
 
 use std::fmt;
 
-/// Kind of a function by its source: the method itself, or code that the compiler made of a part of
-/// the method.
+/// Kind of a function by its source: the method itself, or code that the compiler generated from a
+/// part of the method.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct SourceKind {
@@ -22,27 +22,27 @@ pub enum Closure {
     None,
     /// A lambda or anonymous method.
     Lambda,
-    /// A local function of that name.
+    /// A local function with this name.
     LocalFunction(String),
 }
 
-/// Way in which the compiler cut a method into pieces.
+/// Kind of the state machine that the compiler generated from a method.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum StateMachine {
-    /// Not at all: the method itself.
+    /// No state machine: the method itself.
     #[default]
     None,
-    /// `async`.
+    /// An `async` method.
     Async,
-    /// `yield return`.
+    /// A method with `yield return`.
     Iterator,
-    /// Both.
+    /// An `async` method with `yield return`.
     AsyncIterator,
 }
 
 impl SourceKind {
-    /// Whether the function is the source method as it stands.
+    /// Whether the function is the source method itself.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.closure == Closure::None && self.state_machine == StateMachine::None
@@ -68,21 +68,21 @@ impl fmt::Display for SourceKind {
     }
 }
 
-/// Origin of a name that the compiler made.
+/// Origin of a compiler-generated name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Origin {
     /// The source method.
     pub(super) method: String,
     /// The lambda or local function in it.
     pub(super) closure: Closure,
-    /// Whether the name is that of a state machine's type.
+    /// Whether the name is the type name of a state machine.
     pub(super) is_state_machine: bool,
 }
 
 /// Reads names like `<Pay>b__0_1` (a lambda in `Pay`), `<Pay>g__Local|0_0` (a local function),
 /// `<Pay>d__5` (a state machine) and `<<Pay>b__0_1>d` (an async lambda), and Visual Basic's
-/// `VB$StateMachine_5_Pay` and `_Lambda$__0-1`, whose method is not in the name. `None` for all
-/// others, generated or not.
+/// `VB$StateMachine_5_Pay` and `_Lambda$__0-1`, whose name does not contain the method. `None` for
+/// all other names, generated or not.
 pub(super) fn origin(name: &str) -> Option<Origin> {
     if let Some(method) = visual_basic_state_machine(name) {
         let closure = if is_visual_basic_lambda(method) { Closure::Lambda } else { Closure::None };
@@ -110,15 +110,16 @@ pub(super) fn origin(name: &str) -> Option<Origin> {
     })
 }
 
-/// Whether a type's own name is one that the compiler made to hold closures or a state machine.
+/// Whether a type's own name is a compiler-generated name of a type for closures or a state
+/// machine.
 pub(super) fn is_helper_type(name: &str) -> bool {
     name.starts_with("<>c")
         || name.starts_with("_Closure$__")
         || origin(name).is_some_and(|origin| origin.is_state_machine)
 }
 
-/// The type's name holds the method's, which may be one of a lambda or local function; dots became
-/// dashes.
+/// The name of the state machine's type contains the name of the method, which may be the name of a
+/// lambda or local function. The compiler has replaced dots by dashes.
 fn state_machine(inner: &str) -> Origin {
     let inner = inner.replace('-', ".");
     match origin(&inner) {
@@ -127,7 +128,7 @@ fn state_machine(inner: &str) -> Origin {
     }
 }
 
-/// `<inner>kind`, where `inner` may hold angle brackets of its own.
+/// Splits `<inner>kind`; `inner` may contain angle brackets itself.
 fn split_generated(name: &str) -> Option<(&str, &str)> {
     let rest = name.strip_prefix('<')?;
     let mut depth = 1_usize;
@@ -144,12 +145,13 @@ fn split_generated(name: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// Whether a method's own name is that of a lambda of Visual Basic: `_Lambda$__0-1`.
+/// Whether a method's own name is the name of a Visual Basic lambda: `_Lambda$__0-1`.
 pub(super) fn is_visual_basic_lambda(name: &str) -> bool {
     name.starts_with("_Lambda$__")
 }
 
-/// `VB$StateMachine_5_Pay`; `VB$StateMachine___Lambda$__0-1` is of a lambda.
+/// Returns the method name in `VB$StateMachine_5_Pay`. `VB$StateMachine___Lambda$__0-1` belongs to
+/// a lambda.
 pub(super) fn visual_basic_state_machine(name: &str) -> Option<&str> {
     let (number, method) = name.strip_prefix("VB$StateMachine_")?.split_once('_')?;
     (number.bytes().all(|digit| digit.is_ascii_digit()) && !method.is_empty()).then_some(method)

@@ -1,18 +1,18 @@
-//! Names of static fields, by the places of their values.
+//! Names of static fields, by the addresses of their values.
 
 use crate::{AppDomainId, ClassId, NameCache, ProfilerInfo, Result, StaticAddress, StaticKind};
 
 impl NameCache {
-    /// The static fields that a class declares and has set up, each with the place of its value, as
-    /// `Shop.Program.orders`. Not those of each thread, nor constants; none before the class is
-    /// initialized.
+    /// The static fields that a class declares, each with the address of its value and its name,
+    /// such as `Shop.Program.orders`. Leaves out thread-static fields and constants. Empty before
+    /// the class is initialized.
     ///
-    /// So a picture of the heap can name what static fields keep: the runtime keeps the objects of
-    /// static fields in arrays that handles hold, and such an element lies at the place of its
-    /// field. Those arrays don't move while their module is loaded, except for modules that can be
-    /// unloaded.
+    /// With this list a heap snapshot can name the objects that static fields keep alive. The
+    /// runtime keeps the references of static fields in arrays that are held by handles, and the
+    /// address of a field is the address of its array element. These arrays don't move while their
+    /// module is loaded, except for modules that can be unloaded.
     ///
-    /// Where names may be looked up.
+    /// Callable in the same places as other name look-ups.
     #[must_use]
     pub fn static_fields(&self, info: &ProfilerInfo, class: ClassId) -> Vec<(StaticAddress, String)> {
         self.statics(info, class).unwrap_or_default()
@@ -29,7 +29,7 @@ impl NameCache {
             if !field.is_static() || field.is_literal() || info.static_kind(class, token)? != StaticKind::AppDomain {
                 continue;
             }
-            // Before the class is initialized there is no place.
+            // Before the class is initialized, the field has no address.
             if let Ok(place) = info.static_address(class, token, domain) {
                 let name = super::members::field_name(&field.name);
                 found.push((place, format!("{}.{name}", self.class(info, class))));

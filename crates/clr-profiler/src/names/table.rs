@@ -1,4 +1,4 @@
-//! Functions with their names, for hooks that want to say who was called.
+//! Functions with their names, for hooks that need the name of the called function.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{FunctionName, NameCache};
 use crate::{ClientId, ClientTable, Events, FunctionId, FunctionMapper, Mapped, ModuleId, ProfilerInfo};
 
-/// A ready-made [`FunctionMapper`] that hooks the functions a choice accepts, and remembers their
+/// A ready-made [`FunctionMapper`] that hooks the functions accepted by a closure, and keeps their
 /// names.
 ///
-/// A hook finds the name by [`get`](Self::get) from the [`ClientId`] it is given: two loads, no
-/// lock. Functions of the same signature and module share an identifier, so the answer stays the
-/// same when the runtime uses its own ones again. What is unloaded is forgotten without the
-/// profiler's doing: the setup gets the events for it.
+/// A hook finds the name with [`get`](Self::get) by the [`ClientId`] that it receives: two loads,
+/// no lock. Functions with the same signature and module share a client identifier, so the name
+/// stays correct when the runtime reuses its own identifiers. The table forgets unloaded functions
+/// by itself: the framework adds the necessary events to the setup.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -42,8 +42,8 @@ pub struct NamedFunctions {
 }
 
 impl NamedFunctions {
-    /// Hooks what `choice` says yes to. It is asked at each compilation, with loader locks held,
-    /// and must always answer the same.
+    /// Hooks the functions for which `choice` returns true. `choice` is called at each compilation,
+    /// with loader locks held, and must always return the same for a function.
     #[must_use]
     pub fn new(info: &ProfilerInfo, choice: impl Fn(&FunctionName) -> bool + Send + Sync + 'static) -> Self {
         Self {
@@ -55,15 +55,15 @@ impl NamedFunctions {
         }
     }
 
-    /// The names of a function that was hooked; `None` for a number this table did not give out.
-    /// For hooks.
+    /// The names of a hooked function; `None` for an identifier that this table did not assign. For
+    /// hooks.
     #[must_use]
     pub fn get(&self, id: ClientId) -> Option<&FunctionName> {
         self.table.get(id).map(|name| &**name)
     }
 
-    /// The cache behind it, for names of classes and of functions that are not hooked. Not for
-    /// hooks.
+    /// The name cache of this table, for names of classes and of functions that are not hooked. Not
+    /// for hooks.
     #[must_use]
     pub fn names(&self) -> &NameCache {
         &self.names

@@ -7,7 +7,7 @@ use super::source::{self, Closure, StateMachine};
 use crate::metadata::MetadataImport;
 use crate::{Result, Token};
 
-/// Nesting deeper than this is cut: metadata could claim a circle.
+/// Maximum nesting depth: damaged metadata could contain a cycle.
 const NESTING: usize = 32;
 
 /// A module's metadata and the type names read from it so far.
@@ -20,29 +20,29 @@ pub(super) struct ModuleNames {
 
 /// A type's name, without type arguments.
 pub(super) struct TypeName {
-    /// Outermost first; namespace and name, then the nested types' own names.
+    /// Outermost first: namespace and name, then the own names of the nested types.
     segments: Vec<Segment>,
-    /// The types around it and itself, outermost first; nil for references.
+    /// The enclosing types and the type itself, outermost first; nil for references.
     tokens: Vec<Token>,
     /// ``Shop.Checkout+<Pay>d__5`1``.
     pub(super) raw: String,
-    /// For helper types the compiler made: what they were made of.
+    /// The source of a compiler-generated helper type.
     pub(super) helper: Option<Helper>,
 }
 
 /// One type of a chain of nested ones.
 struct Segment {
-    /// Without the arity mark.
+    /// Name without the arity suffix.
     name: String,
-    /// Number of generic parameters that it adds to those of the types around it.
+    /// Number of generic parameters that it adds to those of its enclosing types.
     arity: usize,
 }
 
-/// A type the compiler made to hold closures or a state machine.
+/// A type that the compiler generated for closures or a state machine.
 pub(super) struct Helper {
-    /// Number of types of the chain that are the programmer's.
+    /// Number of types in the chain of nested types that are in the source, not compiler-generated.
     pub(super) depth: usize,
-    /// For a state machine, the source method, closure in it, and kind.
+    /// For a state machine: the source method, the closure in it, and the kind.
     pub(super) machine: Option<(String, Closure, StateMachine)>,
 }
 
@@ -57,7 +57,7 @@ impl ModuleNames {
         if let Some(name) = known {
             return Ok(name);
         }
-        // The lock is not held while the runtime is asked: it takes locks of its own.
+        // The lock is not held during a query: the runtime takes its own locks.
         let name = Arc::new(self.read_type(token)?);
         self.types.lock().unwrap_or_else(PoisonError::into_inner).insert(token, Arc::clone(&name));
         Ok(name)
@@ -84,7 +84,7 @@ impl ModuleNames {
         })
     }
 
-    /// A type's own name and the type around it.
+    /// A type's own name and its enclosing type.
     fn read_level(&self, token: Token) -> Result<(String, Option<Token>)> {
         if token.table() == Token::TYPE_REF {
             let reference = self.metadata.type_ref(token)?;
@@ -110,8 +110,8 @@ impl ModuleNames {
         Ok(Some(Helper { depth, machine }))
     }
 
-    /// Iterators keep the current element in a field, async methods a builder; async iterators have
-    /// both.
+    /// Finds the kind by fields: iterators have a field for the current element, async methods one
+    /// for a builder, async iterators both.
     fn machine_kind(&self, token: Token) -> Result<StateMachine> {
         let has = |field| self.metadata.fields_named(token, field).map(|fields| !fields.is_empty());
         Ok(match (has("<>t__builder")? || has("$Builder")?, has("<>2__current")? || has("$Current")?) {
@@ -123,7 +123,7 @@ impl ModuleNames {
 }
 
 impl TypeName {
-    /// `Shop.Checkout+Line`, of the first `depth` types of the chain.
+    /// The name of the first `depth` types of the chain, such as `Shop.Checkout+Line`.
     pub(super) fn plain(&self, depth: usize) -> String {
         let mut text = String::with_capacity(self.raw.len());
         for (n, segment) in self.segments.iter().take(depth).enumerate() {
@@ -135,7 +135,7 @@ impl TypeName {
         text
     }
 
-    /// Number of types that the chain has.
+    /// Number of types in the chain.
     pub(super) fn depth(&self) -> usize {
         self.segments.len()
     }
@@ -145,19 +145,19 @@ impl TypeName {
         self.tokens.get(depth.checked_sub(1)?).copied()
     }
 
-    /// Number of generic parameters of the `depth`th type, those around it included.
+    /// Number of generic parameters of the `depth`th type, including those of its enclosing types.
     pub(super) fn arity(&self, depth: usize) -> usize {
         self.segments.iter().take(depth).map(|segment| segment.arity).sum()
     }
 
-    /// The last type's own name without namespace: what a constructor is called.
+    /// The own name of the last type without namespace, for the name of a constructor.
     pub(super) fn simple(&self, depth: usize) -> &str {
         let Some(segment) = self.segments.get(depth.saturating_sub(1)) else { return "" };
         if depth > 1 { &segment.name } else { segment.name.rsplit('.').next().unwrap_or_default() }
     }
 
-    /// As C# writes it: `Shop.Checkout<int>.Line`. Takes type arguments from the front of
-    /// `arguments` and returns how many.
+    /// Writes the name in C# notation, such as `Shop.Checkout<int>.Line`. Takes type arguments from
+    /// the front of `arguments` and returns their number.
     pub(super) fn write_csharp(&self, out: &mut String, depth: usize, arguments: &[Arc<str>]) -> usize {
         let mut used = 0;
         for (n, segment) in self.segments.iter().take(depth).enumerate() {
@@ -173,7 +173,7 @@ impl TypeName {
         used
     }
 
-    /// The C# word or notation for types that have one, the full name otherwise.
+    /// Writes the C# keyword or notation for types that have one, otherwise the full name.
     pub(super) fn write_as_type(&self, out: &mut String, arguments: &[Arc<str>]) {
         if let [segment] = self.segments.as_slice() {
             match (segment.name.as_str(), arguments) {
@@ -211,8 +211,8 @@ fn write_list(out: &mut String, items: &[Arc<str>]) {
     }
 }
 
-/// Takes the arity mark off: ``List`1``. Visual Basic's state machines have the names of their
-/// methods; only the numbers before the names are the compiler's.
+/// Splits off the arity suffix, as in ``List`1``. State machines of Visual Basic contain the name
+/// of their method; only the number before the name is compiler-generated.
 fn segment(name: &str) -> Segment {
     let (plain, arity) = match name.rsplit_once('`') {
         Some((plain, arity)) if arity.parse::<usize>().is_ok() => (plain, arity.parse().unwrap_or(0)),
@@ -221,8 +221,8 @@ fn segment(name: &str) -> Segment {
     Segment { name: source::visual_basic_state_machine(plain).unwrap_or(plain).to_owned(), arity }
 }
 
-/// C#'s word for a type of the base library. `System.__Canon` stands for all reference types that
-/// share code.
+/// The C# keyword for a type of the base library. `System.__Canon` is the placeholder for all
+/// reference types that share code.
 fn keyword(name: &str) -> Option<&'static str> {
     Some(match name.strip_prefix("System.")? {
         "Void" => "void",

@@ -1,16 +1,16 @@
-//! Lambdas of Visual Basic, whose compiler names them by number: `_Closure$__::_Lambda$__0-1`.
+//! Lambdas of Visual Basic. Its compiler names them by number: `_Closure$__::_Lambda$__0-1`.
 //!
-//! The method around such a lambda is found by its code, which loads the lambda's address.
+//! The source method of such a lambda is the method whose code loads the lambda's address.
 
 use super::source::is_visual_basic_lambda;
 use super::types::ModuleNames;
 use crate::{ModuleId, ProfilerInfo, Token};
 
-/// Lambdas within lambdas are followed so far out.
+/// Maximum nesting depth of lambdas.
 const NESTING: usize = 8;
 
-/// The name of the method in which the lambda of this name was written: a method of `owner`, the
-/// type of the programmer's around it. `None` where the code does not say.
+/// The name of the source method of the lambda `lambda`: a method of `owner`, the type in the
+/// source that contains the lambda. `None` if no code loads the lambda's address.
 pub(super) fn source_method(
     info: &ProfilerInfo,
     (id, module): (ModuleId, &ModuleNames),
@@ -31,7 +31,7 @@ pub(super) fn source_method(
     None
 }
 
-/// The type and those that the compiler put into it.
+/// The type and the compiler-generated types nested in it.
 fn own_types(module: &ModuleNames, owner: Token) -> Vec<Token> {
     let is_within = |token: &Token| {
         let mut outer = *token;
@@ -73,8 +73,8 @@ fn loader(
     })
 }
 
-/// The methods whose addresses a body of IL loads (`ldftn`). Bytes that only look so name no method
-/// of that name.
+/// The methods whose addresses a body of IL loads (`ldftn`). Other bytes that look like `ldftn` do
+/// no harm: they name no method with the name of the lambda.
 fn loaded(body: &[u8]) -> impl Iterator<Item = Token> {
     const LDFTN: [u8; 2] = [0xFE, 0x06];
     body.windows(6).filter(|window| window.starts_with(&LDFTN)).map(|window| {

@@ -1,10 +1,11 @@
-//! Linux, with the C library of GNU.
+//! Linux, with the GNU C library.
 
 use std::ffi::c_void;
 use std::ops::Range;
 
-/// The addresses of the calling thread's stack: all that it may grow to for a program's first
-/// thread. `None` where the C library does not know; asking may allocate.
+/// The address range of the calling thread's stack. For the first thread of the program this
+/// includes the range into which the stack may still grow. `None` if the C library does not know
+/// the range. The C library may allocate.
 pub(crate) fn stack_bounds() -> Option<Range<usize>> {
     // SAFETY: an attribute object that is initialised by the call that succeeds and destroyed after
     // use.
@@ -21,18 +22,18 @@ pub(crate) fn stack_bounds() -> Option<Range<usize>> {
     Some(start..start + bytes)
 }
 
-/// Whether there is memory where the four bytes from `address` on lie.
+/// Whether the four bytes at `address` are mapped.
 pub(crate) fn is_mapped(address: usize) -> bool {
     const PAGE: usize = 4096;
     let mut resident = [0; 2];
     let page = address & !(PAGE - 1);
     let length = address % PAGE + 4;
-    // SAFETY: asks about two pages at most, which need not be mapped: that is the answer.
+    // SAFETY: queries at most two pages, which need not be mapped: the call then returns an error.
     unsafe { libc::mincore(std::ptr::without_provenance_mut(page), length, resident.as_mut_ptr()) == 0 }
 }
 
-/// Runs `body` with all signals blocked on this thread; threads that `body` starts have them
-/// blocked for good.
+/// Runs `body` with all signals blocked on this thread. Threads that `body` starts keep all signals
+/// blocked.
 pub(crate) fn without_signals<R>(body: impl FnOnce() -> R) -> R {
     // SAFETY: both sets are initialised by the calls.
     let before = unsafe {
@@ -42,7 +43,7 @@ pub(crate) fn without_signals<R>(body: impl FnOnce() -> R) -> R {
         before
     };
     let result = body();
-    // SAFETY: the mask that was in force before.
+    // SAFETY: the previous signal mask.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) };
     result
 }

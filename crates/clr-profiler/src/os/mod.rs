@@ -1,6 +1,6 @@
-//! Operating systems: one module each; the target's is re-exported.
+//! One module for each operating system. Re-exports the module of the target.
 //!
-//! What POSIX has (keys of threads, the dynamic loader) stays where it is used.
+//! POSIX functions (thread keys, the dynamic loader) are called directly where they are needed.
 
 #[cfg(target_os = "linux")]
 mod linux;

@@ -1,11 +1,11 @@
-//! A stack of the calls a thread is in, kept right by the caller's stack pointer.
+//! A stack of the active calls of a thread, kept correct with the caller's stack pointer.
 //!
-//! Enter and leave hooks do not balance: an exception ends calls without a leave, a tail call puts
-//! one function in the place of another, a method that was replaced by optimised code while it ran
-//! leaves without having entered. But each activation has a caller's stack pointer, [`Frame::sp`],
-//! that no other live activation of the thread has, and callers have higher ones than callees. So a
-//! frame with a lower one than what is entered or left now is dead, whatever happened to it
-//! ([`enter`], [`leave`]).
+//! Enter and leave hooks do not balance: an exception ends calls without a leave, a tail call
+//! replaces one function by another, and a method that was replaced by optimised code while it ran
+//! leaves without an enter. But each activation has a caller's stack pointer, [`Frame::sp`], that
+//! no other live activation of the thread has, and callers have higher values than callees. So at
+//! an enter or leave, each frame with a lower caller's stack pointer than the current function is
+//! dead ([`enter`], [`leave`]).
 //!
 //! ```
 //! use clr_profiler::shadow_stack::ShadowStack;
@@ -24,42 +24,44 @@
 //!
 //! # Exceptions
 //!
-//! The calls keep the *set* of live frames right, not always who called whom. A finally or catch
-//! block runs while the frames that the exception has left still lie below on the machine's stack,
-//! together with the runtime's own code, so what the block calls enters with a lower stack pointer
-//! than the thrower's, and would seem to be called by it. Hence the exception callbacks: the
-//! runtime says, on the callbacks for filters, finally and catch blocks, which activation the block
-//! belongs to ([`ProfilerInfo::exception_clause`](crate::ProfilerInfo::exception_clause)). Its
-//! `frame_pointer` lies below that activation's caller's stack pointer, and at or above those of
-//! everything it has called. So:
+//! Enter and leave alone keep the *set* of live frames correct, but not always the caller of each
+//! frame. While a finally or catch block runs, the frames that the exception has left are still
+//! below it on the machine stack, together with code of the runtime. So a function that the block
+//! calls has a lower stack pointer than the throwing function, and would seem to be called by it.
+//! This is why the exception callbacks are needed. In the callbacks for filters, finally and catch
+//! blocks the runtime tells which activation owns the block
+//! ([`ProfilerInfo::exception_clause`](crate::ProfilerInfo::exception_clause)). The `frame_pointer`
+//! of the clause is below the caller's stack pointer of that activation, and at or above the
+//! caller's stack pointers of all its callees. So:
 //!
 //! | Callback | Call | What it does |
 //! |---|---|---|
-//! | `exception_unwind_finally_enter`, `exception_catcher_enter` | [`block_enter`] | everything above the block's owner is dead |
-//! | `exception_search_filter_enter` | [`filter_enter`] | first pass, the thrower's frames are alive: pushes a second frame for the owner on top of them |
-//! | `exception_search_filter_leave` | [`filter_leave`] | takes it away, with what a filter that threw left behind |
+//! | `exception_unwind_finally_enter`, `exception_catcher_enter` | [`block_enter`] | drops all frames above the block's owner |
+//! | `exception_search_filter_enter` | [`filter_enter`] | in the first pass the frames of the throwing function are alive: pushes a second frame for the owner on top of them |
+//! | `exception_search_filter_leave` | [`filter_leave`] | pops this frame, with frames that a throwing filter left behind |
 //!
-//! The unwind callbacks (`exception_unwind_function_enter`, `..._leave`) are not needed, and can't
-//! be trusted: .NET 8, 9 and 10 differ in how often they say them for a method whose block is
-//! running, and with recursion the method's name does not tell which activation is meant. What the
-//! frames left behind were charged for between throw and the next block, enter or leave is the
-//! exception's own cost.
+//! The unwind callbacks (`exception_unwind_function_enter`, `..._leave`) are not needed and not
+//! reliable: .NET 8, 9 and 10 call them a different number of times for a method whose block is
+//! running, and in a recursion the function does not identify the activation. The time charged to
+//! abandoned frames between the throw and the next block, enter or leave is the cost of the
+//! exception itself.
 //!
-//! On .NET 9 and later the runtime's exception handling is itself managed code that enters and does
-//! not leave. It sits on top of the thrower and is swept away with it; a mapper that skips
-//! `System.Runtime.EH` and what it calls has a tidier tree.
+//! On .NET 9 and later the runtime's exception handling is managed code that enters and does not
+//! leave. Its frames are on top of the throwing function and are dropped together with it. If a
+//! mapper skips `System.Runtime.EH` and its callees, the call tree does not contain these frames.
 //!
 //! # Frames that are not functions
 //!
 //! For time that belongs to the runtime (compilation, suspension) or to a filter, [`push_pseudo`]
-//! puts a frame on top whose stack pointer is one less than the top's: above that of any later
-//! callee, so that callees stand under it, and below the top's, so that it goes when the top goes.
+//! pushes a frame whose stack pointer is one less than that of the top frame. The value is higher
+//! than that of any later callee, so callees become children of the new frame. It is lower than
+//! that of the top frame, so the new frame is dropped together with the top frame.
 //!
 //! # Foreign memory
 //!
 //! The rules are functions over the trait [`Frames`], so that hooks in assembly can keep frames in
-//! memory of their own, and [`ShadowStack`] is the ready-made implementation. They allocate nothing
-//! themselves and take time in the number of frames they drop.
+//! their own memory. [`ShadowStack`] is the ready-made implementation. The functions allocate
+//! nothing themselves, and their time is proportional to the number of frames that they drop.
 
 mod owned;
 
@@ -78,35 +80,36 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Whether this is a function's: their stack pointers are multiples of eight, those of
-    /// [`push_pseudo`] and [`filter_enter`] stand right below one.
+    /// Whether this is the frame of a function. The stack pointers of functions are multiples of
+    /// eight; those of [`push_pseudo`] and [`filter_enter`] are one less than such a multiple.
     #[must_use]
     pub const fn is_function(self) -> bool {
         self.sp.is_multiple_of(8)
     }
 }
 
-/// A thread's frames, outermost first, wherever they are kept.
+/// The frames of a thread, outermost first, in any kind of storage.
 pub trait Frames {
-    /// All of them.
+    /// All frames.
     fn frames(&self) -> &[Frame];
-    /// Keeps the first `len`, which are at most as many as there are.
+    /// Keeps the first `len` frames; `len` is at most the number of frames.
     fn truncate(&mut self, len: usize);
-    /// Adds one on top. `false` where there is no room: the frame is then not on the stack.
+    /// Pushes a frame on top. `false` if there is no room: then the frame is not on the stack.
     fn push(&mut self, frame: Frame) -> bool;
 }
 
-/// Result of a leave or tail call: whether and how its frame was found.
+/// Result of a leave or tail call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Left {
-    /// The frame that ended, `None` where its enter was never seen.
+    /// The frame that ended; `None` if its enter was never seen.
     pub frame: Option<Frame>,
-    /// Number of frames above it that turned out to be dead.
+    /// Number of dead frames above it that were dropped.
     pub dropped: usize,
 }
 
-/// A function was entered: drops what is dead and pushes it. Gives the number of frames dropped.
+/// A function was entered: drops dead frames and pushes the function. Returns the number of dropped
+/// frames.
 ///
 /// A frame with the same stack pointer is dead too: a tail call has replaced it.
 #[inline]
@@ -116,7 +119,7 @@ pub fn enter(stack: &mut impl Frames, sp: usize, word: usize) -> usize {
     dropped
 }
 
-/// A function is about to return: drops what is dead and takes it off.
+/// A function is about to return: drops dead frames and pops the function.
 #[inline]
 pub fn leave(stack: &mut impl Frames, sp: usize) -> Left {
     let dropped = drop_at_or_below(stack, sp.saturating_sub(1));
@@ -128,34 +131,34 @@ pub fn leave(stack: &mut impl Frames, sp: usize) -> Left {
     Left { frame, dropped }
 }
 
-/// A function is about to be replaced by the one it calls last: it ends here, and that one will be
-/// called by its caller.
+/// A function is about to make a tail call: the function ends here, and its caller becomes the
+/// caller of the called function.
 #[inline]
 pub fn tailcall(stack: &mut impl Frames, sp: usize) -> Left {
     leave(stack, sp)
 }
 
-/// Depth to which filters may be nested in each other (a filter calls something that throws and has
-/// a filter, ...).
+/// Maximum nesting depth of filters (a filter calls a function that throws and has a filter, and so
+/// on).
 const FILTERS: usize = 16;
 
-/// Beginnings of the filters that are running: a thread's state in addition to its frames.
+/// The running filters of a thread: state in addition to its frames.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Filters {
     running: usize,
-    /// Numbers of frames when each began.
+    /// Number of frames on the stack when each filter began.
     below: [u32; FILTERS],
 }
 
 impl Filters {
-    /// None is running.
+    /// No filter is running.
     #[must_use]
     pub const fn new() -> Self {
         Self { running: 0, below: [0; FILTERS] }
     }
 
-    /// A filter whose frame is gone is over, even if no callback reported its end.
+    /// Forgets filters whose frame was dropped: they have ended, even if no callback reported it.
     fn forget_above(&mut self, len: usize) {
         while let Some(below) = self.running.checked_sub(1).and_then(|last| self.below.get(last)) {
             if len > *below as usize {
@@ -166,17 +169,18 @@ impl Filters {
     }
 }
 
-/// A finally, fault or catch block is about to run: drops all frames above the activation it
-/// belongs to, which is then on top, and gives their number.
+/// A finally, fault or catch block is about to run: drops all frames above the activation that owns
+/// the block, and returns their number. The owner is then on top.
 pub fn block_enter(stack: &mut impl Frames, filters: &mut Filters, frame_pointer: usize) -> usize {
     let dropped = drop_at_or_below(stack, frame_pointer);
     filters.forget_above(stack.frames().len());
     dropped
 }
 
-/// A filter is about to run. The frames of the thrower are alive, so a second frame of the filter's
-/// owner, with the owner's word, is pushed on top of them, and returned. `None` where the owner is
-/// not on the stack (a function without hooks and without callers that have them).
+/// A filter is about to run. The frames of the throwing function are still alive, so this pushes a
+/// second frame for the owner of the filter on top of them, with the word of the owner, and returns
+/// the frame. `None` if the owner is not on the stack (a function without hooks, whose callers have
+/// no hooks either).
 pub fn filter_enter(stack: &mut impl Frames, filters: &mut Filters, frame_pointer: usize) -> Option<Frame> {
     let frames = stack.frames();
     let len = frames.len() as u32;
@@ -188,7 +192,7 @@ pub fn filter_enter(stack: &mut impl Frames, filters: &mut Filters, frame_pointe
     push_pseudo(stack, owner?.word)
 }
 
-/// A filter has answered, or threw: takes off its frame and whatever is above.
+/// A filter has returned or thrown: pops its frame and all frames above it.
 pub fn filter_leave(stack: &mut impl Frames, filters: &mut Filters) {
     let Some(running) = filters.running.checked_sub(1) else { return };
     filters.running = running;
@@ -198,24 +202,25 @@ pub fn filter_leave(stack: &mut impl Frames, filters: &mut Filters) {
     }
 }
 
-/// Puts a frame on top that is not a function and gives it. What is called meanwhile stands under
-/// it. It ends by [`pop_pseudo`], or with the frame below it. `None` where there is no room.
+/// Pushes a frame that is not a function, and returns it. Functions called from now on become
+/// children of this frame. The frame ends by [`pop_pseudo`], or when the frame below it ends.
+/// `None` if there is no room.
 pub fn push_pseudo(stack: &mut impl Frames, word: usize) -> Option<Frame> {
     let sp = stack.frames().last().map_or(usize::MAX, |top| top.sp - 1);
     let frame = Frame { sp, word };
     stack.push(frame).then_some(frame)
 }
 
-/// Takes off a frame that [`push_pseudo`] gave, with everything above, and gives their number; 0
-/// where it has gone already.
+/// Pops a frame that [`push_pseudo`] returned, with all frames above it, and returns their number;
+/// 0 if the frame was dropped before.
 pub fn pop_pseudo(stack: &mut impl Frames, pseudo: Frame) -> usize {
     let is_there = stack.frames().iter().rev().take_while(|frame| frame.sp <= pseudo.sp).any(|frame| *frame == pseudo);
     if is_there { drop_at_or_below(stack, pseudo.sp) } else { 0 }
 }
 
-/// The topmost frames whose stack pointer is at most `bound`: those that [`enter`] with this stack
-/// pointer, or [`block_enter`] with this frame pointer, will drop. For owners who want to know
-/// which calls end.
+/// The topmost frames whose stack pointer is at most `bound`: the frames that [`enter`] with this
+/// stack pointer, or [`block_enter`] with this frame pointer, will drop. For callers that need to
+/// know which calls end.
 #[inline]
 pub fn dead(stack: &impl Frames, bound: usize) -> &[Frame] {
     let frames = stack.frames();

@@ -1,8 +1,9 @@
-//! The shadow stack for those who keep it in ordinary memory.
+//! The shadow stack in ordinary memory.
 
 use super::{Filters, Frame, Frames, Left};
 
-/// The calls one thread is in. See [the module](super) for the rules and for what to call when.
+/// The active calls of one thread. [The module](super) describes the rules, and when to call each
+/// method.
 ///
 /// The stack allocates as it grows, up to what the deepest recursion needs (16 bytes per call), and
 /// keeps the memory.
@@ -37,7 +38,7 @@ impl ShadowStack {
         Self { frames: Vec::with_capacity(256), filters: Filters::new() }
     }
 
-    /// A function was entered. Gives the number of dead frames dropped.
+    /// A function was entered. Returns the number of dead frames that were dropped.
     #[inline]
     pub fn enter(&mut self, sp: usize, word: usize) -> usize {
         super::enter(&mut self.frames, sp, word)
@@ -49,7 +50,7 @@ impl ShadowStack {
         super::leave(&mut self.frames, sp)
     }
 
-    /// A function is about to be replaced by the one it calls last.
+    /// A function is about to make a tail call.
     #[inline]
     pub fn tailcall(&mut self, sp: usize) -> Left {
         super::tailcall(&mut self.frames, sp)
@@ -65,30 +66,30 @@ impl ShadowStack {
         super::block_enter(&mut self.frames, &mut self.filters, frame_pointer)
     }
 
-    /// A filter is about to run; call it in `exception_search_filter_enter`. Gives the frame pushed
-    /// for its owner.
+    /// A filter is about to run; call it in `exception_search_filter_enter`. Returns the frame
+    /// pushed for its owner.
     pub fn filter_enter(&mut self, frame_pointer: usize) -> Option<Frame> {
         super::filter_enter(&mut self.frames, &mut self.filters, frame_pointer)
     }
 
-    /// A filter is over; call it in `exception_search_filter_leave`.
+    /// A filter has ended; call it in `exception_search_filter_leave`.
     pub fn filter_leave(&mut self) {
         super::filter_leave(&mut self.frames, &mut self.filters);
     }
 
-    /// Puts a frame on top that is not a function.
+    /// Pushes a frame that is not a function.
     pub fn push_pseudo(&mut self, word: usize) -> Frame {
         let sp = self.frames.last().map_or(usize::MAX, |top| top.sp - 1);
         super::push_pseudo(&mut self.frames, word).unwrap_or(Frame { sp, word })
     }
 
-    /// Takes off a frame that [`push_pseudo`](Self::push_pseudo) gave, with everything above.
+    /// Pops a frame that [`push_pseudo`](Self::push_pseudo) returned, with all frames above it.
     pub fn pop_pseudo(&mut self, pseudo: Frame) -> usize {
         super::pop_pseudo(&mut self.frames, pseudo)
     }
 
     /// The calls that an enter with this stack pointer, or a block with this frame pointer, would
-    /// find dead.
+    /// drop as dead.
     #[inline]
     #[must_use]
     pub fn dead(&self, bound: usize) -> &[Frame] {
@@ -102,7 +103,7 @@ impl ShadowStack {
         self.frames.last().copied()
     }
 
-    /// Number of calls that the thread is in.
+    /// Number of active calls of the thread.
     #[inline]
     #[must_use]
     pub fn depth(&self) -> usize {
@@ -177,8 +178,8 @@ mod tests {
         assert_eq!(words(&stack), [1, 4]);
     }
 
-    /// Figures as seen: the catcher's frame pointer equals its callee's caller's stack pointer, and
-    /// what the block calls enters below the dead frames.
+    /// Values from a real run: the catcher's frame pointer equals the caller's stack pointer of its
+    /// callee, and a function that the block calls enters below the dead frames.
     #[test]
     fn what_a_block_calls_stands_under_its_owner() {
         let mut stack = stack(&[(900, 1), (800, 2), (700, 3)]);
@@ -211,7 +212,7 @@ mod tests {
         stack.filter_enter(800);
         stack.enter(300, 4);
         stack.enter(200, 5);
-        // Its own callee has a filter too, which is asked and refuses.
+        // A callee of the filter has a filter too, which runs and refuses.
         stack.filter_enter(250);
         stack.enter(100, 6);
         stack.filter_leave();
@@ -267,7 +268,8 @@ mod tests {
         assert_eq!(stack.pop_pseudo(jit), 2);
         assert_eq!(words(&stack), [1]);
         assert_eq!(stack.pop_pseudo(jit), 0);
-        // One that went with the frame below it takes nothing along later.
+        // A pseudo frame that was dropped with the frame below it drops nothing when it is popped
+        // later.
         stack.push_pseudo(7);
         stack.enter(896, 3);
         stack.enter(800, 4);

@@ -3,11 +3,11 @@
 use super::spec::{Limit, LimitedPart, OptionSpec, Spec, Value};
 use super::{LEAST_LIMIT, LIMIT};
 
-/// Each object instead of samples.
+/// Records each object instead of samples.
 pub const EXACT: &str = "exact";
-/// Objects are followed until they are collected.
+/// Follows objects until they are collected.
 pub const LIVE: &str = "live";
-/// Frames kept of a stack.
+/// Maximum number of frames recorded per stack.
 pub const FRAMES: &str = "frames";
 /// Memory limit in bytes.
 pub const MAX: &str = "max";

@@ -3,7 +3,7 @@
 use super::spec::{Conflict, Limit, OptionSpec, Spec, Value, With};
 use super::{LEAST_LIMIT, LIMIT};
 
-/// The path of each await, however many there are.
+/// Records the path of each await, without a limit on their rate.
 pub const EXACT: &str = "exact";
 /// Memory limit in bytes.
 pub const MAX: &str = "max";

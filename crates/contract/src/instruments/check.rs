@@ -1,4 +1,5 @@
-//! The check of what a user asks for, the same before a program starts and inside it.
+//! Checks a user's request. The launcher makes this check before a program starts, and the agent
+//! makes the same check inside the program.
 
 use std::fmt;
 
@@ -8,12 +9,12 @@ use super::{ALL, find, probes};
 use crate::request::{InstrumentRequest, Request, Trigger, parse_duration, parse_size};
 use crate::words::nearest;
 
-/// Reason why a request can't be recorded.
+/// Refusal of a request, with reason and hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// Reason of the refusal, in one line.
     pub why: String,
-    /// Cure: what could be written instead, in one line.
+    /// Hint about what to write instead, in one line.
     pub hint: String,
 }
 
@@ -29,7 +30,7 @@ impl std::error::Error for Refusal {}
 /// Checks the instruments of a request one by one and together.
 ///
 /// # Errors
-/// For the first thing that is wrong.
+/// A refusal for the first error in the request.
 pub fn check_all(request: &Request) -> Result<Vec<CheckedInstrument>, Refusal> {
     let checked: Vec<_> = request.instruments.iter().map(check).collect::<Result<_, _>>()?;
     for (at, one) in checked.iter().enumerate() {
@@ -71,7 +72,8 @@ pub fn check_all(request: &Request) -> Result<Vec<CheckedInstrument>, Refusal> {
     }
 }
 
-/// Checks that events of the last time can be kept, and that what is waited for is seen.
+/// Checks the request for the last events (`--last` and triggers): each instrument can drop older
+/// events, and the request has the instrument that sees each trigger.
 fn check_last(request: &Request, checked: &[CheckedInstrument]) -> Result<(), Refusal> {
     let refuse = |why: String, hint: String| Err(Refusal { why, hint });
     if let (None, Some(trigger)) = (request.last_ms, request.triggers.first()) {
@@ -88,7 +90,7 @@ fn check_last(request: &Request, checked: &[CheckedInstrument]) -> Result<(), Re
             format!("name it too: -i {instrument}"),
         );
     }
-    // Readers of a live recording take differences of sums.
+    // Readers of a live recording use differences of sums, so all instruments are possible.
     let keeps = |one: &&CheckedInstrument| one.spec().keeps_last || request.is_live;
     let sums = request.last_ms.and_then(|_| checked.iter().find(|one| !keeps(one)));
     if let Some(one) = sums {
@@ -101,11 +103,11 @@ fn check_last(request: &Request, checked: &[CheckedInstrument]) -> Result<(), Re
     Ok(())
 }
 
-/// Checks the options of one instrument and fills in what was not given.
+/// Checks the options of one instrument and fills in the defaults.
 ///
 /// # Errors
-/// When there is no such instrument or option, or an option does not take its value or its
-/// neighbours.
+/// A refusal if there is no such instrument or option, if an option does not accept its value, or
+/// if options do not go together.
 pub fn check(request: &InstrumentRequest) -> Result<CheckedInstrument, Refusal> {
     let spec = find(&request.name).ok_or_else(|| {
         let names = || ALL.iter().map(|spec| spec.name);
@@ -152,7 +154,8 @@ pub fn check(request: &InstrumentRequest) -> Result<CheckedInstrument, Refusal> 
 }
 
 impl Spec {
-    /// The option that is meant, and its value: a member of a set may stand bare.
+    /// The option for a written word, and its value. A member of a set may be written without the
+    /// option's name.
     fn understand<'v>(
         &self,
         name: &'v str,
@@ -184,7 +187,7 @@ impl Spec {
 }
 
 impl OptionSpec {
-    /// The words that the option takes as its value.
+    /// The words that the option accepts as its value.
     fn value_words(&self) -> impl Iterator<Item = &'static str> {
         let words: Vec<&'static str> = match self.value {
             Value::Switch { .. } => vec!["on", "off"],
@@ -197,7 +200,7 @@ impl OptionSpec {
         words.into_iter()
     }
 
-    /// Setting that the value stands for; `None` for one that the option does not take.
+    /// Setting for a value; `None` if the option does not accept the value.
     fn read(&self, value: Option<&str>) -> Option<Setting> {
         let one_of =
             |words: &'static [&'static str]| words.iter().copied().find(|word| Some(*word) == value).map(Setting::Word);
@@ -221,7 +224,7 @@ impl OptionSpec {
         }
     }
 
-    /// The members that the value names; `None` where it names something else.
+    /// The members that the value names; `None` if it names an unknown member.
     fn read_members(&self, members: &'static [super::spec::Member], value: Option<&str>) -> Option<Vec<&'static str>> {
         let mut named = Vec::new();
         for word in value?.split('+') {
@@ -241,7 +244,8 @@ impl OptionSpec {
 }
 
 impl Rule {
-    /// Whether the options break the rule. `given` are those that were given and are not off.
+    /// Whether the options break the rule. `given` are the options that the request contains and
+    /// that are not off.
     fn is_broken(&self, checked: &CheckedInstrument, given: &[&str]) -> bool {
         match *self {
             Self::Either(options) => given.iter().filter(|name| options.contains(name)).count() > 1,
@@ -291,7 +295,7 @@ impl Rule {
     }
 }
 
-/// The moments that a value names, in ascending order; `None` where it names something else.
+/// The moments that a value names, in ascending order; `None` if the value is not valid.
 fn read_moments(value: &str) -> Option<Vec<Moment>> {
     if value == BY_COMMAND {
         return Some(Vec::new());
@@ -310,14 +314,14 @@ fn read_moments(value: &str) -> Option<Vec<Moment>> {
     Some(moments)
 }
 
-/// A size with its unit: a number alone may be meant as a time. No process has less than a
-/// megabyte.
+/// Reads a size with its unit. A number without a unit is refused, because it may be meant as a
+/// time. Sizes below a megabyte are refused, because every process has more memory.
 fn read_resident(word: &str) -> Option<Moment> {
     let has_unit = word.ends_with(|last: char| last.is_ascii_alphabetic());
     parse_size(word).ok().filter(|bytes| has_unit && *bytes >= 1 << 20).map(Moment::Resident)
 }
 
-/// The names of types in a value; `None` where one can't be a type's name.
+/// The names of types in a value; `None` if one of them can't be a type's name.
 fn read_names(value: &str) -> Option<Vec<String>> {
     value.split('+').map(|name| Some(name).filter(|name| is_type_name(name)).map(str::to_owned)).collect()
 }
@@ -331,7 +335,7 @@ pub fn is_type_name(name: &str) -> bool {
     name.split('.').all(is_word)
 }
 
-/// The hint, with the nearest word before it where one is near.
+/// The hint, preceded by the nearest known word if there is a similar one.
 fn with_nearest(word: &str, known: impl Iterator<Item = &'static str>, hint: String) -> String {
     match nearest(word, known) {
         Some(near) => format!("did you mean '{near}'? {hint}"),

@@ -1,15 +1,14 @@
-//! A request for an instrument that was checked: every option has a value.
+//! A checked request for an instrument: every option has a value.
 
 use std::fmt;
 
 use super::help::on_off;
 use super::spec::{ALL_MEMBERS, AT_END, BY_COMMAND, Moment, OptionSpec, Rule, Spec, Value};
 
-/// An instrument with all its options: those that were given, and for the others what holds without
-/// them.
+/// An instrument with all its options: the given ones, and the defaults of the others.
 ///
-/// The text of a checked instrument is its canonical form: it can be given to `-i` and is
-/// understood the same way.
+/// The text of a checked instrument is its canonical form: as an argument of `-i` it has the same
+/// meaning.
 #[derive(Debug, Clone)]
 pub struct CheckedInstrument {
     spec: &'static Spec,
@@ -28,7 +27,7 @@ impl Eq for CheckedInstrument {}
 /// Setting of an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Setting {
-    /// A switch, or an extra without words.
+    /// Value of a switch, or of an extra without words.
     Switch(bool),
     /// One of the option's words.
     Word(&'static str),
@@ -36,14 +35,14 @@ pub(super) enum Setting {
     Number(u64),
     /// Members of a set in their order, each once.
     Members(Vec<&'static str>),
-    /// Moments in their order, each once; none where a command is waited for.
+    /// Moments in their order, each once; empty if the instrument waits for a command.
     Moments(Vec<Moment>),
     /// Names in the order in which they were given, each once.
     Names(Vec<String>),
 }
 
 impl Setting {
-    /// Default: what holds where the option is not given.
+    /// Default setting of an option.
     fn default_of(option: &OptionSpec) -> Self {
         match option.value {
             Value::Switch { default } => Self::Switch(default),
@@ -57,7 +56,7 @@ impl Setting {
         }
     }
 
-    /// Whether this is, or has among its members, `word`.
+    /// Whether this setting is `word`, or has it among its members.
     fn has(&self, word: &str) -> bool {
         match self {
             Self::Switch(on) => on_off(*on) == word,
@@ -70,7 +69,7 @@ impl Setting {
 }
 
 impl CheckedInstrument {
-    /// Creates the instrument with nothing given.
+    /// Creates the instrument with the default of each option.
     pub(super) fn with_defaults(spec: &'static Spec) -> Self {
         Self { spec, settings: spec.options.iter().map(Setting::default_of).collect() }
     }
@@ -86,7 +85,7 @@ impl CheckedInstrument {
         self.spec
     }
 
-    /// Adds to the names of an option those that are not among them.
+    /// Adds names to an option, except names that it already has.
     pub(super) fn add_names(&mut self, option: &OptionSpec, names: Vec<String>) {
         let at = self.position_of_option(option.name);
         if let Setting::Names(all) = &mut self.settings[at] {
@@ -101,13 +100,13 @@ impl CheckedInstrument {
     /// Whether a switch or an extra is on.
     ///
     /// # Panics
-    /// As the other questions, when the specification has no such option.
+    /// When the specification has no such option.
     #[must_use]
     pub fn is_on(&self, option: &str) -> bool {
         matches!(self.setting(option), Setting::Switch(true) | Setting::Word(_))
     }
 
-    /// The word that an option has, if it is one that takes words and is not off.
+    /// The word of an option, if the option takes words and is not off.
     ///
     /// # Panics
     /// When the specification has no such option.
@@ -131,7 +130,8 @@ impl CheckedInstrument {
         }
     }
 
-    /// The members of a set, in the order of the specification; none for an option of another kind.
+    /// The members of a set, in the order of the specification; empty for an option of another
+    /// kind.
     ///
     /// # Panics
     /// When the specification has no such option.
@@ -143,7 +143,7 @@ impl CheckedInstrument {
         }
     }
 
-    /// The moments of an option, times in ascending order and the end last; none for an option of
+    /// The moments of an option, times in ascending order and the end last; empty for an option of
     /// another kind.
     ///
     /// # Panics
@@ -156,8 +156,8 @@ impl CheckedInstrument {
         }
     }
 
-    /// The names of an option, in the order in which they were given; none for an option of another
-    /// kind.
+    /// The names of an option, in the order in which they were given; empty for an option of
+    /// another kind.
     ///
     /// # Panics
     /// When the specification has no such option.
@@ -169,7 +169,7 @@ impl CheckedInstrument {
         }
     }
 
-    /// Whether an option is, or has among its members, `word`.
+    /// Whether an option is `word`, or has it among its members.
     pub(super) fn has(&self, option: &str, word: &str) -> bool {
         self.setting(option).has(word)
     }
@@ -183,7 +183,7 @@ impl CheckedInstrument {
         place.unwrap_or_else(|| panic!("the specification of '{}' has no option '{option}'", self.spec.name))
     }
 
-    /// Whether the option says something here, so that it stands in the canonical form.
+    /// Whether the option is part of the canonical form.
     fn is_meant(&self, option: &OptionSpec) -> bool {
         let is_said = match option.value {
             Value::Extra { .. } => self.is_on(option.name),

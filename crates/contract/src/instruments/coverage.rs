@@ -2,13 +2,13 @@
 
 use super::spec::{Limit, OptionSpec, Spec, Value};
 
-/// Hits are counted, not only whether there was one.
+/// Counts hits instead of noting only whether there was one.
 pub const HITS: &str = "hits";
 
-/// Attributes of methods that never return.
+/// Names of attributes that mark methods that never return.
 pub const DOES_NOT_RETURN: &str = "does-not-return";
 
-/// Properties that the compiler implements are left out.
+/// Leaves out auto-implemented properties.
 pub const SKIP_AUTO_PROPS: &str = "skip-auto-props";
 
 /// The specification.

@@ -3,9 +3,9 @@
 use super::samples::{self, RATE};
 use super::spec::{Limit, OptionSpec, Spec, Value};
 
-/// Engine by which samples are taken: `auto`, `perf` or `timer`.
+/// Sampling engine: `auto`, `perf` or `timer`.
 pub const ENGINE: &str = "engine";
-/// Frames of the kernel.
+/// Records kernel frames.
 pub const KERNEL: &str = "kernel";
 
 /// The specification.

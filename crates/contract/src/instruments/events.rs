@@ -1,12 +1,12 @@
-//! The specification of `events`, and the groups of events there are.
+//! The specification of `events`, and the groups of events.
 
 use super::spec::{Limit, LimitedPart, Member, OptionSpec, Rule, Spec, Value};
 use super::{LEAST_LIMIT, LIMIT};
 
-/// Declares the groups: each with its name on the command line and one line about it.
+/// Declares the groups, each with its name on the command line and a description of one line.
 macro_rules! groups {
     ($($group:ident $name:literal $about:literal,)*) => {
-        /// A group of events, switched on together.
+        /// A group of events that are enabled together.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Group {
             $(#[doc = $about] $group,)*
@@ -51,12 +51,12 @@ impl Group {
     }
 }
 
-/// Groups that cost little and change nothing about how the program runs.
+/// Groups that cost little and do not change how the program runs.
 ///
-/// The others must be named: `transitions` throws precompiled code away and makes cheap calls of
-/// native code 40 to 70 times slower; `objects`, `heap` and `handles` switch concurrent collections
-/// off and walk the whole heap at each one; `com` never comes outside Windows; `pipe` reports every
-/// provider of the process.
+/// The other groups must be requested by name. `transitions` makes the runtime refuse precompiled
+/// code, and makes cheap calls of native code 40 to 70 times slower. `objects`, `heap` and
+/// `handles` disable concurrent collections and walk the whole heap at each collection. `com` has
+/// events only on Windows. `pipe` reports every provider of the process.
 const CHEAP: &[&str] = &["runtime", "loads", "jit", "threads", "suspend", "gc", "exceptions"];
 
 const fn of_main_profiler(group: &'static str, why: &'static str) -> LimitedPart {
@@ -65,7 +65,7 @@ const fn of_main_profiler(group: &'static str, why: &'static str) -> LimitedPart
 
 /// The groups, by the names of [`Group`].
 pub const GROUPS: &str = "groups";
-/// Each allocated object.
+/// Records each allocated object.
 pub const ALLOCATIONS: &str = "allocations";
 /// Memory limit in bytes.
 pub const MAX: &str = "max";

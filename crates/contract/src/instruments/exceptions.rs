@@ -3,11 +3,11 @@
 use super::spec::{Conflict, Limit, LimitedPart, OptionSpec, Spec, Value, With};
 use super::{LEAST_LIMIT, LIMIT};
 
-/// Arguments of the methods on the stack.
+/// Records arguments of the methods on the stack.
 pub const ARGS: &str = "args";
-/// Frames kept of a stack.
+/// Maximum number of frames recorded per stack.
 pub const FRAMES: &str = "frames";
-/// Way to walk stacks: `frames`, `snapshot` or `check`.
+/// Method of stack walks: `frames`, `snapshot` or `check`.
 pub const STACKS: &str = "stacks";
 /// Memory limit in bytes.
 pub const MAX: &str = "max";

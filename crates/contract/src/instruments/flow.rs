@@ -3,21 +3,21 @@
 use super::LIMIT;
 use super::spec::{Limit, OptionSpec, Rule, Spec, Value};
 
-/// Bytes for the last events.
+/// Size of the buffer for the last events, in bytes.
 pub const LAST: &str = "last";
-/// Every event is kept.
+/// Keeps every event.
 pub const ALL: &str = "all";
 /// Arguments and results: [`VALUES`], [`TYPES`] or [`CHECK`].
 pub const ARGS: &str = "args";
-/// Depth to which objects among arguments are opened.
+/// Depth to which the fields of object arguments are recorded.
 pub const DEPTH: &str = "depth";
 
 /// Arguments with their values.
 pub const VALUES: &str = "values";
-/// The types of arguments alone.
+/// Only the types of arguments.
 pub const TYPES: &str = "types";
-/// No calls: where arguments are looked for, compared with what the runtime says. For tests of
-/// clrscope.
+/// Records no calls; compares the locations where clrscope reads arguments with the locations that
+/// the runtime reports. For tests of clrscope.
 pub const CHECK: &str = "check";
 
 /// The specification.
@@ -42,7 +42,7 @@ pub const SPEC: &Spec = &Spec {
         },
         OptionSpec {
             name: DEPTH,
-            // The values of an event have two kilobytes.
+            // The values of an event take at most two kilobytes.
             value: Value::Count { least: 0, most: 5, default: 1 },
             about: "how deep objects among them are expanded; 0 shows addresses",
         },

@@ -3,7 +3,7 @@
 use super::spec::{Conflict, Limit, LimitedPart, OptionSpec, Spec, Value, With};
 use super::{LEAST_LIMIT, LIMIT};
 
-/// Survivors of collections, by type.
+/// Records survivors of collections, by type.
 pub const SURVIVORS: &str = "survivors";
 /// Memory limit in bytes.
 pub const MAX: &str = "max";

@@ -6,7 +6,7 @@ use super::spec::{AT_END, Conflict, Limit, LimitedPart, Moment, OptionSpec, Spec
 /// Moments of snapshots.
 pub const AT: &str = "at";
 
-/// A collection before each snapshot.
+/// Makes a collection before each snapshot.
 pub const COLLECT: &str = "collect";
 
 const fn beside_events(with: With) -> Conflict {
@@ -18,7 +18,7 @@ const fn beside_events(with: With) -> Conflict {
     }
 }
 
-/// The end of a program as the moment of a snapshot, which a notification-only profiler can't take.
+/// A snapshot at the end of the program, which a notification-only profiler can't take.
 pub(super) const AT_PROGRAM_END: LimitedPart = LimitedPart {
     option: AT,
     word: Some(AT_END),

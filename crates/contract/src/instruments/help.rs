@@ -3,13 +3,13 @@
 use super::spec::{ALL_MEMBERS, AT_END, BY_COMMAND, OptionSpec, Rule, Spec, Value};
 
 impl Spec {
-    /// For help: each option as it is written, and what it does, with default and bounds.
+    /// Lines for the help: the spelling of each option, and its effect with default and bounds.
     pub fn option_lines(&self) -> impl Iterator<Item = (String, String)> {
         let options = self.options.iter().map(|option| (option.spelled(), self.explained(option)));
         options.chain(self.options.iter().flat_map(OptionSpec::member_lines))
     }
 
-    /// Explanation of the option, and in brackets its default, its bounds and its needs.
+    /// Explanation of the option, with its default, its bounds and required options in brackets.
     fn explained(&self, option: &OptionSpec) -> String {
         let needed = self.rules.iter().filter_map(|rule| match rule {
             Rule::Needs { option: needing, other, word, .. } if *needing == option.name => {
@@ -45,7 +45,7 @@ impl OptionSpec {
         }
     }
 
-    /// Hint: values that could be written instead of one that is not accepted.
+    /// Hint about the accepted values, for a value that is not accepted.
     pub(super) fn wanted(&self) -> String {
         let spelled = self.spelled();
         match self.value {
@@ -84,7 +84,7 @@ impl OptionSpec {
         }
     }
 
-    /// The shortest way to say that the option is `word`, or has it among its members.
+    /// The shortest spelling for the option with the value or member `word`.
     pub(super) fn shortest(&self, word: &'static str) -> &'static str {
         match self.value {
             Value::Extra { words } if words.first() == Some(&word) => self.name,
@@ -102,12 +102,12 @@ impl OptionSpec {
     }
 }
 
-/// A switch in words.
+/// The word for the state of a switch.
 pub(super) fn on_off(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
 
-/// A size in the largest unit that shows it whole.
+/// A size in the largest unit in which it is a whole number.
 fn size_text(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     match units.into_iter().find(|(shift, _)| bytes >= 1 << shift && bytes.trailing_zeros() >= *shift) {

@@ -1,5 +1,5 @@
-//! The checks of what is asked for where the runtime gives a profiler less than others: attached to
-//! a program that runs, and where another profiler has the main slot.
+//! Checks for profilers with limited rights: a profiler attached to a running program, and a
+//! notification-only profiler while another profiler has the main slot.
 
 use super::spec::{Limit, LimitedPart};
 use super::{ALL, CheckedInstrument, Refusal, Spec, heap};
@@ -8,8 +8,8 @@ use crate::request::Request;
 /// Checks that a running program can be attached to for these instruments.
 ///
 /// # Errors
-/// For the first that the runtime allows at its start only; the hint says how to start the program
-/// instead.
+/// A refusal for the first instrument that the runtime allows only at its start; the hint tells how
+/// to start the program instead.
 pub fn check_for_attach(instruments: &[CheckedInstrument]) -> Result<(), Refusal> {
     first_refused(
         instruments,
@@ -19,11 +19,12 @@ pub fn check_for_attach(instruments: &[CheckedInstrument]) -> Result<(), Refusal
 }
 
 /// Checks that the instruments of a request work in a notification-only profiler, while another
-/// profiler has the main slot. `attached`: of a program that runs on when the recording ends.
+/// profiler has the main slot. `attached`: the program continues when the recording ends.
 ///
 /// # Errors
-/// For the first that needs the main slot; the hint names instruments that don't. Where `heap` is
-/// asked for a snapshot at the end of the program, with other moments.
+/// A refusal for the first instrument that needs the main slot; the hint names instruments that
+/// don't. Also a refusal if `heap` requests a snapshot at the end of the program; the hint names
+/// other moments.
 pub fn check_for_notification_only(
     request: &Request,
     instruments: &[CheckedInstrument],
@@ -48,8 +49,7 @@ pub fn check_for_notification_only(
     }
 }
 
-/// The instruments that work, most of their options included, while another profiler has the main
-/// slot.
+/// The instruments that work, with most of their options, while another profiler has the main slot.
 pub fn of_notification_only() -> impl Iterator<Item = &'static Spec> {
     ALL.iter().copied().filter(|spec| matches!(spec.notification_only, Limit::Without(_)))
 }

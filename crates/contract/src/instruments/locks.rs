@@ -3,7 +3,7 @@
 use super::spec::{Limit, OptionSpec, Spec, Value};
 use super::{LEAST_LIMIT, LIMIT};
 
-/// The stack of each thread that waits, however many there are.
+/// Records the stack of each waiting thread, without a limit on their rate.
 pub const EXACT: &str = "exact";
 /// Memory limit in bytes.
 pub const MAX: &str = "max";

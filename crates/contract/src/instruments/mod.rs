@@ -1,5 +1,4 @@
-//! The instruments there are, each declared once: what its options are follows from here
-//! everywhere.
+//! All instruments. Each is declared once, and all other code takes its options from here.
 //!
 //! A new instrument is a module with a [`Spec`] and a line in [`ALL`].
 
@@ -33,7 +32,7 @@ pub use spec::Spec;
 
 use crate::request::InstrumentRequest;
 
-/// Every instrument, in the order of help.
+/// Every instrument, in the order of the help.
 pub const ALL: &[&Spec] = &[
     calls::SPEC,
     flow::SPEC,
@@ -53,14 +52,13 @@ pub const ALL: &[&Spec] = &[
     probes::SPEC,
 ];
 
-/// Instrument that records where none is asked for, of programs that are started and of those that
-/// run already: where a program spends its time is what people come with, and samples of that leave
-/// its speed as it is.
+/// The default instrument, for started programs and for programs that run already. The usual
+/// question is where a program spends its time, and CPU samples do not change its speed.
 pub const DEFAULT: &Spec = cpu::SPEC;
 
-/// The least that can be set as a limit of memory: what a store takes before anything is in it.
+/// Minimum memory limit: the size of an empty store.
 const LEAST_LIMIT: u64 = 64 << 10;
-/// The limit of memory where none is set.
+/// Default memory limit.
 const LIMIT: u64 = 1 << 30;
 
 /// The instrument of this name.
@@ -69,9 +67,9 @@ pub fn find(name: &str) -> Option<&'static Spec> {
     ALL.iter().copied().find(|spec| spec.name == name)
 }
 
-/// The view to begin with in a report of what these instruments recorded: that of the first
-/// instrument, unless one of them has something for the view `summary`, which reports begin with
-/// anyway. `None` as well where none is known.
+/// The first view of a report about these instruments: the first view of the first instrument.
+/// `None` if one of them contributes to the view `summary`, with which reports begin anyway, or if
+/// no instrument is known.
 #[must_use]
 pub fn first_view(recorded: &[InstrumentRequest]) -> Option<&'static str> {
     let known = || recorded.iter().filter_map(|request| find(&request.name));

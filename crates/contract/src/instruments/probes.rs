@@ -4,18 +4,18 @@ use super::LIMIT;
 use super::flow::{TYPES, VALUES};
 use super::spec::{Conflict, Limit, OptionSpec, Rule, Spec, Value, With};
 
-/// Each call is recorded, not counted alone.
+/// Records each call instead of only counting calls.
 pub const EACH: &str = "each";
-/// Each call, with arguments and results: [`VALUES`] or [`TYPES`].
+/// Records each call with arguments and results: [`VALUES`] or [`TYPES`].
 pub const ARGS: &str = "args";
-/// Depth to which objects among arguments are opened.
+/// Depth to which the fields of object arguments are recorded.
 pub const DEPTH: &str = "depth";
-/// Bytes for the last calls.
+/// Size of the buffer for the last calls, in bytes.
 pub const LAST: &str = "last";
 
-/// Calls are counted by callers as well.
+/// Counts calls by caller, too.
 pub const CALLERS: &str = "callers";
-/// Callers kept of a call.
+/// Maximum number of callers recorded per call.
 pub const FRAMES: &str = "frames";
 
 /// The specification.
@@ -35,7 +35,7 @@ pub const SPEC: &Spec = &Spec {
         },
         OptionSpec {
             name: DEPTH,
-            // The values of an event have two kilobytes.
+            // The values of an event take at most two kilobytes.
             value: Value::Count { least: 0, most: 5, default: 1 },
             about: "how deep objects among them are expanded; 0 shows addresses",
         },

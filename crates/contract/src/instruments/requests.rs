@@ -5,9 +5,9 @@ use super::{LEAST_LIMIT, LIMIT};
 
 /// Memory limit in bytes.
 pub const MAX: &str = "max";
-/// Whether names have whole addresses.
+/// Option that controls whether names of requests contain the whole address.
 pub const URLS: &str = "urls";
-/// The word for whole addresses.
+/// Value of [`URLS`] for whole addresses.
 pub const FULL: &str = "full";
 
 /// The specification.

@@ -1,4 +1,4 @@
-//! Parts that the specifications of instruments that take samples have in common.
+//! Common parts of the specifications of sampling instruments.
 
 use super::spec::{OptionSpec, Value};
 use super::{LEAST_LIMIT, LIMIT};
@@ -8,7 +8,7 @@ pub const RATE: &str = "rate";
 /// Memory limit in bytes.
 pub const MAX: &str = "max";
 
-/// Views of what was sampled.
+/// Views that show samples.
 pub(super) const VIEWS: &[&str] =
     &["summary", "functions", "tree", "flame", "callers", "callees", "threads", "timeline", "modules", "lines"];
 

@@ -1,35 +1,33 @@
 //! Specification of an instrument: its name, options and rules.
 
-/// One instrument: its name, its options and what belongs to them.
+/// One instrument: its name, options, rules, limits and views.
 ///
-/// The check on both sides, the canonical form, help, completions and hints all follow from it.
+/// The check in launcher and agent, the canonical form, help, completions and hints all use it.
 #[derive(Debug)]
 pub struct Spec {
-    /// The name, as `-i` and recordings have it.
+    /// The name, as in `-i` and in recordings.
     pub name: &'static str,
     /// Summary of what the instrument records, in one line.
     pub about: &'static str,
-    /// The options, in the order of help and of the canonical form.
+    /// The options, in the order of the help and of the canonical form.
     pub options: &'static [OptionSpec],
     /// Rules that must hold among the options.
     pub rules: &'static [Rule],
-    /// With what else in a request the instrument can't run.
+    /// Other parts of a request with which the instrument can't run.
     pub conflicts: &'static [Conflict],
-    /// Whether the instrument can be attached to a program that runs.
+    /// Whether the instrument can be attached to a running program.
     pub attach: Limit,
     /// Whether the instrument works in a notification-only profiler, while another profiler has the
     /// main slot of the runtime.
     pub notification_only: Limit,
-    /// Whether it gives methods other code while the program runs: after that the runtime does not
-    /// detach an agent.
+    /// Whether the instrument changes the code of methods while the program runs; after that the
+    /// runtime does not detach the agent.
     pub changes_methods: bool,
-    /// The views of reports that show what the instrument recorded; the first is the one to begin
-    /// with.
+    /// The views of reports that show the instrument's data. A report begins with the first one.
     pub views: &'static [&'static str],
-    /// Whether its events have times of their own, so that those of the last time can be kept
-    /// alone.
+    /// Whether its events have timestamps, so that only the most recent ones can be kept.
     pub keeps_last: bool,
-    /// Whether it looks at compiled code on stacks, in which other methods may be inlined.
+    /// Whether it records compiled code on stacks, into which other methods may be inlined.
     pub has_code: bool,
 }
 
@@ -38,7 +36,7 @@ pub struct Spec {
 pub struct OptionSpec {
     /// The name, before the `=`.
     pub name: &'static str,
-    /// Values that may stand behind the `=`, and the default.
+    /// Values allowed after the `=`, and the default.
     pub value: Value,
     /// Effect of the option, in one line without its default and its bounds.
     pub about: &'static str,
@@ -49,12 +47,12 @@ pub struct OptionSpec {
 pub enum Value {
     /// `on` or `off`; the bare name means `on`.
     Switch {
-        /// Whether it is on where it is not given.
+        /// Whether the switch is on if the option is not given.
         default: bool,
     },
-    /// An addition, `off` where it is not given: one of these words, or just `on` where there are
-    /// none. The bare name, like `on`, means the first word. In the canonical form it stands only
-    /// where it is on.
+    /// An addition that is `off` by default: one of these words, or only `on` if there are no
+    /// words. The bare name, like `on`, means the first word. The canonical form contains it only
+    /// if it is on.
     Extra {
         /// The words besides `on` and `off`.
         words: &'static [&'static str],
@@ -63,57 +61,57 @@ pub enum Value {
     OneOf {
         /// The words.
         words: &'static [&'static str],
-        /// The word that holds where none is given.
+        /// The default word.
         default: &'static str,
     },
     /// A [size](crate::request::parse_size) in bytes.
     Size {
-        /// Less is refused.
+        /// Minimum; smaller values are refused.
         least: u64,
-        /// More is taken as this much.
+        /// Maximum; larger values are reduced to it.
         most: Option<u64>,
-        /// Default: what holds where none is given.
+        /// The default.
         default: u64,
     },
     /// A whole number.
     Count {
-        /// Less is refused.
+        /// Minimum; smaller values are refused.
         least: u32,
-        /// More is refused.
+        /// Maximum; larger values are refused.
         most: u32,
-        /// Default: what holds where none is given.
+        /// The default.
         default: u32,
     },
     /// Moments, joined by `+`: times after the start of the recording such as `10s`, sizes such as
     /// `2GiB`, [`AT_END`], or [`BY_COMMAND`].
     Moments {
-        /// Moments that hold where none is given.
+        /// The default moments.
         default: &'static [Moment],
     },
-    /// Some of these, joined by `+`, or [`ALL_MEMBERS`]. Each may also stand bare, as an option of
-    /// its own.
+    /// Some of these members, joined by `+`, or [`ALL_MEMBERS`]. Each member may also be written
+    /// alone, without the option's name.
     Set {
-        /// All there are, in their order.
+        /// All members, in their order.
         members: &'static [Member],
-        /// Members that hold where none is given.
+        /// The default members.
         default: &'static [&'static str],
     },
-    /// Names of types, joined by `+`, none where the option is not given; given again, it adds to
-    /// them. In the canonical form it stands only where there are some.
+    /// Names of types, joined by `+`. The default is no names; giving the option again adds names.
+    /// The canonical form contains the option only if there are names.
     Names,
 }
 
 /// The word for the end of the recording among [moments](Value::Moments).
 pub const AT_END: &str = "end";
-/// The word for no [moment](Value::Moments) but those that a command names while the program runs.
+/// The word for snapshots only by command, without fixed [moments](Value::Moments).
 pub const BY_COMMAND: &str = "command";
 
 /// One of the [moments](Value::Moments) of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// So many milliseconds after the start of the recording.
+    /// This number of milliseconds after the start of the recording.
     After(u64),
-    /// So many bytes of the process are in memory for the first time.
+    /// The process has this number of bytes in memory for the first time.
     Resident(u64),
     /// The end of the recording.
     End,
@@ -147,44 +145,44 @@ pub struct Member {
 /// A rule that must hold among the options of an instrument.
 #[derive(Debug)]
 pub enum Rule {
-    /// At most one of these is given, and once.
+    /// At most one of these options is given, and only once.
     Either(&'static [&'static str]),
     /// One option needs another.
     Needs {
         /// The option that needs the other one.
         option: &'static str,
-        /// The value with which it does; `None` for any: then the option means nothing without the
-        /// other one.
+        /// The value that needs the other option; `None` for any value: then the option has no
+        /// effect without the other one.
         value: Option<&'static str>,
         /// The option that is needed.
         other: &'static str,
-        /// The word or the member that the other one must have.
+        /// The word or member that the other option must have.
         word: &'static str,
     },
-    /// An option means nothing where none of these is on.
+    /// An option has no effect if none of the other options is on.
     NeedsOneOf {
         /// The option.
         option: &'static str,
-        /// Switches and extras.
+        /// The other options: switches and extras.
         others: &'static [&'static str],
     },
 }
 
-/// What the runtime allows of an instrument in a profiler that it gives less than others.
+/// Parts of an instrument that the runtime allows in a profiler with limited rights.
 #[derive(Debug, Clone, Copy)]
 pub enum Limit {
-    /// Nothing, and why.
+    /// No part, for this reason.
     Never(&'static str),
-    /// All but these.
+    /// All parts except these.
     Without(&'static [LimitedPart]),
 }
 
-/// Part of an instrument that the runtime does not allow everywhere.
+/// Part of an instrument that the runtime does not allow in a profiler with limited rights.
 #[derive(Debug, Clone, Copy)]
 pub struct LimitedPart {
     /// The option.
     pub option: &'static str,
-    /// The word or member of the option; `None` where the option must not be on at all.
+    /// The word or member of the option; `None` if the option must not be on at all.
     pub word: Option<&'static str>,
     /// Reason, in one line.
     pub why: &'static str,
@@ -193,13 +191,13 @@ pub struct LimitedPart {
 /// Conflict of an instrument with another part of the request.
 #[derive(Debug)]
 pub struct Conflict {
-    /// The option that conflicts where it is on; `None` for the instrument itself.
+    /// The option that conflicts if it is on; `None` for the instrument itself.
     pub option: Option<&'static str>,
-    /// With what.
+    /// The other part of the request.
     pub with: With,
     /// Reason, in one line.
     pub why: &'static str,
-    /// Cure: what to do instead, in one line.
+    /// Hint about what to do instead, in one line.
     pub hint: &'static str,
 }
 
@@ -212,7 +210,7 @@ pub enum With {
     NoProbe,
     /// The instrument of this name.
     Instrument(&'static str),
-    /// The instrument of this name, where this option of it has this word or member.
+    /// The instrument of this name, if this option of it has this word or member.
     Member(&'static str, &'static str, &'static str),
 }
 
@@ -223,8 +221,8 @@ impl Spec {
         self.options.iter().find(|option| option.name == name)
     }
 
-    /// All that may stand before an `=` or bare: the names of the options, then those of the
-    /// members of sets.
+    /// All words that may be written before an `=` or alone: the names of the options, then the
+    /// names of the members of sets.
     pub fn words(&self) -> impl Iterator<Item = &'static str> {
         let members = self.options.iter().flat_map(OptionSpec::bare_words);
         self.options.iter().map(|option| option.name).chain(members)
@@ -232,7 +230,7 @@ impl Spec {
 }
 
 impl OptionSpec {
-    /// The members of a set, which may stand bare, and the word for all of them.
+    /// The members of a set, which may be written alone, and the word for all members.
     pub(super) fn bare_words(&self) -> impl Iterator<Item = &'static str> + use<> {
         let members = match self.value {
             Value::Set { members, .. } => members,

@@ -1,10 +1,10 @@
-//! Command lines as recordings have them where their arguments are to be left out.
+//! Command lines in a recording whose arguments are left out.
 
-/// Word in the place of arguments.
+/// Replaces the arguments.
 const LEFT_OUT: &str = "[arguments left out]";
 
-/// The program of a command line, with `dotnet` the assembly as well, and a word that says that the
-/// arguments are not there. Arguments may be secrets, and recordings are passed on.
+/// The program of a command line (for `dotnet` also the assembly), followed by a word that says
+/// that the arguments were left out. Arguments may be secrets, and recordings are passed on.
 #[must_use]
 pub fn without_arguments(words: &[String]) -> Vec<String> {
     let Some(program) = words.first() else { return Vec::new() };

@@ -1,10 +1,10 @@
-//! Refusals of requests.
+//! Errors of requests.
 
 use std::fmt;
 
 use super::pattern::PatternError;
 
-/// Reason why a text is not a request: one line for the user.
+/// Reason why a text is not a valid request: one line for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestError(pub String);
 

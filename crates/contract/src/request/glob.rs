@@ -7,19 +7,19 @@ use std::fmt;
 pub struct Glob(String);
 
 impl Glob {
-    /// Any text is a glob; without `*` and `?` it matches itself alone.
+    /// Any text is a glob; without `*` and `?` it matches only itself.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(text.trim().to_owned())
     }
 
-    /// Whether the whole of `text` matches, letter case included.
+    /// Whether the glob matches the whole of `text`, case-sensitively.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
         glob(&self.0, text)
     }
 
-    /// Whether one of some globs matches `text`; any text does where there are none.
+    /// Whether any of the globs matches `text`; true when there are none.
     #[must_use]
     pub fn any_matches(globs: &[Self], text: &str) -> bool {
         globs.is_empty() || globs.iter().any(|glob| glob.matches(text))
@@ -38,7 +38,7 @@ impl fmt::Display for Glob {
     }
 }
 
-/// `*` matches any run of characters, `?` any single one; everything else itself.
+/// `*` matches any run of characters, `?` any single character, every other character itself.
 pub(super) fn glob(pattern: &str, text: &str) -> bool {
     if pattern == "*" {
         return true;
@@ -60,7 +60,7 @@ pub(super) fn glob(pattern: &str, text: &str) -> bool {
                 p += 1;
                 t += 1;
             }
-            // The last star takes one character more.
+            // Let the last star match one character more.
             _ => match retry {
                 Some((star, from)) => {
                     p = star + 1;
@@ -74,7 +74,7 @@ pub(super) fn glob(pattern: &str, text: &str) -> bool {
     pattern[p..].iter().all(|&c| c == b'*')
 }
 
-/// `?` stands for a character, not for a byte of one.
+/// `?` matches a whole character, not one byte of it.
 fn next_character(text: &[u8], at: usize) -> usize {
     let mut next = at + 1;
     while text.get(next).is_some_and(|b| b & 0xC0 == 0x80) {

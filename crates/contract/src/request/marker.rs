@@ -1,13 +1,13 @@
-//! Markers of closures and state machines at the end of a signature: `(async)`, `(lambda,
+//! Markers for closures and state machines at the end of a signature: `(async)`, `(lambda,
 //! Program.cs:17)`.
 
-/// Beginnings of markers.
+/// How markers begin.
 const BEGINNINGS: [&str; 4] = ["(async", "(iterator", "(lambda", "(local function"];
 /// Words in front of the name of a local function.
 const LOCAL_FUNCTION: &str = "local function ";
 
-/// A name or signature, and the marker at its end without the parentheses: `async lambda`. In a
-/// pattern it may stand behind a star.
+/// Splits a name or signature from the marker at its end, without the parentheses: `async lambda`.
+/// In a pattern the marker may follow a star.
 #[must_use]
 pub fn split_marker(text: &str) -> (&str, Option<&str>) {
     let is_begin = |&at: &usize| at == 0 || text[..at].ends_with([' ', '*']);
@@ -16,7 +16,7 @@ pub fn split_marker(text: &str) -> (&str, Option<&str>) {
     split.map_or((text, None), |(plain, marker)| (plain.strip_suffix(' ').unwrap_or(plain), Some(marker)))
 }
 
-/// A marker: words, and a number or a line that keeps code with equal words apart.
+/// A marker: words, and a number or a line that distinguishes pieces of code with the same words.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Marker<'m>(pub(super) &'m str);
 
@@ -30,14 +30,14 @@ impl<'m> Marker<'m> {
         }
     }
 
-    /// The name of the local function that the code is.
+    /// The name of the local function, if the code is one.
     pub(super) fn local_function(self) -> Option<&'m str> {
         let (words, ..) = self.parts();
         words.split_once(LOCAL_FUNCTION).map(|(_, name)| name)
     }
 
-    /// Whether the code with the marker `code` is meant: the words are the same, and number and
-    /// line where both have them.
+    /// Whether this marker of a pattern means the code with the marker `code`: the words are equal,
+    /// and so are the numbers and the lines where both have them.
     pub(super) fn is_of(self, code: Marker<'_>) -> bool {
         let (wanted, code) = (self.parts(), code.parts());
         let agree = |a: Option<&str>, b: Option<&str>| a.is_none() || b.is_none() || a == b;

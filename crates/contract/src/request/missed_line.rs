@@ -1,23 +1,23 @@
-//! A line of a source file at which there is no code, and what could have been meant.
+//! A source line without code, and hints at what the user could have meant.
 
 use std::fmt;
 
 use super::source_line::SourceLine;
 
-/// Hint at what could have been meant by a line without code. Its text can be read again:
-/// recordings keep it.
+/// Hint at what the user could have meant by a line without code. Recordings keep its text, so the
+/// text can be parsed again.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LineHint {
-    /// Number of a line near it that has code, in a file that was meant.
+    /// Number of a nearby line that has code, in a file that the request matches.
     Line(u32),
-    /// A source file with a name like the one that was given.
+    /// A source file with a name similar to the given one.
     File(String),
-    /// An assembly whose lines are not known, why, and the cure.
+    /// An assembly whose lines are not known, with the reason and the cure.
     Unknown(String),
 }
 
 impl LineHint {
-    /// Reads what [`Display`](fmt::Display) wrote.
+    /// Parses the output of [`Display`](fmt::Display).
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = text.split_once(' ')?;
@@ -40,20 +40,20 @@ impl fmt::Display for LineHint {
     }
 }
 
-/// A line at which there is no code in any assembly that is loaded.
+/// A requested line at which no loaded assembly has code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissedLine {
-    /// Line that was asked for, as it was given.
+    /// The requested line, as the user wrote it.
     pub line: String,
     /// Hints, each once.
     pub hints: Vec<LineHint>,
 }
 
 impl MissedLine {
-    /// Most hints of each kind that are worth saying.
+    /// Greatest number of hints of each kind in a message.
     pub const MOST_HINTS: usize = 3;
 
-    /// The line with some hints; those of the best kind present will be said.
+    /// The line with its hints. Messages use the best kind of hint that is present.
     #[must_use]
     pub fn new(line: impl Into<String>, hints: impl IntoIterator<Item = LineHint>) -> Self {
         let mut hints: Vec<LineHint> = hints.into_iter().collect();
@@ -62,7 +62,7 @@ impl MissedLine {
         Self { line: line.into(), hints }
     }
 
-    /// Reason why nothing is counted there.
+    /// Reason why nothing is counted at the line.
     #[must_use]
     pub fn why(&self) -> String {
         match self.line.parse::<SourceLine>() {
@@ -76,7 +76,7 @@ impl MissedLine {
         }
     }
 
-    /// Cure: what could be meant instead, where that is known.
+    /// Cure: what the user could mean instead, if known.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let lines: Vec<String> = self.hint_texts(|hint| match hint {
@@ -110,7 +110,7 @@ impl MissedLine {
         self.hints.iter().filter_map(what).take(most).collect()
     }
 
-    /// The lines on both sides that are nearest: files of the same name may have hinted at more.
+    /// The nearest line on each side: files of the same name may have contributed more.
     fn nearest(&self, lines: Vec<String>) -> Vec<String> {
         let wanted = self.line.parse::<SourceLine>().map_or(0, |line| line.line);
         let mut lines: Vec<u32> = lines.iter().filter_map(|line| line.parse().ok()).collect();
@@ -122,7 +122,7 @@ impl MissedLine {
 }
 
 impl fmt::Display for MissedLine {
-    /// Both in one line.
+    /// Reason and cure in one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.why())?;
         match self.hint() {

@@ -1,5 +1,5 @@
-//! Requests: the one grammar of `-i`, of the filters and of the variable `CLRSCOPE_AGENT`, which
-//! say what is to be recorded.
+//! Requests: the grammar shared by `-i`, the filters and the variable `CLRSCOPE_AGENT`. A request
+//! says what to record.
 //!
 //! ```text
 //! request    = part *( ";" part )
@@ -10,9 +10,9 @@
 //!
 //! Keys of the request itself are `out`, `include`, `exclude`, `probe`, `probe-at`, `redact`,
 //! `rate`, `delay`, `duration`, `last`, `on`, `max-size`, `children`, `only`, `only-from`, `label`,
-//! `log`, flags are `just-my-code`, `join`, `trust-writable` and `no-command-line`; anything else
-//! is an instrument. In values `;`, `,`, `%` and control characters are written `%XX`, so any path
-//! can be given.
+//! `log`, and flags are `just-my-code`, `join`, `trust-writable` and `no-command-line`; anything
+//! else is an instrument. In values `;`, `,`, `%` and control characters are written `%XX`, so any
+//! path can be given.
 
 mod command_line;
 mod error;
@@ -42,8 +42,8 @@ pub use trigger::Trigger;
 
 /// The environment variable that carries a request to the agent.
 pub const AGENT_VARIABLE: &str = "CLRSCOPE_AGENT";
-/// The class id by which the runtime loads the agent without the main slot, which another profiler
-/// may have: it stands in `CORECLR_NOTIFICATION_PROFILERS`.
+/// The class id by which the runtime loads the agent as a notification profiler, named in
+/// `CORECLR_NOTIFICATION_PROFILERS`. This leaves the main slot free for another profiler.
 pub const NOTIFICATION_CLSID: &str = "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A12}";
-/// The agent's class id, as it stands in `CORECLR_PROFILER`.
+/// The agent's class id, as set in `CORECLR_PROFILER`.
 pub const AGENT_CLSID: &str = "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}";

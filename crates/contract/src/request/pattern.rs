@@ -1,20 +1,20 @@
 //! Patterns for functions: `[assembly]Namespace.Type::Method` with `*` and `?`, each part optional,
-//! or a name as reports print it.
+//! or a name in the form that reports print.
 //!
 //! # What a pattern without `::` means
 //!
-//! - `System.Text.*`, `Shop.Cart`, `Cart`: the methods of the types of that name. A name without a
-//!   dot is that of a type in any namespace; one with dots begins at the outermost namespace.
-//! - `CountSimilar`, `*Similar`: methods of that name, of any type, and local functions.
-//! - `Importer.IsDuplicate`: the methods `IsDuplicate` of those types. What stands behind the last
-//!   dot is no method where it is `*`.
-//! - `Shop.Cart.Add(Shop.Item, int)`: the method with this signature. What stands in parentheses at
-//!   the end of a name, `(async)` or `(lambda, Program.cs:17)`, means that code of the method
-//!   alone; line and number are compared where they are known, which they are in reports and not
-//!   while a program runs.
+//! - `System.Text.*`, `Shop.Cart`, `Cart`: all methods of the types of that name. A name without a
+//!   dot matches types in any namespace; a name with dots begins at the outermost namespace.
+//! - `CountSimilar`, `*Similar`: methods of that name in any type, and local functions.
+//! - `Importer.IsDuplicate`: the methods `IsDuplicate` of the types `Importer`. A `*` after the
+//!   last dot is not a method name.
+//! - `Shop.Cart.Add(Shop.Item, int)`: the method with this signature. A marker in parentheses at
+//!   the end of a name, such as `(async)` or `(lambda, Program.cs:17)`, restricts the pattern to
+//!   that code of the method. Line and number are compared only where they are known: in reports,
+//!   but not while a program runs.
 //!
-//! Launcher, agent and readers all use [`Pattern::matches`]: what `--include` records is what
-//! `--function` shows.
+//! Launcher, agent and readers all use [`Pattern::matches`]: so `--include` records the same
+//! functions that `--function` shows.
 
 use std::fmt;
 
@@ -32,12 +32,12 @@ pub struct Pattern {
     text: String,
     assembly: String,
     name: NamePattern,
-    /// Code within the method, such as a lambda; `None` for all.
+    /// Code within the method, such as a lambda; `None` for all code.
     code: Option<String>,
     ignores_case: bool,
 }
 
-/// Name part of a pattern: what a function is called in its assembly.
+/// Name part of a pattern: the function's name in its assembly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum NamePattern {
     /// `Type::Method`.
@@ -46,7 +46,7 @@ enum NamePattern {
     Word(String),
     /// With parameters.
     Signature(String),
-    /// A name that was too long for a table, a star where its middle was.
+    /// A name that was too long for a table; a star replaces its middle.
     Shortened(String),
 }
 
@@ -55,7 +55,7 @@ enum NamePattern {
 pub struct PatternError {
     /// The text.
     pub text: String,
-    /// Reason why it is refused.
+    /// Reason why it is not a pattern.
     pub why: &'static str,
 }
 
@@ -71,7 +71,7 @@ impl Pattern {
     /// Reads a pattern.
     ///
     /// # Errors
-    /// When it is empty, the assembly's bracket is not closed, or a part stands twice.
+    /// When the text is empty, the assembly's bracket is not closed, or a part occurs twice.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         let fail = |why| PatternError { text: text.to_owned(), why };
         let trimmed = text.trim();
@@ -98,7 +98,7 @@ impl Pattern {
         &self.text
     }
 
-    /// Whether the pattern says which assemblies its functions belong to.
+    /// Whether the pattern names the assemblies of its functions.
     #[must_use]
     pub fn names_assembly(&self) -> bool {
         self.assembly != "*"
@@ -110,7 +110,7 @@ impl Pattern {
         glob(&self.assembly, assembly)
     }
 
-    /// The pattern without regard to letter case.
+    /// The same pattern, ignoring letter case.
     #[must_use]
     pub fn ignoring_case(&self) -> Self {
         let lower = |text: &String| text.to_lowercase();
@@ -127,9 +127,9 @@ impl Pattern {
     }
 
     /// Whether the function called `name` (`Namespace.Type::Method`) of `assembly` matches;
-    /// `signature` as C# would write it, with what says which code of the method it is, or empty
-    /// where it is not known. Names without a type, such as `[JIT]` and `[libc]qsort`, match by the
-    /// name alone.
+    /// `signature` is written as in C#, with the marker for code within the method, or empty if
+    /// unknown. Names without a type, such as `[JIT]` and `[libc]qsort`, are matched by the name
+    /// alone.
     #[must_use]
     pub fn matches(&self, assembly: &str, name: &str, signature: &str) -> bool {
         if self.ignores_case {
@@ -139,9 +139,8 @@ impl Pattern {
         self.matches_exactly(assembly, name, signature)
     }
 
-    /// Whether the function matches, or a type around its own matches as a whole: an exclude leaves
-    /// out the types within a type with that type. `name` and `signature` as for
-    /// [`matches`](Self::matches).
+    /// Whether the function matches, or an enclosing type matches as a whole: excluding a type also
+    /// excludes its nested types. For `name` and `signature` see [`matches`](Self::matches).
     #[must_use]
     pub fn leaves_out(&self, assembly: &str, name: &str, signature: &str) -> bool {
         let around = || {
@@ -152,8 +151,8 @@ impl Pattern {
         self.matches(assembly, name, signature) || around()
     }
 
-    /// Whether all methods of a type (`Namespace.Outer+Inner`) match, because the pattern is the
-    /// type's name.
+    /// Whether all methods of a type (`Namespace.Outer+Inner`) match, because the pattern names the
+    /// type.
     fn names_type(&self, assembly: &str, type_name: &str) -> bool {
         let wanted = match &self.name {
             NamePattern::Member { type_name, method } if method == "*" => type_name,
@@ -182,7 +181,7 @@ impl Pattern {
         }
     }
 
-    /// Names without a type: `[JIT]`, and `[libc]qsort`, whose library stands in the name itself.
+    /// Names without a type: `[JIT]`, and `[libc]qsort`, which has its library in the name itself.
     fn matches_bare(&self, assembly: &str, name: &str) -> bool {
         let in_library =
             name.strip_prefix('[').and_then(|rest| rest.split_once(']')).filter(|(_, rest)| !rest.is_empty());
@@ -190,7 +189,7 @@ impl Pattern {
         glob(self.name.bare(), function) && glob(&self.assembly, assembly)
     }
 
-    /// Looks for names that are like what the pattern says: for one that matched nothing.
+    /// Prepares a search for names similar to this pattern, for a pattern that matched nothing.
     #[must_use]
     pub fn near_names(&self) -> NearNames {
         let part = match &self.name {
@@ -201,7 +200,7 @@ impl Pattern {
         NearNames::new(&self.core(), part)
     }
 
-    /// Part of the pattern that is most like a name: the method, else the whole.
+    /// The part of the pattern that is to be compared with names: the method, otherwise the whole.
     fn core(&self) -> String {
         let whole = match &self.name {
             NamePattern::Member { type_name, method } if method == "*" => type_name,
@@ -221,7 +220,7 @@ fn or_any(part: &str) -> String {
 
 impl NamePattern {
     fn parse(text: &str) -> Result<Self, &'static str> {
-        // `(...)` are parameters that are not known.
+        // `(...)` means that the parameters are not known.
         if text.contains("...") && !text.ends_with("(...)") {
             return Ok(Self::Shortened(text.replace("...", "*")));
         }
@@ -245,7 +244,7 @@ impl NamePattern {
             Self::Signature(wanted) => {
                 let with_name = wanted.split_once('(').filter(|_| wanted.contains("::"));
                 match with_name {
-                    // The name and the parameters, as `flow` prints them.
+                    // The name and the parameters, in the form that `flow` prints.
                     Some((name, parameters)) => {
                         let end = signature.find('(').map_or("", |at| &signature[at + 1..]);
                         glob(name, &format!("{type_name}::{method}")) && glob(parameters, end)
@@ -256,7 +255,7 @@ impl NamePattern {
         }
     }
 
-    /// Whether the local function of that name, in a method of the type, is meant.
+    /// Whether the pattern means the local function of that name in a method of the type.
     fn matches_local(&self, type_name: &str, local: &str) -> bool {
         match self {
             Self::Member { type_name: ty, method } => glob(method, local) && is_type(ty, type_name),
@@ -265,7 +264,7 @@ impl NamePattern {
         }
     }
 
-    /// Name that the pattern gives to a function without a type.
+    /// Name that the pattern requires of a function without a type.
     fn bare(&self) -> &str {
         match self {
             Self::Member { type_name, method } if method == "*" => type_name,
@@ -275,8 +274,8 @@ impl NamePattern {
     }
 }
 
-/// Whether `pattern` names the type `Namespace.Outer+Inner`: the whole of it, or, without a dot,
-/// its own name in any namespace.
+/// Whether `pattern` names the type `Namespace.Outer+Inner`: by the whole name or, without a dot,
+/// by the type's own name in any namespace.
 fn is_type(pattern: &str, type_name: &str) -> bool {
     if glob(pattern, type_name) {
         return true;
@@ -290,8 +289,8 @@ fn is_type(pattern: &str, type_name: &str) -> bool {
     glob(pattern, in_any_namespace) || glob(pattern, own)
 }
 
-/// Whether a pattern without `::` names the method: a name without dots, or all of an interface's
-/// and its method's.
+/// Whether a pattern without `::` names the method: by a name without dots, or by the full name of
+/// an explicitly implemented interface method.
 fn is_method(pattern: &str, method: &str) -> bool {
     if pattern.contains('.') {
         return pattern == method;
@@ -299,7 +298,7 @@ fn is_method(pattern: &str, method: &str) -> bool {
     glob(pattern, method.rsplit('.').next().unwrap_or(method))
 }
 
-/// Whether a pattern without `::` is a type and a method with a dot between them.
+/// Whether a pattern without `::` names a type and a method, separated by a dot.
 fn is_member(pattern: &str, type_name: &str, method: &str, signature: &str) -> bool {
     let as_printed = signature.strip_prefix(pattern).is_some_and(|rest| rest.starts_with(['(', '<']));
     let is_split_at = |at: usize| {
@@ -316,13 +315,13 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Includes and excludes together: a function passes when an include matches it (or there is none)
-/// and no exclude does.
+/// Includes and excludes together: a function passes if an include matches it (or there are no
+/// includes) and no exclude matches it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Patterns of what is wanted; empty means everything.
+    /// Patterns to include; empty means everything.
     pub include: Vec<Pattern>,
-    /// Patterns of what is not wanted; these win over `include`.
+    /// Patterns to exclude; they win over `include`.
     pub exclude: Vec<Pattern>,
 }
 
@@ -334,7 +333,7 @@ impl Filter {
             && !self.exclude.iter().any(|p| p.leaves_out(assembly, name, signature))
     }
 
-    /// Whether a function is named by an include.
+    /// Whether an include matches the function.
     #[must_use]
     pub fn includes(&self, assembly: &str, name: &str, signature: &str) -> bool {
         self.include.iter().any(|p| p.matches(assembly, name, signature))
@@ -349,7 +348,7 @@ mod tests {
         Pattern::parse(pattern).expect("a pattern").matches(assembly, name, "")
     }
 
-    /// Whether a function of the assembly `Shop` with this name and signature matches.
+    /// Whether the pattern matches a function of the assembly `Shop` with this name and signature.
     fn names(pattern: &str, name: &str, signature: &str) -> bool {
         Pattern::parse(pattern).expect("a pattern").matches("Shop", name, signature)
     }
@@ -394,7 +393,7 @@ mod tests {
         assert!(names("[JIT]", "[JIT]", ""));
     }
 
-    /// Reports print local functions, and no pattern that their readers thought of matched them.
+    /// Regression: reports printed local functions that no pattern written by a user matched.
     #[test]
     fn local_functions_are_named_by_their_own_names_and_as_reports_print_them() {
         let busy = ("Program::<Main>$", "Program.<Main>$(string[]) (local function Busy)");

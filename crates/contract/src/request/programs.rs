@@ -1,4 +1,4 @@
-//! Programs that are to be profiled, where the variables reach more than one.
+//! The programs to profile when the environment variables reach more than one program.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
@@ -8,30 +8,31 @@ use super::error::RequestError;
 use super::glob::Glob;
 use crate::trust;
 
-/// A longer list is a mistake, and every .NET program of the machine would read it.
+/// Greatest size of a list in bytes. A longer one is a mistake, and every .NET program of the
+/// machine would read it.
 const LONGEST_LIST: u64 = 1 << 20;
 
-/// The programs that are wanted: all when nothing is said.
+/// The programs to profile: all of them unless limited.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Programs {
-    /// Patterns for the program's executable and its entry assembly.
+    /// Patterns for a program's executable or its entry assembly.
     pub only: Vec<Glob>,
     /// Absolute paths of files with such patterns, which each program reads when it starts.
     pub only_from: Vec<String>,
 }
 
 impl Programs {
-    /// Whether some programs are not wanted.
+    /// Whether some programs are not profiled.
     #[must_use]
     pub fn are_limited(&self) -> bool {
         !self.only.is_empty() || !self.only_from.is_empty()
     }
 
-    /// All patterns, those of the files included. With `trust_writable` files that others can write
-    /// are taken, too.
+    /// All patterns, including those in the files. With `trust_writable`, files that other users
+    /// can write are accepted too.
     ///
     /// # Errors
-    /// For the first file that can't be used: which and why, on one line.
+    /// For the first file that can't be used: the file and the reason, on one line.
     pub fn patterns(&self, trust_writable: bool) -> Result<Vec<Glob>, RequestError> {
         let mut all = self.only.clone();
         for file in &self.only_from {
@@ -42,14 +43,14 @@ impl Programs {
     }
 }
 
-/// The patterns in a file, one a line; what follows a `#` at the start of a line or after a blank
-/// is a comment.
+/// Reads the patterns in a file, one per line. A `#` at the start of a line or after a blank begins
+/// a comment.
 fn read_list(path: &Path, trust_writable: bool) -> Result<Vec<Glob>, String> {
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::InvalidData => "it is not text in UTF-8".to_owned(),
         _ => error.to_string(),
     };
-    // A pipe would keep the program from starting.
+    // Reading a pipe would block the program's start.
     if !fs::metadata(path).map_err(failed)?.is_file() {
         return Err("it is not a plain file".to_owned());
     }

@@ -2,10 +2,10 @@
 
 use super::syntax::{InstrumentRequest, Request};
 
-/// A longer text is not read as a request: no environment could have held it.
+/// A longer text is not parsed as a request: no environment variable could have held it.
 const LONGEST: usize = 256 << 10;
 
-/// The text of a request, and what this version understands of it.
+/// The text of a request, and the parts that this version understands.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RecordedRequest {
     text: String,
@@ -19,13 +19,13 @@ impl RecordedRequest {
         &self.text
     }
 
-    /// The request, as far as its text is understood; parts that are not understood are missing.
+    /// The request as far as this version understands its text; other parts are missing.
     #[must_use]
     pub fn request(&self) -> &Request {
         &self.request
     }
 
-    /// The instruments that were asked for.
+    /// The requested instruments.
     #[must_use]
     pub fn instruments(&self) -> &[InstrumentRequest] {
         &self.request.instruments

@@ -5,32 +5,32 @@ use std::str::FromStr;
 
 use super::error::RequestError;
 
-/// A line of the source files whose paths end like `file`.
+/// A line of every source file whose path ends with `file`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SourceLine {
-    /// End of the file's path: `Cart.cs`, `src/Cart.cs`.
+    /// The end of the file's path: `Cart.cs`, `src/Cart.cs`.
     pub file: String,
     /// Number of the line, from 1.
     pub line: u32,
 }
 
 impl SourceLine {
-    /// Whether a file is meant: its path ends with the parts that are given. Folders may be
-    /// separated either way.
+    /// Whether this line is in the file: its path ends with the given components. Folders may be
+    /// separated by `/` or `\`.
     #[must_use]
     pub fn is_of(&self, path: &str) -> bool {
         let mut parts = parts(path);
         self::parts(&self.file).all(|wanted| parts.next() == Some(wanted))
     }
 
-    /// Whether a line of a file is meant.
+    /// Whether this is the given line of the given file.
     #[must_use]
     pub fn is_meant(&self, path: &str, line: u32) -> bool {
         self.line == line && self.is_of(path)
     }
 }
 
-/// Names of the folders of a path, and of its file, the last first.
+/// The components of a path, the file name first.
 fn parts(path: &str) -> impl Iterator<Item = &str> {
     path.rsplit(['/', '\\']).filter(|part| !part.is_empty() && *part != ".")
 }

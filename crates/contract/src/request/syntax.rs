@@ -1,4 +1,4 @@
-//! Reading and writing a request.
+//! Parses and formats requests.
 
 use std::fmt;
 
@@ -18,48 +18,48 @@ pub struct Request {
     pub out: Option<String>,
     /// Instruments to run; at least one.
     pub instruments: Vec<InstrumentRequest>,
-    /// Functions wanted and not wanted.
+    /// Functions to include and to exclude.
     pub filter: Filter,
-    /// Methods whose calls `probes` looks at.
+    /// Methods whose calls `probes` records.
     pub probes: Vec<Pattern>,
     /// Lines of source files that `probes` counts.
     pub probe_lines: Vec<SourceLine>,
     /// Parameters and fields whose values are never recorded: names with `*` and `?`.
     pub redact: Vec<String>,
-    /// Leave out everything that belongs to the framework.
+    /// Leave out all framework code.
     pub just_my_code: bool,
-    /// Ask the runtime for its debug information about inlined methods.
+    /// Ask the runtime for its exact debug information about inlined methods.
     pub inlined_exact: bool,
     /// Samples per second of the helper thread.
     pub rate_hz: u32,
-    /// Begin the recording so many milliseconds after the program.
+    /// Begin the recording this many milliseconds after the program starts.
     pub delay_ms: Option<u64>,
-    /// End the recording, not the program, after so many milliseconds.
+    /// End the recording, not the program, after this many milliseconds.
     pub duration_ms: Option<u64>,
-    /// Keep the events of so many last milliseconds, and no older ones.
+    /// Keep only the events of this many last milliseconds.
     pub last_ms: Option<u64>,
-    /// The recording is looked at while it grows and is not kept: sums may go on alongside the last
-    /// events.
+    /// The recording is read while it grows and is not kept: sums may be recorded alongside the
+    /// last events.
     pub is_live: bool,
-    /// What in the program is to have the kept events written out.
+    /// Conditions in the program that make the agent write out the kept events.
     pub triggers: Vec<Trigger>,
-    /// Greatest size of the recording with all its processes in bytes; [`MAX_SIZE`] when `None`.
+    /// Greatest size in bytes of the recording with all its processes; [`MAX_SIZE`] when `None`.
     pub max_size: Option<u64>,
     /// Record .NET programs that the program starts.
     pub children: bool,
-    /// The programs that are wanted; in all others the agent does nothing.
+    /// The programs to record; the agent does nothing in all others.
     pub programs: Programs,
-    /// Record only where the directory is there: a launcher made it, and once it is gone the
-    /// recording is over.
+    /// Record only while the directory exists: a launcher created it, and the recording ends once
+    /// it is gone.
     pub join: bool,
-    /// Do not insist that no other user can write the agent's file and folders.
+    /// Accept an agent file and folders that other users can write.
     pub trust_writable: bool,
-    /// Leave the arguments of programs out of the recording.
+    /// Leave program arguments out of the recording.
     pub no_command_line: bool,
-    /// Labels of the recording, each key once.
+    /// Labels of the recording; keys are unique.
     pub labels: Vec<Label>,
-    /// Level of the agent's log for its developers, for a process whose environment can't be set;
-    /// what that says when `None`.
+    /// Level of the agent's developer log, for a process whose environment can't be set; the
+    /// environment's level when `None`.
     pub log: Option<String>,
 }
 
@@ -92,7 +92,7 @@ impl Default for Request {
     }
 }
 
-/// One instrument with its options, not yet understood by it.
+/// An instrument with its options, before the instrument has checked them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InstrumentRequest {
     /// Name of the instrument, for instance `calls`.
@@ -108,11 +108,11 @@ impl InstrumentRequest {
         Self { name: name.to_owned(), options: Vec::new() }
     }
 
-    /// Reads `NAME[:OPTION[=VALUE],...]`. Blanks around options are passed over.
+    /// Reads `NAME[:OPTION[=VALUE],...]`. Blanks around options are ignored.
     ///
     /// # Errors
-    /// When the name or an option is empty or has other characters than letters, digits, `-` and
-    /// `_`.
+    /// When the name or an option is empty or contains characters other than letters, digits, `-`
+    /// and `_`.
     pub fn parse(text: &str) -> Result<Self, RequestError> {
         let (name, options) = match text.split_once(':') {
             Some((name, options)) => (name, options),
@@ -151,16 +151,16 @@ impl fmt::Display for InstrumentRequest {
 }
 
 impl Request {
-    /// Whether methods or lines are named for `probes`.
+    /// Whether the request names methods or lines for `probes`.
     #[must_use]
     pub fn has_probes(&self) -> bool {
         !self.probes.is_empty() || !self.probe_lines.is_empty()
     }
 
-    /// Reads the value of [`AGENT_VARIABLE`](super::AGENT_VARIABLE). Empty parts are passed over.
+    /// Reads the value of [`AGENT_VARIABLE`](super::AGENT_VARIABLE). Empty parts are ignored.
     ///
     /// # Errors
-    /// A sentence about the first part that is not understood.
+    /// A sentence about the first part that can't be parsed.
     pub fn parse(text: &str) -> Result<Self, RequestError> {
         let mut request = Self::default();
         for part in text.split(';').map(str::trim).filter(|p| !p.is_empty()) {
@@ -169,19 +169,19 @@ impl Request {
         Ok(request)
     }
 
-    /// Reads a text that a later version may have written: parts that this version does not
-    /// understand are passed over.
+    /// Parses a text that a later version may have written. Parts that this version does not
+    /// understand are ignored.
     #[must_use]
     pub fn understood(text: &str) -> Self {
         let mut request = Self::default();
         for part in text.split(';').map(str::trim).filter(|p| !p.is_empty()) {
-            // A part that is refused here is one of a later version.
+            // A part that fails here comes from a later version.
             let _ = request.parse_part(part);
         }
         request
     }
 
-    /// Returns the recording directory of a text that may be no request otherwise.
+    /// Returns the recording directory of a text that may otherwise not be a valid request.
     #[must_use]
     pub fn recording_directory(text: &str) -> Option<String> {
         let value = text.split(';').find_map(|part| part.trim().strip_prefix("out="))?;
@@ -298,7 +298,7 @@ fn parse_switch(key: &str, value: &str) -> Result<bool, RequestError> {
     }
 }
 
-/// A pattern of programs. An empty one would match none, which is never intended.
+/// A pattern of programs. An empty pattern would match no program, which is never intended.
 fn parse_program(value: &str) -> Result<Glob, RequestError> {
     match value.trim() {
         "" => Err(RequestError("only=: the pattern is empty".to_owned())),
@@ -316,7 +316,7 @@ fn parse_rate(value: &str) -> Result<u32, RequestError> {
 /// Reads a size such as `64KiB`, `512MiB` or `1GiB`; a bare number means bytes.
 ///
 /// # Errors
-/// A sentence, when the text is not such a size.
+/// A sentence, when the text is not a size.
 pub fn parse_size(value: &str) -> Result<u64, RequestError> {
     let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match value[digits.len()..].to_ascii_lowercase().as_str() {
@@ -331,9 +331,9 @@ pub fn parse_size(value: &str) -> Result<u64, RequestError> {
         .ok_or_else(|| RequestError(format!("'{value}' is not a size such as 64KiB, 512MiB or 1GiB")))
 }
 
-/// Greatest size of a recording where none is asked for.
+/// Greatest size of a recording unless the request sets one.
 pub const MAX_SIZE: u64 = 10 << 30;
-/// A recording takes so much before anything is in it.
+/// Size that a recording needs before it holds any data.
 const LEAST_MAX_SIZE: u64 = 64 << 20;
 
 /// Reads the greatest size of a recording: a [size](parse_size) of at least 64 MiB.
@@ -350,7 +350,7 @@ pub fn parse_max_size(value: &str) -> Result<u64, RequestError> {
 }
 
 fn encode(value: &str) -> String {
-    // Blanks at the ends are escaped, since the reader of a part trims it.
+    // Escape blanks at both ends: the parser trims each part.
     let inner = value.trim_start().len()..value.trim_end().len();
     let inner = value.len() - inner.start..inner.end;
     let mut out = String::with_capacity(value.len());

@@ -1,13 +1,14 @@
-//! Times, as requests and options have them.
+//! Times in requests and options.
 
 use std::ops::RangeInclusive;
 
 use super::error::RequestError;
 
-/// Reads a time such as `500ms`, `10s`, `2m` or `1h`; a bare number means seconds. In milliseconds.
+/// Reads a time such as `500ms`, `10s`, `2m` or `1h`; a bare number means seconds. Returns
+/// milliseconds.
 ///
 /// # Errors
-/// A sentence, when the text is not such a time.
+/// A sentence, when the text is not a time.
 pub fn parse_duration(value: &str) -> Result<u64, RequestError> {
     let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let scale = match &value[digits.len()..] {
@@ -23,10 +24,10 @@ pub fn parse_duration(value: &str) -> Result<u64, RequestError> {
         .ok_or_else(|| RequestError(format!("'{value}' is not a time such as 500ms, 10s, 2m or 1h")))
 }
 
-/// The shortest and the longest period whose events are kept.
+/// The shortest and the longest period of kept events, in milliseconds.
 const LAST_MS: RangeInclusive<u64> = 1_000..=24 * 60 * 60 * 1_000;
 
-/// Reads the period whose events are kept: a [time](parse_duration) from one second to a day.
+/// Reads the period of kept events: a [time](parse_duration) from one second to a day.
 ///
 /// # Errors
 /// A sentence, when the text is not such a time.

@@ -1,5 +1,5 @@
-//! What in a program is to have the kept events written out, as `--on` says it: `request>2s`,
-//! `exception:TYPE`, `counter:NAME>X`.
+//! Conditions in a program that make the agent write out the kept events, as given to `--on`:
+//! `request>2s`, `exception:TYPE`, `counter:NAME>X`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,19 +8,20 @@ use super::error::RequestError;
 use super::glob::Glob;
 use super::time::parse_duration;
 
-/// Condition that is looked at while the program runs.
+/// A condition that the agent checks while the program runs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Trigger {
-    /// A request that the program serves or makes took longer than so many milliseconds.
+    /// A request that the program serves or makes took longer than this many milliseconds.
     Request(u64),
-    /// An exception of this type is thrown: its whole name, or the name without its namespace.
+    /// An exception of this type is thrown: its full name, or the name without its namespace.
     Exception(Glob),
-    /// A counter has a value above this one: its name, or provider, name and labels.
+    /// A counter has a value above this one: named by its name alone, or by provider, name and
+    /// labels.
     Counter(Glob, f64),
 }
 
 impl Trigger {
-    /// The instrument that sees what it is about.
+    /// The instrument that observes the condition.
     #[must_use]
     pub fn instrument(&self) -> &'static str {
         match self {
@@ -30,7 +31,7 @@ impl Trigger {
         }
     }
 
-    /// Whether the text has the name that it must have.
+    /// Whether the trigger has the name that it needs.
     fn names_something(&self) -> bool {
         match self {
             Self::Request(_) => true,
@@ -38,14 +39,15 @@ impl Trigger {
         }
     }
 
-    /// Whether a type is meant, by its whole name.
+    /// Whether the trigger means the exception type with this full name.
     #[must_use]
     pub fn is_about_type(&self, name: &str) -> bool {
         let Self::Exception(glob) = self else { return false };
         glob.matches(name) || glob.matches(name.rsplit(['.', '+']).next().unwrap_or(name))
     }
 
-    /// Whether a counter is meant, by its name alone or by all of its names, and has such a value.
+    /// Whether the trigger means this counter, by its short or its full name, and the value exceeds
+    /// the limit.
     #[must_use]
     pub fn is_about_counter(&self, name: &str, full_name: &str, value: f64) -> bool {
         let Self::Counter(glob, most) = self else { return false };
@@ -53,7 +55,7 @@ impl Trigger {
     }
 }
 
-/// The trigger in `NAME>NUMBER`. Names may have a `>` themselves.
+/// Parses the trigger in `NAME>NUMBER`. Names may contain a `>`.
 fn counter_above(text: &str) -> Option<Trigger> {
     let (name, most) = text.rsplit_once('>')?;
     let most = most.trim().parse().ok().filter(|most: &f64| most.is_finite())?;

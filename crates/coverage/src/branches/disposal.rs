@@ -1,13 +1,13 @@
-//! Conditions of `await foreach`, `await using` and async iterators: whether there is something to
-//! dispose of, and whether the iterator was.
+//! Compiler-generated conditions of `await foreach`, `await using` and async iterators: whether
+//! there is an object to dispose of, and whether the iterator was disposed.
 
 use clr_il::Opcode;
 use clr_metadata::FieldFact;
 
 use crate::code::{Code, Step};
 
-/// Whether a condition of an `async` method's machine is one of `await foreach` or `await using`.
-/// The condition of an `await foreach` that asks for the next item stays: it is the loop's.
+/// Whether a condition of an `async` state machine belongs to `await foreach` or `await using`. The
+/// condition of an `await foreach` that asks for the next item is kept: it is the loop's own.
 pub(super) fn is_made(code: &Code<'_>, number: usize) -> bool {
     is_no_enumerator(code, number)
         || was_thrown(code, number)
@@ -20,7 +20,7 @@ fn is_field(field: Option<FieldFact>, asked: impl Fn(&FieldFact) -> bool) -> boo
     field.is_some_and(|field| asked(&field))
 }
 
-/// Whether the enumerator was ever made: `ldarg.0`, `ldfld IAsyncEnumerator<T>`, `brfalse`.
+/// Tests whether the enumerator was created: `ldarg.0`, `ldfld IAsyncEnumerator<T>`, `brfalse`.
 fn is_no_enumerator(code: &Code<'_>, number: usize) -> bool {
     let loaded =
         code.before(number, 1).filter(|step| step.is(Opcode::Ldfld)).and_then(|step| code.generated_field(step));
@@ -29,8 +29,8 @@ fn is_no_enumerator(code: &Code<'_>, number: usize) -> bool {
         && is_field(loaded, |field| field.type_name.starts_with("System.Collections.Generic.IAsyncEnumerator"))
 }
 
-/// Whether an exception was thrown before the disposal that was awaited: the kept object, loaded
-/// behind `GetResult`.
+/// Tests whether an exception was thrown before the awaited disposal: the stored object is loaded
+/// after `GetResult`.
 fn was_thrown(code: &Code<'_>, number: usize) -> bool {
     let gets_result = |step: &Step| {
         let of = |owner: &str| owner.starts_with("System.Runtime.CompilerServices") && owner.contains("TaskAwait");
@@ -45,7 +45,7 @@ fn was_thrown(code: &Code<'_>, number: usize) -> bool {
         && loads.any(|back| (1..=4).any(|more| code.before(number, back + more).is_some_and(gets_result)))
 }
 
-/// Whether what was thrown is an exception: `ldloc`, `isinst Exception`, `brtrue`.
+/// Tests whether the thrown object is an exception: `ldloc`, `isinst Exception`, `brtrue`.
 fn is_exception(code: &Code<'_>, number: usize) -> bool {
     let asks = |back: usize| {
         code.before(number, back).is_some_and(|step| code.asks_for_exception(step))
@@ -54,8 +54,8 @@ fn is_exception(code: &Code<'_>, number: usize) -> bool {
     code.steps[number].is(Opcode::Brtrue) && (1..=3).any(asks)
 }
 
-/// Whether there is something to dispose of: a value that is loaded again right behind, for
-/// `DisposeAsync`, after the end of a block that keeps what it caught.
+/// Tests whether there is an object to dispose of: the value is loaded again directly afterwards,
+/// for `DisposeAsync`, after the end of a block that stores the caught exception.
 fn skips_disposal(code: &Code<'_>, number: usize) -> bool {
     if !code.steps[number].is(Opcode::Brfalse) {
         return false;
@@ -81,7 +81,7 @@ fn skips_disposal(code: &Code<'_>, number: usize) -> bool {
     is_disposed && (1..=4).any(ends_block)
 }
 
-/// Whether the block was left by a `return`, asked behind an exception that is thrown again.
+/// Tests whether a `return` left the block; this follows the code that rethrows an exception.
 fn is_cleanup(code: &Code<'_>, number: usize) -> bool {
     let is_comparison = code.steps[number].is_one_of(&[Opcode::Beq, Opcode::BneUn]);
     let loads_kept = |back: &usize| {
@@ -94,8 +94,8 @@ fn is_cleanup(code: &Code<'_>, number: usize) -> bool {
         && (2..=5).filter(loads_kept).any(|back| (1..=4).any(|more| throws(back + more)))
 }
 
-/// Whether a condition of an async iterator's machine looks at its state or asks whether it is
-/// disposed of.
+/// Whether a condition of an async iterator's state machine tests its state or whether it is
+/// disposed.
 pub(super) fn is_iterators(code: &Code<'_>, number: usize) -> bool {
     let loads = |back: usize, name: &str| {
         let loaded = code.before(number, back).filter(|step| step.is(Opcode::Ldfld));
@@ -109,7 +109,8 @@ pub(super) fn is_iterators(code: &Code<'_>, number: usize) -> bool {
     }
 }
 
-/// Whether a condition asks for the token source that an async iterator makes of two tokens.
+/// Whether a condition tests the token source that an async iterator creates from two cancellation
+/// tokens.
 pub(super) fn asks_for_tokens(code: &Code<'_>, number: usize) -> bool {
     let loaded = code.before(number, 1).filter(|step| step.is(Opcode::Ldfld)).and_then(|step| code.field(step));
     code.steps[number].is(Opcode::Brfalse)

@@ -1,6 +1,6 @@
-//! Conditions of the machines that run `async` methods in pieces: their state, awaiters that may be
-//! done already, and `catch` and `finally` blocks that await, whose code the compiler moves behind
-//! the block.
+//! Compiler-generated conditions of `async` state machines: tests of the state, of awaiters that
+//! may already be completed, and of `catch` and `finally` blocks that await (the compiler moves
+//! their code behind the block).
 
 use clr_il::{ClauseKind, Opcode};
 
@@ -13,8 +13,8 @@ pub(super) fn has_prolog(code: &Code<'_>) -> bool {
     this.is(Opcode::Ldarg) && load.is(Opcode::Ldfld) && is_state && store.is(Opcode::Stloc) && store.number == 0
 }
 
-/// Whether a condition looks at the state, which the first local variable holds, or whether an
-/// awaiter is done.
+/// Whether a condition tests the state, which is in the first local variable, or whether an awaiter
+/// is completed.
 pub(super) fn is_state_or_awaiter(code: &Code<'_>, number: usize) -> bool {
     let is_state = |step: &Step| step.is(Opcode::Ldloc) && step.number == 0;
     let loads_state = (1..=3).any(|back| number > back && code.before(number, back).is_some_and(is_state));
@@ -24,15 +24,15 @@ pub(super) fn is_state_or_awaiter(code: &Code<'_>, number: usize) -> bool {
     loads_state || code.before(number, 1).is_some_and(is_awaiter)
 }
 
-/// `TaskAwaiter`, `ValueTaskAwaiter`1`, `YieldAwaitable/YieldAwaiter` and the like: `Task` is none,
-/// whom only people ask.
+/// `TaskAwaiter`, `ValueTaskAwaiter`1`, `YieldAwaitable/YieldAwaiter` and the like: `Task` is not
+/// one: only user code tests it.
 fn is_awaiter_type(owner: &str) -> bool {
     let own = owner.rsplit(['/', '.']).next().unwrap_or(owner);
     own.split('`').next().is_some_and(|name| name.ends_with("Awaiter"))
 }
 
-/// Conditions behind handlers, which ask whether and by which handler an exception was caught: one
-/// for each of a row of handlers.
+/// Conditions after handlers that test whether and by which handler an exception was caught: one
+/// condition for each handler in a sequence.
 pub(super) fn handler_checks(code: &Code<'_>) -> Vec<usize> {
     let mut found = Vec::new();
     let mut handlers = 1;
@@ -56,13 +56,13 @@ pub(super) fn handler_checks(code: &Code<'_>) -> Vec<usize> {
     found
 }
 
-/// Whether a condition belongs to an exception that is kept across an `await`: thrown again, or
-/// looked at by a `finally`.
+/// Whether a condition belongs to an exception that is stored across an `await`: it is rethrown, or
+/// a `finally` tests it.
 pub(super) fn is_made(code: &Code<'_>, number: usize) -> bool {
     throws_what_is_no_exception(code, number) || is_state_of_finally(code, number) || is_kept_exception(code, number)
 }
 
-/// `isinst Exception` before, and `throw` of the kept object right behind.
+/// `isinst Exception` before, and `throw` of the stored object directly after it.
 fn throws_what_is_no_exception(code: &Code<'_>, number: usize) -> bool {
     let asks =
         [2, 3].into_iter().any(|back| code.before(number, back).is_some_and(|step| code.asks_for_exception(step)));
@@ -87,8 +87,8 @@ fn is_state_of_finally(code: &Code<'_>, number: usize) -> bool {
         && code.clauses.iter().any(|clause| clause.kind() == ClauseKind::Finally)
 }
 
-/// Whether the kept exception is null: `ldfld object <>s__N` (`<>7__wrapN` in optimised code),
-/// maybe through a local variable.
+/// Tests whether the stored exception is null: `ldfld object <>s__N` (`<>7__wrapN` in optimised
+/// code), possibly through a local variable.
 fn is_kept_exception(code: &Code<'_>, number: usize) -> bool {
     let through_local = code.is_before(number, 1, Opcode::Ldloc) && code.is_before(number, 2, Opcode::Stloc);
     let back = if through_local { 3 } else { 1 };
@@ -102,7 +102,8 @@ fn is_kept_exception(code: &Code<'_>, number: usize) -> bool {
             .is_some_and(|field| is_exception(&field.type_name) && is_keeper(&field.name))
 }
 
-/// Whether a `nop` follows `ExceptionDispatchInfo.Throw`, at once or by the jump that leads to it.
+/// Whether a `nop` follows `ExceptionDispatchInfo.Throw`, directly or through the jump that leads
+/// to it.
 pub(super) fn follows_rethrow(code: &Code<'_>, number: usize) -> bool {
     if last_real(code, number).is_some_and(|before| code.throws_again(&code.steps[before])) {
         return true;
@@ -118,7 +119,7 @@ pub(super) fn follows_rethrow(code: &Code<'_>, number: usize) -> bool {
     before.is_some_and(|before| code.throws_again(&code.steps[before]))
 }
 
-/// The last instruction before one that is no `nop`.
+/// The last instruction before a given one that is not a `nop`.
 fn last_real(code: &Code<'_>, number: usize) -> Option<usize> {
     (0..number).rev().find(|before| !code.steps[*before].is(Opcode::Nop))
 }

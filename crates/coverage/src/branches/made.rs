@@ -1,12 +1,12 @@
-//! Conditions of the compiler's in methods of any kind: delegates that are made once, filters,
-//! `finally` blocks that are not in the source, and jumps for debuggers.
+//! Compiler-generated conditions in methods of any kind: delegates that are created once, exception
+//! filters, `finally` blocks that are not in the source, and jumps for debuggers.
 
 use clr_il::{ClauseKind, Opcode};
 use clr_metadata::SequencePoint;
 
 use crate::code::{Code, Step};
 
-/// Whether a condition is one of these; `points` are the method's visible ones.
+/// Whether a condition is one of these; `points` are the visible sequence points of the method.
 pub(super) fn is_made(code: &Code<'_>, number: usize, points: &[SequencePoint]) -> bool {
     is_debuggers_jump(code, number)
         || makes_delegate(code, number)
@@ -14,7 +14,7 @@ pub(super) fn is_made(code: &Code<'_>, number: usize, points: &[SequencePoint]) 
         || is_in_hidden_finally(code, number, points)
 }
 
-/// `ldc.i4.1`, a jump over the next `nop`: there a debugger stops at a pattern's parts.
+/// `ldc.i4.1` and a jump over the next `nop`: a debugger can stop there at the parts of a pattern.
 fn is_debuggers_jump(code: &Code<'_>, number: usize) -> bool {
     let is_one = |step: &Step| step.is(Opcode::LdcI4) && step.number == 1;
     let over = code.after(number, 2).map(|step| step.offset);
@@ -24,13 +24,14 @@ fn is_debuggers_jump(code: &Code<'_>, number: usize) -> bool {
         && code.steps[number].targets.first().copied() == over
 }
 
-/// Whether a `nop` is what such a jump skips.
+/// Whether a `nop` is skipped by such a jump.
 pub(super) fn is_debuggers_stop(code: &Code<'_>, number: usize) -> bool {
     let jump = number.checked_sub(1).filter(|jump| code.steps[*jump].is(Opcode::Brtrue));
     jump.is_some_and(|jump| is_debuggers_jump(code, jump))
 }
 
-/// Whether the field that keeps a lambda (`<>9__1_0`) or a method group (`<0>__Name`) is empty.
+/// Tests whether the field that caches a lambda (`<>9__1_0`) or a method group (`<0>__Name`) is
+/// empty.
 fn makes_delegate(code: &Code<'_>, number: usize) -> bool {
     let is_kept = |name: &str| name.starts_with("<>9_") || is_method_group(name);
     let keeps =
@@ -50,8 +51,8 @@ fn is_in_filter(code: &Code<'_>, number: usize) -> bool {
     })
 }
 
-/// `using`, `lock` and `foreach` end with a `finally` that is not in the source: no line begins in
-/// it.
+/// `using`, `lock` and `foreach` end with a `finally` that is not in the source: no line begins
+/// inside it.
 fn is_in_hidden_finally(code: &Code<'_>, number: usize, points: &[SequencePoint]) -> bool {
     code.clauses.iter().filter(|clause| clause.kind() == ClauseKind::Finally).any(|clause| {
         let (start, end) = (code.bound(clause.handler().0), code.bound(clause.handler().1));

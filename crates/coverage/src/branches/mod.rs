@@ -1,14 +1,14 @@
-//! Branches: which conditions of a method its author wrote.
+//! Branches: finds the conditions of a method that its author wrote.
 //!
 //! A condition is a conditional jump or a `switch`; it belongs to the last line that begins at or
-//! before it. Compilers make conditions of their own, which are known by the shape of the code
-//! around them; the shapes are those that coverlet leaves out, where they are needed with more
-//! forms (docs/coverage.md has the differences):
+//! before it. Compilers add conditions of their own; they are recognised by the shape of the code
+//! around them. The shapes are those that coverlet leaves out, extended by further forms where
+//! needed (docs/coverage.md lists the differences):
 //!
-//! - `machine`: what runs `async` methods and iterators in pieces: the state, awaiters, handlers
-//!   that await;
+//! - `machine`: state machines of `async` methods and iterators: the state, awaiters, handlers that
+//!   await;
 //! - `disposal`: `await foreach`, `await using`, async iterators and their tokens;
-//! - `made`: lambdas and method groups kept in fields, filters, `finally` blocks without a line,
+//! - `made`: lambdas and method groups cached in fields, filters, `finally` blocks without a line,
 //!   jumps for debuggers.
 
 mod disposal;
@@ -21,7 +21,8 @@ use clrscope_recording::model::PlannedBranch;
 
 use crate::code::{Code, Machine, Step};
 
-/// Branches of a method whose visible points are `points`; `file` numbers a document.
+/// Branches of a method with the visible sequence points `points`; `file` gives the number of a
+/// document.
 pub(crate) fn branches(code: &Code<'_>, machine: Machine, points: &[SequencePoint]) -> Vec<PlannedBranch> {
     let mut found = Vec::new();
     let mut unseen = iterator_states(code, machine);
@@ -45,7 +46,7 @@ pub(crate) fn branches(code: &Code<'_>, machine: Machine, points: &[SequencePoin
     found
 }
 
-/// Conditions at the start of an iterator that look at its state: a `switch`, or two jumps.
+/// Conditions at the start of an iterator that test its state: a `switch`, or two jumps.
 fn iterator_states(code: &Code<'_>, machine: Machine) -> usize {
     let first = code.steps.iter().find(|step| step.is_condition());
     match first {
@@ -54,7 +55,7 @@ fn iterator_states(code: &Code<'_>, machine: Machine) -> usize {
     }
 }
 
-/// The last point at or before an offset; the first one where there is none.
+/// The last sequence point at or before an offset; the first one if there is none.
 fn point_of(points: &[SequencePoint], offset: u32) -> Option<&SequencePoint> {
     let behind = points.partition_point(|point| point.il_offset <= offset);
     points.get(behind.saturating_sub(1))
@@ -73,10 +74,10 @@ fn add(code: &Code<'_>, number: usize, point: &SequencePoint, found: &mut Vec<Pl
     }));
 }
 
-/// Offset that is reached from another one through jumps that nothing depends on.
+/// Offset reached from another one by following unconditional jumps.
 fn reached(code: &Code<'_>, offset: u32) -> u32 {
     let mut offset = offset;
-    // A circle of jumps ends where it began, sooner or later.
+    // The loop bound stops at a cycle of jumps.
     for _ in 0..code.steps.len() {
         let next = code.at(offset).and_then(|number| jump(&code.steps[number]));
         let Some(next) = next else { break };
@@ -89,9 +90,8 @@ fn jump(step: &Step) -> Option<u32> {
     if step.is(Opcode::Br) { step.targets.first().copied() } else { None }
 }
 
-/// Whether a point at an offset can't be reached by itself: the `nop` behind an exception that is
-/// thrown again out of an `async` handler, and the `nop` that a debugger stops at within a
-/// condition.
+/// Whether the point at an offset can't be reached on its own: the `nop` after an exception that an
+/// `async` handler rethrows, and the `nop` within a condition at which a debugger stops.
 pub(crate) fn is_unreachable(code: &Code<'_>, machine: Machine, offset: u32) -> bool {
     let Some(number) = code.at(offset).filter(|number| code.steps[*number].is(Opcode::Nop)) else { return false };
     (machine.is_async && machine::follows_rethrow(code, number)) || made::is_debuggers_stop(code, number)

@@ -1,37 +1,36 @@
-//! Ways of control through a method: blocks that are gone through as a whole, and edges between
-//! them.
+//! Control flow of a method: basic blocks, and edges between them.
 
 use std::collections::{BTreeSet, HashMap};
 
 use clr_il::{Body, ClauseKind, Flow as Goes, Instruction, Label, Opcode};
 
-/// Instructions in a row. Control that reaches the first one reaches all; the last alone may fail,
-/// call, or branch.
+/// A sequence of instructions. Control that reaches the first one reaches all of them; only the
+/// last one may fail, call, or branch.
 pub(super) struct Block {
     /// Offset of the first instruction.
     start: u32,
-    /// Number of loops around it.
+    /// Number of enclosing loops.
     pub(super) depth: u32,
-    /// Whether it is reached otherwise than along edges: the method's start, and handlers.
+    /// Whether control can enter other than along edges: the method's start, and handlers.
     pub(super) is_entry: bool,
-    /// Whether it is left otherwise than along edges: by exceptions, returns, ends of handlers.
+    /// Whether control can leave other than along edges: by exceptions, returns, ends of handlers.
     pub(super) leaks: bool,
-    /// Edges that lead here.
+    /// Incoming edges.
     pub(super) ins: Vec<usize>,
-    /// Edges that lead away.
+    /// Outgoing edges.
     pub(super) outs: Vec<usize>,
 }
 
-/// Way between two blocks.
+/// An edge between two blocks.
 struct Edge {
-    /// Offset of the last instruction of the block that is left.
+    /// Offset of the last instruction of the source block.
     from: u32,
-    /// 0 on to the next instruction, else the number of the target, from 1.
+    /// 0 for the fall-through to the next instruction, otherwise the number of the target, from 1.
     path: u32,
 }
 
-/// Blocks and edges. How often each is gone is an amount: amounts of the blocks are numbered first,
-/// then those of the edges.
+/// Blocks and edges. The number of times that control passes one is an amount: the amounts of the
+/// blocks are numbered first, then those of the edges.
 pub(super) struct Flow {
     pub(super) blocks: Vec<Block>,
     edges: Vec<Edge>,
@@ -66,7 +65,7 @@ impl Flow {
         flow
     }
 
-    /// The last instruction of a block, and the offset of the one behind.
+    /// Ends a block with its last instruction; `next` is the offset of the instruction after it.
     fn end(&mut self, block: usize, last: &Instruction, next: Option<u32>) {
         let opcode = last.opcode();
         let from = last.label().offset().unwrap_or(0);
@@ -90,7 +89,7 @@ impl Flow {
         self.edges.push(edge);
     }
 
-    /// A jump back goes around all that lies between.
+    /// A backward jump is a loop around all instructions that it jumps over.
     fn count_loops(&mut self, body: &Body) {
         let mut changes = vec![0_i32; self.blocks.len() + 1];
         for instruction in body.instructions() {
@@ -118,7 +117,7 @@ impl Flow {
         self.blocks.binary_search_by_key(&offset, |block| block.start).ok()
     }
 
-    /// The block that an offset lies in.
+    /// The block that contains an offset.
     pub(super) fn block_at(&self, offset: u32) -> Option<usize> {
         self.blocks.partition_point(|block| block.start <= offset).checked_sub(1)
     }
@@ -128,7 +127,7 @@ impl Flow {
         block
     }
 
-    /// Amount of the way on from the branch at an offset.
+    /// Amount of the edge with the number `path` from the branch at an offset.
     pub(super) fn edge(&self, branch: u32, path: u32) -> Option<usize> {
         self.by_way.get(&(branch, path)).copied()
     }
@@ -143,13 +142,13 @@ impl Flow {
         self.blocks.iter().enumerate().map(|(number, block)| (number, block.start))
     }
 
-    /// Edges: amount, offset of the branch, number of the way.
+    /// Edges: amount, offset of the branch, number of the edge.
     pub(super) fn ways(&self) -> impl Iterator<Item = (usize, u32, u32)> {
         (self.blocks.len()..).zip(&self.edges).map(|(amount, edge)| (amount, edge.from, edge.path))
     }
 }
 
-/// Offsets that are reached otherwise than from other instructions.
+/// Offsets that control can reach other than from another instruction.
 fn entries(body: &Body) -> BTreeSet<u32> {
     let handlers = body.clauses().iter().flat_map(|clause| {
         let filter = match clause.kind() {
@@ -180,15 +179,15 @@ fn starts(body: &Body, entries: &BTreeSet<u32>) -> Vec<u32> {
     }
     starts
         .extend(instructions.last().into_iter().flat_map(|last| last.operand().targets()).filter_map(|to| to.offset()));
-    // Only what is an instruction starts a block.
+    // A block starts only at an instruction.
     let is_instruction = |offset: &u32| {
         instructions.binary_search_by_key(&Some(*offset), |instruction| instruction.label().offset()).is_ok()
     };
     starts.into_iter().filter(is_instruction).collect()
 }
 
-/// Whether control goes on to the next instruction or a target whatever there is: an instruction
-/// that calls nothing, waits for nothing, and can't fail.
+/// Whether control always goes on to the next instruction or a target: the instruction does not
+/// call, wait, or fail.
 fn is_sure(opcode: Opcode) -> bool {
     use Opcode as O;
     match opcode.flow() {

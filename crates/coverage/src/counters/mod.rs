@@ -1,12 +1,12 @@
-//! Counters of a method: fewer than it has points and branches, because hits of many follow from
-//! those of others.
+//! Counters of a method: fewer than it has points and branches, because many hits follow from
+//! others.
 //!
-//! Control that enters a stretch of code without calls, and without instructions that can fail,
-//! goes through all of it; a place is reached as often as all ways there are gone; and a condition
-//! is looked at as often as its ways are gone. Hits of a point or branch so become the sum of a few
-//! counters, always a sum: a difference of counters to which threads add at the same time could
-//! show what never ran as covered. Exceptions and programs that are killed change nothing, since no
-//! sum goes across an instruction that might not be passed.
+//! Control that enters a stretch of code without calls and without instructions that can fail
+//! passes through all of it. A block is entered as often as all edges into it together. A condition
+//! is evaluated as often as all edges out of it together. The hits of a point or branch therefore
+//! become the sum of a few counters. They are never a difference: threads add to counters at the
+//! same time, so a difference could show code as covered that never ran. Exceptions and killed
+//! programs cause no error, since no sum extends across an instruction that control might not pass.
 
 mod flow;
 mod sums;
@@ -28,17 +28,18 @@ pub use values::has_values;
 pub enum CounterPlace {
     /// In front of the instruction at an offset.
     Before(u32),
-    /// On the way on from a branch.
+    /// On an edge out of a branch.
     Way {
         /// Offset of the branch.
         branch: u32,
-        /// Number of the way: 0 goes on with the next instruction, others are the targets from 1.
+        /// Number of the edge: 0 is the fall-through to the next instruction, others are the
+        /// targets from 1.
         path: u32,
     },
 }
 
 impl CounterPlace {
-    /// Offset of the instruction that it is before, or the way from.
+    /// Offset of the instruction after the counter, or of the edge's branch.
     fn offset(self) -> u32 {
         match self {
             Self::Before(offset) | Self::Way { branch: offset, .. } => offset,
@@ -49,21 +50,19 @@ impl CounterPlace {
 /// Counters that a method needs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CounterPlan {
-    /// Places, by the counter's number. Those within most loops come first: they are added to in
-    /// turn, and the processor stores faster to what lies side by side.
+    /// Places, by the counter's number. Counters in the innermost loops come first: they are
+    /// incremented in turn, and the processor stores faster to adjacent memory.
     pub places: Vec<CounterPlace>,
-    /// Whether the method has values on the stack at a place, by the counter's number.
+    /// Whether the method's evaluation stack holds values at a place, by the counter's number.
     pub has_values: Vec<bool>,
-    /// Numbers of the counters whose sum is the hits: of each point of the plan, then of each
-    /// branch.
+    /// For each point of the plan, then for each branch: the counters whose sum is the hits.
     pub sums: Vec<Vec<u32>>,
 }
 
-/// Counters for a plan of a method whose own code is `body`.
+/// Counters for the plan of a method; `body` is the method's original code.
 pub(crate) fn counters(plan: &MethodPlan, body: &Body) -> CounterPlan {
     let flow = Flow::from_body(body);
-    // Amounts, each of a block or edge of the flow, that are to be known; `None` where the plan
-    // names what the body lacks.
+    // The wanted amounts, each of a block or edge; `None` where the body lacks what the plan names.
     let points = plan.points.iter().map(|point| flow.block_at(point.il_offset).map(|block| flow.of_block(block)));
     let branches = plan.branches.iter().map(|branch| flow.edge(branch.il_offset, branch.path));
     let wanted: Vec<Option<usize>> = points.chain(branches).collect();
@@ -78,7 +77,7 @@ pub(crate) fn counters(plan: &MethodPlan, body: &Body) -> CounterPlan {
     innermost_first(&places.places, sums, &flow)
 }
 
-/// The plan with these counters, renumbered.
+/// The plan with these counters, renumbered so that the innermost loops come first.
 fn innermost_first(places: &[CounterPlace], mut sums: Vec<Vec<u32>>, flow: &Flow) -> CounterPlan {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by_key(|number| Reverse(flow.depth_at(places[*number].offset())));
@@ -90,17 +89,17 @@ fn innermost_first(places: &[CounterPlace], mut sums: Vec<Vec<u32>>, flow: &Flow
     CounterPlan { places: order.into_iter().map(|number| places[number]).collect(), has_values: Vec::new(), sums }
 }
 
-/// Place of each point and branch where it has a counter of its own.
+/// The place of each point and branch for a counter of its own.
 fn own_places(plan: &MethodPlan) -> impl Iterator<Item = CounterPlace> {
     let points = plan.points.iter().map(|point| CounterPlace::Before(point.il_offset));
     let ways = plan.branches.iter().map(|branch| CounterPlace::Way { branch: branch.il_offset, path: branch.path });
     points.chain(ways)
 }
 
-/// Places of counters, which are numbered as they are asked for.
+/// Places of counters, numbered in the order of requests.
 struct Places {
     places: Vec<CounterPlace>,
-    /// Best place for each amount that is counted.
+    /// Best place for each counted amount.
     best: HashMap<usize, CounterPlace>,
     numbers: HashMap<usize, u32>,
 }
@@ -108,8 +107,8 @@ struct Places {
 impl Places {
     fn new(sums: &Sums, flow: &Flow, plan: &MethodPlan) -> Self {
         let mut best = HashMap::new();
-        // A point is where a debugger would stop, and where the stack is empty; next best is any
-        // block's start; a way needs jumps around its code.
+        // The best place is a sequence point: a debugger would stop there, and the stack is empty.
+        // Next best is any block's start; an edge needs jumps around the inserted code.
         for point in &plan.points {
             if let Some(block) = flow.block_at(point.il_offset) {
                 best.entry(sums.amount(flow.of_block(block))).or_insert(CounterPlace::Before(point.il_offset));
@@ -129,7 +128,7 @@ impl Places {
         self.places.len() as u32 - 1
     }
 
-    /// Number of the counter of an amount.
+    /// Number of the counter for an amount.
     fn counter(&mut self, amount: usize) -> u32 {
         if let Some(number) = self.numbers.get(&amount) {
             return *number;

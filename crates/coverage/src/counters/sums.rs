@@ -1,22 +1,22 @@
-//! Amounts that are counted, and those that are sums of them.
+//! Chooses the counted amounts, and expresses the others as their sums.
 
 use std::cmp::Reverse;
 
 use super::flow::Flow;
 
-/// Most counters of a sum: who reads them adds them up, and each is stored.
+/// Greatest number of counters in a sum: readers add them up, and each one is stored.
 const MOST_TERMS: usize = 16;
-/// Rounds in which amounts that are not wanted are expressed by wanted ones.
+/// Number of rounds that try to express unwanted amounts by wanted ones.
 const ROUNDS: usize = 8;
 
-/// Sum of each wanted amount. Amounts that are always equal are one, named by the lowest.
+/// Sum of each wanted amount. Amounts that are always equal count as one, under the lowest number.
 pub(super) struct Sums {
     equal: Equal,
-    /// By amount: those counted whose sum it is.
+    /// By amount: the counted amounts that it is the sum of.
     terms: Vec<Vec<usize>>,
 }
 
-/// An amount, and those that it is the sum of.
+/// An amount, and the amounts that it is the sum of.
 struct Equation {
     whole: usize,
     parts: Vec<usize>,
@@ -33,7 +33,7 @@ impl Sums {
         let mut choice = Choice::new(flow.amounts(), &wanted, equations);
         choice.make_others();
         let depths = depths(flow, &mut equal);
-        // What runs most often is worth most.
+        // Begin with the amounts that grow most often: saving their counters is worth most.
         wanted.sort_by_key(|amount| Reverse(depths[*amount]));
         for amount in wanted {
             choice.try_to_derive(amount);
@@ -42,18 +42,18 @@ impl Sums {
         Self { equal, terms: choice.terms }
     }
 
-    /// The amount by which an amount is named here.
+    /// The number that stands for an amount in these sums.
     pub(super) fn amount(&self, amount: usize) -> usize {
         self.equal.parents[amount]
     }
 
-    /// Amounts that are counted for this one.
+    /// The counted amounts whose sum is this amount.
     pub(super) fn terms(&self, amount: usize) -> &[usize] {
         &self.terms[self.amount(amount)]
     }
 }
 
-/// Loops around each amount.
+/// Number of loops around each amount.
 fn depths(flow: &Flow, equal: &mut Equal) -> Vec<u32> {
     let mut depths = vec![0; flow.amounts()];
     for (number, block) in flow.blocks.iter().enumerate() {
@@ -62,7 +62,7 @@ fn depths(flow: &Flow, equal: &mut Equal) -> Vec<u32> {
     depths
 }
 
-/// Sums of several parts: of the ways to a block, and of those away.
+/// Equations with several terms: the edges into a block, and the edges out of it.
 fn equations(flow: &Flow, equal: &mut Equal) -> Vec<Equation> {
     let mut equations = Vec::new();
     for (number, block) in flow.blocks.iter().enumerate() {
@@ -76,18 +76,18 @@ fn equations(flow: &Flow, equal: &mut Equal) -> Vec<Equation> {
     equations
 }
 
-/// Choice of what is counted.
+/// Choice of the counted amounts.
 struct Choice {
     equations: Vec<Equation>,
-    /// Equations by their whole.
+    /// Equations by the amount on their left side.
     by_whole: Vec<Vec<usize>>,
     terms: Vec<Vec<usize>>,
-    /// Amounts whose terms an amount may be among.
+    /// For each amount, the amounts that may have it as a term.
     users: Vec<Vec<usize>>,
 }
 
 impl Choice {
-    /// Everything wanted is counted.
+    /// Starts with every wanted amount counted.
     fn new(amounts: usize, wanted: &[usize], equations: Vec<Equation>) -> Self {
         let mut by_whole = vec![Vec::new(); amounts];
         for (number, equation) in equations.iter().enumerate() {
@@ -100,7 +100,7 @@ impl Choice {
         Self { equations, by_whole, terms, users: vec![Vec::new(); amounts] }
     }
 
-    /// Expresses amounts that are not wanted by what is counted, where that is possible.
+    /// Expresses unwanted amounts by counted ones, where possible.
     fn make_others(&mut self) {
         for _ in 0..ROUNDS {
             let mut is_done = true;
@@ -120,7 +120,7 @@ impl Choice {
         }
     }
 
-    /// Counts an amount no longer, if it is a sum of what is counted without it.
+    /// Stops counting an amount if it is a sum of other counted amounts.
     fn try_to_derive(&mut self, amount: usize) {
         for at in 0..self.by_whole[amount].len() {
             let Some(sum) = self.sum(self.by_whole[amount][at], Some(amount)) else { continue };
@@ -139,7 +139,7 @@ impl Choice {
         }
     }
 
-    /// Terms of an equation's parts; `None` where one is unknown, or is `but`.
+    /// The terms of an equation's right side; `None` where one is unknown, or is `but`.
     fn sum(&self, equation: usize, but: Option<usize>) -> Option<Vec<usize>> {
         let mut sum = Vec::new();
         for part in &self.equations[equation].parts {
@@ -172,13 +172,13 @@ impl Choice {
 
 /// Amounts that are always equal.
 struct Equal {
-    /// A lower one of the same amount, or the amount itself.
+    /// A lower number of an equal amount, or the amount itself.
     parents: Vec<usize>,
 }
 
 impl Equal {
-    /// Finds equal amounts: a block is reached as often as the only way there is gone, and left as
-    /// often along its only way.
+    /// Finds equal amounts: a block runs as often as its only incoming edge, and as often as its
+    /// only outgoing edge.
     fn from_flow(flow: &Flow) -> Self {
         let mut equal = Self { parents: (0..flow.amounts()).collect() };
         for (number, block) in flow.blocks.iter().enumerate() {
@@ -206,7 +206,7 @@ impl Equal {
         self.parents[one.max(other)] = one.min(other);
     }
 
-    /// Makes every amount name the lowest at once.
+    /// Makes every amount refer to the lowest one directly.
     fn flatten(&mut self) {
         for amount in 0..self.parents.len() {
             self.parents[amount] = self.find(amount);

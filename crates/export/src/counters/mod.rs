@@ -12,7 +12,7 @@ use crate::{ExportError, ExportOptions};
 pub(crate) use otlp::OtlpMetrics;
 pub(crate) use prometheus::Prometheus;
 
-/// The counters that are asked for, at least one.
+/// The requested counters, at least one.
 fn rows<'r>(
     recording: &'r Recording,
     options: &ExportOptions,
@@ -27,8 +27,8 @@ fn rows<'r>(
     }
 }
 
-/// Whether what a counter adds up never falls. An event counter that polls a number has the name of
-/// one that grows, whatever the number does.
+/// Whether the sum of a counter never falls. An event counter that polls a value has the same kind
+/// whether the value grows or not, so the recorded values decide.
 fn only_grows(row: &CounterRow<'_>) -> bool {
     row.kind == CounterKind::Counter && row.points.iter().all(|point| point.value >= 0.0)
 }

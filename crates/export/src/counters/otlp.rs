@@ -1,10 +1,10 @@
-//! `otlp-metrics`: counters as OpenTelemetry has them, the message `MetricsData` of `metrics/v1`:
-//! what collectors and their exporters of files read.
+//! `otlp-metrics`: counters in OpenTelemetry's format, the message `MetricsData` of `metrics/v1`.
+//! Collectors and their file exporters read it.
 //!
-//! A resource for each process, in it a scope for each provider. Every value has its time. What
-//! adds up is the sum since the first interval that was recorded; of an up-down counter it is what
-//! the program says, since when is not known. Histograms are summaries: the runtime tells three
-//! quantiles of each interval, and no buckets.
+//! Each process is a resource, and each of its providers a scope. Every value has its time. The
+//! value of a counter is the sum since the first recorded interval. The value of an up-down counter
+//! is the one that the program reports; its start time is not known. Histograms are written as
+//! summaries: the runtime reports three quantiles for each interval, and no buckets.
 
 use std::io::Write;
 
@@ -16,7 +16,7 @@ use crate::protobuf::Message;
 use crate::resource::{put_attribute, put_resource, put_scope};
 use crate::{ExportError, ExportOptions, Exporter};
 
-/// Sums that go on from point to point (`AGGREGATION_TEMPORALITY_CUMULATIVE`).
+/// Sums that accumulate from point to point (`AGGREGATION_TEMPORALITY_CUMULATIVE`).
 const CUMULATIVE: u64 = 2;
 
 /// See the module's page.
@@ -56,7 +56,7 @@ impl Exporter for OtlpMetrics {
     }
 }
 
-/// A metric: rows that differ in labels alone.
+/// A metric: rows that differ only in their labels.
 fn put_metric(metric: &mut Message, rows: &[CounterRow<'_>], started_unix_ns: u64) {
     metric.bytes(1, one_line(&*rows[0].name).as_bytes());
     metric.bytes(3, one_line(&*rows[0].unit).as_bytes());

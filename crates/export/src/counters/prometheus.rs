@@ -1,10 +1,10 @@
-//! `prometheus`: counters in the text format of Prometheus (version 0.0.4), as a program would
-//! expose them at the recording's end, without times.
+//! `prometheus`: counters in the text format of Prometheus (version 0.0.4), with the values that
+//! the program would expose at the end of the recording, without times.
 //!
-//! A name is that of the provider and of the counter, in small letters, with what a name can't have
-//! as `_`, the unit, and `_total` where the value only grows. Gauges and up-down counters have
-//! their last value, counters the sum of the recording. Histograms are summaries: number and sum of
-//! the recording, quantiles of the last interval.
+//! A metric name consists of the provider and the counter in lower case, with invalid characters
+//! replaced by `_`, then the unit, and `_total` if the value only grows. Gauges and up-down
+//! counters have their last value, counters the sum over the recording. Histograms are written as
+//! summaries: count and sum over the recording, quantiles of the last interval.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
@@ -42,16 +42,16 @@ impl Exporter for Prometheus {
     }
 }
 
-/// Name of the metric that has the attributes of processes as labels.
+/// Name of the metric whose labels are the attributes of processes.
 const TARGET_INFO: &str = "target_info";
 
-/// Writes the resources of processes as OpenTelemetry has them for Prometheus: a gauge of 1 with
+/// Writes the resources of processes as OpenTelemetry maps them to Prometheus: a gauge of 1 with
 /// their attributes as labels.
 fn write_target_info(out: &mut dyn Write, recording: &Recording, pids: &HashSet<u32>) -> io::Result<()> {
     writeln!(out, "# HELP {TARGET_INFO} Attributes of the processes.\n# TYPE {TARGET_INFO} gauge")?;
     for process in recording.processes.iter().filter(|process| pids.contains(&process.pid)) {
         let resource = Resource::from_process(recording, process);
-        // Several attributes may have one name here: the first counts.
+        // Several attributes may get the same name here: the first counts.
         let mut labels = Labels::new();
         for (key, value) in resource.attributes() {
             let value = || escaped(&value.to_text()).replace('"', "\\\"");
@@ -65,7 +65,7 @@ fn write_target_info(out: &mut dyn Write, recording: &Recording, pids: &HashSet<
     Ok(())
 }
 
-/// What a metric is, in the words of the format.
+/// The type of a metric, in the format's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Type {
     Counter,
@@ -91,14 +91,14 @@ impl Type {
     }
 }
 
-/// A metric: rows that differ in labels alone.
+/// A metric: rows that differ only in their labels.
 struct Family<'r> {
     name: String,
     kind: Type,
     series: Vec<(Labels, &'r CounterRow<'r>)>,
 }
 
-/// Names and values of labels, both as they are written.
+/// Names and values of labels, both in their written form.
 type Labels = BTreeMap<String, String>;
 
 /// Provider, name, unit and type.
@@ -114,7 +114,7 @@ fn families<'r>(rows: &'r [CounterRow<'r>], processes: bool) -> Vec<Family<'r>> 
         let (kind, labels) = (Type::of(row), labels(row, processes));
         let key = (&*row.provider, &*row.name, &*row.unit, kind);
         let (places, before) = (places.entry(key).or_default(), said.entry((key, labels.clone())).or_default());
-        // What differs in the program, and is the same here, is a metric of its own.
+        // Counters that differ in the program but would be equal here become separate metrics.
         if places.len() <= *before {
             places.push(families.len());
             families.push(Family { name: names.of(row, kind), kind, series: Vec::new() });
@@ -125,16 +125,16 @@ fn families<'r>(rows: &'r [CounterRow<'r>], processes: bool) -> Vec<Family<'r>> 
     families
 }
 
-/// Names that are taken.
+/// Names already used.
 #[derive(Default)]
 struct Names {
     taken: HashSet<String>,
-    /// How often each was asked for.
+    /// How often each name was requested.
     asked: HashMap<String, u32>,
 }
 
 impl Names {
-    /// A name that no other metric has in any form.
+    /// A name that no other metric has in any of its forms.
     fn of(&mut self, row: &CounterRow<'_>, kind: Type) -> String {
         let unit = unit(&row.unit, kind);
         let base = legal(&format!("{}_{}", row.provider, row.name));
@@ -157,7 +157,7 @@ impl Names {
     }
 }
 
-/// Text as a name: letters, digits and single `_`, the first no digit.
+/// Converts a text to a name: letters, digits and single `_`, the first no digit.
 fn legal(text: &str) -> String {
     let mut name = String::new();
     for c in text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }) {
@@ -172,7 +172,7 @@ fn legal(text: &str) -> String {
     }
 }
 
-/// Unit as it ends a name: in words, without what stands in braces, which is a remark.
+/// The unit as the suffix of a name: in words, without annotations in braces.
 fn unit(text: &str, kind: Type) -> String {
     let of = |part: &str| match part {
         "%" => "percent".to_owned(),
@@ -208,17 +208,17 @@ fn unit(text: &str, kind: Type) -> String {
         None => return of(&plain),
         Some((one, other)) => (of(one), of(other)),
     };
-    // Behind "per" stands one of them.
+    // A unit follows "per".
     let other = other.strip_suffix('s').unwrap_or(&other);
     let parts = [&*one, if other.is_empty() { "" } else { "per" }, other];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("_")
 }
 
-/// Labels of a row in the order of their names, those with one name joined.
+/// Labels of a row in the order of their names, labels of the same name joined.
 fn labels(row: &CounterRow<'_>, processes: bool) -> Labels {
     let mut labels = Labels::new();
     let own = row.label_pairs().into_iter().map(|(name, value)| match legal(&name) {
-        // What the format, or we, name so.
+        // Names that the format or this exporter uses.
         name if ["quantile", "le", "pid"].contains(&&*name) => (format!("exported_{name}"), value),
         name => (name, value),
     });
@@ -231,7 +231,7 @@ fn labels(row: &CounterRow<'_>, processes: bool) -> Labels {
     labels
 }
 
-/// Text on one line, with backslashes of its own escaped.
+/// Text on one line, with its backslashes escaped.
 fn escaped(text: &str) -> String {
     one_line(text).replace('\\', "\\\\")
 }
@@ -265,7 +265,7 @@ fn write_family(out: &mut dyn Write, family: &Family<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Labels in braces, of a quantile with its own.
+/// Labels in braces; those of a quantile include the quantile's own label.
 fn written(labels: &Labels, quantile: Option<&str>) -> String {
     let mut all: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
     all.extend(quantile.map(|quantile| format!("quantile=\"{quantile}\"")));

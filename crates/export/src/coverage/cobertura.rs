@@ -1,8 +1,8 @@
-//! `cobertura`: the XML that build servers and editors show coverage from.
+//! `cobertura`: an XML format that build servers and editors read to show coverage.
 //!
-//! A package is an assembly, a class a type in one file; paths are relative to the folder that all
-//! files lie in, which is the source. `condition-coverage` of a line is that of all its branches;
-//! its conditions have a number each.
+//! A package is an assembly, and a class is a type in one file. Paths are relative to the common
+//! folder of all files, which is the source. `condition-coverage` of a line covers all its
+//! branches; each condition of the line has a number.
 
 use std::io::{self, Write};
 
@@ -60,8 +60,8 @@ impl Exporter for Cobertura {
     }
 }
 
-/// The longest path of folders that all files lie in, with the separator at its end; empty where
-/// there is none.
+/// The longest common folder path of all files, with the separator at its end; empty if there is
+/// none.
 fn common_folder<'a>(mut files: impl Iterator<Item = &'a str>) -> &'a str {
     let folder = |path: &'a str| path.rfind(['/', '\\']).map_or("", |end| &path[..=end]);
     let Some(first) = files.next() else { return "" };
@@ -72,7 +72,7 @@ fn common_folder<'a>(mut files: impl Iterator<Item = &'a str>) -> &'a str {
     })
 }
 
-/// As others write it: up to four places.
+/// A share with up to four decimal places, as other tools write it.
 fn rate(share: f64) -> String {
     let rounded = format!("{share:.4}");
     let short = rounded.trim_end_matches('0').trim_end_matches('.');

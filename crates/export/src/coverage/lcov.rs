@@ -1,7 +1,7 @@
-//! `lcov`: the text format of the tool of that name, a record for each file of each assembly.
+//! `lcov`: the text format of the tool of that name, with a record for each file of each assembly.
 //!
-//! A method's hits are those of its first line. A condition is a block, its ways are branches; of
-//! lines that were never run they have `-` for hits.
+//! A method's hits are those of its first line. A condition is a block, and its ways are branches.
+//! Branches on lines that never ran have `-` for hits.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! Formats of coverage: lines and branches that were run.
+//! Formats of coverage: executed lines and branches.
 
 mod cobertura;
 mod lcov;
@@ -48,7 +48,7 @@ fn packages(coverage: &Coverage) -> Vec<Package<'_>> {
 }
 
 impl Class<'_> {
-    /// Lines of all methods; one that several share has the hits and branches of all.
+    /// Lines of all methods; a line of several methods has the hits and branches of all of them.
     fn lines(&self) -> Lines {
         let mut all = Lines::new();
         for (number, line) in self.methods.iter().flat_map(|method| &method.lines) {
@@ -68,11 +68,11 @@ impl Package<'_> {
     }
 }
 
-/// Branches of lines by their condition, in order.
+/// Branches of lines, grouped by condition, in order.
 fn conditions(line: &LineCoverage) -> Vec<Vec<&BranchCoverage>> {
     let mut found: Vec<Vec<&BranchCoverage>> = Vec::new();
     for branch in &line.branches {
-        // The first way of a condition begins another one.
+        // Path 0 begins another condition.
         match found.last_mut().filter(|_| branch.path > 0) {
             Some(condition) => condition.push(branch),
             None => found.push(vec![branch]),
@@ -81,7 +81,7 @@ fn conditions(line: &LineCoverage) -> Vec<Vec<&BranchCoverage>> {
     found
 }
 
-/// Ways through a method, as these formats count them: its branches, and one where it has none.
+/// Complexity of a method as these formats count it: its number of branches, at least one.
 fn complexity(sums: &CoverageSums) -> u64 {
     sums.branches.max(1)
 }

@@ -1,7 +1,7 @@
 //! `opencover`: the XML of the tool of that name, which several services read.
 //!
-//! A sequence point is a line, as other tools of .NET write it; branch points have the offsets of
-//! the code.
+//! A sequence point is a line, as in the output of other .NET tools; branch points have the offsets
+//! of the code.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! XML as these formats need it: elements with attributes, indented.
+//! XML writer for these formats: indented elements with attributes.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -11,8 +11,8 @@ pub(super) struct Xml<'o> {
     open: Vec<&'static str>,
 }
 
-/// Text without what XML has other meanings for, what it has no form for, and what may not be
-/// printed.
+/// Escapes a text: characters with a meaning in XML, characters that XML can't represent, and
+/// characters that must not be printed.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -36,14 +36,14 @@ impl<'o> Xml<'o> {
         Ok(Self { out, open: Vec::new() })
     }
 
-    /// An element begins, in which others stand.
+    /// Begins an element with child elements.
     pub(super) fn open(&mut self, name: &'static str, attributes: Attributes<'_>) -> io::Result<()> {
         self.tag(name, attributes, ">")?;
         self.open.push(name);
         Ok(())
     }
 
-    /// The innermost element ends.
+    /// Ends the innermost element.
     pub(super) fn close(&mut self) -> io::Result<()> {
         let Some(name) = self.open.pop() else { return Ok(()) };
         self.indent()?;

@@ -1,6 +1,6 @@
-//! Parquet files: the part of the format that plain tables need. Columns are numbers of 64 bits or
-//! texts, and no value is ever absent; numbers are plain, texts numbers of a dictionary, pages
-//! compressed by Zstandard.
+//! Parquet files: the part of the format that plain tables need. Columns are 64-bit numbers or
+//! texts, and no value is ever null. Numbers are stored plain, texts as dictionary indices, and
+//! pages are compressed with Zstandard.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -11,14 +11,14 @@ use clrscope_recording::varint::put;
 
 use super::thrift::{Structure, filled};
 
-/// Rows of a row group at most.
+/// Greatest number of rows in a row group.
 const MOST_ROWS: usize = 20_000;
-/// Bytes of texts from which on a row group is written: what is in memory at once.
+/// Bytes of texts that end a row group: the greatest amount in memory at once.
 const MOST_TEXT: usize = 1 << 20;
-/// At its beginning and at its end, a file has these bytes.
+/// A file starts and ends with these bytes.
 const MAGIC: &[u8] = b"PAR1";
 
-/// Numbers by which the format knows types, encodings and the like.
+/// The format's numbers for types, encodings and the like.
 mod code {
     pub(super) const INT64: i32 = 2;
     pub(super) const BYTE_ARRAY: i32 = 6;
@@ -44,7 +44,7 @@ pub(super) enum Kind {
 /// A value of a row.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Value<'v> {
-    /// A number; larger ones than the format has are the largest.
+    /// A number; values above the format's maximum are stored as the maximum.
     Number(u64),
     /// A text.
     Text(&'v str),
@@ -62,7 +62,7 @@ pub(super) struct Table<'o> {
     columns: Vec<(&'static str, Kind)>,
     values: Vec<Values>,
     rows: usize,
-    /// Bytes of the texts of the row group.
+    /// Bytes of the texts in the current row group.
     text: usize,
     written: u64,
     groups: Vec<Vec<u8>>,
@@ -147,7 +147,8 @@ impl<'o> Table<'o> {
         Ok(())
     }
 
-    /// Writes the pages of a column; its description, and its bytes before they were compressed.
+    /// Writes the pages of a column. Returns its description, and its size in bytes before
+    /// compression.
     fn write_chunk(&mut self, name: &str, kind: Kind, values: &Values) -> io::Result<(Vec<u8>, u64)> {
         let start = self.written;
         let mut raw = 0;
@@ -198,7 +199,7 @@ impl<'o> Table<'o> {
         Ok((described, raw))
     }
 
-    /// Writes a page behind its head; the bytes of both before compression.
+    /// Writes a page header and the page. Returns the size of both in bytes before compression.
     fn write_page(&mut self, kind: i32, page: &[u8], describe: impl FnOnce(&mut Structure)) -> io::Result<u64> {
         let stored = zstd::bulk::compress(page, 3)?;
         let head = filled(|head| {
@@ -231,7 +232,7 @@ impl Values {
         }
     }
 
-    /// Adds a value; the bytes of a text that was not there before.
+    /// Adds a value. Returns the bytes of a text that is new to the dictionary.
     fn push(&mut self, value: Value<'_>) -> usize {
         match (self, value) {
             (Self::Numbers(numbers), Value::Number(number)) => {
@@ -245,14 +246,14 @@ impl Values {
                 }
                 let number = all.len() as u32;
                 numbers.push(number);
-                // Control characters are written out, as in all that may be shown on a terminal.
+                // Control characters are escaped, as in all text that a terminal may show.
                 let stored: Rc<str> = one_line(text).into();
                 let key = if *stored == *text { Rc::clone(&stored) } else { text.into() };
                 all.push(stored);
                 known.insert(key, number);
                 text.len()
             }
-            // The tables in the sibling modules give each column values of its kind.
+            // The sibling modules give each column only values of its kind.
             (Self::Numbers(numbers), Value::Text(_)) => {
                 debug_assert!(false, "a text among numbers");
                 numbers.push(0);
@@ -263,7 +264,7 @@ impl Values {
     }
 }
 
-/// Numbers of a dictionary of so many texts, as one run of packed bits behind their width.
+/// Indices into a dictionary of `texts` entries, as one bit-packed run after the bit width.
 fn packed(numbers: &[u32], texts: usize) -> Vec<u8> {
     let width = (u32::BITS - (texts.saturating_sub(1) as u32).leading_zeros()).max(1);
     let mut bytes = vec![width as u8];
@@ -288,7 +289,7 @@ mod tests {
 
     #[test]
     fn numbers_are_packed_from_the_lowest_bit_on() {
-        // The example of the format's own documentation: 0 to 7 in three bits each.
+        // The example from the format's documentation: 0 to 7 with three bits each.
         assert_eq!(packed(&[0, 1, 2, 3, 4, 5, 6, 7], 8), [3, 3, 0x88, 0xC6, 0xFA]);
         assert_eq!(packed(&[0, 0], 1), [1, 3, 0]);
         assert_eq!(packed(&[1; 9], 2), [1, 5, 0xFF, 1]);

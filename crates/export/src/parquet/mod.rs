@@ -1,10 +1,10 @@
-//! `parquet` and `parquet-samples`: tables for databases and data frames, one recording a file, so
-//! that SQL over a folder of files compares recordings.
+//! `parquet` and `parquet-samples`: tables for databases and data frames, one file per recording,
+//! so that SQL over a folder of files can compare recordings.
 //!
-//! `parquet` has a row for each thread, path and metric, whatever was recorded; `parquet-samples`
-//! one for each sample, exception and sampled allocation, with its time. `docs/parquet.md`
-//! describes the columns and has queries. None is ever null: what is not there is an empty text or
-//! zero.
+//! `parquet` has a row for each thread, path and metric of any recording; `parquet-samples` has a
+//! row for each sample, exception and sampled allocation, with its time. `docs/parquet.md`
+//! describes the columns and has queries. No value is ever null: a missing value is an empty text
+//! or zero.
 
 mod file;
 mod thrift;
@@ -20,7 +20,7 @@ use crate::threads::command;
 use crate::{ExportError, ExportOptions, Exporter};
 use file::{Kind, Table, Value};
 
-/// Columns of both tables, in front.
+/// Columns at the start of both tables.
 const SHARED: [(&str, Kind); 24] = [
     ("command", Kind::Text),
     ("started_unix_ns", Kind::Number),
@@ -48,10 +48,10 @@ const SHARED: [(&str, Kind); 24] = [
     ("path", Kind::Text),
 ];
 
-/// More columns of the paths.
+/// Additional columns of the paths.
 const PATHS: [(&str, Kind); 3] = [("depth", Kind::Number), ("self", Kind::Number), ("total", Kind::Number)];
 
-/// More columns of the samples.
+/// Additional columns of the samples.
 const SAMPLES: [(&str, Kind); 6] = [
     ("time_ns", Kind::Number),
     ("lasted_ns", Kind::Number),
@@ -132,7 +132,7 @@ impl Exporter for Samples {
 
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         let metrics = metrics(recording, &options.query)?.into_iter().filter(|metric| !metric.is_of_calls());
-        // The numbers of samples are in the rows of the time that they stand for.
+        // The sample counts are in the rows of the time that the samples stand for.
         let metrics: Vec<_> = metrics.filter(|metric| !(metric.is_sampled() && metric.unit == Unit::Count)).collect();
         if metrics.is_empty() {
             let query = Query { metric: None, ..options.query.clone() };
@@ -168,7 +168,7 @@ impl Exporter for Samples {
     }
 }
 
-/// The metric that is asked for, or else all that were recorded.
+/// The requested metric, or otherwise all recorded metrics.
 fn metrics(recording: &Recording, query: &Query) -> Result<Vec<&'static Metric>, ExportError> {
     if query.metric.is_some() {
         return Ok(vec![Metric::for_query(recording, query)?]);
@@ -183,7 +183,7 @@ fn metrics(recording: &Recording, query: &Query) -> Result<Vec<&'static Metric>,
 #[derive(Default)]
 struct Path {
     text: String,
-    /// Lengths of the text before each frame.
+    /// Length of the text before each frame.
     before: Vec<usize>,
 }
 
@@ -198,14 +198,14 @@ impl Path {
     }
 }
 
-/// Values that are the same in all rows, or in all of a process.
+/// Values that are the same in all rows, or in all rows of a process.
 struct Context<'a> {
     command: String,
     run: &'a Run,
     processes: Vec<OfProcess<'a>>,
 }
 
-/// What tells a process apart from those of other recordings.
+/// Values that distinguish a process from those of other recordings.
 struct OfProcess<'a> {
     process: &'a Process,
     service: String,
@@ -232,7 +232,7 @@ impl<'a> OfProcess<'a> {
     }
 }
 
-/// A label as `OTEL_RESOURCE_ATTRIBUTES` has it.
+/// A label encoded as in `OTEL_RESOURCE_ATTRIBUTES`.
 fn encoded(label: &Label) -> String {
     let text = |text: &str| text.replace('%', "%25").replace(',', "%2C").replace('=', "%3D");
     format!("{}={}", text(&label.key), text(&label.value))

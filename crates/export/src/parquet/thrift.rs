@@ -1,4 +1,4 @@
-//! Structures in Thrift's compact protocol, as the heads of Parquet files have them.
+//! Structures in Thrift's compact protocol, as used in Parquet headers and footers.
 
 use clrscope_recording::varint::{put, zigzag};
 
@@ -15,7 +15,7 @@ pub(super) mod kind {
 #[derive(Debug, Default)]
 pub(super) struct Structure {
     bytes: Vec<u8>,
-    /// Number of the field before.
+    /// Number of the previous field.
     before: u8,
 }
 
@@ -61,7 +61,7 @@ impl Structure {
         texts.iter().for_each(|text| self.binary(text));
     }
 
-    /// Fields come in ascending order, and there are fewer than sixteen.
+    /// Writes a field header. Fields come in ascending order, and there are fewer than sixteen.
     fn field(&mut self, field: u8, kind: u8) {
         self.bytes.push((field - self.before) << 4 | kind);
         self.before = field;
@@ -88,7 +88,7 @@ impl Structure {
     }
 }
 
-/// The bytes of a structure that `fill` makes.
+/// The bytes of a structure that `fill` writes.
 pub(super) fn filled(fill: impl FnOnce(&mut Structure)) -> Vec<u8> {
     let mut structure = Structure::default();
     fill(&mut structure);

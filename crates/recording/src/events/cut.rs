@@ -1,11 +1,12 @@
-//! Records from some time on: what is left of a chunk of a recording that keeps its last time only.
+//! Cuts chunks by time: the rest of a chunk in a recording that keeps only its last period.
 
 use super::kinds::Kind;
 use super::record::{Record, Records};
 use crate::varint::each_byte;
 
-/// The records of a chunk that are not older than `since_ns`, as the bytes of a chunk. Of those
-/// that say what a thread does from then on, the last before that time stays, at that time.
+/// The records of a chunk that are not older than `since_ns`, as the bytes of a chunk. The last
+/// [`Kind::REQUEST_ON_THREAD`] before that time is kept and moved to that time, because it states
+/// what the thread does from then on.
 #[must_use]
 pub fn records_since(bytes: &[u8], since_ns: u64) -> Vec<u8> {
     let mut records = Records::new(bytes);
@@ -30,7 +31,7 @@ pub fn records_since(bytes: &[u8], since_ns: u64) -> Vec<u8> {
     kept
 }
 
-/// Appends a record whose fields stand ready.
+/// Appends a record with encoded fields.
 fn put(chunk: &mut Vec<u8>, record: &Record<'_>, delta_ns: u64) {
     let mut content = vec![record.kind.0];
     each_byte(delta_ns, |byte| content.push(byte));

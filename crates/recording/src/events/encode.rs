@@ -1,12 +1,12 @@
-//! Records written, without allocating.
+//! Writes records without allocating.
 
 use super::field::{EntityRef, Field, Tag, Value};
 use super::kinds::Kind;
 use super::short::ShortFields;
 use crate::varint::each_byte;
 
-/// Writes one record into memory that the caller has; allocates nothing. What does not fit is left
-/// out whole, and [`finish`](Self::finish) says so.
+/// Writes one record into the caller's memory; does not allocate. A field that does not fit is left
+/// out whole, and [`finish`](Self::finish) reports that.
 #[derive(Debug)]
 pub struct Encoder<'a> {
     buffer: &'a mut [u8],
@@ -14,11 +14,11 @@ pub struct Encoder<'a> {
     full: bool,
 }
 
-/// Bytes kept free in front for the record's length: records are shorter than 2^14 bytes.
+/// Bytes reserved at the front for the record's length: records are shorter than 2^14 bytes.
 const LENGTH: usize = 2;
 
 impl<'a> Encoder<'a> {
-    /// Bytes a record may have.
+    /// Greatest number of bytes in a record.
     pub const MOST: usize = 1 << 14;
 
     /// Begins a record. `delta_ns` is the time since the record before it.
@@ -41,7 +41,7 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// Byte by byte: a copy of so few bytes would cost a call.
+    /// Writes byte by byte: a copy of so few bytes would cost a call.
     #[inline]
     fn byte(&mut self, byte: u8) {
         match self.buffer.get_mut(self.used) {
@@ -58,7 +58,7 @@ impl<'a> Encoder<'a> {
         each_byte(value, |byte| self.byte(byte));
     }
 
-    /// Adds a field whole or not at all.
+    /// Adds a whole field or nothing.
     #[inline]
     fn field(&mut self, tag: Tag, write: impl FnOnce(&mut Self)) -> &mut Self {
         let before = self.used;
@@ -86,7 +86,7 @@ impl<'a> Encoder<'a> {
         })
     }
 
-    /// Adds bytes that mean something elsewhere.
+    /// Adds bytes whose meaning is defined elsewhere.
     pub fn opaque(&mut self, tag: Tag, value: &[u8]) -> &mut Self {
         debug_assert!((112..128).contains(&tag.0));
         self.field(tag, |encoder| {
@@ -95,7 +95,7 @@ impl<'a> Encoder<'a> {
         })
     }
 
-    /// Adds a text of UTF-16 units; a surrogate without its other half becomes U+FFFD.
+    /// Adds a text of UTF-16 units; an unpaired surrogate becomes U+FFFD.
     pub fn utf16(&mut self, tag: Tag, units: &[u16]) -> &mut Self {
         debug_assert!((64..112).contains(&tag.0));
         let characters = || char::decode_utf16(units.iter().copied()).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));
@@ -112,7 +112,7 @@ impl<'a> Encoder<'a> {
         })
     }
 
-    /// Adds something the runtime identifies.
+    /// Adds a reference to an entity of the runtime.
     #[inline]
     pub fn entity(&mut self, tag: Tag, value: EntityRef) -> &mut Self {
         debug_assert!(tag.0 >= 128);
@@ -122,12 +122,11 @@ impl<'a> Encoder<'a> {
         })
     }
 
-    /// Adds fields that are ready, whole or not at all.
+    /// Adds pre-encoded fields, all or none.
     #[inline]
     pub fn short(&mut self, fields: ShortFields) -> &mut Self {
         let (bytes, length) = (fields.bytes(), fields.length().min(size_of::<u64>()));
-        // All eight where there is room for them: a copy of a length that is not known would cost a
-        // call.
+        // Write all eight bytes if there is room: a copy of variable length would cost a call.
         match self.buffer.get_mut(self.used..self.used + bytes.len()) {
             Some(place) => {
                 place.copy_from_slice(&bytes);
@@ -138,7 +137,7 @@ impl<'a> Encoder<'a> {
         self
     }
 
-    /// Adds a field, unless it says nothing: an empty text, or an entity without identifier.
+    /// Adds a field unless it is empty: an empty text, or an entity without identifier.
     pub fn put(&mut self, field: Field<'_>) -> &mut Self {
         match field.value {
             Value::Number(number) => self.number(field.tag, number),
@@ -150,7 +149,7 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// The record's bytes, and whether everything fitted in.
+    /// The record's bytes, and whether all fields fitted.
     #[inline]
     pub fn finish(self) -> (&'a [u8], bool) {
         let length = self.used.saturating_sub(LENGTH);

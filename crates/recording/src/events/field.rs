@@ -1,6 +1,6 @@
-//! Fields of a record: a tag that says what is meant, and a value.
+//! Fields of a record: a tag that gives the meaning, and a value.
 
-/// Meaning of a field; the number says which form the value has.
+/// Meaning of a field; the number determines the form of the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u8);
 
@@ -10,7 +10,7 @@ impl Tag {
     pub const OBJECT: Self = Self(1);
     /// An HRESULT.
     pub const RESULT: Self = Self(2);
-    /// The system's number of a thread.
+    /// The operating system's thread id.
     pub const OS_THREAD: Self = Self(3);
     /// Count.
     pub const COUNT: Self = Self(4);
@@ -18,97 +18,98 @@ impl Tag {
     pub const BYTES: Self = Self(5);
     /// A GC handle.
     pub const HANDLE: Self = Self(6);
-    /// A version of a method.
+    /// The ReJIT version of a method.
     pub const REJIT: Self = Self(7);
-    /// A bit per generation.
+    /// One bit per generation.
     pub const GENERATIONS: Self = Self(8);
     /// A metadata token.
     pub const TOKEN: Self = Self(9);
     /// 1 for yes, 0 for no.
     pub const ANSWER: Self = Self(10);
-    /// Address of the exception within this one.
+    /// Address of the inner exception.
     pub const INNER_OBJECT: Self = Self(12);
     /// 1 when a call begins, 0 when it returns.
     pub const CALL: Self = Self(14);
     /// An exception's HResult property.
     pub const EXCEPTION_CODE: Self = Self(15);
-    /// Place of the frame in the stack, from 0 for the innermost.
+    /// Index of the frame in the stack, from 0 for the innermost.
     pub const POSITION: Self = Self(17);
     /// The number of a stack in the stack table of the process.
     pub const STACK_NODE: Self = Self(18);
-    /// 1 where the catch block that has run is of a clause with a filter, else 0.
+    /// 1 if the executed catch block belongs to a clause with a filter, otherwise 0.
     pub const HAS_FILTER: Self = Self(19);
-    /// Number of a collection, as the runtime counts them.
+    /// Number of a collection in the runtime's count.
     pub const NUMBER: Self = Self(32);
     /// A generation: 0, 1, 2, 3 for large objects, 4 for pinned ones.
     pub const GENERATION: Self = Self(33);
-    /// Reason by the runtime's number.
+    /// Reason, as the runtime's number.
     pub const REASON_CODE: Self = Self(34);
-    /// Type of a collection: 0 blocking, 1 background, 2 blocking while one runs in the background.
+    /// Type of a collection: 0 blocking, 1 background, 2 blocking during a background collection.
     pub const GC_TYPE: Self = Self(35);
-    /// A heap; the server's collector has several.
+    /// Number of a heap; server GC has several.
     pub const HEAP: Self = Self(36);
-    /// Bytes of the generation before a collection.
+    /// Size of the generation in bytes before a collection.
     pub const BEFORE: Self = Self(37);
-    /// Bytes of the generation after it.
+    /// Size of the generation in bytes after a collection.
     pub const AFTER: Self = Self(38);
-    /// Bytes of the former that no object took.
+    /// Free bytes in the generation before a collection.
     pub const FREE_BEFORE: Self = Self(39);
-    /// Bytes of the latter that no object takes.
+    /// Free bytes in the generation after a collection.
     pub const FREE_AFTER: Self = Self(40);
-    /// Bytes that survived in the generation named before.
+    /// Bytes that survived in the generation of the preceding field.
     pub const PROMOTED: Self = Self(41);
-    /// Pinned objects.
+    /// Number of pinned objects.
     pub const PINNED: Self = Self(42);
-    /// Handles.
+    /// Number of handles.
     pub const HANDLES: Self = Self(43);
-    /// Bits of the ways in which a collection worked: 1 concurrently with the program, 2
-    /// compacting, 4 promoting, 8 demoting.
+    /// Bits for how a collection worked: 1 concurrently with the program, 2 compacting, 4
+    /// promoting, 8 demoting.
     pub const MECHANISMS: Self = Self(44);
-    /// Part of the machine's memory that was in use, in percent.
+    /// Percentage of the machine's memory in use.
     pub const MEMORY_LOAD: Self = Self(45);
     /// Step of a suspension, by the number of the runtime's event.
     pub const STEP: Self = Self(46);
-    /// Objects that were moved.
+    /// Number of objects moved.
     pub const MOVED: Self = Self(47);
-    /// Objects that died.
+    /// Number of objects that died.
     pub const DIED: Self = Self(48);
-    /// The runtime's number of a lock, as long as threads wait for it.
+    /// The runtime's number of a lock, valid while threads wait for it.
     pub const LOCK: Self = Self(49);
     /// The runtime's number of the thread that holds a lock.
     pub const HOLDER: Self = Self(50);
-    /// Nanoseconds that something lasted.
+    /// Duration in nanoseconds.
     pub const DURATION: Self = Self(51);
-    /// Outcome of an await: 0 a result, 1 an exception, 2 a cancellation. Of a request: 0 an
-    /// answer, 1 an exception or no answer, 2 the client went away.
+    /// Outcome of an await: 0 a result, 1 an exception, 2 a cancellation. Outcome of a request: 0 a
+    /// response, 1 an exception or no response, 2 the client disconnected.
     pub const OUTCOME: Self = Self(52);
-    /// Number of the name of a request.
+    /// Number of a request name.
     pub const ROUTE: Self = Self(53);
-    /// Status of the answer to a request; none where there was no answer.
+    /// Status of the response to a request; absent without a response.
     pub const STATUS: Self = Self(54);
-    /// Whether a request was served (0) or made (1).
+    /// Whether a request was served (0) or made by the program (1).
     pub const DIRECTION: Self = Self(55);
     /// Id of a request in its process.
     pub const REQUEST: Self = Self(56);
     /// Number of a counter in its process.
     pub const COUNTER: Self = Self(57);
-    /// Relation of a counter's values: 0 each is a state, 1 what was added, 2 what was added or
-    /// taken away, 3 what was measured.
+    /// Meaning of a counter's values: 0 each value is a state, 1 an increment, 2 an increment or
+    /// decrement, 3 a set of measurements.
     pub const COUNTER_KIND: Self = Self(58);
-    /// Value of a counter, as the bits of a 64-bit floating-point number: the state, or what the
-    /// interval has added, or the sum of what was measured.
+    /// Value of a counter, as the bits of a 64-bit floating-point number: the state, the increment
+    /// in the interval, or the sum of the measurements.
     pub const VALUE: Self = Self(59);
-    /// Sum of a counter since the program began, as [`VALUE`](Self::VALUE) is stored.
+    /// Sum of a counter since the program began, stored like [`VALUE`](Self::VALUE).
     pub const TOTAL: Self = Self(60);
-    /// Number of a request that was under way when the recording was copied: its end has the same.
+    /// Number of a request that was running when the recording was copied; the record of its end
+    /// has the same number.
     pub const COPIED: Self = Self(61);
-    /// Place of memory, as [`MemoryPlace`](crate::model::MemoryPlace) numbers them.
+    /// Place of memory, in the numbering of [`MemoryPlace`](crate::model::MemoryPlace).
     pub const PLACE: Self = Self(62);
-    /// Bytes that are mapped for reading or writing.
+    /// Bytes mapped for reading or writing.
     pub const COMMITTED: Self = Self(63);
     /// Bytes that the system has swapped out.
     pub const SWAPPED: Self = Self(31);
-    /// The most bytes so far.
+    /// The maximum number of bytes so far.
     pub const MOST: Self = Self(30);
     /// Reason as a text.
     pub const REASON: Self = Self(64);
@@ -124,11 +125,11 @@ impl Tag {
     pub const UNIT: Self = Self(69);
     /// Labels of a counter: `name=value,name=value`.
     pub const LABELS: Self = Self(70);
-    /// Quantiles of what was measured: `0.5=12;0.95=40;0.99=55`.
+    /// Quantiles of the measurements: `0.5=12;0.95=40;0.99=55`.
     pub const QUANTILES: Self = Self(71);
-    /// Arguments of a call, as in `flow`.
+    /// Arguments of a call, encoded as in `flow`.
     pub const ARGUMENTS: Self = Self(112);
-    /// Trace (16 bytes) and span (8 bytes) of a request, as headers have them.
+    /// Trace (16 bytes) and span (8 bytes) of a request, as in trace headers.
     pub const TRACE: Self = Self(113);
     /// A function.
     pub const FUNCTION: Self = Self(128);
@@ -142,7 +143,7 @@ impl Tag {
     pub const APP_DOMAIN: Self = Self(132);
     /// A managed thread.
     pub const THREAD: Self = Self(133);
-    /// A function that is called.
+    /// A called function.
     pub const CALLEE: Self = Self(134);
     /// An EventPipe provider.
     pub const PROVIDER: Self = Self(135);
@@ -153,9 +154,9 @@ impl Tag {
 /// A reference to an entity of the runtime: a function, class, module, thread and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct EntityRef {
-    /// The runtime's identifier, used again for something else later.
+    /// The runtime's identifier. The runtime may reuse it for another entity later.
     pub id: u64,
-    /// Our number, 0 for none.
+    /// clrscope's number, 0 for none.
     pub index: u32,
 }
 
@@ -166,7 +167,7 @@ pub enum Value<'a> {
     Number(u64),
     /// A text.
     Text(&'a str),
-    /// Bytes that mean something elsewhere.
+    /// Bytes whose meaning is defined elsewhere.
     Bytes(&'a [u8]),
     /// A reference to an entity of the runtime.
     Entity(EntityRef),

@@ -1,5 +1,5 @@
-//! Kinds of events: the callbacks of the profiling interface by their place in its table, and our
-//! own.
+//! Kinds of events: the callbacks of the profiling interface, numbered by their slot in its table,
+//! and clrscope's own kinds.
 
 use clrscope_contract::instruments::events::Group;
 
@@ -8,9 +8,9 @@ use clrscope_contract::instruments::events::Group;
 pub enum Phase {
     /// Begins something.
     Start,
-    /// Ends what the event of this kind began.
+    /// Ends what an event of this kind began.
     End(Kind),
-    /// Stands alone.
+    /// Neither begins nor ends something.
     Single,
 }
 
@@ -26,7 +26,7 @@ impl Phase {
     }
 }
 
-/// Kind of an event. Numbers up to 97 are places in the table of `ICorProfilerCallback11`; they are
+/// Kind of an event. Numbers up to 97 are slots in the table of `ICorProfilerCallback11`; they are
 /// part of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind(pub u8);
@@ -159,84 +159,86 @@ impl Kind {
     /// A dictionary entry: the name of an entity that events refer to.
     pub const NAME: Self = Self(200);
     // 201 had another meaning before the first release.
-    /// The arguments of a call on the stack of the next throw on the thread: its place in the
-    /// stack, its function, and the values, which the dictionary of types explains.
+    /// The arguments of one call on the stack of the thread's next throw: the call's index in the
+    /// stack, its function, and the values, which the dictionary of types describes.
     pub const EXCEPTION_ARGUMENTS: Self = Self(202);
-    /// A thread asks for a collection: why, and its stack, where that does not stand in the record
-    /// of the suspension before. This and the kinds below, and callbacks about suspensions and
-    /// collections, are what `gc` records.
+    /// A thread requests a collection: the reason, and its stack, unless that is in the record of
+    /// the preceding suspension. `gc` records this kind, the kinds below, and callbacks about
+    /// suspensions and collections.
     pub const GC_TRIGGERED: Self = Self(210);
-    /// A collection begins, as the runtime's own events say: number, generation, reason, type.
+    /// A collection begins, according to the runtime's own events: number, generation, reason,
+    /// type.
     pub const GC_STARTED: Self = Self(211);
     /// A collection ends: number, generation.
     pub const GC_ENDED: Self = Self(212);
-    /// Sizes of one heap before and after a collection: its number, then for each generation its
-    /// number and sizes.
+    /// Sizes of one heap before and after a collection: the heap's number, then for each generation
+    /// its number and sizes.
     pub const GC_HEAP: Self = Self(213);
-    /// Ways in which a collection worked.
+    /// How a collection worked.
     pub const GC_MECHANISMS: Self = Self(214);
     /// State of all heaps after a collection: promoted bytes of each generation, pinned objects,
     /// handles.
     pub const GC_STATISTICS: Self = Self(215);
-    /// A step of a suspension, as the runtime's own events say: which, and why.
+    /// A step of a suspension, according to the runtime's own events: the step and the reason.
     pub const GC_SUSPENSION: Self = Self(216);
-    /// Finalizers have run: how many.
+    /// Finalizers have run: their number.
     pub const GC_FINALIZERS: Self = Self(217);
-    /// Objects of a class that were in a generation before a collection: how many survived it, with
-    /// their bytes, how many of these it moved, and how many died.
+    /// Objects of a class that were in a generation before a collection: the number and bytes of
+    /// the survivors, how many survivors were moved, and how many objects died.
     pub const GC_SURVIVORS: Self = Self(218);
-    /// The thread begins to wait for a lock: which, its holder, the type of the object where it is
-    /// a monitor, and the thread's stack where that was taken. This and the next kind are what
-    /// `locks` records.
+    /// The thread begins to wait for a lock: the lock, its holder, the object's type if the lock is
+    /// a monitor, and the thread's stack if it was taken. `locks` records this kind and the next
+    /// one.
     pub const CONTENTION_STARTED: Self = Self(220);
-    /// The thread has the lock that it waited for, or has given up.
+    /// The thread has acquired the lock that it waited for, or has given up.
     pub const CONTENTION_ENDED: Self = Self(221);
-    /// The thread begins to wait for a handle or a condition: its stack, where that was taken. This
-    /// and the next kind are what `locks` records of other waits.
+    /// The thread begins to wait for a handle or a condition: its stack, if it was taken. `locks`
+    /// records this kind and the next one for waits other than locks.
     pub const BLOCKING_STARTED: Self = Self(225);
-    /// The thread waits no more for a handle or a condition.
+    /// The thread no longer waits for a handle or a condition.
     pub const BLOCKING_ENDED: Self = Self(226);
-    /// An await of an async method: a stack of it alone, and what it awaits, in words. This and the
-    /// next two kinds are what `awaits` records.
+    /// An await in an async method: a stack with only this method, and a description of the awaited
+    /// operation. `awaits` records this kind and the next two.
     pub const AWAIT_PLACE: Self = Self(222);
-    /// A method goes on after an await: its stack with who awaits it, how long it waited, and
-    /// the outcome where that is no result.
+    /// A method resumes after an await: its stack with its awaiters, the waiting time, and the
+    /// outcome unless it is a result.
     pub const AWAIT_ENDED: Self = Self(223);
-    /// A method still waited when recording ended: a stack of it alone, and for how long so far.
+    /// A method was still waiting when recording ended: a stack with only this method, and the
+    /// waiting time so far.
     pub const AWAIT_PENDING: Self = Self(224);
-    /// A name of requests: its number, in words, and whether they are served or made. This and the
-    /// next two kinds are what `requests` records.
+    /// A name of requests: its number, its text, and whether the requests are served or made.
+    /// `requests` records this kind and the next two.
     pub const REQUEST_NAME: Self = Self(227);
-    /// A request has ended: the number of its name, how long it took, its status and outcome.
-    /// Without a time it began before the recording.
+    /// A request has ended: the number of its name, its duration, status and outcome. Without a
+    /// duration, it began before the recording.
     pub const REQUEST_ENDED: Self = Self(228);
-    /// A request was under way when recording ended, or was copied: the number of its name, and for
-    /// how long so far, where it began within the recording.
+    /// A request was running when recording ended or was copied: the number of its name, and the
+    /// duration so far if it began within the recording.
     pub const REQUEST_PENDING: Self = Self(229);
-    /// The thread works for another request from now on: its id, none where for no request.
+    /// The thread works for another request from now on: the request's id, absent for no request.
     pub const REQUEST_ON_THREAD: Self = Self(230);
-    /// A counter: its number, provider, name, unit, labels, and how its values belong together.
-    /// This and the next kind are what `counters` records.
+    /// A counter: its number, provider, name, unit, labels, and the meaning of its values.
+    /// `counters` records this kind and the next one.
     pub const COUNTER_NAME: Self = Self(231);
-    /// What a counter says at the end of an interval.
+    /// A counter's reading at the end of an interval.
     pub const COUNTER_VALUE: Self = Self(232);
-    /// A look at the memory of the process: its number, the bytes in memory, the most so far by the
-    /// system's count, and how many records with the same number follow. This and the next two
-    /// kinds are what `memory` records.
+    /// A measurement of the process's memory: its number, the resident bytes, the maximum so far by
+    /// the system's count, and how many records with the same number follow. `memory` records this
+    /// kind and the next two.
     pub const MEMORY_LOOK: Self = Self(233);
-    /// Memory of one place, or of one file there: bytes in memory, on disk (swapped), and mapped
-    /// for use, and how many mappings.
+    /// Memory of one place, or of one file in it: resident, swapped and mapped bytes, and the
+    /// number of mappings.
     pub const MEMORY_PLACE: Self = Self(234);
-    /// Sizes of one generation after the last collection before a look.
+    /// Sizes of one generation after the last collection before a measurement.
     pub const MEMORY_GENERATION: Self = Self(235);
 
-    /// Whether later records refer to it, however long ago it was written.
+    /// Whether later records of any age may refer to it.
     #[must_use]
     pub const fn is_dictionary(self) -> bool {
         matches!(self, Self::NAME | Self::AWAIT_PLACE | Self::REQUEST_NAME | Self::COUNTER_NAME)
     }
 
-    /// The kind of the callback with this name of the runtime's.
+    /// The kind of the runtime's callback with this name.
     #[must_use]
     pub const fn named(name: &str) -> Option<Self> {
         let mut at = 0;
@@ -259,7 +261,7 @@ impl Kind {
         self.entry().map(|entry| entry.name)
     }
 
-    /// Group of the kind, where there is one.
+    /// Group of the kind, if it has one.
     #[must_use]
     pub fn group(self) -> Option<Group> {
         self.entry().map(|entry| entry.group)
@@ -278,7 +280,7 @@ impl Kind {
     }
 }
 
-/// Whether two texts are the same, at compile time too.
+/// Whether two texts are equal; usable at compile time.
 const fn is_same(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let mut at = 0;

@@ -1,24 +1,25 @@
-//! The bytes of the instruments `events` and `exceptions`: what is in their chunks.
+//! The encoding of the chunks of the instruments `events` and `exceptions`.
 //!
-//! A chunk is a row of records. A record is the number of bytes that follow, the [`Kind`] (one
-//! byte), the time, then fields up to its end. Numbers are varints (seven bits to a byte, lowest
-//! first, top bit set when more follow). The time is nanoseconds since the record before it in the
-//! chunk; the first record's is nanoseconds since the start of the process's recording. A field is
-//! a [`Tag`] (one byte) and a value, whose form the tag's number says:
+//! A chunk is a sequence of records. A record consists of the number of bytes that follow, the
+//! [`Kind`] (one byte), the time, and fields up to its end. Numbers are varints (seven bits per
+//! byte, lowest first, top bit set if more follow). The time is in nanoseconds since the previous
+//! record of the chunk; for the first record it is since the start of the process's recording. A
+//! field is a [`Tag`] (one byte) and a value, whose form depends on the tag's number:
 //!
 //! | tag | value |
 //! |---|---|
 //! | below 64 | a number |
 //! | 64 to 111 | a text: number of bytes, UTF-8 |
-//! | 112 to 127 | number of bytes, and so many bytes |
-//! | from 128 | what the runtime identifies: its identifier, then our number for it |
+//! | 112 to 127 | number of bytes, then the bytes |
+//! | from 128 | an entity of the runtime: its identifier, then clrscope's number for it |
 //!
-//! The runtime uses identifiers again, our numbers are never used twice; 0 where there is none. A
-//! function's number is its index in [`Process::functions`](crate::model::Process::functions); the
-//! names of everything else are records of the kind [`Kind::NAME`], anywhere in the same arena,
-//! with the entity and a text. What has no such record never had a name.
+//! The runtime reuses identifiers; clrscope's numbers are never reused, and 0 means that there is
+//! none. A function's number is its index in
+//! [`Process::functions`](crate::model::Process::functions). The names of all other entities are in
+//! records of the kind [`Kind::NAME`], anywhere in the same arena, with the entity and a text. An
+//! entity without such a record never had a name.
 //!
-//! Readers pass over kinds and tags they don't know.
+//! Readers ignore unknown kinds and tags.
 
 mod cut;
 mod encode;

@@ -1,10 +1,10 @@
-//! Reading records.
+//! Reads records.
 
 use super::field::{EntityRef, Field, Tag, Value};
 use super::kinds::{Kind, Phase};
 use crate::varint::Varints;
 
-/// A record as it was read.
+/// A record read from a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Kind of the event.
@@ -15,13 +15,13 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// The fields in the order in which they were written.
+    /// The fields in the order written.
     pub fn fields(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
         let mut bytes = self.fields;
         std::iter::from_fn(move || take_field(&mut bytes))
     }
 
-    /// The record at another time.
+    /// The same record with another time.
     pub(super) fn moved_to(self, time_ns: u64) -> Self {
         Self { time_ns, ..self }
     }
@@ -62,7 +62,7 @@ impl<'a> Record<'a> {
     }
 
     /// Whether it begins or ends something. A call of native code begins with a transition to
-    /// unmanaged code and ends with one back; a callback the other way round.
+    /// unmanaged code and ends with one back; a callback does the reverse.
     #[must_use]
     pub fn phase(&self) -> Phase {
         let back = match self.kind {
@@ -86,11 +86,11 @@ fn take_field<'a>(bytes: &mut Varints<'a>) -> Option<Field<'a>> {
     Some(Field { tag: Tag(tag), value })
 }
 
-/// A place between two records of a chunk; the default is the chunk's beginning.
+/// A position between two records of a chunk; the default is the chunk's beginning.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecordPlace {
     offset: usize,
-    /// Time of the record before.
+    /// Time of the previous record.
     time_ns: u64,
 }
 
@@ -103,7 +103,7 @@ pub struct OwnedRecord {
 }
 
 impl OwnedRecord {
-    /// All records of a chunk at once: for chunks that are known to be few.
+    /// All records of a chunk at once, for chunks that are known to be short.
     #[must_use]
     pub fn all(bytes: &[u8]) -> Vec<Self> {
         Records::new(bytes).map(|record| Self::from(&record)).collect()
@@ -122,7 +122,7 @@ impl From<&Record<'_>> for OwnedRecord {
     }
 }
 
-/// Walks the records of a chunk; ends at the first that is not whole.
+/// Iterates over the records of a chunk; ends at the first incomplete one.
 #[derive(Debug, Clone)]
 pub struct Records<'a> {
     rest: Varints<'a>,
@@ -130,31 +130,31 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// Walks `bytes`.
+    /// Iterates over `bytes`.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: Varints::new(bytes), time_ns: 0 }
     }
 
-    /// Walks on in `bytes` from a [`read_position`](Self::read_position) in the same bytes.
+    /// Continues in `bytes` from a [`read_position`](Self::read_position) in the same bytes.
     #[must_use]
     pub fn resume(bytes: &'a [u8], place: RecordPlace) -> Self {
         Self { rest: Varints::new(bytes.get(place.offset..).unwrap_or(&[])), time_ns: place.time_ns }
     }
 
-    /// Returns the position in `bytes`, which are those that are walked, up to which they have been
-    /// read.
+    /// Returns the position in `bytes` up to which records were read; `bytes` must be the iterated
+    /// ones.
     #[must_use]
     pub fn read_position(&self, bytes: &[u8]) -> RecordPlace {
         RecordPlace { offset: bytes.len() - self.rest.bytes().len().min(bytes.len()), time_ns: self.time_ns }
     }
 
-    /// The bytes that have not been read yet.
+    /// The unread bytes.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.rest.bytes()
     }
 
-    /// Whether bytes are left that are no record.
+    /// Whether the remaining bytes do not form a record.
     #[must_use]
     pub fn was_cut(&self) -> bool {
         !self.rest.bytes().is_empty()

@@ -1,24 +1,24 @@
-//! Records of one word: what is written most often is made ready once and then only copied.
+//! Records of one word: the most frequent records are encoded once and then only copied.
 
 use super::{Kind, Tag};
 
-/// Fields that are ready to be written: seven bytes at most, and in the topmost byte how many there
-/// are.
+/// Encoded fields: at most seven bytes, and their number in the topmost byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ShortFields(u64);
 
-/// Bytes of a record before its fields: how many follow, the kind, and that no time has passed.
+/// Bytes of a record before its fields: the number of bytes that follow, the kind, and a time
+/// difference of 0.
 const HEAD: usize = 3;
 
 impl ShortFields {
-    /// Nothing: the kind says it all.
+    /// No fields: the kind is all the information.
     pub const NONE: Self = Self(0);
 
-    /// An entity of the runtime, by our number alone.
+    /// An entity of the runtime, by clrscope's number alone.
     #[must_use]
     pub fn numbered(tag: Tag, index: u32) -> Self {
         debug_assert!(tag.0 >= 128);
-        // The identifier, 0, stands between the tag and the number.
+        // The identifier, 0, is between the tag and the number.
         let (mut bytes, mut length, mut rest) = (u64::from(tag.0), 2, index);
         while rest > 0x7F {
             bytes |= u64::from(rest as u8 | 0x80) << (8 * length);
@@ -28,14 +28,14 @@ impl ShortFields {
         Self(bytes | (length + 1) << 56)
     }
 
-    /// As a number, to be kept in an atomic.
+    /// The fields as a number, for storing in an atomic.
     #[must_use]
     #[inline]
     pub fn to_bits(self) -> u64 {
         self.0
     }
 
-    /// From what [`to_bits`](Self::to_bits) gave.
+    /// The fields from a result of [`to_bits`](Self::to_bits).
     #[must_use]
     #[inline]
     pub fn from_bits(bits: u64) -> Self {
@@ -49,7 +49,7 @@ impl ShortFields {
         (self.0 >> 56) as usize
     }
 
-    /// The bytes; those beyond [`length`](Self::length) mean nothing.
+    /// The bytes; those beyond [`length`](Self::length) are undefined.
     #[must_use]
     #[inline]
     pub(super) fn bytes(self) -> [u8; 8] {
@@ -57,17 +57,17 @@ impl ShortFields {
     }
 }
 
-/// A record with [`ShortFields`] and the time of the record before it in the chunk.
+/// A record with [`ShortFields`] and the same time as the previous record of the chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShortRecord {
-    /// Bytes of the record; those beyond `length` mean nothing.
+    /// Bytes of the record; those beyond `length` are undefined.
     pub word: [u8; 16],
     /// Length in bytes.
     pub length: usize,
 }
 
 impl ShortRecord {
-    /// Makes it.
+    /// Encodes the record.
     #[must_use]
     #[inline]
     pub fn new(kind: Kind, fields: ShortFields) -> Self {

@@ -1,4 +1,4 @@
-//! Allocations of objects: what `alloc` records, and what is known of how it was taken.
+//! Allocations of objects: the records of `alloc`, and how they were sampled.
 
 use crate::codec::{numbered, record};
 use crate::layout::{allocation, u32_at, u64_at};
@@ -11,40 +11,42 @@ const ONE: u64 = 1024;
 pub struct Allocation {
     /// Nanoseconds since the start of the process's recording, when the record was begun.
     pub time_ns: u64,
-    /// Objects seen.
+    /// Number of recorded objects.
     pub objects: u64,
     /// Bytes of these objects.
     pub bytes: u64,
-    /// Bytes that the objects stand for: their own where each was seen, more where they were
+    /// Bytes that the objects represent: their own if each object is recorded, more if they are
     /// sampled.
     pub weight: u64,
-    /// Objects that the objects stand for, in 1024ths: each for itself where each was seen, for
-    /// more where they were sampled.
+    /// Number of objects that they represent, in 1024ths: one each if every object is recorded,
+    /// more if they are sampled.
     pub objects_weight: u64,
-    /// Squares of what each sampled object stands for in objects, added up; 0 where each was seen.
+    /// For each sampled object, the square of the number of objects that it represents, added up; 0
+    /// if every object is recorded.
     pub squares: u64,
-    /// Index into [`Process::types`](super::Process::types), 0 where that is not known.
+    /// Index into [`Process::types`](super::Process::types), 0 if unknown.
     pub object_type: u32,
     /// Number of the [stack](super::Stacks), 0 for none.
     pub stack: u32,
-    /// Heap that the objects lie on.
+    /// The heap that contains the objects.
     pub heap: ObjectHeap,
     /// Meaning of the record.
     pub kind: AllocationKind,
-    /// Number of the object that is followed, from 1; 0 where none is.
+    /// Number of the tracked object, from 1; 0 if none.
     pub object: u32,
-    /// Collections of the process that had ended when the object was allocated, or was found gone.
+    /// Number of the process's collections that had ended when the object was allocated, or was
+    /// found to be gone.
     pub collections: u64,
 }
 
 impl Allocation {
-    /// Objects that the objects stand for.
+    /// Estimated number of objects that the record represents.
     #[must_use]
     pub fn estimated_objects(&self) -> f64 {
         self.objects_weight as f64 / ONE as f64
     }
 
-    /// The bytes as they are stored.
+    /// The stored form of the record.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; allocation::BYTES] {
         let mut bytes = [0; allocation::BYTES];
@@ -72,7 +74,7 @@ impl Allocation {
         bytes
     }
 
-    /// The records in a chunk's bytes. One that is cut off is none.
+    /// The records in a chunk's bytes; a truncated record is left out.
     pub fn all(chunk: &[u8]) -> impl Iterator<Item = Self> {
         chunk.chunks_exact(allocation::BYTES).map(|bytes| {
             let flags = u32_at(bytes, allocation::FLAGS);
@@ -97,7 +99,7 @@ impl Allocation {
 }
 
 by_number! {
-    /// Heap that an object lies on.
+    /// The heap that contains an object.
     ObjectHeap {
         /// The heap of small objects: generations 0 to 2.
         #[default]
@@ -112,31 +114,31 @@ by_number! {
 by_number! {
     /// Meaning of a record of `alloc`.
     AllocationKind {
-        /// Objects that were allocated.
+        /// Allocated objects.
         #[default]
         Allocated = 0 "allocated",
-        /// A followed object is gone: its number, and when that was found out.
+        /// A tracked object is gone: its number, and when that was detected.
         Gone = 1 "gone",
         /// The number of collections at a time.
         Collections = 2 "collections",
-        /// An object that is followed from now on. It is among those that were allocated, which
-        /// other records count.
+        /// An object that is tracked from now on. Other records count it among the allocated
+        /// objects.
         Followed = 3 "followed",
     }
 }
 
-/// Engine that says what is allocated.
+/// Source of the allocation events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u32)]
 pub enum AllocationEngine {
     /// Unknown.
     #[default]
     Unknown = 0,
-    /// Each object, by the runtime's callback.
+    /// Every object, by the runtime's callback.
     Exact = 1,
-    /// Each byte has the same chance: the runtime's randomized events (.NET 10).
+    /// Sampled with the same probability for each byte: the runtime's randomized events (.NET 10).
     Randomized = 2,
-    /// The object with which another 100 KiB are full: the runtime's ticks.
+    /// The object that completes another 100 KiB: the runtime's allocation ticks.
     Ticks = 3,
 }
 
@@ -156,25 +158,24 @@ impl AllocationEngine {
 }
 
 record! {
-    /// Sampling of allocations: how `alloc` took what it recorded in one process.
+    /// Sampling of allocations: how `alloc` recorded them in one process.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct AllocationSampling {
-        /// Engine of objects on the heap of small ones.
+        /// Engine for objects on the small object heap.
         pub engine: AllocationEngine,
-        /// Bytes between two samples in the mean; 0 where each object is seen.
+        /// Mean number of bytes between two samples; 0 if every object is recorded.
         pub mean_bytes: u64,
-        /// Each large object is seen.
+        /// Every large object is recorded.
         pub large_exact: bool,
-        /// Each object of the pinned heap is seen.
+        /// Every object of the pinned heap is recorded.
         pub pinned_exact: bool,
-        /// Objects are followed until they are gone.
+        /// Objects are tracked until they are gone.
         pub follows: bool,
-        /// Bytes of memory that the instrument had taken for its own tables when this was written,
-        /// without what is recorded. Written by earlier versions; see
-        /// [`OwnMemory`](super::OwnMemory).
+        /// Bytes of memory of the instrument's own tables at the time of writing, without the
+        /// recorded data. Only earlier versions write this; see [`OwnMemory`](super::OwnMemory).
         pub own_bytes: u64,
         /// Reason why a better engine was not used and what would allow it, in one sentence; empty
-        /// where there is none.
+        /// if there is none.
         pub why_engine: String,
     }
 }

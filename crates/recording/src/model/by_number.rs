@@ -1,6 +1,6 @@
 //! Enums whose numbers are part of the format.
 
-/// Declares an enum whose numbers are part of the format: only ever append.
+/// Declares an enum whose numbers are part of the format: variants may only be appended.
 macro_rules! by_number {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $number:literal $word:literal,)* }) => {
         $(#[$about])*
@@ -12,10 +12,10 @@ macro_rules! by_number {
         }
 
         impl $name {
-            /// All there are, in the order of their numbers.
+            /// All variants, in the order of their numbers.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
-            /// The one with this number; the default for a number from the future.
+            /// The variant with this number; the default for an unknown number.
             #[inline]
             #[must_use]
             pub fn from_number(number: u32) -> Self {

@@ -1,15 +1,15 @@
-//! What the values of counters mean.
+//! Meaning of the values of counters.
 
-/// Relation of a counter's values to one another.
+/// Meaning of a counter's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CounterKind {
     /// Each value is a state.
     Gauge,
-    /// Each value is what was added in an interval.
+    /// Each value is the increment in an interval.
     Counter,
-    /// Each value is what was added, or taken away.
+    /// Each value is an increment or decrement.
     UpDownCounter,
-    /// Each value is what was measured in an interval.
+    /// Each value summarises the measurements of an interval.
     Histogram,
 }
 
@@ -25,7 +25,7 @@ impl CounterKind {
         }
     }
 
-    /// The kind with this number; a gauge where there is none.
+    /// The kind with this number; a gauge for an unknown number.
     #[must_use]
     pub const fn from_number(number: u64) -> Self {
         match number {
@@ -48,29 +48,29 @@ impl CounterKind {
     }
 }
 
-/// What a counter says at the end of an interval.
+/// A counter's values at the end of an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct CounterReading {
-    /// The state, or what the interval has added, or the sum of what was measured.
+    /// The state, the increment in the interval, or the sum of the measurements.
     pub value: Option<f64>,
     /// Sum since the program began.
     pub total: Option<f64>,
-    /// Measurements in the interval.
+    /// Number of measurements in the interval.
     pub count: Option<u64>,
-    /// Nanoseconds of the interval; 0 where it is not known.
+    /// Length of the interval in nanoseconds; 0 if unknown.
     pub interval_ns: u64,
 }
 
 impl CounterReading {
-    /// The value, unless nothing was measured: the runtime has a number for that as well.
+    /// The value, unless nothing was measured: the runtime also reports a number for that case.
     #[must_use]
     pub fn measured(&self) -> Option<f64> {
         self.value.filter(|_| self.count != Some(0))
     }
 
-    /// The value that people read: of a gauge the state, of a counter what was added in a second,
-    /// of an up-down counter the sum since the program began, of a histogram the mean of what was
-    /// measured. `None` where the interval has none.
+    /// The value shown to users: the state of a gauge, the increment per second of a counter, the
+    /// sum since the program's start of an up-down counter, the mean of a histogram's measurements.
+    /// `None` if the interval has none.
     #[must_use]
     pub fn shown(&self, kind: CounterKind) -> Option<f64> {
         let value = self.measured();
@@ -84,7 +84,7 @@ impl CounterReading {
     }
 }
 
-/// Provider, name and labels of a counter in one: `Shop/orders{kind=new}`.
+/// Provider, name and labels of a counter as one text: `Shop/orders{kind=new}`.
 #[must_use]
 pub fn full_counter_name(provider: &str, name: &str, labels: &str) -> String {
     let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };

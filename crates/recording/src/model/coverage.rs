@@ -10,29 +10,29 @@ pub struct MethodHits {
     pub module: u32,
     /// Metadata token.
     pub token: u32,
-    /// Fingerprint of the plan that the counters are of.
+    /// Fingerprint of the plan that the counters belong to.
     pub fingerprint: u64,
     /// Number of points.
     pub points: u32,
     /// Number of branches.
     pub branches: u32,
-    /// Whether hits were counted, and not only whether there was one.
+    /// Whether hits were counted, rather than only whether there was one.
     pub counted: bool,
-    /// Hits of the points, then of the branches; 0 or 1 where hits were not counted. Threads that
-    /// hit one at the same time may have lost a few.
+    /// Hits of the points, then of the branches; 0 or 1 where hits were not counted. A few hits may
+    /// be lost if threads hit the same one at the same time.
     pub hits: Vec<u64>,
 }
 
-/// Counters of a method, and sums of them that are the hits of its points and branches.
+/// Counters of a method, and the sums of them that give the hits of its points and branches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CounterSums {
-    /// As they are stored; see [`layout::coverage`](crate::layout::coverage).
+    /// In the stored form; see [`layout::coverage`](crate::layout::coverage).
     words: Vec<u32>,
 }
 
 impl CounterSums {
-    /// So many counters, and for each point, then each branch, the numbers of those that are added
-    /// up.
+    /// Creates sums over `counters` counters: for each point, then each branch, the numbers of the
+    /// counters to add up.
     pub fn new<S: AsRef<[u32]>>(counters: usize, sums: impl IntoIterator<Item = S>) -> Self {
         let mut words = vec![counters as u32];
         for sum in sums {
@@ -48,25 +48,25 @@ impl CounterSums {
         self.words.first().map_or(0, |counters| *counters as usize)
     }
 
-    /// Most bytes of the method's record, with counters of so many bytes, wherever it begins in a
+    /// Greatest size of the method's record with counters of this size, for any position in a
     /// chunk.
     #[must_use]
     pub fn record_bytes(&self, counter: usize) -> usize {
         coverage::bytes(self.words.len(), self.counters(), counter) + coverage::ALIGNMENT - 8
     }
 
-    /// Number of words, with those that put the counters where they belong when the record begins
-    /// at `at` in a chunk.
+    /// Number of words, including those that align the counters if the record begins at `at` in a
+    /// chunk.
     fn words_at(&self, at: usize) -> usize {
         let end = at + coverage::HEAD + self.words.len() * 4;
         self.words.len() + (end.next_multiple_of(coverage::ALIGNMENT) - end) / 4
     }
 
-    /// Hits of so many points and branches, with the counters that are asked for by number; `None`
-    /// where the words say something else.
+    /// Hits of `wanted` points and branches; `counter` returns a counter's value by number. `None`
+    /// if the words don't match.
     fn hits(words: &[u32], wanted: usize, counter: impl Fn(usize) -> Option<u64>) -> Option<Vec<u64>> {
         let mut rest = words.get(1..)?;
-        // Each has a word at least.
+        // Each one has at least one word.
         let mut hits = Vec::with_capacity(wanted.min(rest.len()));
         for _ in 0..wanted {
             let (count, more) = rest.split_first()?;
@@ -97,7 +97,7 @@ impl MethodHits {
         if self.counted { 8 } else { 1 }
     }
 
-    /// The bytes as they are stored, with a counter for each point and branch.
+    /// The stored form, with a counter for each point and branch.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let counter = self.counter_bytes();
@@ -109,8 +109,7 @@ impl MethodHits {
         bytes
     }
 
-    /// The bytes as they are stored before anything was hit, with these counters, at `at` in a
-    /// chunk.
+    /// The stored form before any hit, with these counters, for a record at `at` in a chunk.
     #[must_use]
     pub fn to_bytes_with(&self, sums: &CounterSums, at: usize) -> Vec<u8> {
         let words = sums.words_at(at);
@@ -120,13 +119,13 @@ impl MethodHits {
         bytes
     }
 
-    /// The methods in a chunk's bytes. One that is cut off is none, nor is one that was taken back,
-    /// and nothing follows one that can't be.
+    /// The methods in a chunk's bytes. Truncated and withdrawn records are left out, and reading
+    /// stops at an invalid one.
     pub fn all(chunk: &[u8]) -> impl Iterator<Item = Self> {
         one_after_another(chunk, Self::first).filter(|method| method.token != 0)
     }
 
-    /// The first of several, and its bytes.
+    /// The first record, and its size in bytes.
     fn first(bytes: &[u8]) -> Option<(Self, usize)> {
         let [points, branches] = [coverage::POINTS, coverage::BRANCHES].map(|at| u32_at(bytes, at));
         let [counter, words] = [coverage::COUNTER, coverage::SUMS].map(|at| u32_at(bytes, at) as usize);
@@ -170,7 +169,7 @@ impl MethodHits {
     }
 }
 
-/// The head of a method's record; the hits are not looked at.
+/// The head of a method's record; independent of the hits.
 fn head(method: &MethodHits, sums: u32) -> Vec<u8> {
     let mut bytes = vec![0; coverage::HEAD];
     let words = [
@@ -239,7 +238,7 @@ mod tests {
             assert_eq!(MethodHits::all(&bytes).count(), 1, "{at}");
         }
         let summed = method(1, true, 2, 1).to_bytes_with(&CounterSums::new(1, [[0]; 3]), 0);
-        // Too many counters, too many terms, a counter that is not there.
+        // Too many counters, too many terms, a nonexistent counter.
         for (word, lie) in [(0, 1 << 29), (1, 7), (2, 1), (6, 1)] {
             let mut bytes = [good.clone(), summed.clone()].concat();
             bytes[good.len() + coverage::HEAD + word * 4..][..4].copy_from_slice(&u32::to_le_bytes(lie));

@@ -1,6 +1,6 @@
-//! The plan of coverage of an assembly: what the counters of [`MethodHits`](super::MethodHits) are
-//! of. The launcher makes it where the program ran, of the assembly's file and its symbols, so that
-//! a recording means the same on another machine.
+//! The coverage plan of an assembly: the meaning of the counters of
+//! [`MethodHits`](super::MethodHits). The launcher makes it on the recording machine, from the
+//! assembly's file and its symbols, so that a recording means the same on another machine.
 
 use crate::codec::record;
 
@@ -8,17 +8,17 @@ record! {
     /// Lines and branches of one assembly that were to be covered.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct CoveragePlan {
-        /// Index into [`Process::modules`](super::Process::modules); of none where no process
-        /// loaded the assembly.
+        /// Index into [`Process::modules`](super::Process::modules); invalid if no process loaded
+        /// the assembly.
         pub module: u32,
-        /// Paths of the source files, as the compiler was given them.
+        /// Paths of the source files, as passed to the compiler.
         pub files: Vec<String>,
-        /// Methods as they were written.
+        /// Source methods.
         pub sources: Vec<CoverageSource>,
-        /// Methods as they were compiled, by token in ascending order.
+        /// Compiled methods, by token in ascending order.
         pub methods: Vec<PlannedMethod>,
-        /// Name of an assembly that no process of the run loaded, so that nothing of it ran; empty
-        /// where the module is one.
+        /// Name of an assembly that no process of the run loaded, so that none of it ran; empty if
+        /// `module` is valid.
         pub assembly: String,
     }
 }
@@ -32,32 +32,31 @@ impl CoveragePlan {
 }
 
 record! {
-    /// A method as it was written: with its lambdas, local functions and state machines.
+    /// A source method, including its lambdas, local functions and state machines.
     #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
     pub struct CoverageSource {
-        /// Type that declares the method, as C# writes it.
+        /// Type that declares the method, in C# form.
         pub class: String,
-        /// Name, as C# writes it.
+        /// Name, in C# form.
         pub name: String,
-        /// Types of its parameters, as C# writes them, in parentheses.
+        /// Types of its parameters in C# form, in parentheses.
         pub parameters: String,
     }
 }
 
 record! {
-    /// A method as it was compiled. Its counters are those of the points, then those of the
-    /// branches.
+    /// A compiled method. Its counters are those of the points, then those of the branches.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct PlannedMethod {
         /// Metadata token.
         pub token: u32,
         /// Index into [`CoveragePlan::sources`].
         pub source: u32,
-        /// Fingerprint of the plan: hits of another one mean something else.
+        /// Fingerprint of the plan; hits with another fingerprint have a different meaning.
         pub fingerprint: u64,
         /// Pieces of source.
         pub points: Vec<PlannedPoint>,
-        /// Ways on from conditions.
+        /// Edges out of conditions.
         pub branches: Vec<PlannedBranch>,
     }
 }
@@ -66,7 +65,7 @@ record! {
     /// A piece of source.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
     pub struct PlannedPoint {
-        /// Offset of its first instruction, whose runs are counted.
+        /// Offset of its first instruction, whose executions are counted.
         pub il_offset: u32,
         /// Index into [`CoveragePlan::files`].
         pub file: u32,
@@ -76,20 +75,20 @@ record! {
         pub start_column: u32,
         /// Last line.
         pub end_line: u32,
-        /// Column behind the last one.
+        /// Column after the last one.
         pub end_column: u32,
     }
 }
 
 record! {
-    /// A way on from a condition.
+    /// An edge out of a condition.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
     pub struct PlannedBranch {
         /// Offset of the condition.
         pub il_offset: u32,
-        /// Number of the way: 0 goes on, others are the targets from 1.
+        /// Number of the edge: 0 is the fall-through, others are the targets from 1.
         pub path: u32,
-        /// Offset of the instruction that is reached in the end.
+        /// Offset of the instruction that the edge finally reaches.
         pub target_offset: u32,
         /// Index into [`CoveragePlan::files`].
         pub file: u32,

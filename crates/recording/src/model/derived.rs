@@ -1,21 +1,21 @@
-//! Values that readers derive from a process: found once, kept next to what they were found from.
+//! Values that readers derive from a process: computed once, and stored with the process.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// A value of any type; empty until it is first asked for.
+/// A value of any type; empty until first requested.
 type Slot = Arc<OnceLock<Arc<dyn Any + Send + Sync>>>;
 
-/// Values that were derived from a process, by name and type. A copy of the process has none: code
-/// that changes a process changes a copy, or does so before anything is derived.
+/// Values that were derived from a process, by name and type. A copy of the process starts without
+/// any: code must change only a copy of a process, or change it before anything is derived.
 #[derive(Default)]
 pub struct Derived(Mutex<HashMap<(String, TypeId), Slot>>);
 
 impl Derived {
-    /// The value of a name, which `make` makes when it is asked for first. A caller that asks
-    /// meanwhile waits; `make` may ask for other names.
+    /// The value with this name; the first call computes it with `make`. Concurrent callers wait;
+    /// `make` may request other names.
     pub fn get<T: Any + Send + Sync>(&self, name: &str, make: impl FnOnce() -> T) -> Arc<T> {
         let slot = {
             let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -25,7 +25,7 @@ impl Derived {
         value.downcast().expect("the type is part of the name")
     }
 
-    /// Whether the value of a name is there: to ask for it takes no time.
+    /// Whether the value with this name exists, so that `get` returns at once.
     pub fn has<T: Any + Send + Sync>(&self, name: &str) -> bool {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(&(name.to_owned(), TypeId::of::<T>())).is_some_and(|slot| slot.get().is_some())

@@ -8,26 +8,26 @@ use super::Problem;
 
 /// Source of bytes.
 pub(crate) trait ByteSource: Send + Sync {
-    /// The bytes, if they are in memory or mapped as they are and will stay so.
+    /// The bytes, if they are in memory or mapped unchanged and will stay so.
     fn at_hand(&self) -> Option<&[u8]>;
 
     /// The bytes, read or decompressed again.
     ///
     /// # Errors
-    /// What can't be read any more, and why.
+    /// The bytes that can no longer be read, and the reason.
     fn read(&self) -> Result<Vec<u8>, Problem>;
 }
 
-/// The bytes of a chunk. They are read each time they are asked for: opening a recording leaves
-/// them where they are, and a recording of any size can be walked chunk by chunk. Cheap to clone.
+/// The bytes of a chunk. They are read at each request: opening a recording leaves them where they
+/// are, so a recording of any size can be walked chunk by chunk. Cheap to clone.
 ///
-/// Bytes that can't be read by then (the disk fails, the file was cut meanwhile) read as none, and
-/// [`problem`](Self::problem) says why;
-/// [`Recording::late_problems`](super::Recording::late_problems) has them all.
+/// Bytes that can no longer be read (the disk fails, or the file was truncated meanwhile) read as
+/// empty, and [`problem`](Self::problem) gives the reason;
+/// [`Recording::late_problems`](super::Recording::late_problems) lists all such problems.
 #[derive(Clone)]
 pub struct EventBytes(Arc<SharedBytes>);
 
-/// What the clones of [`EventBytes`] share.
+/// State shared by the clones of [`EventBytes`].
 struct SharedBytes {
     source: Box<dyn ByteSource>,
     problem: OnceLock<Problem>,
@@ -47,7 +47,7 @@ impl EventBytes {
         Self(Arc::new(SharedBytes { source: Box::new(source), problem: OnceLock::new() }))
     }
 
-    /// The bytes, which are not kept where they must be read for it.
+    /// The bytes. They are not cached if they must be read.
     #[must_use]
     pub fn load(&self) -> Cow<'_, [u8]> {
         match self.0.source.at_hand() {
@@ -56,7 +56,7 @@ impl EventBytes {
         }
     }
 
-    /// Reason why the bytes could not be read when they were first missed, if so.
+    /// Reason why the first failed read failed, if any.
     #[must_use]
     pub fn problem(&self) -> Option<&Problem> {
         self.0.problem.get()

@@ -1,5 +1,5 @@
-//! Snapshots of the managed heap: what is known of each, and the records in its chunks that are no
-//! rows of numbers.
+//! Snapshots of the managed heap: their records, and the records in their chunks that are not rows
+//! of numbers.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use crate::payload::{PayloadReader, PayloadWriter};
 by_number! {
     /// Reason why a snapshot was taken.
     SnapshotReason {
-        /// A command asked for it while the program ran.
+        /// A command requested it while the program ran.
         #[default]
         Command = 0 "command",
-        /// The program, or its recording, came to its end.
+        /// The program or its recording ended.
         End = 1 "end",
-        /// The time had come that the request names.
+        /// The time set in the request was reached.
         Time = 2 "time",
-        /// As much of the process was in memory as the request names.
+        /// The process's resident memory reached the size set in the request.
         Size = 3 "size",
     }
 }
@@ -24,48 +24,47 @@ by_number! {
 by_number! {
     /// State of a snapshot.
     SnapshotState {
-        /// The snapshot was begun, and its completion was not reported: the program ended
-        /// meanwhile.
+        /// The snapshot was begun but not reported as complete: the program ended meanwhile.
         #[default]
         Begun = 0 "begun",
-        /// All of the heap is there.
+        /// The whole heap is recorded.
         Complete = 1 "complete",
-        /// The snapshot found no room on the disk, or the recording has its greatest size.
+        /// There was no room on the disk, or the recording has reached its greatest size.
         NoRoom = 2 "no-room",
-        /// The runtime did not give what was asked of it.
+        /// The runtime refused a request.
         Refused = 3 "refused",
     }
 }
 
 by_number! {
-    /// Kind of what holds an object.
+    /// Kind of a root.
     RootKind {
         /// None of the others.
         #[default]
         Other = 0 "other",
-        /// A variable of a method that runs.
+        /// A variable of a running method.
         Stack = 1 "stack",
-        /// A handle that holds its object.
+        /// A strong handle.
         Handle = 2 "handle",
-        /// A handle that holds its object and keeps it from moving.
+        /// A handle that keeps its object alive and pinned.
         PinnedHandle = 3 "pinned handle",
-        /// A handle that does not hold its object.
+        /// A handle that does not keep its object alive.
         WeakHandle = 4 "weak handle",
-        /// A handle that holds its object as long as a count is not zero.
+        /// A handle that keeps its object alive while a count is not zero.
         RefCountedHandle = 5 "ref-counted handle",
         /// The queue of objects whose finalizers are to run.
         Finalizer = 6 "finalizer queue",
         /// A static field.
         Static = 7 "static",
-        /// A static field that each thread has of its own.
+        /// A thread-static field.
         ThreadStatic = 8 "thread static",
-        /// The object is one that is never collected: a string literal, for instance.
+        /// The object is never collected: a string literal, for instance.
         Frozen = 9 "frozen",
     }
 }
 
 impl RootKind {
-    /// Whether such a root keeps its object alive.
+    /// Whether a root of this kind keeps its object alive.
     #[must_use]
     pub const fn holds(self) -> bool {
         !matches!(self, Self::WeakHandle)
@@ -73,14 +72,14 @@ impl RootKind {
 }
 
 by_number! {
-    /// Place on the heap where an object lies.
+    /// Heap area that contains an object.
     HeapGeneration {
         /// The youngest.
         #[default]
         Gen0 = 0 "0",
         /// Survived one collection.
         Gen1 = 1 "1",
-        /// Survived more.
+        /// Survived several collections.
         Gen2 = 2 "2",
         /// The heap for large objects.
         Large = 3 "large",
@@ -108,8 +107,9 @@ macro_rules! as_number {
 as_number!(SnapshotReason, SnapshotState, RootKind);
 
 record! {
-    /// One snapshot of the heap of a process. Of several records with one number the last counts:
-    /// one is written when the snapshot begins, one when it is complete or can't go on.
+    /// One snapshot of the heap of a process. Of several records with the same number the last
+    /// counts: one is written when the snapshot begins, another when it is complete or can't
+    /// continue.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct HeapSnapshot {
         /// Number of the snapshot within its process, from 1.
@@ -118,18 +118,19 @@ record! {
         pub time_ns: u64,
         /// Reason why it was taken.
         pub reason: SnapshotReason,
-        /// Name that was given with the command, empty for none.
+        /// Name given with the command, empty for none.
         pub name: String,
-        /// Whether only what a full collection left is in it; otherwise the heap as it was.
+        /// Whether a full collection ran first, so that only survivors are included; otherwise the
+        /// heap is recorded as it was.
         pub collected: bool,
         /// State of the snapshot.
         pub state: SnapshotState,
-        /// Reason why it is not complete, in words; empty where it is.
+        /// Reason why it is incomplete, in words; empty if complete.
         pub why: String,
-        /// Time that the program stood still for the collection and for the snapshot together, in
-        /// nanoseconds.
+        /// Time in nanoseconds for which the program was suspended, for the collection and the
+        /// snapshot together.
         pub pause_ns: u64,
-        /// The part of that time in which the heap was read and written.
+        /// The part of that time spent on reading and writing the heap.
         pub walk_ns: u64,
         /// Number of objects.
         pub objects: u64,
@@ -139,19 +140,19 @@ record! {
         pub references: u64,
         /// Number of roots, weak ones included.
         pub roots: u64,
-        /// Sequence numbers of the first and the last of its chunks in the arena `heap`; 0 where
-        /// there is none.
+        /// Sequence numbers of the first and the last of its chunks in the arena `heap`; 0 if there
+        /// is none.
         pub first_chunk: u64,
         /// See [`first_chunk`](Self::first_chunk).
         pub last_chunk: u64,
-        /// Sequence number of the first of its chunks that was written when the program went on:
-        /// those before have objects and roots, those from here on types, places and roots.
+        /// Sequence number of the first of its chunks that was written after the program resumed:
+        /// the chunks before it have objects and roots, the later ones types, places and roots.
         pub tail_chunk: u64,
     }
 }
 
 impl HeapSnapshot {
-    /// Whether all of the heap is there.
+    /// Whether the whole heap is recorded.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.state == SnapshotState::Complete
@@ -159,11 +160,11 @@ impl HeapSnapshot {
 }
 
 record! {
-    /// A type of objects in one snapshot: how large its objects are, and which places in them hold
+    /// A type of objects in one snapshot: the size of its objects, and the places in them that hold
     /// references.
     ///
-    /// A place is a slot: first the fixed ones in ascending order of their offsets, then, in
-    /// arrays, those of each element.
+    /// A place is a slot: first the fixed slots in ascending order of their offsets, then, in
+    /// arrays, the slots of each element.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct HeapType {
         /// Number by which objects of this snapshot name the type, from 1.
@@ -174,19 +175,19 @@ record! {
         pub base_bytes: u32,
         /// Bytes of each element of an array or character of a string; 0 for all other types.
         pub element_bytes: u32,
-        /// Names of the fields at the fixed slots; empty where the runtime does not say.
+        /// Names of the fields at the fixed slots; empty if the runtime does not tell.
         pub fields: Vec<String>,
-        /// Names of the fields at the slots of each element, one empty name for an array of
+        /// Names of the fields at the slots of each element; one empty name for an array of
         /// references.
         pub element_fields: Vec<String>,
-        /// Stand-in for the content, which stands with each object.
+        /// Kind of the content hash that is stored with each object.
         pub content: u32,
-        /// Address of the object that keeps the type loaded, which each of its objects holds; 0 for
-        /// types that stay anyway.
+        /// Address of the object that keeps the type loaded; each object of the type holds it. 0
+        /// for types that are never unloaded.
         pub loader: u64,
     }
     beside {
-        /// Name as C# writes it, of the [`object_type`](Self::object_type).
+        /// Name in C# form, of the [`object_type`](Self::object_type).
         pub name: Arc<str>,
         /// Index into [`Process::modules`](super::Process::modules), of the
         /// [`object_type`](Self::object_type).
@@ -202,21 +203,21 @@ impl HeapType {
     /// Value of [`content`](Self::content): a hash of the value in a box.
     pub const BOX: u32 = 2;
 
-    /// Bytes of an object with so many elements.
+    /// Bytes of an object with `length` elements.
     #[must_use]
     pub fn bytes_of(&self, length: u64) -> u64 {
         let elements = u64::from(self.element_bytes).saturating_mul(length);
         elements.saturating_add(u64::from(self.base_bytes)).checked_next_multiple_of(8).unwrap_or(u64::MAX)
     }
 
-    /// Slots of an object with so many elements.
+    /// Number of slots of an object with `length` elements.
     #[must_use]
     pub fn slots_of(&self, length: u64) -> u64 {
         length.saturating_mul(self.element_fields.len() as u64).saturating_add(self.fields.len() as u64)
     }
 
-    /// Element, if it is one of an array, and field at a slot; the field's name is empty for an
-    /// element that is a reference, and where it is unknown.
+    /// The element (for an array) and the field at a slot. The field's name is empty if the element
+    /// is a reference, or if the name is unknown.
     #[must_use]
     pub fn slot(&self, slot: u64) -> (Option<u64>, &str) {
         match slot.checked_sub(self.fields.len() as u64) {
@@ -231,8 +232,8 @@ impl HeapType {
 }
 
 record! {
-    /// A place in an object of the runtime's own that is a static field: what it refers to is held
-    /// by that field.
+    /// A reference in an object of the runtime's own that implements a static field: the field
+    /// holds the referenced object.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct HeapPlace {
         /// Address of the reference.
@@ -241,22 +242,22 @@ record! {
         pub kind: RootKind,
         /// The field, `Shop.Cache.items`.
         pub name: String,
-        /// Serial number of the thread whose field it is, 0 for none.
+        /// Serial number of the thread that the field belongs to, 0 for none.
         pub thread: u32,
     }
 }
 
 record! {
-    /// Boxes of an async method that wait at one of its awaits. A place in a method may stand in
-    /// several records.
+    /// Boxes of an async method that wait at one of its awaits. The same await may be in several
+    /// records.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct HeapAwait {
         /// Index into [`Process::modules`](super::Process::modules) of the module with the method's
         /// code.
         pub module: u32,
-        /// Token of that code, `MoveNext` of the state machine.
+        /// Token of that code: `MoveNext` of the state machine.
         pub token: u32,
-        /// Offset in its IL of the await.
+        /// IL offset of the await.
         pub il_offset: u32,
         /// Addresses of the boxes.
         pub boxes: Vec<u64>,

@@ -1,4 +1,4 @@
-//! By what recordings of many programs on many machines are told apart.
+//! Data that distinguishes recordings of many programs on many machines.
 
 use clrscope_contract::labels::Label;
 
@@ -9,14 +9,14 @@ record! {
     /// Machine, container and labels of a process.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct Identity {
-        /// A random identifier, 32 hexadecimal digits in groups as a UUID has them; that of the
-        /// recording where no launcher gave it another.
+        /// A random identifier: 32 hexadecimal digits grouped as in a UUID. It is the recording's
+        /// identifier if no launcher assigned one to the process.
         pub id: String,
-        /// Name of the host, as the process sees it; empty where that is not known.
+        /// Name of the host, as the process sees it; empty if unknown.
         pub host: String,
-        /// Identifier of the container; empty where there is none, or it is not known.
+        /// Identifier of the container; empty if there is none or it is unknown.
         pub container: String,
-        /// Labels, each key once: those that were given, then those of the process's environment.
+        /// Labels with unique keys: the given ones, then those of the process's environment.
         pub labels: Vec<Label>,
     }
 }
@@ -30,12 +30,12 @@ impl Identity {
 }
 
 record! {
-    /// The assembly that the program begins in.
+    /// The assembly with the program's entry point.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct EntryAssembly {
-        /// Its simple name; empty where it is not known.
+        /// Its simple name; empty if unknown.
         pub name: String,
-        /// Its informational version, or that of the assembly where it has none: `1.4.2+8a3f12c`.
+        /// Its informational version, or its assembly version if it has none: `1.4.2+8a3f12c`.
         pub version: String,
     }
 }

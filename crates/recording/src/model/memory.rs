@@ -1,9 +1,9 @@
-//! Places of a process's memory, which `memory` tells apart.
+//! Places of a process's memory, distinguished by `memory`.
 
 /// Place of memory in a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemoryPlace {
-    /// Ranges of the collector: objects, holes between them, and what is kept for new ones.
+    /// Address ranges of the GC: objects, gaps between them, and space reserved for new objects.
     ManagedHeap,
     /// Objects that are never collected.
     FrozenObjects,
@@ -17,11 +17,11 @@ pub enum MemoryPlace {
     Stacks,
     /// The C library's heap: `malloc` of up to some 100 kB.
     NativeHeap,
-    /// Other files that are mapped, and shared memory.
+    /// Other mapped files, and shared memory.
     Files,
     /// The agent's library and the recording.
     Agent,
-    /// Other mappings without a file: large native allocations, the collector's tables.
+    /// Other mappings without a file: large native allocations, the GC's tables.
     Other,
 }
 
@@ -64,7 +64,7 @@ impl MemoryPlace {
         NAMES.iter().find(|(place, ..)| *place == self).map_or("", |(_, name, _)| name)
     }
 
-    /// The name on the screen.
+    /// The name for display.
     #[must_use]
     pub fn in_words(self) -> &'static str {
         NAMES.iter().find(|(place, ..)| *place == self).map_or("", |(.., words)| words)

@@ -1,7 +1,7 @@
-//! The model of a recording: what a reader gets, as plain values.
+//! The model of a recording: plain values that readers return.
 //!
-//! Everything here is data without behaviour that could fail. Whatever was wrong with the bytes on
-//! disk has already become an entry in [`Recording::problems`] or a [`Loss`] of its process.
+//! All types here are data whose methods can't fail. Errors in the bytes on disk are entries in
+//! [`Recording::problems`] or a [`Loss`] of the process.
 
 #[macro_use]
 mod by_number;

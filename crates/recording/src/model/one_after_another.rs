@@ -1,7 +1,7 @@
-//! Records of sizes of their own that follow one another in the bytes of a chunk.
+//! Consecutive records of variable size in the bytes of a chunk.
 
-/// The records, each as `first` reads it with its bytes from what is left; nothing follows one that
-/// can't be read.
+/// Iterates over the records. `first` reads a record and its size from the remaining bytes; the
+/// iteration ends at the first invalid record.
 pub(super) fn one_after_another<T>(
     chunk: &[u8],
     first: impl Fn(&[u8]) -> Option<(T, usize)>,

@@ -1,15 +1,15 @@
-//! Memory that instruments take for themselves.
+//! Memory that instruments use for themselves.
 
 use crate::codec::record;
 
 record! {
-    /// Memory that an instrument takes in the program for tables of its own, in addition to what is
-    /// recorded.
+    /// Memory in the program that an instrument uses for its own tables, in addition to the
+    /// recorded data.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct OwnMemory {
         /// The instrument.
         pub instrument: String,
-        /// The most bytes at a time, of the times at which the instrument looked.
+        /// The maximum number of bytes, over the times at which the instrument measured.
         pub bytes: u64,
     }
 }

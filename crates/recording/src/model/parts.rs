@@ -1,9 +1,9 @@
-//! Parts of a recording: what lies between two boundaries. Each boundary was drawn while the
-//! program ran, by a command or by the program's own code.
+//! Parts of a recording: the time between two boundaries. Each boundary was set while the program
+//! ran, by a command or by the program's own code.
 //!
-//! Parts stand in a row: none overlaps another. What has a name is a [`PartSpan`] of one part or
-//! several, since what the program's code begins and ends may nest and overlap; the parts say which
-//! spans begin and end with them.
+//! Parts are consecutive and never overlap. A named section is a [`PartSpan`] of one or several
+//! parts, since sections that the program's code begins and ends may nest and overlap. Each part
+//! lists the spans that begin and end with it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -16,8 +16,9 @@ record! {
     /// A part of the recording of one process: from one boundary to the next.
     #[derive(Debug, Clone, Default)]
     pub struct Part {
-        /// The name of the span that it lies in, of several of the one that the program's code
-        /// began last; its number among the parts of its process, from 1, where it lies in none.
+        /// The name of the span that contains the part; if there are several, the span that the
+        /// program's code began last. Without a span, it is the part's number within its process,
+        /// from 1.
         pub name: String,
         /// Beginning of the part, nanoseconds since the start of the run.
         pub since_ns: u64,
@@ -35,30 +36,30 @@ record! {
 }
 
 record! {
-    /// A boundary between parts, as the log of a process has it.
+    /// A boundary between parts, as stored in the log of a process.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct PartBoundary {
         /// Monotonic nanoseconds.
         pub mono_ns: u64,
-        /// Kind of the boundary: what ends and begins here.
+        /// Kind of the boundary: which part or span ends or begins here.
         pub kind: BoundaryKind,
-        /// The name of the part that begins; empty for none.
+        /// The name of the part that begins; empty if it has none.
         pub name: String,
-        /// Number of the boundary in `parts.log`, which says what the trees gained up to here; 0
-        /// where that is not known.
+        /// Number of the boundary in `parts.log`, which has the gains of the trees up to here; 0 if
+        /// unknown.
         pub number: u32,
     }
 }
 
-/// Trees of what the threads of a process gained in one part.
+/// Trees with the gains of a process's threads in one part.
 #[derive(Clone, Default)]
 pub struct PartTrees {
     at_hand: Arc<BTreeMap<u32, TreeSource>>,
     lazy: Option<Arc<MakeTree>>,
 }
 
-/// Makes the tree of the thread at an index, if there is one. Parts and threads may both be many,
-/// so none is made before a caller asks.
+/// Makes the tree of the thread at an index, if there is one. There may be many parts and many
+/// threads, so a tree is made only on request.
 type MakeTree = dyn Fn(u32) -> Option<TreeSource> + Send + Sync;
 
 impl PartTrees {
@@ -73,7 +74,7 @@ impl PartTrees {
         Self { at_hand: Arc::new(trees), lazy: None }
     }
 
-    /// The tree of the thread at this index; `None` where it gained nothing, or where its gain is
+    /// The tree of the thread at this index; `None` if the thread gained nothing, or its gain is
     /// unknown.
     #[must_use]
     pub fn of_thread(&self, index: u32) -> Option<TreeSource> {
@@ -103,7 +104,7 @@ pub enum BoundaryKind {
     Start = 1,
     /// Recording stops for now: a part ends.
     Stop = 2,
-    /// The process begins, and its recording does not: it starts later.
+    /// The process starts without recording; the recording starts later.
     Delay = 3,
     /// The program's code begins a span of this name.
     Begin = 4,
@@ -114,35 +115,36 @@ pub enum BoundaryKind {
 numbered!(BoundaryKind: Mark, Start, Stop, Delay, Begin, End);
 
 impl BoundaryKind {
-    /// Whether a part begins here, as long as something is recorded.
+    /// Whether a part begins here, if recording is active.
     pub(crate) fn begins_part(self) -> bool {
         !matches!(self, Self::Stop | Self::Delay)
     }
 
-    /// Whether a boundary of this kind is one only while something is recorded.
+    /// Whether the boundary comes from the program's code; it counts only while recording is
+    /// active.
     pub(crate) fn is_of_code(self) -> bool {
         matches!(self, Self::Begin | Self::End)
     }
 }
 
-/// What reports show as a part: from a boundary to the one that ends what began there.
+/// A section that reports show as a part: from a boundary to the one that ends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PartSpan {
     /// The name, or the number of the part.
     pub name: String,
-    /// Its beginning, nanoseconds since the start of the run.
+    /// Its start, nanoseconds since the start of the run.
     pub since_ns: u64,
     /// Its end, nanoseconds since the start of the run.
     pub until_ns: u64,
 }
 
 impl Part {
-    /// The parts between `boundaries`, which are in order, of a recording that began at `start_ns`
-    /// and ended at `end_ns`, both monotonic. Times of parts are counted from `start_ns`. A
-    /// recording without boundaries has no parts.
+    /// The parts between `boundaries`, which must be in order, of a recording from `start_ns` to
+    /// `end_ns`, both monotonic. Times of parts are relative to `start_ns`. A recording without
+    /// boundaries has no parts.
     ///
-    /// A span ends where its end is drawn, where recording stops, and with the recording.
+    /// A span ends at its end boundary, when recording stops, or with the recording.
     #[must_use]
     pub fn between(boundaries: &[PartBoundary], start_ns: u64, end_ns: u64) -> Vec<Self> {
         let mut parts: Vec<Self> = Vec::new();
@@ -178,7 +180,7 @@ impl Part {
         parts
     }
 
-    /// Which of `parts`, those of one process, lie in what has one of these names: places in
+    /// Indices of those `parts` of a process that lie in a section with one of these names, in
     /// ascending order.
     #[must_use]
     pub fn named<S: AsRef<str>>(parts: &[Self], names: &[S]) -> Vec<usize> {
@@ -195,12 +197,12 @@ impl Part {
         found
     }
 
-    /// What reports show as the parts of a process: all that has a name, as a whole, and the parts
-    /// without one. In the order in which they begin.
+    /// The sections that reports show as the parts of a process: all named ones, each as a whole,
+    /// and the parts without a name. In the order of their starts.
     #[must_use]
     pub fn spans(parts: &[Self]) -> Vec<PartSpan> {
         let mut spans: Vec<PartSpan> = Vec::new();
-        // Places among the spans.
+        // Indices into the spans.
         let mut open: HashMap<&str, Vec<usize>> = HashMap::new();
         for part in parts {
             let span =
@@ -224,34 +226,34 @@ impl Part {
     }
 }
 
-/// Bytes of the longest name of a part.
+/// Greatest length of a part's name in bytes.
 pub(crate) const LONGEST_NAME: usize = 256;
 
-/// The name, no longer than names are: parts repeat it.
+/// The name, truncated to the greatest length: parts repeat it.
 fn cut(name: &str) -> &str {
     &name[..name.floor_char_boundary(LONGEST_NAME)]
 }
 
-/// Names of spans that have begun and not ended.
+/// Names of open spans.
 #[derive(Default)]
 struct OpenSpans<'a> {
-    /// What a command gave a name to; empty for none.
+    /// The name given by a command; empty for none.
     mark: &'a str,
-    /// What the program's code began, by the number of the beginning.
+    /// The spans that the program's code began, by their sequence numbers.
     by_number: BTreeMap<u32, &'a str>,
     numbers: HashMap<&'a str, u32>,
     begun: u32,
 }
 
 impl<'a> OpenSpans<'a> {
-    /// A command ends what one has begun, and begins a span where it has a name. Returns what
-    /// begins and what ends.
+    /// Handles a mark by a command: ends the span of the previous mark, and begins a span if the
+    /// mark has a name. Returns the names that begin and those that end.
     fn mark(&mut self, name: &'a str) -> (Vec<String>, Vec<String>) {
         let ended = std::mem::replace(&mut self.mark, name);
         (named(name), named(ended))
     }
 
-    /// Returns the name, unless it is open already.
+    /// Returns the name, unless it is already open.
     fn begin(&mut self, name: &'a str) -> Vec<String> {
         if name.is_empty() || self.numbers.contains_key(name) {
             return Vec::new();
@@ -262,7 +264,7 @@ impl<'a> OpenSpans<'a> {
         named(name)
     }
 
-    /// Returns the name, where it was open.
+    /// Returns the name, if it was open.
     fn end(&mut self, name: &str) -> Vec<String> {
         let Some(number) = self.numbers.remove(name) else { return Vec::new() };
         self.by_number.remove(&number);
@@ -274,14 +276,14 @@ impl<'a> OpenSpans<'a> {
         by_number.values().map(|name| (*name).to_owned()).chain(named(mark)).collect()
     }
 
-    /// What names a part now.
+    /// The name of the current part.
     fn last(&self) -> Option<&'a str> {
         let by_code = self.by_number.last_key_value().map(|(_, name)| *name);
         by_code.or(Some(self.mark).filter(|name| !name.is_empty()))
     }
 }
 
-/// A name; nothing where it is empty.
+/// A list with the name; empty if the name is empty.
 fn named(name: &str) -> Vec<String> {
     Some(name).filter(|name| !name.is_empty()).map(str::to_owned).into_iter().collect()
 }
@@ -326,7 +328,7 @@ mod tests {
         Part::spans(parts).into_iter().map(|span| (span.name, span.since_ns, span.until_ns)).collect()
     }
 
-    /// Those in the spans of a name: beginning and end of each.
+    /// Start and end of each part in the spans with this name.
     fn times(parts: &[Part], name: &str) -> Vec<(u64, u64)> {
         Part::named(parts, &[name]).into_iter().map(|at| (parts[at].since_ns, parts[at].until_ns)).collect()
     }
@@ -387,7 +389,7 @@ mod tests {
         assert_eq!(times(&parts, "more"), [(30, 40)]);
     }
 
-    /// Nor of recordings from before spans.
+    /// Parts recorded by versions without spans count as spans themselves.
     #[test]
     fn parts_that_say_nothing_of_spans_are_spans_themselves() {
         let part =

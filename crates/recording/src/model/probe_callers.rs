@@ -1,4 +1,4 @@
-//! Callers of chosen methods, which `probes` records.
+//! Callers of probed methods, which `probes` records.
 
 use crate::layout::{probe_callers as layout, u32_at, u64_at};
 
@@ -6,11 +6,11 @@ use crate::layout::{probe_callers as layout, u32_at, u64_at};
 /// [`layout::probe_callers`](crate::layout::probe_callers) for the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProbeCaller {
-    /// Number of the method, as [`ProbedMethod::number`](super::ProbedMethod::number).
+    /// Number of the method, the same as [`ProbedMethod::number`](super::ProbedMethod::number).
     pub method: u32,
     /// Serial number of the thread.
     pub thread: u32,
-    /// Number of the [stack](super::Stacks), 0 where it is not known: the method, and its callers.
+    /// Number of the [stack](super::Stacks) with the method and its callers, 0 if unknown.
     pub stack: u32,
     /// Nanoseconds since the start of the process's recording, when the first of the calls began.
     pub time_ns: u64,
@@ -22,12 +22,12 @@ pub struct ProbeCaller {
     pub ended: u64,
     /// Ticks of all calls that ended.
     pub ticks: u64,
-    /// Number of the path, by which the writer finds the record.
+    /// Number of the path, which the writer uses to find the record.
     pub path: u64,
 }
 
 impl ProbeCaller {
-    /// The bytes as they are stored.
+    /// The stored form of the record.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; layout::BYTES] {
         let mut bytes = [0; layout::BYTES];
@@ -48,7 +48,7 @@ impl ProbeCaller {
         bytes
     }
 
-    /// The records in a chunk's bytes. One that is cut off is none.
+    /// The records in a chunk's bytes; a truncated record is left out.
     pub fn all(chunk: &[u8]) -> impl Iterator<Item = Self> {
         chunk.chunks_exact(layout::BYTES).map(|bytes| Self {
             method: u32_at(bytes, layout::METHOD),

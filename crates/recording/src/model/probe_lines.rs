@@ -3,7 +3,7 @@
 use super::one_after_another::one_after_another;
 use crate::layout::{probe_lines as layout, u32_at, u64_at};
 
-/// One line in one method with how often it was reached; see
+/// One line in one method and its number of hits; see
 /// [`layout::probe_lines`](crate::layout::probe_lines) for its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProbedLine {
@@ -13,15 +13,15 @@ pub struct ProbedLine {
     pub token: u32,
     /// Number of the line, from 1.
     pub line: u32,
-    /// Path of the source file, as the compiler was given it.
+    /// Path of the source file, as passed to the compiler.
     pub file: String,
-    /// Name of the method, as functions have it.
+    /// Name of the method, in the form of function names.
     pub name: String,
-    /// Signature of the method, as functions have it.
+    /// Signature of the method, in the form of function signatures.
     pub signature: String,
-    /// Whether the probe was taken away while the recording went on.
+    /// Whether the probe was removed during the recording.
     pub is_removed: bool,
-    /// Number of times that the place was reached.
+    /// Number of times that control reached the line.
     pub hits: u64,
 }
 
@@ -58,13 +58,13 @@ impl ProbedLine {
         [&self.file, &self.name, &self.signature]
     }
 
-    /// The lines in a chunk's bytes. One that is cut off is none, nor is one that was taken back,
-    /// and nothing follows one that can't be.
+    /// The lines in a chunk's bytes. Truncated and withdrawn records are left out, and reading
+    /// stops at an invalid one.
     pub fn all(chunk: &[u8]) -> impl Iterator<Item = Self> {
         one_after_another(chunk, Self::first).filter(|line| line.token != 0)
     }
 
-    /// The first of several, and its bytes.
+    /// The first record, and its size in bytes.
     fn first(bytes: &[u8]) -> Option<(Self, usize)> {
         let head = bytes.get(..layout::HEAD)?;
         let lengths = [layout::FILE, layout::NAME, layout::SIGNATURE].map(|at| u32_at(head, at) as usize);

@@ -1,23 +1,23 @@
-//! Counters and times of chosen methods, which `probes` records.
+//! Counters and times of probed methods, which `probes` records.
 
 use super::one_after_another::one_after_another;
 use crate::layout::{probe_calls, probes, u32_at, u64_at};
 
-/// One method with what its probes counted; see [`layout::probes`](crate::layout::probes) for its
-/// bytes.
+/// One method with the values counted by its probes; see [`layout::probes`](crate::layout::probes)
+/// for its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProbedMethod {
     /// Index into [`Process::modules`](super::Process::modules).
     pub module: u32,
     /// Metadata token.
     pub token: u32,
-    /// Name, as functions have it.
+    /// Name, in the form of function names.
     pub name: String,
-    /// Signature, as functions have it.
+    /// Signature, in the form of function signatures.
     pub signature: String,
-    /// Whether its probes were taken away while the recording went on.
+    /// Whether its probes were removed during the recording.
     pub is_removed: bool,
-    /// Number of the method in [`ProbeCallRecord`]; 0 where its calls are not recorded.
+    /// Number of the method in [`ProbeCallRecord`]; 0 if its calls are not recorded.
     pub number: u32,
     /// Calls that began.
     pub calls: u64,
@@ -25,16 +25,16 @@ pub struct ProbedMethod {
     pub failed: u64,
     /// Ticks of all calls that ended.
     pub ticks: u64,
-    /// Ticks of those that ended within another call of the method on their thread.
+    /// Ticks of calls that ended within another call of the method on the same thread.
     pub nested: u64,
     /// Ticks of the longest call that ended.
     pub longest: u64,
-    /// Calls that ended, by [how long they took](crate::layout::probes::bucket).
+    /// Number of ended calls by [duration](crate::layout::probes::bucket).
     pub buckets: Vec<u64>,
 }
 
 impl ProbedMethod {
-    /// The bytes of a method with so many lanes, all of whose numbers are 0.
+    /// The record of a method with `lanes` lanes and all counts 0.
     #[must_use]
     pub fn to_empty_bytes(&self, lanes: u32) -> Vec<u8> {
         let names = [&self.name, &self.signature];
@@ -57,13 +57,13 @@ impl ProbedMethod {
         bytes
     }
 
-    /// The methods in a chunk's bytes. One that is cut off is none, nor is one that was taken back,
-    /// and nothing follows one that can't be.
+    /// The methods in a chunk's bytes. Truncated and withdrawn records are left out, and reading
+    /// stops at an invalid one.
     pub fn all(chunk: &[u8]) -> impl Iterator<Item = Self> {
         one_after_another(chunk, Self::first).filter(|method| method.token != 0)
     }
 
-    /// The first of several, and its bytes.
+    /// The first record, and its size in bytes.
     fn first(bytes: &[u8]) -> Option<(Self, usize)> {
         let head = bytes.get(..probes::HEAD)?;
         let [size, lanes, name, signature] =
@@ -106,16 +106,16 @@ impl ProbedMethod {
     }
 }
 
-/// Begin or end of a call of a probed method.
+/// Start or end of a call of a probed method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProbeCallRecord<'b> {
     /// Number of the method, as [`ProbedMethod::number`].
     pub method: u32,
-    /// Ticks of the process's clock at that moment.
+    /// Ticks of the process's clock at the event.
     pub ticks: u64,
-    /// At the end of a call how that was.
+    /// Details of the end; `None` for the start of a call.
     pub end: Option<ProbeCallEnd>,
-    /// Values of arguments at the begin, of results at the end.
+    /// Values: of arguments at the start, of results at the end.
     pub values: &'b [u8],
 }
 
@@ -129,12 +129,12 @@ pub struct ProbeCallEnd {
 }
 
 impl<'b> ProbeCallRecord<'b> {
-    /// The records in a chunk's bytes; nothing follows one that is cut off.
+    /// The records in a chunk's bytes; reading stops at a truncated one.
     pub fn all(chunk: &'b [u8]) -> impl Iterator<Item = Self> {
         Self::all_with_places(chunk).map(|(_, record)| record)
     }
 
-    /// As [`all`](Self::all), each with where its bytes begin.
+    /// Like [`all`](Self::all), with the offset of each record.
     pub fn all_with_places(chunk: &'b [u8]) -> impl Iterator<Item = (usize, Self)> {
         let mut at = 0;
         std::iter::from_fn(move || {
@@ -145,7 +145,7 @@ impl<'b> ProbeCallRecord<'b> {
         })
     }
 
-    /// The first of several, and its bytes.
+    /// The first record, and its size in bytes.
     fn first(bytes: &'b [u8]) -> Option<(Self, usize)> {
         let head = bytes.get(..probe_calls::HEAD)?;
         let what = u32_at(head, probe_calls::WHAT);

@@ -30,18 +30,18 @@ record! {
         pub cpu_ns: Option<u64>,
         /// End of the process, if it was seen.
         pub exit: Option<Exit>,
-        /// Whether the program ended while we watched and said so.
+        /// Whether the program ended while the agent was recording, and the agent recorded the end.
         pub complete: bool,
         /// Meaning of the time stamps in events, if any were taken.
         pub ticks: TickClock,
-        /// Processors that the process might use when it was first recorded; 0 where that is not
-        /// known.
+        /// Number of processors available to the process when it was first recorded; 0 if unknown.
         pub processors: u32,
     }
     beside {
-        /// Machine, container and labels; empty in recordings from before.
+        /// Machine, container and labels; empty in recordings from versions that did not record
+        /// them.
         pub identity: Identity,
-        /// The assembly that the program begins in, where it was loaded while we looked.
+        /// The assembly with the program's entry point, if it was loaded during the recording.
         pub entry_assembly: EntryAssembly,
         /// Settings and measured constants of the `calls` instrument, if it ran.
         pub calls: Option<CallsInfo>,
@@ -49,51 +49,50 @@ record! {
         pub functions: Vec<Function>,
         /// Indexed by [`Function::module`]; entry 0 stands for "no module".
         pub modules: Vec<Module>,
-        /// Types of objects, by the numbers that instruments about memory give; entry 0 stands for
-        /// a type that is not known.
+        /// Types of objects, by the numbers that memory instruments use; entry 0 stands for an
+        /// unknown type.
         pub types: Vec<ObjectType>,
-        /// In the order in which they were first seen.
+        /// Threads, in the order in which the agent first saw them.
         pub threads: Vec<Thread>,
         /// Losses, by reason.
         pub losses: Vec<Loss>,
-        /// Remarks for the head of reports.
+        /// Remarks for the header of reports.
         pub remarks: Vec<Remark>,
-        /// Times that are shown, each from and to a nanosecond since the start of the run, in order
-        /// and apart from each other, where the recording was reduced to some of its parts.
+        /// The shown periods, if the recording was reduced to some of its parts: each from and to a
+        /// nanosecond since the start of the run, in order and disjoint.
         pub shown: Option<Vec<(u64, u64)>>,
-        /// The work that is shown, where the recording was reduced to what was done for some
-        /// requests.
+        /// The shown work, if the recording was reduced to the work for some requests.
         pub shown_work: Option<Arc<ShownWork>>,
-        /// The parts of the recording, in order; none where it was never switched and nothing was
-        /// marked.
+        /// The parts of the recording, in order; empty if it was never switched or marked.
         pub parts: Vec<Part>,
-        /// The patterns of the request that have matched something: `include=[App]*`, for instance.
+        /// The patterns of the request that have matched anything: `include=[App]*`, for instance.
         pub matched_patterns: Vec<String>,
-        /// Functions whose names are like patterns that had matched nothing when they were met.
+        /// Functions whose names resemble a pattern that had matched nothing when the agent saw the
+        /// function.
         pub near_names: Vec<NearName>,
-        /// Sampling instruments that ran, each with how it took its samples.
+        /// Sampling instruments that ran, and how each one took its samples.
         pub samplers: Vec<Sampler>,
         /// Sampling of allocations by `alloc`, if it ran.
         pub allocation_sampling: Option<AllocationSampling>,
-        /// Memory of instruments' own, by instrument.
+        /// Memory that instruments use for themselves, by instrument.
         pub own_memory: Vec<OwnMemory>,
         /// Snapshots of the heap, by number.
         pub snapshots: Vec<HeapSnapshot>,
         /// Names of places in native code, by module and offset in ascending order.
         pub native_symbols: Vec<NativeSymbol>,
-        /// Plans of the assemblies whose coverage was recorded, as far as their files were there.
+        /// Plans of the assemblies whose coverage was recorded, if their files existed.
         pub coverage_plans: Vec<CoveragePlan>,
-        /// The call stacks that records of instruments refer to by number.
+        /// The call stacks, to which records of instruments refer by number.
         pub stacks: Arc<Stacks>,
         /// Raw event chunks of other instruments, by instrument name.
         pub events: Vec<EventArena>,
-        /// Values that readers have derived from all that.
+        /// Values that readers have derived from the fields above.
         pub derived: Derived,
     }
 }
 
 record! {
-    /// A function whose name is like a pattern of the request.
+    /// A function whose name resembles a pattern of the request.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct NearName {
         /// The pattern: `include=[App]*`, for instance.
@@ -109,13 +108,13 @@ record! {
     pub struct TickClock {
         /// Reading when recording started.
         pub start: u64,
-        /// Nanoseconds per tick; 0 where that is not known.
+        /// Nanoseconds per tick; 0 if unknown.
         pub ns_per_tick: f64,
     }
 }
 
 impl TickClock {
-    /// Nanoseconds from the start of recording to the moment of this time stamp.
+    /// Nanoseconds from the start of recording to this time stamp.
     #[must_use]
     pub fn ns_since_start(&self, ticks: u64) -> u64 {
         (ticks.saturating_sub(self.start) as f64 * self.ns_per_tick) as u64
@@ -123,7 +122,7 @@ impl TickClock {
 }
 
 impl Process {
-    /// Whether a moment, in nanoseconds since the start of the run, is shown.
+    /// Whether a time, in nanoseconds since the start of the run, is shown.
     #[must_use]
     pub fn shows(&self, time_ns: u64) -> bool {
         self.shown.as_ref().is_none_or(|times| {
@@ -132,45 +131,45 @@ impl Process {
         })
     }
 
-    /// Whether what a thread did at a moment, in nanoseconds since the start of the run, is shown.
-    /// Where only some work is shown, nothing is of a thread that is not known.
+    /// Whether a thread's work at a time, in nanoseconds since the start of the run, is shown. If
+    /// only some work is shown, that of an unknown thread is not.
     #[must_use]
     pub fn shows_work(&self, thread: Option<&Thread>, time_ns: u64) -> bool {
         let Some(work) = &self.shown_work else { return true };
         thread.is_some_and(|thread| work.has(thread.id, time_ns))
     }
 
-    /// Whether what was done for a request, by its id, or for none, is shown.
+    /// Whether work for a request, given by its id, or for no request is shown.
     #[must_use]
     pub fn shows_request(&self, request: Option<u64>) -> bool {
         let Some(work) = &self.shown_work else { return true };
         request.is_some_and(|request| work.requests.contains(&request))
     }
 
-    /// Returns the name of the assembly that a plan of this process is of, loaded or not.
+    /// Returns the name of the assembly of a plan of this process, loaded or not.
     #[must_use]
     pub fn covered_assembly<'a>(&'a self, plan: &'a CoveragePlan) -> &'a str {
         if plan.was_loaded() { self.module_name(plan.module) } else { &plan.assembly }
     }
 
-    /// Returns the name of the module with this index; empty where there is none.
+    /// Returns the name of the module with this index; empty if there is none.
     #[must_use]
     pub fn module_name(&self, module: u32) -> &str {
         self.modules.get(module as usize).map_or("", |module| module.name.as_str())
     }
 
-    /// Reason why the agent in this process disabled itself, if it did: then nothing else is known
-    /// of the process.
+    /// Reason why the agent in this process disabled itself, if it did; nothing else is known about
+    /// the process then.
     #[must_use]
     pub fn refusal(&self) -> Option<&str> {
         let refusal = self.remarks.iter().find(|remark| remark.kind == RemarkKind::Refusal);
         refusal.map(|remark| remark.text.as_str())
     }
 
-    /// Memory of each instrument that says what it took for itself.
+    /// The memory that each instrument uses for itself, if recorded.
     pub fn memory_of_instruments(&self) -> impl Iterator<Item = (&str, u64)> {
         let said = self.own_memory.iter().map(|own| (own.instrument.as_str(), own.bytes));
-        // Earlier versions noted the memory of one instrument alone, there.
+        // Earlier versions recorded the memory of a single instrument, in this field.
         let earlier =
             self.allocation_sampling.as_ref().map(|sampling| (crate::layout::instrument::ALLOC, sampling.own_bytes));
         said.chain(earlier).filter(|(_, bytes)| *bytes > 0)
@@ -193,7 +192,7 @@ pub struct EventArena {
 }
 
 impl EventArena {
-    /// The chunks by thread, each thread's in the order in which it filled them.
+    /// The chunks by thread, each thread's in the order of filling.
     #[must_use]
     pub fn by_thread(&self) -> BTreeMap<u32, Vec<&EventChunk>> {
         let mut by_thread: BTreeMap<u32, Vec<&EventChunk>> = BTreeMap::new();
@@ -207,7 +206,7 @@ impl EventArena {
 /// One chunk of events, in the encoding of its instrument.
 #[derive(Debug, Clone, Default)]
 pub struct EventChunk {
-    /// Index into [`Process::threads`], or `u32::MAX` when no thread is meant.
+    /// Index into [`Process::threads`], or `u32::MAX` for a chunk of no thread.
     pub thread: u32,
     /// Grows by one with each chunk of this instrument in this process.
     pub sequence: u64,
@@ -218,7 +217,7 @@ pub struct EventChunk {
 /// Clock by which `calls` measured time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Clock {
-    /// A helper thread charges time to where each thread stands.
+    /// A helper thread charges time to each thread's current position.
     #[default]
     Sampled,
     /// Each event reads the time stamp counter.
@@ -228,51 +227,50 @@ pub enum Clock {
 numbered!(Clock: Sampled, Tsc);
 
 record! {
-    /// Settings of the `calls` instrument in one process, with what it measured about itself.
+    /// Settings of the `calls` instrument in one process, and its measurements of itself.
     #[derive(Debug, Clone, Default)]
     pub struct CallsInfo {
         /// The clock.
         pub clock: Clock,
-        /// Inlining was switched off, so every call is seen.
+        /// Inlining was disabled, so every call is recorded.
         pub noinline: bool,
-        /// Unmanaged calls are in the tree.
+        /// The tree includes unmanaged calls.
         pub native: bool,
-        /// Runtime helpers of CoreLib are in the tree.
+        /// The tree includes runtime helpers of CoreLib.
         pub helpers: bool,
-        /// Tiny leaf methods are in the tree.
+        /// The tree includes tiny leaf methods.
         pub trivial: bool,
-        /// CPU time was measured: the `cpu_ns` columns mean something.
+        /// CPU time was measured: the `cpu_ns` columns are valid.
         pub cpu_measured: bool,
         /// Nanoseconds between two samples of the helper thread.
         pub interval_ns: u64,
-        /// Cost of one call in hooks, where nothing better is known.
+        /// Default cost of one call in hooks, where no pair cost is known.
         pub hook_cost: HookCost,
-        /// Costs measured in the program itself, by caller in ascending order.
+        /// Costs measured in the program, by caller in ascending order.
         pub pair_costs: Vec<PairCost>,
-        /// Weight of a sample; zeros where that is not known.
+        /// Weight of a sample; zeros if unknown.
         pub sample_steps: SampleSteps,
     }
 }
 
 record! {
-    /// Mean time that a sample charged, each sample weighed by what it charged: so far a sampled
-    /// time may easily be off. On a busy machine samples come late, and then a step is longer than
-    /// the interval.
+    /// Mean time that a sample charged, each sample weighted by its charge. A sampled time may
+    /// easily be wrong by this much. On a busy machine samples come late, and then a step is longer
+    /// than the interval.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub struct SampleSteps {
-        /// Of wall time, nanoseconds; of threads that worked.
+        /// Wall time in nanoseconds, of running threads.
         pub wall_ns: u64,
-        /// Of CPU time, nanoseconds.
+        /// CPU time in nanoseconds.
         pub cpu_ns: u64,
     }
 }
 
 record! {
-    /// Measured cost of a hook pair, in nanoseconds, with the bounds within which it is believed to
-    /// lie.
+    /// Measured cost of a hook pair, in nanoseconds, with estimated bounds.
     ///
-    /// The enter hook's time falls on the caller, the leave hook's on the callee, because a
-    /// thread's position moves at the very end of either.
+    /// The time of the enter hook counts for the caller and that of the leave hook for the callee,
+    /// because each hook updates the thread's position at its very end.
     #[derive(Debug, Clone, Copy, PartialEq, Default)]
     pub struct HookCost {
         /// Most likely cost of enter.
@@ -287,19 +285,19 @@ record! {
 }
 
 record! {
-    /// Measured cost of a hook pair where one function calls another.
+    /// Measured cost of a hook pair for calls from one function to another.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct PairCost {
         /// Index of the caller in [`Process::functions`].
         pub caller: u32,
-        /// Index of the function that it called most meanwhile.
+        /// Index of the function that the caller called most often during the measurement.
         pub callee: u32,
         /// The cost.
         pub cost: HookCost,
     }
 }
 
-/// Kind of function that a row or node stands for.
+/// Kind of the function of a row or node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(u32)]
 pub enum FunctionKind {
@@ -308,20 +306,20 @@ pub enum FunctionKind {
     Managed = 0,
     /// A function of an unmanaged library.
     Native = 1,
-    /// Time of the runtime itself that is not a suspension: `[JIT]`, `(truncated)`.
+    /// Work of the runtime other than suspensions: `[JIT]`, `(truncated)`.
     Runtime = 2,
-    /// A thread stood still because the runtime suspended it: `[suspended: GC]`.
+    /// The runtime suspended the thread: `[suspended: GC]`.
     Suspended = 3,
     /// A function of the kernel.
     Kernel = 4,
-    /// Code that the runtime made and that is no method.
+    /// Runtime-generated code that is not a method.
     Stub = 5,
 }
 
 numbered!(FunctionKind: Managed, Native, Runtime, Suspended, Kernel, Stub);
 
 impl FunctionKind {
-    /// The name in JSON: suspensions are the runtime's own time too.
+    /// The name in JSON; suspensions count as the runtime's own time too.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -334,17 +332,17 @@ impl FunctionKind {
     }
 }
 
-/// [`Function::name`] of the time the runtime spent compiling; its kind is
-/// [`FunctionKind::Runtime`].
+/// [`Function::name`] of the runtime's compilation time; its kind is [`FunctionKind::Runtime`].
 pub const JIT_NAME: &str = "[JIT]";
-/// [`Function::name`] of the time a thread collected garbage; its kind is
+/// [`Function::name`] of the time that a thread spent on garbage collection; its kind is
 /// [`FunctionKind::Runtime`].
 pub const GC_NAME: &str = "[GC]";
-/// [`Function::name`] of calls on paths that found no memory; its kind is
+/// [`Function::name`] of calls on paths for which there was no memory; its kind is
 /// [`FunctionKind::Runtime`].
 pub const TRUNCATED_NAME: &str = "(truncated)";
 
-/// Part of the source method, which names it, that the compiler made a method from.
+/// The part of its source method from which a method was compiled. The method is named after the
+/// source method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u32)]
 pub enum SourceKind {
@@ -366,15 +364,14 @@ numbered!(SourceKind: Plain, Async, Iterator, Lambda, LocalFunction);
 /// Properties of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FunctionFlags {
-    /// Made at run time without metadata.
+    /// Generated at run time without metadata.
     pub dynamic: bool,
-    /// Whether the module was unloaded again.
+    /// The module was unloaded.
     pub unloaded: bool,
-    /// Whether the compiler put it into another method somewhere, where calls of it are not
-    /// counted.
+    /// The compiler inlined it into another method somewhere; calls there are not counted.
     pub inlined: bool,
-    /// Whether it calls itself as the last thing it does. Optimised code may go back to its
-    /// beginning instead, and such calls are not counted.
+    /// It calls itself in tail position. Optimised code may jump to its beginning instead, and such
+    /// calls are not counted.
     pub tail_recursive: bool,
 }
 
@@ -397,33 +394,34 @@ record! {
     /// runtime.
     #[derive(Debug, Clone, Default)]
     pub struct Function {
-        /// `Namespace.Type::Method`, without type arguments, arity or parameters; the source method
-        /// of state machines, lambdas and local functions; `[JIT]` and the like for the runtime.
+        /// `Namespace.Type::Method`, without type arguments, arity or parameters. State machines,
+        /// lambdas and local functions have the name of their source method, work of the runtime
+        /// has names like `[JIT]`.
         pub name: String,
-        /// As C# would write it, with type arguments and parameters.
+        /// The signature in C# form, with type arguments and parameters.
         pub signature: String,
         /// The name in metadata, for instance `Shop.Checkout+<Pay>d__3::MoveNext`.
         pub raw_name: String,
         /// Index into [`Process::modules`].
         pub module: u32,
-        /// Metadata token, 0 where there is none.
+        /// Metadata token, 0 if there is none.
         pub token: u32,
         /// Kind of function.
         pub kind: FunctionKind,
-        /// Part of the source method that the compiler made it from.
+        /// Part of the source method from which the function was compiled.
         pub source: SourceKind,
-        /// More about it.
+        /// Further properties.
         pub flags: FunctionFlags,
     }
 }
 
 record! {
-    /// One loaded module, or another place that code is in.
+    /// A loaded module, or another container of code.
     #[derive(Debug, Clone, Default)]
     pub struct Module {
         /// The assembly's simple name, or the library's file name for unmanaged code.
         pub name: String,
-        /// File that it was loaded from, if from a file.
+        /// File from which it was loaded, if any.
         pub path: String,
         /// Assembly version, for instance `8.0.0.0`.
         pub version: String,
@@ -431,8 +429,8 @@ record! {
         pub framework: bool,
         /// Kind of module.
         pub kind: ModuleKind,
-        /// Number that linkers give a native library, in hexadecimal digits; empty where that is
-        /// not known. A file with another number is another library.
+        /// Build id of a native library, which the linker assigns, in hexadecimal digits; empty if
+        /// unknown. A file with another build id is another library.
         pub build_id: String,
     }
 }
@@ -448,7 +446,7 @@ pub enum ModuleKind {
     Native = 1,
     /// The kernel, `[kernel]`.
     Kernel = 2,
-    /// Code that the runtime made and that is no method, `[stub]`.
+    /// Runtime-generated code that is not a method, `[stub]`.
     Stub = 3,
 }
 
@@ -471,15 +469,15 @@ pub enum ThreadRole {
     Tiering = 4,
     /// Belongs to the thread pool.
     Pool = 5,
-    /// Serves the runtime or the framework otherwise: signals, debuggers, diagnostics, events of
-    /// sockets and files.
+    /// Does other work for the runtime or the framework: signals, debuggers, diagnostics, socket
+    /// and file events.
     Runtime = 6,
 }
 
 numbered!(ThreadRole: User, Main, Finalizer, Gc, Tiering, Pool, Runtime);
 
 impl ThreadRole {
-    /// All there are, in the order of their numbers.
+    /// All roles, in the order of their numbers.
     pub const ALL: [Self; 7] =
         [Self::User, Self::Main, Self::Finalizer, Self::Gc, Self::Tiering, Self::Pool, Self::Runtime];
 
@@ -503,8 +501,9 @@ impl ThreadRole {
         }
     }
 
-    /// Whether such threads wait for work most of the time, and no code of the program starts them:
-    /// one that waits below none of the program's methods is idle.
+    /// Whether threads with this role wait for work most of the time, and are not started by the
+    /// program's code. Such a thread is idle while it waits without a method of the program on its
+    /// stack.
     #[must_use]
     pub const fn waits_for_work(self) -> bool {
         !matches!(self, Self::User | Self::Main)
@@ -515,7 +514,7 @@ record! {
     /// One thread that ran managed code.
     #[derive(Debug, Clone, Default)]
     pub struct Thread {
-        /// Our own serial number within the process, from 1; never reused.
+        /// clrscope's serial number of the thread within the process, from 1; never reused.
         pub id: u32,
         /// The operating system's id; may be reused.
         pub os_id: u32,
@@ -523,13 +522,13 @@ record! {
         pub name: String,
         /// Role of the thread.
         pub role: ThreadRole,
-        /// First seen, nanoseconds since the start of the run.
+        /// When the agent first saw it, nanoseconds since the start of the run.
         pub created_ns: u64,
-        /// Ended, or `None` while it lived at the end of the recording.
+        /// When it ended; `None` if it was alive at the end of the recording.
         pub ended_ns: Option<u64>,
-        /// CPU time it used while recorded, if measured.
+        /// CPU time used during the recording, if measured.
         pub cpu_ns: Option<u64>,
-        /// Calls deep that it was when hardly any of its stack was left; 0 where that was never so.
+        /// Call depth at which its stack was almost exhausted; 0 if that never happened.
         pub out_of_stack_at: u32,
     }
     beside {

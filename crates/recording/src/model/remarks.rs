@@ -1,4 +1,4 @@
-//! Losses, problems and remarks: what a report must say besides its numbers.
+//! Losses, problems and remarks: information that a report must give besides its numbers.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use crate::codec::{Field, record};
 use crate::payload::{PayloadReader, PayloadWriter};
 
 record! {
-    /// Data that was dropped or not recorded, counted where it happened.
+    /// Data that was dropped or not recorded. Losses are counted where they happen.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Loss {
         /// Reason of the loss.
@@ -18,33 +18,33 @@ record! {
         /// Last time, nanoseconds since the start of the run.
         pub last_ns: u64,
         /// Details beyond the reason, one sentence each: place and text of a caught panic, which
-        /// callbacks were odd.
+        /// callbacks were unexpected.
         pub details: Vec<String>,
     }
 }
 
 impl Loss {
-    /// A loss with only its reason, count and times known.
+    /// A loss with only its reason, count and times.
     #[must_use]
     pub const fn new(reason: LossReason, count: u64, first_ns: u64, last_ns: u64) -> Self {
         Self { reason, count, first_ns, last_ns, details: Vec::new() }
     }
 }
 
-/// The reasons for a loss. The numbers are part of the format: only ever append.
+/// The reasons for a loss. The numbers are part of the format: reasons may only be appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 #[non_exhaustive]
 pub enum LossReason {
     /// A panic inside a callback was caught; the callback did nothing.
     PanicCaught = 0,
-    /// A new path found no memory below the limit `max`; its calls ended in `(truncated)`.
+    /// There was no memory below the limit `max` for a new path; its calls ended in `(truncated)`.
     TreeFull = 1,
-    /// A new path found no memory because the disk could not promise space.
+    /// There was no memory for a new path because the disk could not guarantee space.
     DiskFull = 2,
     /// A new path had to wait for memory longer than a hook may wait.
     ArenaBehind = 3,
-    /// A thread could not be given a place in the thread table.
+    /// The thread table had no room for a thread.
     ThreadTableFull = 4,
     /// The shadow stack of a thread was full.
     StackFull = 5,
@@ -54,63 +54,69 @@ pub enum LossReason {
     DictionaryFull = 7,
     /// The table of sampled times could not grow; later samples went to the thread's root.
     TimesFull = 8,
-    /// A leave or tail call found no matching frame and was ignored.
+    /// A leave or tail call had no matching frame and was ignored.
     UnmatchedLeave = 9,
     /// Part of the recording could not be read.
     Unreadable = 10,
-    /// The launcher stopped the recording of the process while it went on running.
+    /// The launcher stopped the recording of the process while the process continued to run.
     Stopped = 11,
-    /// The process ended without notifying the agent; what it had recorded is there.
+    /// The process ended without notifying the agent; its data up to then is recorded.
     AbruptEnd = 12,
-    /// The file system could not promise space: recorded in private memory and written out late.
+    /// The file system could not guarantee space: data was recorded in private memory and written
+    /// out late.
     LateWrites = 13,
     /// The helper thread could not sample the threads in time; the share of that time is uncertain.
     SamplerLate = 14,
-    /// Begins and ends of calls were overwritten by newer ones in the ring of `flow`.
+    /// Newer events overwrote starts and ends of calls in the ring of `flow`.
     RingOverwritten = 15,
-    /// An event found no place.
+    /// There was no room for an event.
     EventDropped = 16,
     /// A callback sequence that the runtime should not send was ignored.
     OddCallback = 17,
-    /// The agent in a process could not do its work and disabled itself; a remark says why.
+    /// The agent in a process could not start recording and disabled itself; a remark gives the
+    /// reason.
     ProcessRefused = 18,
-    /// The values of a call were left out: they were not where the agent looks for them.
+    /// The values of a call were left out: they were not where the agent expected them.
     ValuesUnread = 19,
-    /// A call stack found no memory in the stack table; what was recorded there has none.
+    /// There was no memory in the stack table for a call stack; the events with that stack have
+    /// none.
     StackTableFull = 20,
     /// The recording reached its greatest size and was stopped.
     SizeLimit = 21,
-    /// The disk's last free space was left to others: the recording could not grow.
+    /// The recording could not grow because it leaves the last free space of the disk to other
+    /// programs.
     DiskReserve = 22,
-    /// A thread had to wait for a place in the thread table longer than a hook may wait; its next
+    /// A thread had to wait for an entry in the thread table longer than a hook may wait; its next
     /// call tried again.
     ThreadTableBehind = 23,
-    /// A sample found no place: the ring that the samples of a thread or of all threads go through
-    /// was full.
+    /// There was no room for a sample: the ring for the samples of a thread, or of all threads, was
+    /// full.
     SampleRingFull = 24,
-    /// The kernel dropped samples of `perf` before anybody could read them.
+    /// The kernel dropped samples of `perf` before the agent could read them.
     PerfLost = 25,
-    /// The stack of a sample could not be read at all; the sample counts for its thread without
-    /// one.
+    /// The stack of a sample could not be read at all; the sample counts for its thread without a
+    /// stack.
     StackUnread = 26,
-    /// A thread could not be sampled: no timer could be had for it.
+    /// A thread could not be sampled: no timer was available.
     ThreadUnsampled = 27,
-    /// Gains in parts of the recording found no room: those parts have no trees.
+    /// There was no room for gains in parts of the recording: those parts have no trees.
     PartLost = 28,
-    /// A method could not be given counters of `coverage`: nothing is known of its lines.
+    /// Counters of `coverage` could not be inserted into a method: nothing is known about its
+    /// lines.
     NotCovered = 29,
-    /// A method that was to be probed could not be changed: its calls are not counted.
+    /// Probes could not be inserted into a method: its calls are not counted.
     NotProbed = 30,
-    /// A piece of the heap, or the references of a type, could not be understood: a snapshot lacks
-    /// what is there.
+    /// A piece of the heap, or the references of a type, could not be interpreted: a snapshot lacks
+    /// these objects or references.
     HeapUnread = 31,
-    /// The callers of a call of a probed method found no room.
+    /// There was no room for the callers of a call of a probed method.
     CallerUnknown = 32,
-    /// An async method could not be changed: nothing is known of its awaits.
+    /// An async method could not be instrumented: nothing is known about its awaits.
     AwaitsNotFollowed = 33,
-    /// A library could not be changed: nothing is known of the requests that it serves or makes.
+    /// A library could not be instrumented: nothing is known about the requests that it serves or
+    /// makes.
     RequestsNotFollowed = 34,
-    /// The program's code began or ended a part in a way that has no meaning, or too often.
+    /// The program's code began or ended a part in an invalid way, or too often.
     MarkIgnored = 35,
 }
 
@@ -198,7 +204,7 @@ impl LossReason {
         }
     }
 
-    /// One sentence for a person.
+    /// A sentence for the user.
     #[must_use]
     pub const fn sentence(self) -> &'static str {
         match self {
@@ -259,44 +265,44 @@ impl LossReason {
 }
 
 record! {
-    /// Damage in the bytes of a recording, in words.
+    /// Damage in the bytes of a recording, as text.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Problem {
         /// Place of the damage: a file or section name.
         pub place: String,
-        /// Sentence: what was wrong and what was done about it.
+        /// A sentence: what was wrong, and how the reader handled it.
         pub what: String,
     }
 }
 
 record! {
-    /// A remark of the agent: reports show remarks in their head.
+    /// A remark of the agent: reports show remarks in their header.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct Remark {
         /// Nanoseconds since the start of the run.
         pub time_ns: u64,
-        /// One sentence, without what follows from the kind.
+        /// One sentence, without text that follows from the kind.
         pub text: String,
         /// Kind of remark.
         pub kind: RemarkKind,
     }
 }
 
-/// Purpose of a remark. Programs decide by the kind, never by the words of the sentence.
+/// Purpose of a remark. Code decides by the kind, never by the text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RemarkKind {
     /// Information.
     #[default]
     Note,
-    /// The reason why the agent in this process disabled itself: then nothing else is known of the
-    /// process.
+    /// The reason why the agent in this process disabled itself: nothing else is known about the
+    /// process then.
     Refusal,
     /// Advice for the next run.
     Advice(Advice),
-    /// The reason why it is unknown which methods await which.
+    /// Reason why the awaiters of methods are unknown.
     NoAwaiters,
-    /// What happened in the program for which the recording was written out.
+    /// The trigger that caused the recording to be written out.
     Trigger,
 }
 
@@ -304,12 +310,12 @@ pub enum RemarkKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Advice {
-    /// `--exclude` each of these patterns: what they match makes the program slow.
+    /// `--exclude` each of these patterns: the matching functions make the program slow.
     Exclude(Vec<String>),
 }
 
 impl fmt::Display for Remark {
-    /// The sentence, with the advice at its end.
+    /// The sentence, followed by the advice.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)?;
         match &self.kind {
@@ -328,7 +334,7 @@ impl fmt::Display for Advice {
     }
 }
 
-/// A `u32`: the reason's number. Of a reason from the future this version has nothing to say.
+/// A `u32`: the reason's number. A reason of a later version can't be decoded.
 impl Field for LossReason {
     fn put(&self, payload: &mut PayloadWriter) {
         payload.u32(*self as u32);
@@ -340,8 +346,8 @@ impl Field for LossReason {
 }
 
 /// A `u32` (0 note, 1 refusal, 2 advice to exclude, 3 no awaiters, 4 trigger) and a list of texts:
-/// of advice the patterns. A remark written before remarks had kinds, and one of a kind from the
-/// future, is a note.
+/// for advice, the patterns. Remarks without a kind (from earlier versions) and remarks of an
+/// unknown kind are notes.
 impl Field for RemarkKind {
     fn put(&self, payload: &mut PayloadWriter) {
         let (kind, texts) = match self {

@@ -1,4 +1,4 @@
-//! The run as the launcher saw it, and the recording as a whole.
+//! The run as seen by the launcher, and the recording as a whole.
 
 use std::sync::Arc;
 
@@ -8,24 +8,23 @@ use super::{Exit, Problem, Process};
 use crate::codec::{Field, record};
 use crate::payload::{PayloadReader, PayloadWriter};
 
-/// One recording: a run of a program and every .NET process it started.
+/// One recording: a run of a program and every .NET process that it started.
 #[derive(Debug, Clone, Default)]
 pub struct Recording {
     /// The launcher's part; partly empty when the agent was loaded without the launcher.
     pub run: Run,
-    /// The .NET processes, in the order in which they started; the first is the root program
-    /// unless the root was not a .NET program.
+    /// The .NET processes, in the order of their start; the first is the root program unless the
+    /// root was not a .NET program.
     pub processes: Vec<Process>,
-    /// Problems with what could not be read, as sentences for the user.
+    /// Problems with unreadable data, as sentences for the user.
     pub problems: Vec<Problem>,
-    /// The recording with the paths that its threads had, where those that it has were made of
-    /// them.
+    /// The recording with the threads' original paths, if the paths here were derived from them.
     pub physical: Option<Arc<Self>>,
 }
 
 impl Recording {
     /// Problems found after the recording was opened: the contents of trees and events stay on the
-    /// disk until a caller looks at them. Complete only once everything has been looked at.
+    /// disk until a caller reads them. The list is complete only once everything has been read.
     pub fn late_problems(&self) -> impl Iterator<Item = &Problem> {
         self.processes.iter().flat_map(|process| {
             let parts = process.parts.iter().flat_map(|part| part.trees.problems());
@@ -42,26 +41,26 @@ record! {
     pub struct Run {
         /// The command as given after `run --`; empty without the launcher.
         pub command: Vec<String>,
-        /// Start in nanoseconds since the Unix epoch (UTC); of the first process without the
-        /// launcher.
+        /// Start in nanoseconds since the Unix epoch (UTC); without the launcher, the start of the
+        /// first process.
         pub started_unix_ns: u64,
         /// From start to the end of the root program, or to the last sign of life of any process.
         pub duration_ns: u64,
-        /// End of the root program; `None` while it runs or when the end was not seen.
+        /// End of the root program; `None` if it is still running or its end was not seen.
         pub exit: Option<Exit>,
         /// Request as the user gave it, for instance `calls:clock=tsc`.
         pub given: RecordedRequest,
-        /// Request with every default filled in by the agent; empty where no process has begun.
+        /// Request with every default filled in by the agent; empty if no process has started.
         pub filled: RecordedRequest,
         /// Version of clrscope that made the recording.
         pub clrscope_version: String,
-        /// A random identifier of the recording, as a UUID is written; empty in recordings from
-        /// before.
+        /// A random identifier of the recording, written as a UUID; empty in recordings from
+        /// versions without it.
         pub id: String,
     }
 }
 
-/// A text, as it was given.
+/// The text, as given.
 impl Field for RecordedRequest {
     fn put(&self, payload: &mut PayloadWriter) {
         payload.text(self.text());

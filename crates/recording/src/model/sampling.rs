@@ -1,4 +1,4 @@
-//! Samples of threads: what `cpu` and `wall` record, and what is known of how they were taken.
+//! Samples of threads: the records of `cpu` and `wall`, and how they were taken.
 
 use crate::codec::{numbered, record};
 use crate::layout::{sample, u32_at, u64_at};
@@ -6,16 +6,16 @@ use crate::layout::{sample, u32_at, u64_at};
 /// One record of `cpu` or `wall`; see [`layout::sample`](crate::layout::sample) for its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sample {
-    /// Nanoseconds since the start of the process's recording; of several counts those of the
-    /// first.
+    /// Nanoseconds since the start of the process's recording; for a count above 1, the time of the
+    /// first sample.
     pub time_ns: u64,
-    /// CPU time (`cpu`) or wall time (`wall`) that the record stands for, all counts together.
+    /// CPU time (`cpu`) or wall time (`wall`) for all samples of the record together.
     pub weight_ns: u64,
-    /// Serial number of the thread ([`Thread::id`](super::Thread::id)), 0 where that is not known.
+    /// Serial number of the thread ([`Thread::id`](super::Thread::id)), 0 if unknown.
     pub thread: u32,
     /// Number of the [stack](super::Stacks), 0 for none.
     pub stack: u32,
-    /// Samples that the record stands for.
+    /// Number of samples in the record.
     pub count: u32,
     /// State of the thread.
     pub state: ThreadState,
@@ -23,20 +23,20 @@ pub struct Sample {
     pub activity: Activity,
     /// The stack is whole, from the innermost frame to the start of the thread.
     pub complete: bool,
-    /// At least one frame of the stack was found by a guess, not by what is known of the frame that
-    /// it called.
+    /// At least one frame of the stack was found by a guess, not derived from known facts about the
+    /// frame that it called.
     pub guessed: bool,
     /// The thread was in the kernel.
     pub kernel: bool,
     /// The thread was in the profiler's own code, a hook or the agent.
     pub profiler: bool,
-    /// Knowledge of what the compiler put into the methods on the stack that are not the
-    /// framework's.
+    /// What is known about inlining in those methods of the stack that do not belong to the
+    /// framework.
     pub inlining: Inlining,
 }
 
 impl Sample {
-    /// The bytes as they are stored.
+    /// The stored form of the record.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; sample::BYTES] {
         let mut bytes = [0; sample::BYTES];
@@ -55,8 +55,8 @@ impl Sample {
         bytes
     }
 
-    /// State, activity and what else is known of the thread's place, in one number, as they are
-    /// stored.
+    /// State, activity and the other facts about the thread's position in one number, in the stored
+    /// form.
     #[must_use]
     pub fn flags(&self) -> u32 {
         let flag = |on: bool, bit: u32| if on { bit } else { 0 };
@@ -69,7 +69,7 @@ impl Sample {
             | (self.inlining as u32) << sample::INLINING
     }
 
-    /// A sample with only its [flags](Self::flags) known.
+    /// A sample with only its [flags](Self::flags) set.
     #[inline]
     #[must_use]
     pub fn flagged(flags: u32) -> Self {
@@ -85,14 +85,14 @@ impl Sample {
         }
     }
 
-    /// Whether the stack is whole, and each of its frames certain.
+    /// Whether the stack is whole, and none of its frames is a guess.
     #[inline]
     #[must_use]
     pub fn is_certain(&self) -> bool {
         self.complete && !self.guessed
     }
 
-    /// The samples in a chunk's bytes. One that is cut off is none.
+    /// The samples in a chunk's bytes; a truncated one is left out.
     pub fn all(chunk: &[u8]) -> impl Iterator<Item = Self> {
         chunk.chunks_exact(sample::BYTES).map(|bytes| Self {
             time_ns: u64_at(bytes, sample::TIME),
@@ -113,7 +113,7 @@ by_number! {
         Unknown = 0 "unknown",
         /// On a processor.
         Running = 1 "running",
-        /// Able to run, and waiting for a processor.
+        /// Ready to run, and waiting for a processor.
         Ready = 2 "ready",
         /// Waiting for a lock.
         Lock = 3 "lock",
@@ -123,7 +123,7 @@ by_number! {
         Io = 5 "io",
         /// Suspended by the runtime for a collection.
         Suspended = 6 "suspended",
-        /// A thread of the pool, the finalizer or the tiering thread that has nothing to do.
+        /// A thread-pool thread, the finalizer or the tiering thread, without work.
         Idle = 7 "idle",
         /// Waiting for something else.
         Waiting = 8 "waiting",
@@ -131,9 +131,9 @@ by_number! {
 }
 
 by_number! {
-    /// Activity of the runtime on a thread when that was sampled.
+    /// Activity of the runtime on a thread when the thread was sampled.
     Activity {
-        /// The program's own business.
+        /// None: the program's own code.
         #[default]
         None = 0 "none",
         /// Garbage collection.
@@ -150,58 +150,58 @@ by_number! {
 }
 
 by_number! {
-    /// What is known about methods that the compiler put into others at the places where a stack
-    /// stands; of several places, what is known about the least known one.
+    /// What is known about methods inlined at the locations of a stack's frames; if it differs
+    /// between frames, the least certain value.
     Inlining {
-        /// Nothing is said: no such method is on the stack, or an earlier version took the sample.
+        /// Not recorded: no such method is on the stack, or an earlier version took the sample.
         #[default]
         Unsaid = 0 "unsaid",
-        /// None is there.
+        /// No inlined method is there.
         None = 1 "none",
-        /// All that are there have frames.
+        /// All inlined methods there have frames.
         Named = 2 "named",
-        /// Whether one is there is not known.
+        /// It is unknown whether an inlined method is there.
         Unknown = 3 "unknown",
     }
 }
 
 by_number! {
-    /// Tier: which of its compilations a method's frame is of.
+    /// Tier of the compiled code in which a method's frame runs.
     Tier {
         /// Unknown.
         #[default]
         Unknown = 0 "unknown",
         /// Compiled quickly, without optimisation.
         Tier0 = 1 "tier0",
-        /// Compiled again with optimisation.
+        /// Recompiled with optimisation.
         Tier1 = 2 "tier1",
         /// Compiled for a running loop (on-stack replacement).
         Osr = 3 "osr",
         /// Compiled at build time (ReadyToRun).
         Precompiled = 4 "precompiled",
-        /// Compiled once, with optimisation, where tiers are off or not for this method.
+        /// Compiled once, with optimisation, because tiered compilation is disabled or does not
+        /// apply to the method.
         Optimized = 5 "optimized",
         /// Tier 0 with counters for the optimiser.
         InstrumentedTier0 = 6 "instrumented_tier0",
         /// Tier 1 with counters for the optimiser.
         InstrumentedTier1 = 7 "instrumented_tier1",
-        /// Put into the code of its caller, which has a tier of its own.
+        /// Inlined into the code of its caller, which has a tier of its own.
         Inlined = 8 "inlined",
-        /// None: the method does not run, it waits at an `await`, whose place is exact.
+        /// None: the method is not running, but waits at an `await`, whose offset is exact.
         Awaiting = 9 "awaiting",
     }
 }
 
 impl Tier {
-    /// Whether the frame's offset in the IL is exact, as far as is known: of code that was not
-    /// optimised it is.
+    /// Whether the frame's IL offset is exact as far as known: it is for code without optimisation.
     #[must_use]
     pub const fn has_exact_offset(self) -> bool {
         matches!(self, Self::Tier0 | Self::InstrumentedTier0 | Self::Awaiting)
     }
 }
 
-/// Engine that takes samples.
+/// Engine for taking samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u32)]
 pub enum SamplingEngine {
@@ -210,9 +210,9 @@ pub enum SamplingEngine {
     Unknown = 0,
     /// The kernel's perf events.
     Perf = 1,
-    /// A timer on the CPU clock of each thread, whose signal is handled on that thread.
+    /// A timer on the CPU clock of each thread, whose signal handler runs on that thread.
     Timer = 2,
-    /// Signals to each thread, by the clock.
+    /// Signals to each thread at wall-clock intervals.
     Signals = 3,
 }
 
@@ -232,24 +232,24 @@ impl SamplingEngine {
 }
 
 record! {
-    /// Sampling instrument, as it took its samples in one process.
+    /// A sampling instrument, and how it took its samples in one process.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct Sampler {
         /// The instrument: `cpu` or `wall`.
         pub instrument: String,
         /// Engine that took the samples.
         pub engine: SamplingEngine,
-        /// Nanoseconds between two samples of a thread, as asked for.
+        /// Nanoseconds between two samples of a thread, as requested.
         pub interval_ns: u64,
-        /// Nanoseconds between two samples as reached in the mean; 0 where that is not known yet.
+        /// Mean interval actually reached, in nanoseconds; 0 if not yet known.
         pub reached_ns: u64,
-        /// Stacks go on into the kernel.
+        /// Stacks extend into the kernel.
         pub kernel: bool,
         /// Reason why a better engine was not used and what would allow it, in one sentence; empty
-        /// where there is none.
+        /// if there is none.
         pub why_engine: String,
-        /// Reason why stacks don't go on into the kernel and what would allow it, in one sentence;
-        /// empty where they do, or where that was not asked for.
+        /// Reason why stacks do not extend into the kernel and what would allow it, in one
+        /// sentence; empty if they do, or if this was not requested.
         pub why_no_kernel: String,
     }
 }
@@ -260,10 +260,10 @@ record! {
     pub struct NativeSymbol {
         /// Index into [`Process::modules`](super::Process::modules).
         pub module: u32,
-        /// Offset of its first byte, counted as in
+        /// Offset of its first byte, measured as in
         /// [`StackFrame::Native`](super::StackFrame::Native).
         pub offset: u32,
-        /// Bytes of it.
+        /// Size of the range in bytes.
         pub size: u32,
         /// The name, without its parameters.
         pub name: String,
@@ -271,13 +271,13 @@ record! {
 }
 
 impl NativeSymbol {
-    /// Returns the module and the offset in it, by which symbols are ordered.
+    /// Returns the module and the offset in it: the sort key of symbols.
     #[must_use]
     pub fn module_and_offset(&self) -> (u32, u32) {
         (self.module, self.offset)
     }
 
-    /// The symbol whose range holds the place, among `symbols` in their order.
+    /// The symbol whose range contains the location, among sorted `symbols`.
     #[must_use]
     pub fn find(symbols: &[Self], module: u32, offset: u32) -> Option<&Self> {
         let after = symbols.partition_point(|symbol| symbol.module_and_offset() <= (module, offset));

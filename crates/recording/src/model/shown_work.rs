@@ -1,22 +1,23 @@
-//! What is shown of a process that was reduced to its work for some requests.
+//! The shown work of a process whose recording was reduced to some requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The work that is shown, by threads and times.
+/// The shown work, by threads and times.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShownWork {
-    /// Ids of the requests that are meant and that threads may have worked for: served ones.
+    /// Ids of the selected requests for which threads may have worked: served ones.
     pub requests: BTreeSet<u64>,
-    /// Whether the process's threads have said for which request they work. Otherwise nothing of
+    /// Whether the recording says for which request the process's threads work. If not, none of
     /// their work can be shown.
     pub is_known: bool,
-    /// By the number of the thread: times that are meant, each from a nanosecond since the start of
-    /// the run up to another, in order and apart.
+    /// By the number of the thread: the selected periods, each from and to a nanosecond since the
+    /// start of the run, in order and disjoint.
     times: BTreeMap<u32, Vec<(u64, u64)>>,
 }
 
 impl ShownWork {
-    /// Shows work of `thread` from `since_ns` to `until_ns`, behind all that is shown of it.
+    /// Adds the period from `since_ns` to `until_ns` to the shown work of `thread`; it must follow
+    /// all earlier periods of the thread.
     pub fn push(&mut self, thread: u32, since_ns: u64, until_ns: u64) {
         let times = self.times.entry(thread).or_default();
         match times.last_mut() {
@@ -25,7 +26,7 @@ impl ShownWork {
         }
     }
 
-    /// Whether what the thread with this number did at a time is shown.
+    /// Whether the work of the thread with this number at a time is shown.
     #[must_use]
     pub fn has(&self, thread: u32, time_ns: u64) -> bool {
         let Some(times) = self.times.get(&thread) else { return false };

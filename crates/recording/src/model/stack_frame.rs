@@ -1,4 +1,4 @@
-//! A frame of a call stack, as it is recorded.
+//! A frame of a call stack, as recorded.
 
 use super::Tier;
 
@@ -10,28 +10,28 @@ pub enum StackFrame {
     Method {
         /// Index into [`Process::functions`](super::Process::functions).
         function: u32,
-        /// Offset in the function's IL, if the runtime could say.
+        /// Offset in the function's IL, if the runtime could tell.
         il_offset: Option<u32>,
-        /// Bytes of IL from the offset on that are in question: 0 where it is exact, otherwise any
-        /// statement that begins among so many bytes may be the one;
-        /// [`TO_THE_END`](crate::layout::stack::TO_THE_END) for all that are left.
+        /// Uncertainty of the offset in bytes of IL: 0 if the offset is exact. Otherwise any
+        /// statement that begins within this many bytes from the offset may be the current one;
+        /// [`TO_THE_END`](crate::layout::stack::TO_THE_END) means all the rest of the method.
         il_span: u16,
-        /// Tier: which of the method's compilations the frame is of.
+        /// Tier of the compiled code in which the frame runs.
         tier: Tier,
     },
-    /// A place in native code.
+    /// A location in native code.
     Native {
         /// Index into [`Process::modules`](super::Process::modules): the library.
         module: u32,
-        /// Bytes from where the library is loaded.
+        /// Byte offset from the library's load address.
         offset: u32,
     },
-    /// A frame that is lost, or that a later clrscope has recorded.
+    /// A frame that is lost, or of a kind from a later version of clrscope.
     Unknown,
 }
 
 impl StackFrame {
-    /// A method, where it is unknown which of its compilations it is.
+    /// A method whose tier is unknown.
     #[must_use]
     pub const fn method(function: u32, il_offset: Option<u32>) -> Self {
         Self::Method { function, il_offset, il_span: 0, tier: Tier::Unknown }

@@ -1,5 +1,4 @@
-//! Nodes of the stack table, as small as they can be kept: there are tens of millions of deep
-//! stacks.
+//! Nodes of the stack table, stored compactly: deep stacks have tens of millions of nodes.
 
 use super::Tier;
 use super::awaiters::ChainEnd;
@@ -7,7 +6,7 @@ use super::stack_frame::StackFrame;
 use crate::column::Column;
 use crate::layout::{stack, u32_at};
 
-/// A node as it is stored; see [`layout::stack`](crate::layout::stack).
+/// A node in its stored fields; see [`layout::stack`](crate::layout::stack).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct StackNode {
     /// Always smaller than the node's own number.
@@ -32,15 +31,15 @@ impl StackNode {
         Self { parent, kind, subject, offset }
     }
 
-    /// The node beyond which there are frames that were not kept.
+    /// The node for frames that were not kept.
     pub(crate) const CUT: Self = Self { parent: 0, kind: stack::CUT, subject: 0, offset: 0 };
 
-    /// The node at which a stack ends that is awaited by `parent`.
+    /// The node that ends a stack awaited by `parent`.
     pub(crate) fn awaited_by(parent: u32) -> Self {
         Self { parent, kind: stack::AWAITED_BY, ..Self::default() }
     }
 
-    /// The node at which a chain of awaiters ends.
+    /// The node that ends a chain of awaiters.
     pub(crate) fn awaits_end(end: ChainEnd) -> Self {
         Self { kind: stack::AWAITS_END, subject: end as u32, ..Self::default() }
     }
@@ -55,17 +54,17 @@ impl StackNode {
         self.kind == stack::AWAITED_BY
     }
 
-    /// The end of a chain of awaiters that the node is.
+    /// The end of a chain of awaiters, if the node is one.
     pub(super) fn chain_end(&self) -> Option<ChainEnd> {
         (self.kind == stack::AWAITS_END).then(|| ChainEnd::from_number(self.subject))
     }
 
-    /// The node, called by another.
+    /// The same node with another caller.
     pub(crate) fn called_by(self, parent: u32) -> Self {
         Self { parent, ..self }
     }
 
-    /// Whether the frame is a place in native code.
+    /// Whether the frame is a location in native code.
     #[inline]
     pub(super) fn is_native(&self) -> bool {
         self.kind & stack::KIND_BITS == stack::NATIVE
@@ -85,7 +84,7 @@ impl StackNode {
         }
     }
 
-    /// The four numbers in the order in which they are stored.
+    /// The four numbers in the stored order.
     pub(crate) fn words(&self) -> [u32; 4] {
         [self.parent, self.kind, self.subject, self.offset]
     }
@@ -100,38 +99,38 @@ impl StackNode {
     }
 }
 
-/// Nodes of a block.
+/// Number of nodes in a block.
 const BLOCK: usize = 1 << 12;
 const WORDS: usize = BLOCK / 64;
 
 /// Caller of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Caller {
-    /// The node in front of it.
+    /// The preceding node.
     Before,
     /// The node with this number.
     Number(u32),
 }
 
-/// Nodes one after another. A stack that is met for the first time has its new frames one after
-/// another, so that most are called by the node in front of them.
+/// A sequence of nodes. The new frames of a stack are added consecutively, so the caller of most
+/// nodes is the preceding node.
 #[derive(Clone, Default)]
 pub(super) struct StackNodes {
     blocks: Vec<Block>,
-    /// Nodes behind the last block, with their callers.
+    /// Nodes after the last block, with their callers.
     rest: Vec<(StackNode, Caller)>,
 }
 
-/// So many nodes: a column for each property.
+/// A fixed number of nodes: a column for each property.
 #[derive(Clone)]
 struct Block {
-    /// Nodes that another than the one in front of them called.
+    /// Bit set of the nodes whose caller is not the preceding node.
     others: [u64; WORDS],
-    /// Number of these in front of each word.
+    /// Number of set bits before each word.
     before: [u16; WORDS],
-    /// Numbers of the callers of these.
+    /// Numbers of the callers of the nodes in the bit set.
     callers: Vec<u32>,
-    /// Lowest byte, second byte, and the rest of the kinds.
+    /// Lowest byte, second byte, and the remaining bits of the kinds.
     kinds: [Column; 3],
     subjects: Column,
     offsets: Column,
@@ -142,8 +141,8 @@ impl StackNodes {
         self.blocks.len() * BLOCK + self.rest.len()
     }
 
-    /// Adds a node; `before` is the number of the one in front of it, where that has one that is
-    /// less by one.
+    /// Adds a node; `before` is the number of the preceding node, if that is one less than the
+    /// node's own.
     pub(super) fn push(&mut self, node: StackNode, before: Option<u32>) {
         let is_before = node.parent != 0 && before == Some(node.parent);
         self.rest.push((node, if is_before { Caller::Before } else { Caller::Number(node.parent) }));
@@ -153,7 +152,7 @@ impl StackNodes {
         }
     }
 
-    /// The caller of the node at a place.
+    /// The caller of the node at an index.
     #[inline]
     pub(super) fn caller(&self, place: usize) -> Option<Caller> {
         match self.blocks.get(place / BLOCK) {
@@ -162,7 +161,7 @@ impl StackNodes {
         }
     }
 
-    /// The node at a place, without its caller.
+    /// The node at an index, without its caller.
     #[inline]
     pub(super) fn frame(&self, place: usize) -> Option<StackNode> {
         match self.blocks.get(place / BLOCK) {
@@ -177,7 +176,7 @@ impl Block {
         let (mut others, mut before, mut callers) = ([0_u64; WORDS], [0_u16; WORDS], Vec::new());
         for (at, (_, caller)) in nodes.iter().enumerate() {
             if at % 64 == 0 {
-                // A block has no more.
+                // A block has no more nodes than that.
                 before[at / 64] = callers.len() as u16;
             }
             if let Caller::Number(number) = caller {
@@ -206,7 +205,7 @@ impl Block {
     #[inline]
     fn frame(&self, at: usize) -> StackNode {
         let [low, middle, high] = &self.kinds;
-        // Each column holds what was a number of 32 bits, or a part of it.
+        // Each column holds values of 32 bits or fewer.
         let kind = low.at(at) as u32 | (middle.at(at) as u32) << 8 | (high.at(at) as u32) << 16;
         let (subject, offset) = (self.subjects.at(at) as u32, self.offsets.at(at) as u32);
         StackNode { parent: 0, kind, subject, offset }
@@ -237,8 +236,8 @@ mod tests {
         }
     }
 
-    /// Sixteen bytes of each of 28 million nodes were half of what a page of ten million samples
-    /// took.
+    /// With sixteen bytes each, 28 million nodes made up half of the memory of a page with ten
+    /// million samples.
     #[test]
     fn a_node_of_a_deep_stack_takes_less_than_six_bytes() {
         let mut nodes = StackNodes::default();

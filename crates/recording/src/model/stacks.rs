@@ -1,5 +1,5 @@
-//! The stack table of a process: call stacks as chains of nodes, each shared by all stacks that
-//! begin alike.
+//! The stack table of a process: call stacks as chains of nodes; stacks with the same outer frames
+//! share nodes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -10,67 +10,67 @@ use super::stack_frame::StackFrame;
 use super::stack_nodes::{Caller, StackNode, StackNodes};
 use crate::layout::stack;
 
-/// The function of a place in native code.
+/// The function at a location in native code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamedPlace {
     /// Index into [`Process::functions`](super::Process::functions).
     pub function: u32,
-    /// Whether the frame beyond it called the function. An interrupt of the kernel has no caller:
-    /// whatever code it met.
+    /// Whether the next outer frame called the function. A kernel interrupt has no caller: it
+    /// interrupted arbitrary code.
     pub has_caller: bool,
 }
 
-/// A frame that may get another caller.
+/// A frame whose caller may be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameToChange {
-    /// Its place among all nodes.
+    /// Its index among all nodes.
     pub place: usize,
-    /// Place of its caller; `None` for the outermost.
+    /// Index of its caller; `None` for the outermost frame.
     pub caller: Option<usize>,
-    /// The frame; `None` for what stands for frames that were not kept.
+    /// The frame; `None` for frames that were not kept.
     pub frame: Option<StackFrame>,
-    /// Of the outermost frame of a stack that has awaiters, the place of the first of them.
+    /// For the outermost frame of a stack with awaiters: the index of the first awaiter.
     pub awaiter: Option<usize>,
-    /// The end of a chain of awaiters that is here instead of a frame.
+    /// The end of a chain of awaiters, if the node is one instead of a frame.
     pub chain_end: Option<ChainEnd>,
 }
 
-/// A frame as it is to be.
+/// The new state of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChangedFrame {
-    /// Place of its caller; `None` for the outermost.
+    /// Index of its caller; `None` for the outermost frame.
     pub caller: Option<u32>,
-    /// The frame; `None` for what stands for frames that were not kept.
+    /// The frame; `None` for frames that were not kept.
     pub frame: Option<StackFrame>,
 }
 
-/// Nodes with consecutive numbers, as they lie together.
+/// A run of nodes with consecutive numbers.
 #[derive(Debug, Clone, Copy)]
 struct Part {
-    /// Number of the first.
+    /// Number of the first node.
     first: u32,
-    /// Place of the first among all nodes.
+    /// Index of the first node among all nodes.
     at: usize,
     nodes: usize,
 }
 
-/// The stack table. A stack is named by the number of its innermost frame's node, from 1; 0 is no
-/// stack.
+/// The stack table. The number of the innermost frame's node, from 1, identifies a stack; 0 means
+/// no stack.
 ///
-/// Whatever a recording claims, a walk ends: parents have smaller numbers, and no stack has more
-/// than [`DEEPEST`](Self::DEEPEST) frames.
+/// Every walk ends, even in a damaged recording: parents have smaller numbers, and no stack has
+/// more than [`DEEPEST`](Self::DEEPEST) frames.
 #[derive(Clone, Default)]
 pub struct Stacks {
     /// In ascending order of their numbers.
     nodes: StackNodes,
-    /// In ascending order. There are gaps between their numbers where a recording is damaged.
+    /// In ascending order. A damaged recording has gaps between their numbers.
     parts: Vec<Part>,
-    /// Some stacks have a chain of awaiters.
+    /// Whether some stacks have a chain of awaiters.
     has_awaiters: bool,
 }
 
 impl Stacks {
-    /// Frames of a stack at most.
+    /// Greatest number of frames in a stack.
     pub const DEEPEST: usize = stack::DEEPEST;
 
     /// Number of nodes.
@@ -85,13 +85,13 @@ impl Stacks {
         self.len() == 0
     }
 
-    /// Returns the position of a stack's innermost frame among all nodes, counted from 0; `None`
-    /// for a number that is no stack's.
+    /// Returns the index of a stack's innermost frame among all nodes, from 0; `None` if the number
+    /// is not that of a stack.
     #[inline]
     #[must_use]
     pub fn node_position(&self, number: u32) -> Option<usize> {
         let part = match self.parts.as_slice() {
-            // Only a damaged table has several.
+            // Only a damaged table has several parts.
             [part] => Some(part).filter(|part| part.first <= number),
             parts => parts.get(parts.partition_point(|part| part.first <= number).checked_sub(1)?),
         }?;
@@ -99,7 +99,7 @@ impl Stacks {
         (within < part.nodes).then(|| part.at + within)
     }
 
-    /// Number of the stack whose innermost frame is at a place; 0 where there is none.
+    /// Number of the stack whose innermost frame is at an index; 0 if there is none.
     #[must_use]
     pub fn number(&self, place: usize) -> u32 {
         let after = self.parts.partition_point(|part| part.at <= place);
@@ -107,8 +107,8 @@ impl Stacks {
         part.map_or(0, |part| part.first + (place - part.at) as u32)
     }
 
-    /// Place of the caller of the node at a place, always smaller than that; `None` for the
-    /// outermost.
+    /// Index of the caller of the node at an index, always smaller than the node's; `None` for the
+    /// outermost frame.
     #[inline]
     #[must_use]
     pub fn caller_of(&self, place: usize) -> Option<usize> {
@@ -116,24 +116,23 @@ impl Stacks {
         (!self.has_awaiters || !self.is_awaited_by(parent)).then_some(parent)
     }
 
-    /// Place of the async method that awaits the innermost method of a stack that was resumed;
-    /// asked of the place of the stack's outermost frame. `None` of any other, and where it was not
-    /// looked for.
+    /// Index of the async method that awaits the innermost resumed method of a stack. `place` must
+    /// be the index of the stack's outermost frame. `None` for any other frame, and if awaiters
+    /// were not recorded.
     #[must_use]
     pub fn awaiter_of(&self, place: usize) -> Option<usize> {
         let parent = self.parent_of(place).filter(|parent| self.has_awaiters && self.is_awaited_by(*parent))?;
         self.parent_of(parent)
     }
 
-    /// The end of a chain of awaiters that is at a place instead of a frame.
+    /// The end of a chain of awaiters, if one is at this index instead of a frame.
     #[must_use]
     pub fn chain_end_at(&self, place: usize) -> Option<ChainEnd> {
         self.nodes.frame(place)?.chain_end()
     }
 
-    /// The async methods that await each other alongside the stack with this number, and how that
-    /// chain ends. The first of them awaits the stack's innermost method that was resumed. `None`
-    /// where the chain was not looked for.
+    /// The chain of awaiters of the stack with this number, and the reason why it ends. The first
+    /// method awaits the stack's innermost resumed method. `None` if awaiters were not recorded.
     #[must_use]
     pub fn awaiters(&self, number: u32) -> Option<(Vec<StackFrame>, ChainEnd)> {
         let outermost = self.places_of(number).take(Self::DEEPEST + 1).last()?;
@@ -148,7 +147,7 @@ impl Stacks {
         self.nodes.frame(place).is_some_and(|node| node.is_awaited_by())
     }
 
-    /// Place of the node that a node names as its caller.
+    /// Index of the parent node in the stored data.
     #[inline]
     fn parent_of(&self, place: usize) -> Option<usize> {
         match self.nodes.caller(place)? {
@@ -157,15 +156,15 @@ impl Stacks {
         }
     }
 
-    /// The frame at a place; `None` for frames that were not kept.
+    /// The frame at an index; `None` for frames that were not kept.
     #[inline]
     #[must_use]
     pub fn frame_at(&self, place: usize) -> Option<StackFrame> {
         self.nodes.frame(place).filter(|node| !node.is_cut()).map(|node| node.frame())
     }
 
-    /// The frames of the stack with this number, innermost first; none for a number that is no
-    /// stack's.
+    /// The frames of the stack with this number, innermost first; empty if the number is not that
+    /// of a stack.
     pub fn frames(&self, number: u32) -> impl Iterator<Item = StackFrame> {
         self.places_of(number).filter_map(|place| self.frame_at(place)).take(Self::DEEPEST)
     }
@@ -176,7 +175,7 @@ impl Stacks {
         self.places_of(number).take(Self::DEEPEST + 1).any(|place| self.is_cut_at(place))
     }
 
-    /// The number of the stack of its caller: the same frames but the innermost. `None` for the
+    /// The number of the caller's stack: the same frames without the innermost one. `None` for the
     /// outermost frame.
     #[must_use]
     pub fn caller(&self, number: u32) -> Option<u32> {
@@ -184,18 +183,19 @@ impl Stacks {
         (!self.is_cut_at(caller)).then(|| self.number(caller))
     }
 
-    /// The places in native code that frames stand for, as modules and offsets; each as often as
-    /// there are nodes of it.
+    /// The native code locations of all frames, as modules and offsets; a location is repeated for
+    /// each of its nodes.
     pub fn native_places(&self) -> impl Iterator<Item = (u32, u32)> {
         let nodes = (0..self.len()).filter_map(|place| self.nodes.frame(place));
         nodes.filter(StackNode::is_native).map(|node| (node.subject, node.offset))
     }
 
-    /// The outermost places in native code, as modules and offsets, each with the number of nodes
-    /// that stand on it, its own included. Of a damaged table those in front of the first gap.
+    /// The native code locations of outermost frames, as modules and offsets, each with the number
+    /// of nodes in its subtree, including its own. For a damaged table, only nodes before the first
+    /// gap count.
     pub fn native_roots(&self) -> impl Iterator<Item = (u32, u32, usize)> {
         let whole = self.parts.first().filter(|part| part.first == 1).map_or(0, |part| part.nodes);
-        // The root of each node; a caller has a smaller place.
+        // The root of each node; a caller has a smaller index.
         let mut roots: Vec<u32> = Vec::with_capacity(whole);
         let mut counts: BTreeMap<u32, (u32, u32, usize)> = BTreeMap::new();
         for place in 0..whole {
@@ -210,8 +210,8 @@ impl Stacks {
         counts.into_values()
     }
 
-    /// Makes frames of functions of those in native code: `name` tells the function of a module and
-    /// an offset.
+    /// Replaces frames in native code by frames of functions: `name` returns the function at an
+    /// offset in a module.
     pub fn name_native_places(&mut self, mut name: impl FnMut(u32, u32) -> NamedPlace) {
         let mut named = StackNodes::default();
         for place in 0..self.len() {
@@ -226,16 +226,16 @@ impl Stacks {
         self.nodes = named;
     }
 
-    /// Leaves out the frames of methods that the compiler put into others: each stack that ends
-    /// with such a frame becomes that of the method it was put into. Numbers stay. A frame without
-    /// the one that it was put into stays, too.
+    /// Leaves out the frames of inlined methods: a stack that ends with such a frame becomes the
+    /// stack of the method into which it was inlined. Numbers don't change. If the outer method's
+    /// frame is missing, the inlined frame is kept.
     pub fn leave_inlined_out(&mut self) {
         let (nodes, parts) = (StackNodes::default(), self.parts.clone());
         let mut left = Self { nodes, parts, has_awaiters: self.has_awaiters };
         for place in 0..self.len() {
             let Some(mut node) = self.node_at(place) else { break };
             let is_inlined = matches!(node.frame(), StackFrame::Method { tier: Tier::Inlined, .. });
-            // Callers come first, so the outer one is no inlined one any more.
+            // Callers come first, so the outer frame is not an inlined one any more.
             let outer =
                 if is_inlined { self.node_position(node.parent).and_then(|outer| left.node_at(outer)) } else { None };
             if let Some(outer) = outer.filter(|outer| !outer.is_cut()) {
@@ -246,10 +246,10 @@ impl Stacks {
         *self = left;
     }
 
-    /// Gives frames other callers, or other frames in their place; numbers stay. `change` is asked
-    /// for each node in their order, callers before their callees, and awaiters before the stacks
-    /// that they await. A caller that does not lie in front of the node is none. After it no stack
-    /// has awaiters.
+    /// Changes the callers of frames, or the frames themselves; numbers don't change. Calls
+    /// `change` for each node in order: callers before their callees, and awaiters before the
+    /// stacks that they await. A caller that does not precede the node is treated as none.
+    /// Afterwards no stack has awaiters.
     pub fn change_frames(&mut self, mut change: impl FnMut(FrameToChange) -> ChangedFrame) {
         let mut nodes = StackNodes::default();
         for place in 0..self.len() {
@@ -262,7 +262,7 @@ impl Stacks {
             let node = frame.map_or(node.called_by(parent), |frame| StackNode::new(parent, frame));
             nodes.push(node, self.number_before(place));
         }
-        // What awaits a stack is in its frames now, or is left out.
+        // The awaiters of a stack are now among its frames, or are left out.
         self.has_awaiters = false;
         self.nodes = nodes;
     }
@@ -275,13 +275,13 @@ impl Stacks {
         self.nodes.frame(place).is_some_and(|node| node.is_cut())
     }
 
-    /// Number of the node in front of the one at a place, if it is one less than that one's.
+    /// Number of the node before the one at an index, if it is one less than that node's number.
     fn number_before(&self, place: usize) -> Option<u32> {
         let before = self.number(place.checked_sub(1)?);
         (before != 0 && before + 1 == self.number(place)).then_some(before)
     }
 
-    /// The node at a place as it is stored.
+    /// The node at an index in its stored fields.
     fn node_at(&self, place: usize) -> Option<StackNode> {
         let parent = match self.nodes.caller(place)? {
             Caller::Before => self.number_before(place).unwrap_or(0),
@@ -291,8 +291,8 @@ impl Stacks {
         Some(frame.called_by(parent))
     }
 
-    /// The nodes as they are stored, with the number of the first, as many together as have
-    /// consecutive numbers, but `most` at most.
+    /// The stored nodes in runs of consecutive numbers, each with the number of its first node and
+    /// at most `most` nodes.
     pub(crate) fn pieces(&self, most: usize) -> impl Iterator<Item = (u32, Vec<StackNode>)> {
         let of_part = move |part: &Part| {
             let (first, at, nodes) = (part.first, part.at, part.nodes);
@@ -304,11 +304,11 @@ impl Stacks {
         self.parts.iter().flat_map(of_part)
     }
 
-    /// Adds the nodes that are stored in `bytes`; the first has the number `first`. Returns how
-    /// many of them named a caller that can't be; they have none.
+    /// Adds the nodes stored in `bytes`; the first one has the number `first`. Returns how many of
+    /// them had an invalid caller; these get none.
     ///
     /// # Errors
-    /// When there are nodes with these numbers already, or there can't be such numbers.
+    /// When there already are nodes with these numbers, or the numbers are invalid.
     pub(crate) fn add(&mut self, first: u32, bytes: &[u8]) -> Result<usize, &'static str> {
         self.extend(first, bytes.chunks_exact(stack::BYTES).map(StackNode::read))
     }
@@ -341,21 +341,21 @@ impl Stacks {
 }
 
 impl Part {
-    /// Number behind the last.
+    /// The number after the last one.
     fn end(&self) -> u64 {
         self.nodes as u64 + u64::from(self.first)
     }
 }
 
 impl fmt::Debug for Stacks {
-    /// All nodes with their numbers, however they lie together.
+    /// All nodes with their numbers, independent of the parts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nodes = (0..self.len()).filter_map(|place| Some((self.number(place), self.node_at(place)?.words())));
         f.debug_map().entries(nodes).finish()
     }
 }
 
-/// Makes a stack table in memory.
+/// Builds a stack table in memory.
 #[derive(Debug, Default)]
 pub struct StacksBuilder {
     nodes: Vec<StackNode>,
@@ -363,8 +363,8 @@ pub struct StacksBuilder {
 }
 
 impl StacksBuilder {
-    /// The number of the stack with these frames, innermost first, 0 for none. Of more than
-    /// [`Stacks::DEEPEST`] the innermost are kept. `cut` says that there were more.
+    /// The number of the stack with these frames, innermost first, 0 for none. At most
+    /// [`Stacks::DEEPEST`] innermost frames are kept. `cut` means that there were more frames.
     pub fn stack(&mut self, frames: &[StackFrame], cut: bool) -> u32 {
         let kept = &frames[..frames.len().min(Stacks::DEEPEST)];
         let root = if cut || kept.len() < frames.len() { self.child(StackNode::CUT) } else { 0 };
@@ -390,7 +390,7 @@ impl StacksBuilder {
     #[must_use]
     pub fn finish(self) -> Stacks {
         let mut stacks = Stacks::default();
-        // The first numbers are free, and there are no more than fit.
+        // The first numbers are free, and there are no more nodes than fit.
         let _ = stacks.extend(1, self.nodes.into_iter());
         stacks
     }
@@ -462,7 +462,7 @@ mod tests {
             match frame {
                 // A root, as another function.
                 Some(frame) if frame == method(3) => ChangedFrame { caller: None, frame: Some(method(9)) },
-                // One that lies behind it can't call it.
+                // A later node can't be its caller.
                 Some(frame) if frame == method(5) => ChangedFrame { caller: Some(99), frame: Some(frame) },
                 _ => ChangedFrame { caller: caller.map(|caller| caller as u32), frame },
             }

@@ -1,8 +1,8 @@
 //! The calling-context tree of one thread.
 //!
-//! Nodes are numbered in preorder: a parent always has a smaller number than its children, so sums
-//! over subtrees are one backward pass and nothing here recurses. Readers give depth-first
-//! preorder, in which a subtree is a range of numbers; analysis renumbers trees that are not.
+//! Nodes are numbered in preorder: a parent always has a smaller number than its children, so one
+//! backward pass sums over subtrees, without recursion. Readers return depth-first preorder, in
+//! which a subtree is a range of numbers; the analysis renumbers other trees.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,8 +14,8 @@ use super::Problem;
 /// The number of the root node, which stands for the thread itself.
 pub const ROOT: u32 = 0;
 
-/// Source of a thread's tree; decoding it is repeatable and can be done thread by thread, so that a
-/// large recording never has all its trees in memory.
+/// Source of a thread's tree; the tree can be decoded repeatedly and one thread at a time, so that
+/// the trees of a large recording are never all in memory.
 #[derive(Clone)]
 pub struct TreeSource(Arc<Decoding>);
 
@@ -24,29 +24,29 @@ struct Decoding {
     problem: OnceLock<Problem>,
 }
 
-/// Decodes a tree as far as it goes, and says what of it could not be read.
+/// Decodes as much of a tree as is readable, and returns the problem with the rest.
 type Decode = dyn Fn() -> (CallTree, Option<Problem>) + Send + Sync;
 
 impl TreeSource {
-    /// A tree decoded by `decode` whenever it is asked for.
+    /// A tree that `decode` decodes at each request.
     pub fn lazy(decode: impl Fn() -> CallTree + Send + Sync + 'static) -> Self {
         Self::fallible(move || (decode(), None))
     }
 
-    /// A tree decoded by `decode` whenever it is asked for, as far as it can be read; its
-    /// [`problem`](Self::problem) says what could not.
+    /// A tree that `decode` decodes at each request, as far as it is readable;
+    /// [`problem`](Self::problem) describes the unreadable rest.
     pub(crate) fn fallible(decode: impl Fn() -> (CallTree, Option<Problem>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(Decoding { decode: Box::new(decode), problem: OnceLock::new() }))
     }
 
-    /// A tree that is at hand.
+    /// A tree that is already decoded.
     #[must_use]
     pub fn ready(tree: CallTree) -> Self {
         let tree = Arc::new(tree);
         Self::lazy(move || CallTree::clone(&tree))
     }
 
-    /// The tree. Decoded again at each call: ask once and drop it after use.
+    /// The tree. Each call decodes it again: call this once and drop the tree after use.
     #[must_use]
     pub fn load(&self) -> CallTree {
         let (tree, problem) = (self.0.decode)();
@@ -56,7 +56,7 @@ impl TreeSource {
         tree
     }
 
-    /// Problem that kept part of the tree from being read when it was decoded, if any.
+    /// The problem that made part of the tree unreadable when it was decoded, if any.
     #[must_use]
     pub fn problem(&self) -> Option<&Problem> {
         self.0.problem.get()
@@ -78,24 +78,24 @@ impl fmt::Debug for TreeSource {
 /// Marks on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NodeFlags {
-    /// The path was first entered by a tail call: the real caller is its sibling.
+    /// The path was first entered by a tail call: the real caller is a sibling of the node.
     pub by_tail_call: bool,
 }
 
 /// Measured values of one node, without its children, before any compensation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NodeValues {
-    /// Value of the metric that the tree is made for: in the trees of `calls` wall time in
-    /// nanoseconds, in trees made of stacks the amount of their metric.
+    /// Value of the tree's metric: in the trees of `calls` wall time in nanoseconds, in trees made
+    /// from stacks the amount of their metric.
     pub metric: u64,
-    /// CPU time; 0 where not measured.
+    /// CPU time; 0 if not measured.
     pub cpu_ns: u64,
 }
 
 /// One node, as a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
-    /// Number of the parent; of the root, the root.
+    /// Number of the parent; the root is its own parent.
     pub parent: u32,
     /// Index into [`Process::functions`](super::Process::functions); 0 for the root.
     pub function: u32,
@@ -113,9 +113,9 @@ pub struct CallTree {
     parents: Vec<u32>,
     functions: Vec<u32>,
     calls: Vec<u32>,
-    /// Calls beyond 32 bits: node and upper half, ordered by node.
+    /// Calls beyond 32 bits: node and upper half of its count, ordered by node.
     carries: Vec<(u32, u32)>,
-    /// Nodes with values, ordered by node: most paths were never seen by a sampling clock.
+    /// Nodes with values, ordered by node: a sampling clock never sees most paths.
     values: Vec<(u32, NodeValues)>,
     /// Nodes entered by a tail call, ordered.
     tail: Vec<u32>,
@@ -134,7 +134,8 @@ impl CallTree {
         self.parents.is_empty()
     }
 
-    /// Parents by node number; each is smaller than the node's own number, the root's is itself.
+    /// Parents by node number; each is smaller than the node's own number, the root is its own
+    /// parent.
     #[must_use]
     pub fn parents(&self) -> &[u32] {
         &self.parents
@@ -157,7 +158,7 @@ impl CallTree {
         u64::from(high) << 32 | u64::from(low)
     }
 
-    /// Calls of every node in the order of their numbers: one pass, faster than asking node by
+    /// Calls of every node in the order of their numbers: one pass, faster than a query for each
     /// node.
     pub fn calls_in_order(&self) -> impl Iterator<Item = u64> + '_ {
         let mut carries = self.carries.iter().peekable();
@@ -182,7 +183,7 @@ impl CallTree {
         &self.values
     }
 
-    /// As [`values`](Self::values), to be changed; times of nodes that have none can't be put.
+    /// Like [`values`](Self::values), but mutable; values can't be added to nodes that have none.
     pub fn values_mut(&mut self) -> impl Iterator<Item = (u32, &mut NodeValues)> {
         self.values.iter_mut().map(|(node, values)| (*node, values))
     }
@@ -243,8 +244,8 @@ impl CallTree {
         builder.finish()
     }
 
-    /// The tree without the nodes below and at which there is nothing, neither calls nor values. Of
-    /// a tree without anything not even the root is left.
+    /// The tree without subtrees that have neither calls nor values. For an empty tree, even the
+    /// root is removed.
     #[must_use]
     pub fn pruned(&self) -> Self {
         let has_own = |node: u32| self.calls(node) > 0 || self.values_of(node) != NodeValues::default();
@@ -264,16 +265,16 @@ impl CallTree {
         builder.finish()
     }
 
-    /// The paths to nodes that have something of their own, with that: numbers, calls and values,
-    /// in the order of the numbers. The tree must be in preorder. Of nothing not even the root is
-    /// left.
+    /// The tree of only the nodes in `own` and the paths to them, with these calls and values;
+    /// `own` is ordered by node number. The tree must be in preorder. If `own` is empty, the result
+    /// is without even the root.
     pub(crate) fn with_own(&self, own: &[(u32, u64, NodeValues)]) -> Self {
         let mut builder = CallTreeBuilder::default();
-        // Nodes from the root to the one before, by their number here and in the new tree.
+        // The path from the root to the previous node: node numbers here and in the new tree.
         let mut path: Vec<(u32, u32)> = Vec::new();
         let mut missing = Vec::new();
         for &(number, calls, values) in own {
-            // A path is left once and for all: preorder.
+            // In preorder, a path never continues once it was left.
             let mut above = number;
             missing.clear();
             while path.last().is_none_or(|last| last.0 != above) {
@@ -304,7 +305,7 @@ impl CallTree {
         builder.finish()
     }
 
-    /// The sum of several trees: nodes of one path are one.
+    /// The sum of several trees: nodes with the same path are merged.
     #[must_use]
     pub fn sum(trees: &[Self]) -> Self {
         let mut nodes: Vec<Node> = Vec::new();
@@ -314,7 +315,8 @@ impl CallTree {
             for number in 0..tree.len() {
                 let Some(node) = tree.node(number as u32) else { continue };
                 let parent = numbers[node.parent as usize];
-                // The root's own parent is no node, so that no child of the root is taken for it.
+                // The root's own parent is an invalid number, so that no child is mistaken for the
+                // root.
                 let path = if number == 0 { (u32::MAX, 0) } else { (parent, node.function) };
                 let place = *places.entry(path).or_insert(nodes.len() as u32);
                 numbers[number] = place;
@@ -364,7 +366,7 @@ pub struct CallTreeBuilder {
 }
 
 impl CallTreeBuilder {
-    /// A tree with its root, which holds time spent outside every recorded function.
+    /// A tree with its root, which has the time spent outside all recorded functions.
     #[must_use]
     pub fn new(root_values: NodeValues) -> Self {
         let mut builder = Self::default();
@@ -380,7 +382,7 @@ impl CallTreeBuilder {
     }
 
     /// Adds a node and returns its number. A parent that does not exist yet is replaced by the
-    /// root, so that the order always holds.
+    /// root, so that parents always precede their children.
     pub fn push(&mut self, node: Node) -> u32 {
         let tree = &mut self.tree;
         let number = u32::try_from(tree.parents.len()).unwrap_or(u32::MAX);
@@ -400,8 +402,8 @@ impl CallTreeBuilder {
         number
     }
 
-    /// The columns, for a reader that has whole columns at hand. Code that adds to them keeps the
-    /// order of nodes and what [`CallTree`] says about each column.
+    /// The columns, for a reader that decodes whole columns. Code that adds to them must keep the
+    /// order of nodes and the invariants of each column of [`CallTree`].
     pub(crate) fn columns(&mut self) -> Columns<'_> {
         let CallTree { parents, functions, calls, carries, values, tail } = &mut self.tree;
         Columns { parents, functions, calls, carries, values, tail }

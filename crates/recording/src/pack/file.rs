@@ -1,4 +1,4 @@
-//! A file that appears under its name when it is complete, or not at all.
+//! A file that gets its final name only when it is complete.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
@@ -9,18 +9,17 @@ use std::path::{Path, PathBuf};
 
 use crate::writer::bounds::{Bound, leaves_reserve};
 
-/// Names tried for the temporary file before giving up.
+/// Greatest number of names tried for the temporary file.
 const TRIES: u32 = 100;
 
-/// Bytes that a file's name may have.
+/// Greatest length of a file name in bytes.
 const LONGEST_NAME: usize = 255;
-/// Bytes that stand before and behind the name in that of its draft, and more.
+/// Bytes reserved in a draft's name for the text before and after the file's name.
 const AROUND_NAME: usize = 32;
-/// Ends the name of a draft.
+/// Ending of a draft's name.
 const DRAFT: &str = ".part";
 
-/// Beginning of the names of drafts of the file `name` that this process makes; of a long name a
-/// part.
+/// Prefix of the names of this process's drafts of the file `name`; a long name is shortened.
 fn draft_prefix(name: &OsStr) -> OsString {
     let mut prefix = OsString::from(".");
     prefix.push(OsStr::from_bytes(&name.as_bytes()[..name.len().min(LONGEST_NAME - AROUND_NAME)]));
@@ -28,7 +27,7 @@ fn draft_prefix(name: &OsStr) -> OsString {
     prefix
 }
 
-/// Whether `entry` is the name of a draft, made by this process, of the file called `name`.
+/// Whether `entry` is the name of a draft of the file `name`, made by this process.
 #[must_use]
 pub fn is_draft(entry: &OsStr, name: &OsStr) -> bool {
     let bytes = entry.as_bytes();
@@ -42,12 +41,12 @@ pub(super) struct NewFile {
     temporary: PathBuf,
     name: PathBuf,
     kept: bool,
-    /// Bytes that `RLIMIT_FSIZE` leaves us: passing it would be a signal that ends the process.
+    /// Bytes that `RLIMIT_FSIZE` permits: exceeding it would raise a signal that ends the process.
     room: u64,
 }
 
 impl NewFile {
-    /// Begins a file that is to be called `name`.
+    /// Creates a draft of the file `name`.
     pub(super) fn create(name: &Path) -> io::Result<Self> {
         let base = name.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
         for attempt in 0..TRIES {
@@ -72,7 +71,7 @@ impl NewFile {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Brings the file to disk and gives it its name.
+    /// Flushes the file to disk and gives it its final name.
     pub(super) fn keep(mut self, overwrite: bool) -> io::Result<()> {
         self.file.sync_all()?;
         if overwrite {
@@ -81,14 +80,14 @@ impl NewFile {
             self.name_anew()?;
         }
         self.kept = true;
-        // The name must survive a power cut too; a file system that can't do that is no reason to
-        // fail.
+        // The name must survive a power failure too; but a file system that can't guarantee this is
+        // not an error.
         let folder = self.name.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let _ = File::open(folder).and_then(|folder| folder.sync_all());
         Ok(())
     }
 
-    /// Gives the file its name unless there is one, in one step where the file system can do that.
+    /// Gives the file its name unless the name exists, atomically if the file system supports that.
     fn name_anew(&self) -> io::Result<()> {
         use rustix::fs::{CWD, RenameFlags, renameat_with};
         match renameat_with(CWD, &self.temporary, CWD, &self.name, RenameFlags::NOREPLACE) {

@@ -1,8 +1,8 @@
 //! Packing: a recording directory, or a recording in memory, into one file.
 //!
-//! [`pack`] is what `clrscope run` does at its end and `clrscope pack` at any time: the directory
-//! may still be written to. It is only read; the file appears under its name when it is complete
-//! and on disk, or not at all.
+//! [`pack`] is run by `clrscope run` at its end, and by `clrscope pack` at any time: the directory
+//! may still be written to. The directory is only read. The packed file gets its name only when it
+//! is complete and on disk.
 
 mod file;
 
@@ -20,9 +20,9 @@ pub use file::is_draft;
 /// Options of packing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackOptions {
-    /// Replace a file of that name. Off by default.
+    /// Replace an existing file. Off by default.
     pub overwrite: bool,
-    /// Level of zstd, 1 (fast) to 19 (small).
+    /// Compression level of zstd, 1 (fast) to 19 (small).
     pub level: i32,
 }
 
@@ -35,9 +35,9 @@ impl Default for PackOptions {
 /// Progress of packing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackProgress {
-    /// Threads whose trees are packed.
+    /// Number of threads whose trees are packed.
     pub threads: u64,
-    /// Threads there are.
+    /// Total number of threads.
     pub threads_total: u64,
     /// Bytes written so far.
     pub bytes_written: u64,
@@ -48,23 +48,23 @@ pub struct PackProgress {
 pub struct PackReport {
     /// Size of the file.
     pub bytes: u64,
-    /// Processes in it.
+    /// Number of processes in it.
     pub processes: u64,
-    /// Threads in it.
+    /// Number of threads in it.
     pub threads: u64,
-    /// Nodes of all trees.
+    /// Number of nodes in all trees.
     pub nodes: u64,
-    /// Parts of the directory that could not be read; the file holds these problems, too.
+    /// Parts of the directory that could not be read; the file lists these problems, too.
     pub problems: Vec<Problem>,
 }
 
-/// Reason why there is no packed file. The directory is as it was.
+/// Reason why there is no packed file. The directory is unchanged.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PackError {
     /// The directory can't be read.
     Open(OpenError),
-    /// There is a file of that name, and [`PackOptions::overwrite`] is off.
+    /// The file exists, and [`PackOptions::overwrite`] is off.
     Exists(PathBuf),
     /// The file can't be written: a full disk, a limit, missing permission.
     Write(PathBuf, io::Error),
@@ -99,10 +99,10 @@ pub fn pack(dir: &Path, out: &Path, progress: &mut dyn FnMut(PackProgress)) -> R
 }
 
 /// Packs the directory `dir` (or, to pack it again, a packed file) into the file `out`. `progress`
-/// is called many times a second. Memory: the tree of one thread at a time.
+/// is called many times a second. Memory use is bounded by the tree of one thread.
 ///
 /// # Errors
-/// See [`PackError`]. Nothing is left behind under the name `out` or next to it.
+/// See [`PackError`]. No file is left at `out` or next to it.
 pub fn pack_with(
     dir: &Path,
     out: &Path,
@@ -112,11 +112,11 @@ pub fn pack_with(
     pack_completed(dir, out, options, &mut |_| (), progress)
 }
 
-/// As [`pack_with`], and lets `complete` put into the recording what only this machine knows, such
-/// as names of native code.
+/// Like [`pack_with`]; in addition, `complete` can add to the recording the facts that only this
+/// machine knows, such as names of native code.
 ///
 /// # Errors
-/// See [`PackError`]. Nothing is left behind under the name `out` or next to it.
+/// See [`PackError`]. No file is left at `out` or next to it.
 pub fn pack_completed(
     dir: &Path,
     out: &Path,
@@ -140,7 +140,7 @@ pub fn pack_completed(
     }
 }
 
-/// Writes a recording that is in memory, in the packed form.
+/// Writes an in-memory recording in the packed form.
 ///
 /// # Errors
 /// Errors of `out`.

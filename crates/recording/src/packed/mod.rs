@@ -1,8 +1,8 @@
 //! A packed recording: `NAME.clrs`, one file, compressed, with checksums and an index.
 //!
-//! Every version has a module of its own that says what its bytes mean and reads them; this one
-//! looks at the first bytes and hands over. All versions begin alike: eight bytes [`MAGIC`], then
-//! the version as a `u32`. `docs/format-changelog.md` lists what changed from one to the next.
+//! Each version has its own module, which specifies and reads its bytes; this module selects it by
+//! the first bytes. All versions begin with the eight bytes [`MAGIC`], followed by the version as a
+//! `u32`. `docs/format-changelog.md` lists the changes between versions.
 
 mod source;
 pub mod v1;
@@ -24,7 +24,7 @@ pub const MAGIC: [u8; 8] = *b"CLRSCOPE";
 /// Opens the file at `path`.
 pub(crate) fn open(path: &Path) -> Result<Recording, OpenError> {
     let io = |error| OpenError::Io(path.to_owned(), error);
-    // Not blocking: a pipe under the name of a recording would keep us for ever.
+    // Open without blocking: otherwise a pipe with the name of a recording would block for ever.
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(io)?;
     let metadata = file.metadata().map_err(io)?;
     if !metadata.is_file() {
@@ -33,8 +33,8 @@ pub(crate) fn open(path: &Path) -> Result<Recording, OpenError> {
     read(path, Source::File(file, metadata.len()))
 }
 
-/// Reads a packed recording that is in memory, for instance one that
-/// [`pack::write`](crate::pack::write) made. `path` is only used in errors.
+/// Reads an in-memory packed recording, for instance the output of
+/// [`pack::write`](crate::pack::write). `path` is used only in errors.
 ///
 /// # Errors
 /// As for [`open`](crate::open).

@@ -5,8 +5,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// A file that stays open, or bytes at hand. A file is read piece by piece and never mapped: one
-/// that another program cuts while we read gives an error, not a SIGBUS.
+/// An open file, or bytes in memory. A file is read in pieces and never mapped: if another program
+/// truncates it during reading, the result is an error, not a SIGBUS.
 #[derive(Debug)]
 pub(crate) enum Source {
     /// An open file and its length when it was opened.
@@ -24,8 +24,8 @@ impl Source {
         }
     }
 
-    /// Reads `length` bytes at `at` into `buffer`, replacing what is in it. Allocates nothing for a
-    /// range that is not there.
+    /// Reads `length` bytes at `at` into `buffer`, replacing its contents. Allocates nothing for a
+    /// range beyond the end.
     pub(crate) fn read(&self, at: u64, length: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
         let end = at.checked_add(length).filter(|&end| end <= self.len());
         let (Some(end), Ok(size)) = (end, usize::try_from(length)) else {

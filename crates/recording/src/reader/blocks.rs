@@ -1,4 +1,4 @@
-//! From the blocks of the arena to a tree in preorder.
+//! Decodes the blocks of the arena into a tree in preorder.
 
 use super::parts::PartGains;
 use super::segment::SegmentBytes;
@@ -11,7 +11,7 @@ pub(crate) struct TreeSources {
     pub(crate) arena: SegmentBytes,
     pub(crate) stride: usize,
     pub(crate) times: EdgeTimes,
-    /// Edges whose count passed 2^32, with how often, sorted by edge.
+    /// Edges whose count passed 2^32, each with the number of times; sorted by edge.
     pub(crate) carries: Vec<(u32, u32)>,
     /// Nanoseconds per tick of the time stamp counter, with `clock=tsc`.
     pub(crate) ns_per_tick: f64,
@@ -31,7 +31,8 @@ pub(crate) struct EdgeTimes {
     groups: Vec<Group>,
 }
 
-/// Sixty-four blocks: which of them have times, and where in the table those of the group begin.
+/// A group of sixty-four blocks: a bit for each block that has times, and the place in the table
+/// where the group's times begin.
 #[derive(Debug, Clone, Copy, Default)]
 struct Group {
     blocks: u64,
@@ -39,7 +40,7 @@ struct Group {
 }
 
 impl EdgeTimes {
-    /// Reads the table of times. `arena_bytes` bounds the edges there can be.
+    /// Reads the table of times. `arena_bytes` bounds the number of edges.
     pub(crate) fn read(records: &[u8], arena_bytes: usize) -> Self {
         let most_blocks = arena_bytes / block::STRIDE_SAMPLED;
         let mut times = Vec::new();
@@ -72,28 +73,29 @@ impl EdgeTimes {
         if group.blocks >> (of_block % 64) & 1 == 0 {
             return NodeValues::default();
         }
-        // Edges of a group stand together: 320 at most, mostly a few.
+        // Edges of a group are adjacent: at most 320, usually a few.
         let rest = &self.times[group.first as usize..];
         let rest = &rest[..rest.len().min(64 * 8)];
         rest.binary_search_by_key(&edge, |t| t.0).map_or(NodeValues::default(), |at| rest[at].1)
     }
 }
 
-/// Start of one thread's tree, and the number of blocks it may have.
+/// Start of a thread's tree, and the maximum number of its blocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TreeRoot {
     pub(crate) offset: u32,
     pub(crate) blocks: u32,
 }
 
-/// After so many blocks the pages they lie on are given back, so that a large arena is never in
-/// memory as a whole together with the tree that is made from it.
+/// After this many blocks, the decoder gives their pages back to the system. So a large arena is
+/// never completely in memory together with the tree decoded from it.
 const RELEASE_BLOCKS: u32 = 1 << 20;
 
-/// Blocks full of [`function::PADDING`] that may stand in a tree in addition to the thread's own.
+/// Maximum number of blocks full of [`function::PADDING`] in a tree, in addition to the blocks that
+/// the thread claims.
 const DOSES: u32 = 8;
 
-/// A chain of blocks that is being walked: the edges of one caller.
+/// Current position in a chain of blocks, which holds the edges of one caller.
 struct Chain {
     block: u32,
     slot: usize,
@@ -101,8 +103,8 @@ struct Chain {
 }
 
 /// Decodes one tree. Work is bounded by the number of blocks the thread claims, and those claims
-/// are bounded by the arena when the recording is opened. With `gains` the tree has only what it
-/// gained in one part.
+/// are bounded by the arena when the recording is opened. With `gains` the tree holds only the
+/// gains of one part.
 pub(crate) fn decode(sources: &TreeSources, root: TreeRoot, gains: Option<&PartGains>) -> CallTree {
     decode_and_note(sources, root, gains, None)
 }
@@ -129,8 +131,8 @@ fn decode_and_note(
     walk.builder.finish()
 }
 
-/// A whole tree whose nodes are found by their edges, so that parts of it are made without walking
-/// all of it for each.
+/// A whole tree with an index from edges to nodes. With the index, the tree of one part is made
+/// without a walk over the whole tree.
 #[derive(Debug)]
 pub(super) struct EdgedTree {
     tree: CallTree,
@@ -147,8 +149,8 @@ impl EdgedTree {
         Self { tree, nodes }
     }
 
-    /// The tree of what was gained in a part, without nodes below which there is nothing: what
-    /// [`decode`] gives, pruned.
+    /// The tree of the gains of one part: the result of [`decode`], without subtrees that gained
+    /// nothing.
     pub(super) fn of_part(&self, gains: &PartGains, ns_per_tick: Option<f64>) -> CallTree {
         let mut own: Vec<(u32, u64, NodeValues)> = Vec::new();
         let mut take = |edge: u32, node: u32| {
@@ -171,7 +173,7 @@ impl EdgedTree {
 struct Walk<'a> {
     sources: &'a TreeSources,
     gains: Option<&'a PartGains>,
-    /// Edges of the nodes, where they are asked for.
+    /// Receives the edges of the nodes, where the caller wants them.
     edges: Option<&'a mut Vec<u32>>,
     arena: &'a [u8],
     left: u32,
@@ -184,7 +186,7 @@ impl<'a> Walk<'a> {
     fn run(&mut self, root: TreeRoot) {
         let Some(first) = self.enter_block(root.offset) else { return };
         self.push_node(first, root.offset, 0, ROOT, 0);
-        // Next to the root edge: what found no room anywhere on its path.
+        // Next to the root edge: time for which there was no room anywhere on its path.
         if u32_at(first, block::KEYS + 4) == function::TRUNCATED {
             self.push_node(first, root.offset, 1, ROOT, function::TRUNCATED);
         }
@@ -205,14 +207,14 @@ impl<'a> Walk<'a> {
             chain.slot += 1;
             let function = u32_at(block, block::KEYS + slot * 4);
             if function == 0 {
-                // Edges fill a block in order. Behind one that is not full yet there may be others,
-                // which are.
+                // Edges fill a block in order. Full blocks may follow after a block that is not
+                // full yet.
                 chain.slot = block::EDGES;
                 continue;
             }
             if function == function::PADDING {
-                // Stood there to measure something when the recording was cut off; not the thread's
-                // own.
+                // This block was there for a measurement when the recording was cut off; it is not
+                // one of the thread's blocks.
                 if slot == 0 && self.doses > 0 {
                     self.doses -= 1;
                     self.left += 1;
@@ -236,7 +238,8 @@ impl<'a> Walk<'a> {
         self.arena.get(offset as usize..).and_then(|rest| rest.get(..self.sources.stride)).unwrap_or(&[])
     }
 
-    /// The block at `offset`, if it is one and may still be followed.
+    /// The block at `offset`, if the offset is that of a block and the thread's limit of blocks is
+    /// not reached.
     fn enter_block(&mut self, offset: u32) -> Option<&'a [u8]> {
         let block = self.block(offset);
         if offset == 0 || !offset.is_multiple_of(block::STRIDE_SAMPLED as u32) || block.is_empty() {

@@ -1,4 +1,4 @@
-//! Contents of a process's log: its names, its settings, its remarks.
+//! Contents of a process's log: names, settings, remarks.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,8 @@ use crate::records::{
 
 /// The least a log record of a function or module takes.
 const LEAST_RECORD: usize = 16;
-/// Indices are given out before records are written, so that a record may come early.
+/// Indices accepted beyond those that the log could hold: the writer allocates indices before it
+/// writes the records, so a record may come early.
 const EARLY_RECORDS: usize = 64;
 
 /// Contents of a log, gathered record by record.
@@ -29,18 +30,18 @@ pub(super) struct Dictionary {
     pub(super) filled: String,
     /// Names and roles of threads, by serial number.
     pub(super) threads: HashMap<u32, ThreadWords>,
-    /// A word for each time that an edge's count passed 2^32, in order.
+    /// One entry for each time that an edge's count passed 2^32, in the order of the log.
     pub(super) carried: Vec<u32>,
     /// The boundaries between parts, in order.
     pub(super) boundaries: Vec<Boundary>,
     /// Details of losses beyond their reasons, in order.
     pub(super) loss_details: Vec<(LossReason, String)>,
-    /// Indices from here on are not believed: the log could not hold as many records.
+    /// Indices from this one on are rejected: the log is too small to hold that many records.
     most: usize,
 }
 
 impl Dictionary {
-    /// Reads the records of `log`; at the second place whether the last of them is cut off.
+    /// Reads the records of `log`. The second value tells whether the last record is cut off.
     pub(super) fn read(log: &[u8]) -> (Self, bool) {
         let mut dictionary = Self::new(log.len());
         let mut records = LogRecords::new(log);
@@ -59,7 +60,7 @@ impl Dictionary {
         Self { most, ..Self::default() }
     }
 
-    /// Reads a record; `None` where this version has no words for it.
+    /// Reads a record; `None` for a kind or a value that this version does not know.
     fn read_record(&mut self, kind: u16, payload: PayloadReader<'_>) -> Option<()> {
         match kind {
             Process::LOG => self.start(decode(payload)?),
@@ -120,14 +121,15 @@ impl Dictionary {
         Some(())
     }
 
-    /// Takes the process as its log describes it at the start: times are the state's.
+    /// Takes over the description of the process from its start record, except the times, which
+    /// come from the state.
     fn start(&mut self, start: Process) {
         let process = &mut self.process;
         (process.pid, process.parent_pid) = (start.pid, start.parent_pid);
         (process.command, process.runtime, process.processors) = (start.command, start.runtime, start.processors);
     }
 
-    /// Settings, which leave alone what was measured.
+    /// Takes over the settings and keeps the measured values.
     fn settings(&mut self, settings: CallsInfo) {
         let calls = self.process.calls.get_or_insert_default();
         let pair_costs = std::mem::take(&mut calls.pair_costs);
@@ -135,13 +137,13 @@ impl Dictionary {
         *calls = CallsInfo { hook_cost, pair_costs, sample_steps, cpu_measured: false, ..settings };
     }
 
-    /// Edges whose count passed 2^32, with how often, sorted by edge.
+    /// Edges whose count passed 2^32, each with the number of times; sorted by edge.
     pub(super) fn carries(&self) -> Vec<(u32, u32)> {
         count(&self.carried)
     }
 }
 
-/// Of several records about one instrument the last.
+/// Keeps the last of several records about one instrument.
 fn keep_last_word(samplers: &mut Vec<Sampler>, said: Sampler) {
     match samplers.iter_mut().find(|known| known.instrument == said.instrument) {
         Some(known) => *known = said,
@@ -149,7 +151,7 @@ fn keep_last_word(samplers: &mut Vec<Sampler>, said: Sampler) {
     }
 }
 
-/// Of several words about an instrument's memory the greatest.
+/// Keeps the greatest of several records about an instrument's memory.
 fn keep_most(memory: &mut Vec<OwnMemory>, said: OwnMemory) {
     match memory.iter_mut().find(|known| known.instrument == said.instrument) {
         Some(known) => known.bytes = known.bytes.max(said.bytes),
@@ -157,8 +159,8 @@ fn keep_most(memory: &mut Vec<OwnMemory>, said: OwnMemory) {
     }
 }
 
-/// Of several records about one snapshot the last, which follows the first: snapshots are taken one
-/// at a time.
+/// Keeps the last of several records about one snapshot. Records of one snapshot are adjacent,
+/// because snapshots are taken one at a time.
 fn keep_last_state(snapshots: &mut Vec<HeapSnapshot>, said: HeapSnapshot) {
     match snapshots.last_mut().filter(|known| known.number == said.number) {
         Some(known) => *known = said,
@@ -166,8 +168,9 @@ fn keep_last_state(snapshots: &mut Vec<HeapSnapshot>, said: HeapSnapshot) {
     }
 }
 
-/// By caller, in ascending order; of several about one caller the last. At once, not one by one: a
-/// log that lists a million callers downwards would take hours.
+/// Sorts the costs by caller, ascending, and keeps the last of several for one caller. Sorts all of
+/// them at once: insertion one by one would take hours for a log with a million callers in
+/// descending order.
 fn keep_last_words(costs: &mut Vec<PairCost>) {
     costs.reverse();
     costs.sort_by_key(|measured| measured.caller);
@@ -181,7 +184,7 @@ pub(super) struct ThreadWords {
     pub(super) role: Option<ThreadRole>,
 }
 
-/// The entry at `index`, making room for it; `None` for an index no writer would use.
+/// The entry at `index`; the table grows as needed. `None` for an index that no writer would use.
 fn slot<T: Default + Clone>(table: &mut Vec<T>, index: u32, most: usize) -> Option<&mut T> {
     let index = index as usize;
     if index >= most {

@@ -22,8 +22,8 @@ struct RunLog {
     root_end: Option<End>,
 }
 
-/// Reads the directory as far as it goes. One that was renamed or replaced while it was read is not
-/// found: files of it may have been missing already.
+/// Reads as much of the directory as can be read. Reports a directory that was renamed or replaced
+/// meanwhile as not found, because some of its files may already have been missing.
 pub(super) fn read(folder: &Path, now: Now) -> Result<Recording, OpenError> {
     let read = identity(folder)?;
     let recording = read_files(folder, now)?;
@@ -34,7 +34,8 @@ pub(super) fn read(folder: &Path, now: Now) -> Result<Recording, OpenError> {
     }
 }
 
-/// Returns the version of a directory of segments that has another one than this clrscope reads.
+/// Returns the version of a directory of segments, where it differs from the version that this
+/// clrscope reads.
 pub(super) fn other_version(folder: &Path) -> Option<u32> {
     let processes = process_folders(folder).unwrap_or_default();
     let logs = [folder.join("run.log")].into_iter().chain(processes.iter().map(|process| process.join("process.log")));

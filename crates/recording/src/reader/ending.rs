@@ -1,4 +1,5 @@
-//! End of each process: what it said itself, what others saw, and what its silence means.
+//! How each process ended: from its own record, from what the launcher saw, or from the lack of
+//! signs of life.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -6,14 +7,15 @@ use super::process::ReadProcess;
 use crate::model::{Exit, Loss, LossReason};
 use crate::writer::monotonic_ns;
 
-/// Silence of this long means death: the helper thread gives a sign of life ten times a second,
-/// unless the machine is badly overloaded.
+/// A process without a sign of life for this long has ended: the helper thread gives a sign of life
+/// ten times a second, unless the machine is badly overloaded.
 const SILENCE_NS: u64 = 10_000_000_000;
-/// Silence of this long before the launcher saw the end of the root program, by the same clock.
+/// A process has ended if it gave no sign of life for this long before the launcher saw the end of
+/// the root program, by the same clock.
 const SILENCE_AT_END_NS: u64 = 2_000_000_000;
 
-/// The end of the root program as the launcher saw it. It does not see the ends of the program's
-/// children: their parents wait for them.
+/// The end of the root program as seen by the launcher. The launcher does not see the ends of the
+/// program's child processes, because their parents wait for them.
 pub(super) struct End {
     pub(super) mono_ns: u64,
     pub(super) pid: u32,
@@ -35,7 +37,8 @@ impl Now {
     }
 }
 
-/// Enters the end that was seen, and marks the processes that ended without a word.
+/// Enters the end that the launcher saw, and marks the processes that ended without a record of
+/// their end.
 pub(super) fn settle(processes: &mut [ReadProcess], root_end: Option<&End>, now: Now) {
     if let Some(end) = root_end {
         // A process that replaced itself (`exec`) kept its id: the last one ended.
@@ -52,8 +55,8 @@ pub(super) fn settle(processes: &mut [ReadProcess], root_end: Option<&End>, now:
     }
 }
 
-/// Whether the process ended without notifying its agent. One that no longer records says nothing
-/// more, so its silence means nothing.
+/// Whether the process ended without notifying its agent. A process that no longer records gives no
+/// signs of life, so their absence means nothing.
 fn ended_silently(read: &ReadProcess, root_end: Option<u64>, now: Now) -> bool {
     let Some(last) = read.mono_last else { return false };
     if read.process.complete || read.stopped {
@@ -64,8 +67,8 @@ fn ended_silently(read: &ReadProcess, root_end: Option<u64>, now: Now) -> bool {
     seen_to_end || silent_before_end || silent_until_now(read, last, now)
 }
 
-/// Both clocks must say so: the monotonic one means nothing on another machine or after a restart,
-/// and the other may be set while the program runs.
+/// Both clocks must agree: the monotonic clock means nothing on another machine or after a restart,
+/// and the wall clock may be set while the program runs.
 fn silent_until_now(read: &ReadProcess, last: u64, now: Now) -> bool {
     let last_unix = read.unix_start.saturating_add(last.saturating_sub(read.mono_start));
     now.unix_ns.saturating_sub(last_unix) > SILENCE_NS && now.mono_ns.abs_diff(last) > SILENCE_NS

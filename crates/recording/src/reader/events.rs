@@ -1,4 +1,4 @@
-//! Chunks of events, in the order in which they were taken.
+//! Chunks of events, in the order of their allocation.
 
 use std::io;
 use std::path::Path;
@@ -11,11 +11,11 @@ use crate::model::{ByteSource, EventArena, EventBytes, EventChunk, Problem};
 /// The process whose events are read.
 #[derive(Clone, Copy)]
 pub(super) struct Source {
-    /// Threads that it has.
+    /// Number of the process's threads.
     pub(super) threads: usize,
-    /// Whether it ended and said so: nothing writes any more.
+    /// Whether the process recorded its end: nothing writes any more.
     pub(super) ended: bool,
-    /// The period whose events are kept, where older ones are not.
+    /// The period whose events are kept, where the recording drops older events.
     pub(super) kept: Option<KeptTime>,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn read(folder: &Path, place: &str, source: Source, problems: &mut Ve
     found
 }
 
-/// The files' names with their instruments', in alphabetical order.
+/// Names of the files, each with the name of its instrument, in alphabetical order.
 fn segments(folder: &Path) -> Vec<(String, String)> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut found: Vec<_> = entries
@@ -53,7 +53,7 @@ fn segments(folder: &Path) -> Vec<(String, String)> {
     found
 }
 
-/// Walks the row of chunks; what else there is to say.
+/// Walks over the chunks. Returns them, and a sentence about any damage.
 fn chunks(segment: &SegmentFile, source: Source) -> (Vec<FoundChunk>, Option<String>) {
     let (mut found, mut strange) = (Vec::new(), 0_u64);
     let (mut at, mut head) = (0, [0; chunk::HEAD]);
@@ -114,7 +114,7 @@ struct StoredChunk {
     chunk: usize,
     sequence: u64,
     length: usize,
-    /// Whether the segment is complete: no process writes to it.
+    /// Whether the segment is complete, because no process writes to it any more.
     ended: bool,
 }
 
@@ -137,7 +137,7 @@ impl ByteSource for StoredChunk {
         // afterwards.
         let mut head = [0; chunk::HEAD];
         self.segment.read(self.chunk, &mut head).map_err(problem)?;
-        // A ring that has come round is no problem: the chunk's number is missing, which says so.
+        // A ring that reused the chunk is no problem: the missing sequence number shows the reuse.
         Ok(if u64_at(&head, chunk::SEQUENCE) == self.sequence { copy } else { Vec::new() })
     }
 }

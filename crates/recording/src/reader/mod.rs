@@ -1,7 +1,7 @@
 //! Reading a recording: a directory that may still grow, or one packed file.
 //!
-//! A recording is hostile input. Every offset is checked, every loop is bounded by the size of what
-//! is there, and whatever can't be read becomes a [`Problem`](crate::model::Problem).
+//! A recording is hostile input. The reader checks every offset and bounds every loop by the size
+//! of the data. Data that can't be read becomes a [`Problem`](crate::model::Problem).
 
 mod blocks;
 mod dictionary;
@@ -28,7 +28,7 @@ use crate::packed;
 /// Opens `NAME.clrs`, `NAME.clrs.d`, or `NAME.clrs` where only the directory exists.
 ///
 /// # Errors
-/// Only when nothing of it can be read; damage is in [`Recording::problems`].
+/// Only when nothing of the recording can be read. Damage is listed in [`Recording::problems`].
 pub fn open(path: &Path) -> Result<Recording, OpenError> {
     open_exactly(&locate(path)?)
 }

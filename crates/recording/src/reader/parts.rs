@@ -1,4 +1,4 @@
-//! Parts of the recording: between which boundaries each lies, and what the trees gained there.
+//! Parts of the recording: the boundaries of each part, and the gains of the trees in the part.
 
 use std::ops::{Range, RangeInclusive};
 use std::sync::{Arc, OnceLock};
@@ -9,20 +9,19 @@ use crate::log_records::LogRecords;
 use crate::model::{BoundaryKind, NodeValues, Part, PartBoundary};
 use crate::varint::unzigzag;
 
-/// A boundary, and how many carries the log has before it.
+/// A boundary, and the number of carry records before it in the log.
 #[derive(Debug, Clone)]
 pub(super) struct Boundary {
     pub(super) record: PartBoundary,
     pub(super) carries: usize,
 }
 
-/// The log of gains, in which the records of a boundary are found without reading those of all
-/// others.
+/// The log of gains, with an index that finds the records of one boundary.
 #[derive(Debug)]
 struct GainsLog {
     bytes: SegmentBytes,
-    /// Boundaries, each with a kind and the place of a record; in the order of the log within a
-    /// boundary. Made when the first part is read.
+    /// One entry per record: boundary, kind and place. Sorted by boundary, then in the order of the
+    /// log. Built when the first part is read.
     records: OnceLock<Vec<(u32, u16, Range<usize>)>>,
 }
 
@@ -55,9 +54,10 @@ pub(crate) struct PartGains {
     log: Arc<GainsLog>,
     /// Numbers of the boundaries whose records are summed.
     numbers: RangeInclusive<u32>,
-    /// Edges whose count passed 2^32 there, with how often.
+    /// Edges whose count passed 2^32 in this part, each with the number of times.
     carries: Vec<(u32, u32)>,
-    /// The part is what the trees have more than that: the last one, which ends with the recording.
+    /// Whether this is the last part, which ends with the recording. Its gains are the trees'
+    /// values minus the gains of all other parts.
     is_rest: bool,
     /// Read when a caller looks at a tree.
     read: OnceLock<Gains>,
@@ -67,13 +67,13 @@ pub(crate) struct PartGains {
 #[derive(Debug, Default)]
 struct Gains {
     calls: Vec<(u32, i64)>,
-    /// With ticks in the place of wall nanoseconds where hooks read the clock.
+    /// Holds ticks in the place of wall nanoseconds where hooks read the clock.
     times: Vec<(u32, NodeValues)>,
 }
 
 impl PartGains {
-    /// Returns what an edge gained; `calls` and `values` are all it has. `ns_per_tick` where hooks
-    /// read the clock.
+    /// Returns the gain of an edge in this part; `calls` and `values` are its totals. `ns_per_tick`
+    /// is given where hooks read the clock.
     pub(super) fn gain_of_edge(
         &self,
         edge: u32,
@@ -101,13 +101,13 @@ impl PartGains {
         (calls.saturating_sub(gained), NodeValues { metric, cpu_ns: values.cpu_ns.saturating_sub(found.1.cpu_ns) })
     }
 
-    /// Whether the part is what trees have more than what all others gained: nearly all edges may
-    /// have some.
+    /// Whether the gains of this part are the trees' values minus the gains of all other parts.
+    /// Then nearly every edge may have a gain.
     pub(super) fn is_rest(&self) -> bool {
         self.is_rest
     }
 
-    /// Edges that gained something, some of them twice.
+    /// Edges with a gain; some edges appear twice.
     pub(super) fn edges(&self) -> impl Iterator<Item = u32> {
         let gains = self.read.get_or_init(|| self.read());
         gains.calls.iter().map(|entry| entry.0).chain(gains.times.iter().map(|entry| entry.0))
@@ -149,9 +149,9 @@ impl PartGains {
     }
 }
 
-/// The parts between `boundaries` of a recording from `start_ns` to `end_ns`, each with what it
-/// gained: `None` where the log of gains does not tell. `carried` are the edges whose counts passed
-/// 2^32, in order.
+/// The parts between the `boundaries` of a recording from `start_ns` to `end_ns`, each with its
+/// gains; `None` where the log of gains does not hold them. `carried` lists the edges whose counts
+/// passed 2^32, in the order of the log.
 pub(super) fn read(
     boundaries: &[Boundary],
     carried: &[u32],
@@ -171,7 +171,7 @@ pub(super) fn read(
         }
         is_open = record.kind.begins_part();
     }
-    // Once something found no room, the rest can't be told apart.
+    // From the first gain without room on, the gains of the parts are unknown.
     let told = boundaries.iter().position(|b| b.record.number == 0 && b.record.kind != BoundaryKind::Delay);
     let told = told.unwrap_or(boundaries.len());
     let gains = |numbers, carries: &[u32], is_rest| {
@@ -192,9 +192,9 @@ pub(super) fn read(
     parts.into_iter().enumerate().map(|(at, part)| (part, of_part(at))).collect()
 }
 
-/// Boundaries in the order of their times, without those of the program's code that were drawn
-/// while nothing was recorded. Several threads of the program and the agent's may note some at
-/// once; those with numbers are all of one thread.
+/// Boundaries in the order of their times, without boundaries that the program's code set while
+/// nothing was recorded. Several threads of the program and the agent's thread may note boundaries
+/// at the same time; all boundaries with numbers come from one thread.
 fn in_order(boundaries: &[Boundary]) -> Vec<Boundary> {
     let mut ordered = boundaries.to_vec();
     ordered.sort_by_key(|boundary| boundary.record.mono_ns);
@@ -207,7 +207,7 @@ fn in_order(boundaries: &[Boundary]) -> Vec<Boundary> {
     ordered
 }
 
-/// Each with how often it is there, in ascending order.
+/// The distinct edges in ascending order, each with the number of its occurrences.
 pub(super) fn count(edges: &[u32]) -> Vec<(u32, u32)> {
     let mut edges = edges.to_vec();
     edges.sort_unstable();

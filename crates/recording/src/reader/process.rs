@@ -12,14 +12,14 @@ use super::{events, parts, stacks, threads};
 use crate::layout::{block, kind};
 use crate::model::{Clock, Loss, LossReason, Problem, Process, Stacks, TickClock};
 
-/// A process with the absolute times that place it within the run.
+/// A process with its absolute times, which place it within the run.
 pub(super) struct ReadProcess {
     pub(super) process: Process,
     pub(super) mono_start: u64,
     /// Monotonic nanoseconds of the last sign of life; `None` when the state could not be read.
     pub(super) mono_last: Option<u64>,
     pub(super) unix_start: u64,
-    /// The agent said that it no longer records.
+    /// Whether the agent recorded that it has stopped recording.
     pub(super) stopped: bool,
     /// The request as given, and `filled` with every default.
     pub(super) given: String,
@@ -50,14 +50,14 @@ pub(super) fn read(folder: &Path, problems: &mut Vec<Problem>) -> Option<ReadPro
     let mut problem = |file: &str, what: &str| {
         problems.push(Problem { place: format!("{place}/{file}"), what: what.to_owned() });
     };
-    // Where the log grew meanwhile, the record is whole but its end lies beyond what we look at.
+    // Where the log grew meanwhile, the record is complete but ends after the bytes that we read.
     if cut && !log.has_grown() {
         problem("process.log", "ends in the middle of a record; what stood before is here");
     }
     if dictionary.process.calls.is_none() && folder.join("tree.seg").exists() {
         match has_content(folder, "tree.seg", kind::TREE) {
             true => problem("process.log", "does not say how calls were recorded; the trees can't be read"),
-            // The file is made a moment before the log says so.
+            // The file is made a moment before the log has the record about it.
             false => problem("tree.seg", NOT_BEGUN),
         }
     }
@@ -84,7 +84,7 @@ pub(super) fn read(folder: &Path, problems: &mut Vec<Problem>) -> Option<ReadPro
     if let Some(kept) = kept {
         recent::keep_of_process(process, kept);
     }
-    // Behind the events, so that a program that goes on has stored what they refer to.
+    // Read after the events, so that a running program has stored the stacks to which they refer.
     process.stacks = Arc::new(read_stacks(folder, &place, problems));
     Some(read)
 }
@@ -102,8 +102,8 @@ fn read_stacks(folder: &Path, place: &str, problems: &mut Vec<Problem>) -> Stack
     stacks
 }
 
-/// Puts each detail to the loss with its reason. One without a loss, whose count did not reach the
-/// disk, counts once.
+/// Adds each detail to the loss with the same reason. A detail without such a loss, whose count did
+/// not reach the disk, becomes a loss that counts once.
 fn add_details(losses: &mut Vec<Loss>, details: Vec<(LossReason, String)>) {
     for (reason, detail) in details {
         match losses.iter_mut().find(|loss| loss.reason == reason) {

@@ -1,4 +1,4 @@
-//! Recordings that keep their last time only: what is older is left out when they are read.
+//! Recordings that keep only the most recent period: the reader drops older events.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use crate::model::{ByteSource, EventBytes, EventChunk, Part, Problem, Process, R
 /// The period of a process from which events are kept.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeptTime {
-    /// How long it is.
+    /// Length of the period.
     length_ns: u64,
     /// Monotonic nanoseconds of the start of the process's recording.
     start_ns: u64,
@@ -22,27 +22,27 @@ impl KeptTime {
         Self { length_ns, start_ns, end_ns }
     }
 
-    /// Monotonic nanoseconds of its beginning.
+    /// Monotonic nanoseconds of the beginning of the period.
     fn since_ns(self) -> u64 {
         self.end_ns.saturating_sub(self.length_ns).max(self.start_ns)
     }
 
-    /// Its beginning, since the start of the process's recording.
+    /// Beginning of the period, since the start of the process's recording.
     fn offset_ns(self) -> u64 {
         self.since_ns() - self.start_ns
     }
 }
 
-/// Encoding of an instrument's events, as far as older ones can be left out.
+/// Encoding of an instrument's events, which decides how older events are dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Encoding {
-    /// Rows of samples at a moment.
+    /// Rows of samples, each at a moment.
     Moments,
-    /// Rows of samples that stand for a time.
+    /// Rows of samples, each for a span of time.
     Times,
     /// Records.
     Records,
-    /// What lasts as long as the recording does.
+    /// Data that applies to the whole recording.
     Other,
 }
 
@@ -63,7 +63,8 @@ impl Encoding {
         }
     }
 
-    /// What is left of a chunk's bytes from `since_ns` after the start of the process's recording.
+    /// The bytes of a chunk without the events before `since_ns`, a time since the start of the
+    /// process's recording.
     fn cut(self, bytes: &[u8], since_ns: u64) -> Vec<u8> {
         match self {
             Self::Moments => samples(bytes, |sample| (sample.time_ns >= since_ns).then_some(sample)),
@@ -80,8 +81,8 @@ fn samples(bytes: &[u8], keep: impl Fn(Sample) -> Option<Sample>) -> Vec<u8> {
     kept
 }
 
-/// The part of a sample that lies behind a moment: the record's samples are spread evenly over its
-/// time.
+/// The part of a sample record after the moment `since_ns`. The samples of a record are assumed to
+/// be spread evenly over its time.
 fn rest_of_sample(sample: Sample, since_ns: u64) -> Option<Sample> {
     let end_ns = sample.time_ns.saturating_add(sample.weight_ns);
     if sample.time_ns >= since_ns {
@@ -92,24 +93,24 @@ fn rest_of_sample(sample: Sample, since_ns: u64) -> Option<Sample> {
     Some(Sample { time_ns: since_ns, weight_ns, count: (share as u32).max(1), ..sample })
 }
 
-/// A chunk as it was found.
+/// A chunk as found in the segment.
 pub(super) struct FoundChunk {
     pub(super) chunk: EventChunk,
-    /// Monotonic nanoseconds at which it was begun.
+    /// Monotonic nanoseconds at which the chunk was begun.
     pub(super) first_ns: u64,
-    /// Monotonic nanoseconds at which something was added last.
+    /// Monotonic nanoseconds at which an event was last added.
     pub(super) last_ns: u64,
-    /// Others refer to what it holds.
+    /// Whether events of other chunks refer to the contents of this chunk.
     pub(super) is_dictionary: bool,
 }
 
-/// Events may have happened so long before the chunk that holds them was begun.
+/// An event may have happened up to this long before the beginning of its chunk.
 const LATE_NS: u64 = 10_000_000_000;
 
-/// Leaves out of an instrument's chunks what is older than the time that is kept.
+/// Removes events that are older than the kept period from an instrument's chunks.
 pub(super) fn keep(chunks: &mut Vec<FoundChunk>, encoding: Encoding, kept: KeptTime) {
     let (since_ns, offset_ns) = (kept.since_ns(), kept.offset_ns());
-    // The last chunk of each thread also says what the thread does since.
+    // The last chunk of each thread also tells the thread's activity since then.
     let mut seen = HashSet::new();
     let is_needed: Vec<bool> = chunks
         .iter()
@@ -128,7 +129,7 @@ pub(super) fn keep(chunks: &mut Vec<FoundChunk>, encoding: Encoding, kept: KeptT
     }
 }
 
-/// The bytes of a chunk that is cut when it is read.
+/// The bytes of a chunk, which are cut when they are read.
 struct CutChunk {
     bytes: EventBytes,
     encoding: Encoding,
@@ -149,8 +150,7 @@ impl ByteSource for CutChunk {
     }
 }
 
-/// Makes the time that is kept the only part of the recording, and forgets sums over all of its
-/// time.
+/// Makes the kept period the only part of the recording, and drops sums over the whole run.
 pub(super) fn keep_of_process(process: &mut Process, kept: KeptTime) {
     let until_ns = kept.end_ns.saturating_sub(kept.start_ns);
     let since_ns = kept.offset_ns();
@@ -167,8 +167,8 @@ pub(super) fn keep_of_process(process: &mut Process, kept: KeptTime) {
     process.remarks.retain(|remark| remark.kind != RemarkKind::Trigger || remark.time_ns >= since_ns);
 }
 
-/// Keeps the parts that end at or after this moment; the first of them begins what goes on of those
-/// before it.
+/// Keeps the parts that end at or after this moment. The first of them also gets the names that
+/// earlier parts began and did not end.
 fn keep_parts(parts: &mut Vec<Part>, since_ns: u64) {
     let first = parts.partition_point(|part| part.until_ns < since_ns);
     let (mut begun, mut ended) = (Vec::new(), HashMap::new());

@@ -1,4 +1,4 @@
-//! A segment as bytes: mapped read-only, header checked.
+//! A segment as bytes: mapped read-only, with a checked header.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +12,7 @@ use memmap2::Mmap;
 use crate::layout::{HEADER_BYTES, MAGIC, VERSION, header, u32_at, u64_at};
 use crate::model::Problem;
 
-/// Space is reserved before the first byte is written.
+/// A segment can be empty, because its space is reserved before the first byte is written.
 pub(super) const NOT_BEGUN: &str = "was not begun: the program ended just then, or its first page is lost";
 
 /// The content of a segment, cheap to clone.
@@ -20,13 +20,12 @@ pub(super) const NOT_BEGUN: &str = "was not begun: the program ended just then, 
 pub(crate) struct SegmentBytes {
     map: Option<Arc<Mmap>>,
     end: usize,
-    /// Bytes of content that the segment's header named when it was opened.
+    /// Bytes of content according to the segment's header when it was opened.
     committed: u64,
 }
 
 impl SegmentBytes {
-    /// Opens the segment `name` of `folder`. What is wrong with it goes to `problems`, under
-    /// `place`.
+    /// Opens the segment `name` of `folder`. Adds damage to `problems`, under `place`.
     pub(crate) fn open(folder: &Path, name: &str, kind: u32, place: &str, problems: &mut Vec<Problem>) -> Option<Self> {
         let path = folder.join(name);
         let mut opened = Self::open_file(&path, kind);
@@ -42,12 +41,13 @@ impl SegmentBytes {
         let map = map(path).map_err(|error| format!("can't be read: {error}"))?;
         let Some(map) = map else { return Err("is empty".to_owned()) };
         let committed = committed(&map, kind)?;
-        // A size beyond the file is a lie or a cut; what is there can be read all the same.
+        // A size beyond the file is wrong, or the file is truncated. The existing bytes can still
+        // be read.
         let end = HEADER_BYTES.saturating_add(usize::try_from(committed).unwrap_or(usize::MAX)).min(map.len());
         Ok(Self { end: end.max(HEADER_BYTES.min(map.len())), map: Some(Arc::new(map)), committed })
     }
 
-    /// Sentence for a file that is shorter than it should be.
+    /// Sentence for a file that is too short.
     fn cut(&mut self, path: &Path) -> Option<String> {
         let there = self.end;
         let what = is_cut(path, there as u64, self.committed);
@@ -64,7 +64,7 @@ impl SegmentBytes {
         self.map.as_deref().is_some_and(|map| u64_at(map, header::COMMITTED) > self.committed)
     }
 
-    /// Gives the memory behind the mapping back; what is read again comes from the page cache.
+    /// Gives the memory of the mapping back to the system. Later reads come from the page cache.
     pub(crate) fn release(&self) {
         let Some(map) = &self.map else { return };
         // SAFETY: the mapping is a shared one of a file and only read, so no byte of it changes.
@@ -86,19 +86,18 @@ impl Deref for SegmentBytes {
     }
 }
 
-/// Whether anything was written into a segment, as far as it can be read.
+/// Whether a segment has any readable content.
 pub(super) fn has_content(folder: &Path, name: &str, kind: u32) -> bool {
     SegmentBytes::open_file(&folder.join(name), kind).is_ok_and(|bytes| bytes.iter().any(|&byte| byte != 0))
 }
 
-/// Returns the version that a segment says it has, where it starts as one does.
+/// Returns the version in a segment's header, where the file starts like a segment.
 pub(super) fn version(path: &Path) -> Option<u32> {
     let map = map(path).ok()??;
     map.starts_with(&MAGIC).then(|| u32_at(&map, header::VERSION))
 }
 
-/// Number of bytes of content that a segment of this kind says that it has, by its first bytes; or
-/// what is wrong with them.
+/// Number of bytes of content according to the header in the first bytes of a segment of this kind.
 pub(super) fn committed(bytes: &[u8], kind: u32) -> Result<u64, String> {
     if !bytes.starts_with(&MAGIC) {
         let begun = bytes.iter().take(HEADER_BYTES).any(|&byte| byte != 0);
@@ -115,8 +114,8 @@ pub(super) fn committed(bytes: &[u8], kind: u32) -> Result<u64, String> {
     Ok(u64_at(bytes, header::COMMITTED))
 }
 
-/// Sentence for a file with `there` bytes that can be read, if that is less than its header and the
-/// content that the header names.
+/// Sentence for a file with only `there` readable bytes, if its header and the content that the
+/// header names are longer.
 pub(super) fn is_cut(path: &Path, there: u64, committed: u64) -> Option<String> {
     let whole = (HEADER_BYTES as u64).saturating_add(committed);
     if there >= whole {
@@ -128,7 +127,7 @@ pub(super) fn is_cut(path: &Path, there: u64, committed: u64) -> Option<String> 
     (now < whole).then(|| format!("is cut: {there} of {whole} bytes are there; what stood before is here"))
 }
 
-/// Opens a segment, and how long it is; an error where it is no file.
+/// Opens a segment and returns its length too; an error where the path is not a regular file.
 pub(super) fn open_segment(path: &Path) -> io::Result<(File, u64)> {
     // Not blocking: a pipe under the name of a segment would keep us for ever.
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
@@ -154,7 +153,7 @@ fn map(path: &Path) -> io::Result<Option<Mmap>> {
 mod tests {
     use super::*;
 
-    /// A log's header that says how much content there is.
+    /// Header of a log with `committed` bytes of content.
     fn header(committed: u64) -> Vec<u8> {
         let mut bytes = vec![0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);

@@ -1,5 +1,5 @@
-//! A segment that is read piece by piece and never mapped: of events there may be more than memory
-//! or addresses.
+//! A segment that is read piece by piece and never mapped, because events may need more space than
+//! there is memory or address space.
 
 use std::fs::File;
 use std::io;
@@ -11,20 +11,19 @@ use super::segment::{committed, is_cut, open_segment};
 use crate::layout::HEADER_BYTES;
 use crate::model::Problem;
 
-/// Bytes that are read at once where zeros are passed over.
+/// Bytes that are read at once while zeros are skipped.
 const WINDOW: usize = 64 << 10;
 
 /// The content of a segment, cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct SegmentFile {
     file: Arc<File>,
-    /// Bytes of content there are.
+    /// Bytes of content.
     length: usize,
 }
 
 impl SegmentFile {
-    /// Opens the segment `name` of `folder`. What is wrong with it goes to `problems`, under
-    /// `place`.
+    /// Opens the segment `name` of `folder`. Adds damage to `problems`, under `place`.
     pub(super) fn open(folder: &Path, name: &str, kind: u32, place: &str, problems: &mut Vec<Problem>) -> Option<Self> {
         let path = folder.join(name);
         let opened = Self::open_file(&path, kind);
@@ -36,7 +35,7 @@ impl SegmentFile {
         opened.ok().map(|(segment, _)| segment)
     }
 
-    /// The segment, and what is wrong with it all the same.
+    /// Opens the segment. The second value describes damage that still allows reading.
     fn open_file(path: &Path, kind: u32) -> Result<(Self, Option<String>), String> {
         let unreadable = |error: io::Error| format!("can't be read: {error}");
         let (file, there) = open_segment(path).map_err(unreadable)?;
@@ -46,13 +45,14 @@ impl SegmentFile {
         let mut head = vec![0; HEADER_BYTES.min(usize::try_from(there).unwrap_or(HEADER_BYTES))];
         file.read_exact_at(&mut head, 0).map_err(unreadable)?;
         let committed = committed(&head, kind)?;
-        // A size beyond the file is a lie or a cut; what is there can be read all the same.
+        // A size beyond the file is wrong, or the file is truncated. The existing bytes can still
+        // be read.
         let end = (HEADER_BYTES as u64).saturating_add(committed).min(there);
         let length = usize::try_from(end).unwrap_or(usize::MAX).saturating_sub(HEADER_BYTES);
         Ok((Self { file: Arc::new(file), length }, is_cut(path, end, committed)))
     }
 
-    /// Bytes of content there are.
+    /// Bytes of content.
     pub(super) fn len(&self) -> usize {
         self.length
     }
@@ -60,7 +60,7 @@ impl SegmentFile {
     /// Fills `bytes` with the content at `at`.
     ///
     /// # Errors
-    /// Errors of reading; the end of the content before that of `bytes`.
+    /// Errors of reading, or the content ends before `bytes` is full.
     pub(super) fn read(&self, at: usize, bytes: &mut [u8]) -> io::Result<()> {
         if at.checked_add(bytes.len()).is_none_or(|end| end > self.length) {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -68,8 +68,8 @@ impl SegmentFile {
         self.file.read_exact_at(bytes, (HEADER_BYTES + at) as u64)
     }
 
-    /// The first place from `at` on, in steps of `grain` bytes, where there is something else than
-    /// zeros; the end of the content where there is nothing more.
+    /// The first place from `at` on, in steps of `grain` bytes, with a byte that is not zero; the
+    /// end of the content where only zeros follow.
     ///
     /// # Errors
     /// Errors of reading.

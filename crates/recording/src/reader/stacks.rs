@@ -4,7 +4,7 @@ use super::segment::SegmentBytes;
 use crate::layout::{stack, u32_at};
 use crate::model::Stacks;
 
-/// Reads the table; what is wrong with it.
+/// Reads the table. The second value describes damage.
 pub(super) fn read(bytes: &SegmentBytes) -> (Stacks, Option<String>) {
     let is_written = |node: &[u8]| u32_at(node, stack::KIND) != 0;
     // Space is backed ahead of need. Node 0 is none.

@@ -1,9 +1,9 @@
-//! The state of a process: its clocks, whether it goes on, what it lost.
+//! The state of a process: its clocks, whether it is still running, and its losses.
 
 use crate::layout::{state, u32_at, u64_at};
 use crate::model::{Loss, LossReason};
 
-/// The clocks of a process and how it is.
+/// The clocks and the status of a process.
 pub(super) struct Clocks {
     pub(super) mono_start: u64,
     pub(super) mono_last: u64,
@@ -14,7 +14,8 @@ pub(super) struct Clocks {
     pub(super) pid: u32,
     pub(super) ended: bool,
     pub(super) stopped: bool,
-    /// The period before `mono_last` whose events are kept; `None` where all are.
+    /// Length of the period before `mono_last` whose events are kept; `None` where all events are
+    /// kept.
     pub(super) kept_ns: Option<u64>,
 }
 

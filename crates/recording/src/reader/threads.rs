@@ -9,8 +9,8 @@ use super::parts::PartGains;
 use crate::layout::{thread, u32_at, u64_at};
 use crate::model::{Part, PartTrees, Thread, ThreadRole, TreeSource};
 
-/// Reads the table. `words` is what the log says of the threads, `mono_start` when the process
-/// began. Each part gets the trees of what it gained.
+/// Reads the table. `words` are the log's entries about the threads, `mono_start` is the start of
+/// the process. Each part gets the trees of its gains.
 pub(super) fn read(
     records: &[u8],
     mut words: HashMap<u32, ThreadWords>,
@@ -63,13 +63,15 @@ pub(super) fn read(
     threads
 }
 
-/// Tree of the thread whose parts were made last. A caller that wants all parts of a thread asks
-/// for one after another: from the second on they are made of one walk, not of one for each.
+/// Tree of the thread whose part trees were made last. A caller that wants all parts of a thread
+/// asks for them one after another. From the second part on, all of them share one walk over the
+/// tree.
 #[derive(Debug, Default)]
 struct LastTree(Mutex<Option<(u32, Option<Arc<EdgedTree>>)>>);
 
 impl LastTree {
-    /// Returns the tree of the thread if it was the last one asked for; else remembers the thread.
+    /// Returns the tree of the thread if the previous request was for the same thread; otherwise
+    /// only remembers the thread.
     fn tree_of_thread(&self, thread: u32, make: impl FnOnce() -> EdgedTree) -> Option<Arc<EdgedTree>> {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *last {

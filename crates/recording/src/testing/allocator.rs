@@ -1,16 +1,16 @@
-//! Memory that a piece of code takes: `#[global_allocator] static ALLOCATOR: Counting = Counting;`
-//! and [`of_thread`], [`of_process`] or [`so_far`].
+//! Measures the memory that a piece of code takes: `#[global_allocator] static ALLOCATOR: Counting
+//! = Counting;` and [`of_thread`], [`of_process`] or [`so_far`].
 //!
-//! What counts is what was asked for and not given back. A block that grows counts with its new
-//! size alone: whether both exist for a moment is the system's business (large ones are moved by
-//! their pages, without a copy).
+//! The counters hold the bytes that are allocated and not freed. A reallocated block counts with
+//! its new size only, although both blocks may exist for a moment (the system moves large blocks by
+//! remapping their pages, without a copy).
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 
 thread_local! {
-    // Words without destructors: they are there from a thread's first allocation to its last.
+    // Values without destructors, so they exist from a thread's first allocation to its last.
     static THREAD_NOW: Cell<isize> = const { Cell::new(0) };
     static THREAD_PEAK: Cell<isize> = const { Cell::new(0) };
 }
@@ -56,8 +56,8 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Runs `work` and gives the most bytes that this thread held at any time, beyond those it held
-/// before: for tests that run side by side.
+/// Runs `work` and returns the peak of the bytes that this thread held, minus the bytes that it
+/// held before. For tests that run in parallel.
 pub fn of_thread<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = THREAD_NOW.get();
     THREAD_PEAK.set(before);
@@ -65,8 +65,8 @@ pub fn of_thread<T>(work: impl FnOnce() -> T) -> (T, usize) {
     (done, usize::try_from(THREAD_PEAK.get() - before).unwrap_or(0))
 }
 
-/// Runs `work` and gives the most bytes that all threads together held at any time, beyond those
-/// held before: for work that several threads share, where nothing else runs.
+/// Runs `work` and returns the peak of the bytes that all threads together held, minus the bytes
+/// that they held before. For work on several threads, where nothing else runs.
 pub fn of_process<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = PROCESS_NOW.load(Relaxed);
     PROCESS_PEAK.store(before, Relaxed);
@@ -74,8 +74,8 @@ pub fn of_process<T>(work: impl FnOnce() -> T) -> (T, usize) {
     (done, usize::try_from(PROCESS_PEAK.load(Relaxed) - before).unwrap_or(0))
 }
 
-/// The most bytes that all threads together held at any time since the start, or since
-/// [`of_process`] last began.
+/// The peak of the bytes that all threads together held since the start, or since [`of_process`]
+/// last began.
 pub fn so_far() -> usize {
     usize::try_from(PROCESS_PEAK.load(Relaxed)).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Small recordings drawn as text, so that a test shows the trees it is about.
+//! Small recordings drawn as text, so that the source of a test shows its trees.
 //!
 //! ```text
 //! thread 1 main
@@ -7,16 +7,15 @@
 //!     [suspended: GC] 1 2
 //! ```
 //!
-//! A line under a thread is `name calls wall_ns cpu_ns`, numbers left out at the end are 0, two
-//! spaces are a level. `outside WALL CPU` is the thread's own time.
+//! A line under a thread is `name calls wall_ns cpu_ns`. Numbers missing at the end are 0. Two
+//! spaces of indentation are one level. `outside WALL CPU` is the thread's own time.
 
 use crate::model::{
     CallTree, CallTreeBuilder, CallsInfo, Function, FunctionKind, HookCost, Module, Node, NodeFlags, NodeValues,
     Process, ROOT, Recording, Thread, ThreadRole, TreeSource,
 };
 
-/// The recording of one process with id 7 whose CPU time was measured, and whose hooks cost
-/// nothing.
+/// A recording of one process with id 7, with measured CPU time and a hook cost of zero.
 ///
 /// # Panics
 /// When a thread has no number.
@@ -25,7 +24,7 @@ pub fn recording(text: &str) -> Recording {
     recording_with(text, HookCost::default())
 }
 
-/// A recording as [`recording`] makes it, with hooks that cost something.
+/// A recording as [`recording`] makes it, with this hook cost.
 ///
 /// # Panics
 /// As [`recording`].
@@ -100,7 +99,8 @@ fn line(line: &str) -> (usize, &str, [u64; 3]) {
     (indent, name, [numbers[0], numbers[1], numbers[2]])
 }
 
-/// The index of the function called `name`, which is added when new. `libc!x` is unmanaged.
+/// The index of the function called `name`, which is added when new. `libc!x` names an unmanaged
+/// function.
 fn index(name: &str, functions: &mut Vec<Function>) -> u32 {
     if let Some(at) = functions.iter().position(|f| f.name == name) {
         return at as u32;

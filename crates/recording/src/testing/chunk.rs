@@ -13,13 +13,13 @@ pub struct HandmadeChunk {
 }
 
 impl HandmadeChunk {
-    /// An empty chunk of the thread with this index, whose first record is of the time `start_ns`.
+    /// An empty chunk of the thread with this index, whose first record has the time `start_ns`.
     #[must_use]
     pub fn new(thread: u32, sequence: u64, start_ns: u64) -> Self {
         Self { thread, sequence, bytes: Vec::new(), delta_ns: start_ns }
     }
 
-    /// Appends a record, of what fits into 512 bytes.
+    /// Appends a record with the fields that fit into 512 bytes.
     #[must_use]
     pub fn put(mut self, kind: Kind, fields: &[(Tag, Value<'_>)]) -> Self {
         let mut buffer = [0; 512];
@@ -32,14 +32,14 @@ impl HandmadeChunk {
         self
     }
 
-    /// Makes the next record come so many nanoseconds after the last.
+    /// Makes the time of the next record `delta_ns` nanoseconds later than the last one's.
     #[must_use]
     pub fn after(mut self, delta_ns: u64) -> Self {
         self.delta_ns = delta_ns;
         self
     }
 
-    /// The chunk as a reader gives it.
+    /// The chunk as a reader returns it.
     #[must_use]
     pub fn finish(self) -> EventChunk {
         EventChunk { thread: self.thread, sequence: self.sequence, bytes: self.bytes.into() }

@@ -1,8 +1,8 @@
 //! Entry points for fuzzing, and a runner for machines without a nightly compiler.
 //!
-//! A target takes any bytes and must neither panic, nor hang, nor take much memory. `fuzz/` hands
-//! them to libFuzzer; [`soak`] feeds them from seeds by random mutation, the same each time for the
-//! same seed.
+//! A target takes any bytes and must neither panic, nor hang, nor take much memory. `fuzz/` runs
+//! the targets under libFuzzer. [`soak`] feeds them randomly mutated seed inputs, the same inputs
+//! each time for the same seed number.
 
 use std::fs;
 use std::io;
@@ -61,15 +61,15 @@ impl Target {
     }
 }
 
-/// Reads everything there is to read of a packed recording.
+/// Reads all contents of a packed recording.
 pub fn open_packed(bytes: &[u8]) {
     if let Ok(recording) = read_packed(Path::new("fuzzed.clrs"), bytes) {
         load_all(&recording);
     }
 }
 
-/// Reads a recording directory, whose files are made from `bytes` (see [`directory_to_bytes`]), and
-/// packs what was read: the packed form says the same.
+/// Reads a recording directory whose files are made from `bytes` (see [`directory_to_bytes`]) and
+/// packs the recording. The packed file must have the same contents.
 pub fn open_directory(bytes: &[u8]) {
     let Ok(folder) = Scratch::new() else { return };
     if write_files(&folder.0, bytes).is_ok()
@@ -84,7 +84,7 @@ pub fn open_directory(bytes: &[u8]) {
     }
 }
 
-/// Parses a request and, where it is one, what it says in full.
+/// Parses a request and, where it is valid, its full form.
 pub fn request(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Ok(request) = Request::parse(&text) {
@@ -92,7 +92,7 @@ pub fn request(bytes: &[u8]) {
     }
 }
 
-/// Reads a chunk of `events` or `exceptions`; each record that is written out reads the same.
+/// Reads a chunk of `events` or `exceptions`. Each record, written again, must read the same.
 pub fn event_records(bytes: &[u8]) {
     let mut buffer = vec![0; Encoder::MOST];
     for record in Records::new(bytes) {
@@ -113,7 +113,7 @@ pub fn event_records(bytes: &[u8]) {
     }
 }
 
-/// Loads all events, stacks and trees. How many nodes trees have.
+/// Loads all events, stacks and trees. Returns the number of nodes of all trees.
 pub fn load_all(recording: &Recording) -> usize {
     let chunks = recording.processes.iter().flat_map(|process| &process.events).flat_map(|arena| &arena.chunks);
     chunks.for_each(|chunk| {
@@ -174,8 +174,8 @@ const FILES: [(&str, u32); 18] = [
 ];
 
 /// A recording directory of one process as bytes for [`open_directory`]: per file a byte with its
-/// number, plus 128 when its first page stands here too instead of a proper one, a `u32` length,
-/// and the content.
+/// number, a `u32` length, and the content. 128 added to the number says that the content includes
+/// the file's first page; otherwise the target makes a valid one.
 ///
 /// # Errors
 /// Errors of reading files.
@@ -207,7 +207,7 @@ fn write_files(folder: &Path, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Inputs that are right, to start from.
+/// Valid inputs as seeds.
 ///
 /// # Errors
 /// Errors of writing files.
@@ -244,8 +244,8 @@ pub fn seeds(target: Target) -> io::Result<Vec<Vec<u8>>> {
     Ok(found)
 }
 
-/// A packed recording with a snapshot of a heap of all kinds of objects, roots and references,
-/// alongside samples. Too small for bounds of memory by the size of the file.
+/// A packed recording with samples and a heap snapshot that has all kinds of objects, roots and
+/// references. Too small for tests that bound memory by the size of the file.
 ///
 /// # Errors
 /// Errors of writing.
@@ -293,9 +293,9 @@ fn heap_and_samples() -> Recording {
 pub struct SoakResults {
     /// Inputs tried.
     pub inputs: u64,
-    /// The longest any input took.
+    /// The longest time that an input took.
     pub slowest: Duration,
-    /// The input that `run` panicked at, if it did; its number with this seed is `inputs`.
+    /// The input on which `run` panicked, if it did. `inputs` is its number with this seed.
     pub failure: Option<Vec<u8>>,
 }
 
@@ -312,11 +312,11 @@ pub fn soak(target: Target, seed: u64, time: Duration, run: impl Fn(&[u8])) -> i
     Ok(soak_seeds(&seeds(target)?, change, seed, time, run))
 }
 
-/// As [`soak`], from inputs that are right for whatever `run` is. `change` is given each before
-/// bytes of it are mutated.
+/// As [`soak`], with the caller's own valid inputs as `seeds`. `change` may alter each input before
+/// its bytes are mutated.
 ///
 /// # Panics
-/// When there is no seed, or an empty one.
+/// When there is no seed, or a seed is empty.
 pub fn soak_seeds(
     seeds: &[Vec<u8>],
     change: impl Fn(&mut Vec<u8>, &mut Numbers),

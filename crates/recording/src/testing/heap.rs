@@ -1,4 +1,4 @@
-//! Snapshots of the heap by hand: a few objects with names for what they are.
+//! Handmade snapshots of the heap: a few objects with telling type names.
 
 use crate::codec::encode;
 use crate::layout::{heap, instrument};
@@ -14,7 +14,7 @@ const BETWEEN_ROWS: u64 = 1 << 20;
 /// Distance of an array's first element from its address.
 const ELEMENTS: u64 = 16;
 
-/// A heap in the making. Objects are named by their numbers, in the order in which they were added.
+/// Builds a heap. Objects have numbers, in the order in which they are added.
 #[derive(Debug, Default)]
 pub struct HandmadeHeap {
     types: Vec<HeapType>,
@@ -23,7 +23,8 @@ pub struct HandmadeHeap {
     roots: Vec<Root>,
     statics: Vec<(u32, u64, String, RootKind, u32)>,
     dependents: Vec<(u32, u32)>,
-    /// Boxes, each with module, token and offset of the await that it waits at.
+    /// State machine boxes, each with the module, token and IL offset of the await at which it
+    /// waits.
     awaits: Vec<(u32, [u32; 3])>,
 }
 
@@ -47,24 +48,26 @@ struct Root {
 }
 
 impl HandmadeHeap {
-    /// A class with references in these fields, whose objects take so many bytes; its number.
+    /// Adds a class with references in these fields, whose objects take `bytes` bytes. Returns its
+    /// number.
     pub fn class(&mut self, name: &str, bytes: u32, fields: &[&str]) -> u32 {
         self.add_type(HeapType { base_bytes: bytes, fields: names(fields), ..named(name) })
     }
 
-    /// A class of arrays with references in these fields of an element, one empty name where
-    /// elements are references; its number.
+    /// Adds an array class with references in these fields of each element; one empty name where
+    /// the elements are references. Returns its number.
     pub fn array(&mut self, name: &str, element_bytes: u32, fields: &[&str]) -> u32 {
         self.add_type(HeapType { base_bytes: 24, element_bytes, element_fields: names(fields), ..named(name) })
     }
 
-    /// Strings, or boxes of eight bytes, with a content; the number of the class.
+    /// Adds a class of strings or of boxed eight-byte values whose contents are recorded. Returns
+    /// its number.
     pub fn with_content(&mut self, name: &str, content: u32) -> u32 {
         let (base_bytes, element_bytes) = if content == HeapType::STRING { (22, 2) } else { (24, 0) };
         self.add_type(HeapType { base_bytes, element_bytes, content, ..named(name) })
     }
 
-    /// The class as it was made, to change it: its module, or what keeps it loaded.
+    /// The class, so that a test can change it: its module, or the object that keeps it loaded.
     pub fn type_mut(&mut self, number: u32) -> &mut HeapType {
         &mut self.types[number as usize - 1]
     }
@@ -75,12 +78,12 @@ impl HandmadeHeap {
         self.types.len() as u32
     }
 
-    /// Begins a row of objects of another generation than the second.
+    /// Begins a row of objects of this generation; without a call, objects are of generation 2.
     pub fn row(&mut self, generation: HeapGeneration) {
         self.rows.push(generation);
     }
 
-    /// An object of a class, with a length where the class has elements; its number.
+    /// Adds an object of a class, with a length where the class has elements. Returns its number.
     pub fn object(&mut self, type_number: u32, length: u64) -> u32 {
         if self.rows.is_empty() {
             self.row(HeapGeneration::Gen2);
@@ -98,35 +101,37 @@ impl HandmadeHeap {
         self.objects.len() as u32 - 1
     }
 
-    /// An object with a content: what is equal among those of one class is the same.
+    /// Adds an object with a content; objects of one class with equal content numbers have the same
+    /// content.
     pub fn object_with(&mut self, type_number: u32, length: u64, content: u64) -> u32 {
         let object = self.object(type_number, length);
         self.objects[object as usize].content = content;
         object
     }
 
-    /// Lets a slot of an object refer to another.
+    /// Sets a slot of an object to a reference to another object.
     pub fn refer(&mut self, from: u32, slot: u64, to: u32) {
         self.objects[from as usize].slots[slot as usize] = Some(to);
     }
 
-    /// A root of an object; thread and function are 0 for none.
+    /// Adds a root that holds an object; `thread` and `function` are 0 for none.
     pub fn root(&mut self, kind: RootKind, object: u32, thread: u32, function: u32) {
         self.roots.push(Root { kind, object, thread, function });
     }
 
-    /// Makes an element of an array a static field; a thread's own where a thread is given.
+    /// Makes an element of an array a static field, or a thread-static field where `thread` is
+    /// given (not 0).
     pub fn static_field(&mut self, array: u32, element: u64, name: &str, thread: u32) {
         let kind = if thread == 0 { RootKind::Static } else { RootKind::ThreadStatic };
         self.statics.push((array, element, name.to_owned(), kind, thread));
     }
 
-    /// An object that lives as long as another does.
+    /// Adds a dependent handle: the object `value` lives as long as `key`.
     pub fn dependent(&mut self, key: u32, value: u32) {
         self.dependents.push((key, value));
     }
 
-    /// Lets a box wait at an await: module, token and offset in the IL.
+    /// Makes a state machine box wait at an await, given by module, token and IL offset.
     pub fn awaits_at(&mut self, boxed: u32, module: u32, token: u32, il_offset: u32) {
         self.awaits.push((boxed, [module, token, il_offset]));
     }
@@ -137,7 +142,7 @@ impl HandmadeHeap {
         self.objects[object as usize].address
     }
 
-    /// Adds the heap to a process as its next snapshot, and what is said of that.
+    /// Adds the heap to a process as its next snapshot, and returns the snapshot's description.
     pub fn add_to<'p>(&self, process: &'p mut Process) -> &'p mut HeapSnapshot {
         if process.arenas(instrument::HEAP).next().is_none() {
             process.events.push(EventArena { instrument: instrument::HEAP.to_owned(), chunks: Vec::new() });
@@ -263,14 +268,14 @@ fn number_of(types: &mut Vec<ObjectType>, kind: &HeapType) -> u32 {
     }) as u32
 }
 
-/// Objects in a chunk of a large heap.
+/// Objects per chunk of a large heap.
 const IN_CHUNK: u64 = 10_000;
-/// Bytes of an object of a large heap.
+/// Bytes per object of a large heap.
 const NODE: u32 = 40;
 
-/// A process with a snapshot of so many objects with three references each: to the next one, one of
-/// the first few of a tree, and one anywhere. A static field holds the first, and a stack each
-/// thousandth.
+/// A process with a snapshot of this many objects. Each has three references: to the next object,
+/// to one of the first few objects of a tree, and to an arbitrary object. A static field holds the
+/// first object, and a stack holds every thousandth.
 #[must_use]
 pub fn large_heap(objects: u64) -> Process {
     let mut process = Process::default();

@@ -1,4 +1,4 @@
-//! A few events of each instrument, as it would store them.
+//! A few events of each instrument, as the instrument would store them.
 
 use std::io;
 
@@ -56,7 +56,7 @@ pub(super) fn write_events(writer: &ProcessWriter) -> io::Result<()> {
     Ok(())
 }
 
-/// Calls of a probed method by callers, whose stack may be none.
+/// Calls of a probed method by callers; some have no stack.
 fn probe_caller(number: u32) -> [u8; layout::probe_callers::BYTES] {
     let calls = u64::from(number) << (number % 40);
     let ended = calls / 2;
@@ -65,7 +65,7 @@ fn probe_caller(number: u32) -> [u8; layout::probe_callers::BYTES] {
         .to_bytes()
 }
 
-/// A sample of a thread that may be none, with a stack that may be none.
+/// A sample; some have no thread or no stack.
 fn sample(number: u32) -> [u8; 32] {
     let bits = u64::from(number);
     let sample = Sample {
@@ -85,7 +85,7 @@ fn sample(number: u32) -> [u8; 32] {
     sample.to_bytes()
 }
 
-/// A method of a module that may be none, with counters of either kind, of its own or summed.
+/// A method with counters of either kind, its own or summed; some have no module.
 fn method_hits(number: u32) -> Vec<u8> {
     let (points, branches, counted) = (number % 5, number % 3, number.is_multiple_of(2));
     let hit = |at: u32| if counted { u64::from(number) << (at * 7) } else { u64::from(at % 2) };
@@ -107,7 +107,7 @@ fn probe_call(number: u8) -> Vec<u8> {
     ProbeCallRecord { method: 1 + u32::from(number % 4), ticks: u64::MAX >> number, end, values }.to_bytes()
 }
 
-/// A record of allocations, of a type and a stack that may be none.
+/// A record of allocations; some have no type or no stack.
 fn allocation(number: u32) -> [u8; layout::allocation::BYTES] {
     let bits = u64::from(number);
     let allocation = Allocation {
@@ -127,7 +127,7 @@ fn allocation(number: u32) -> [u8; layout::allocation::BYTES] {
     allocation.to_bytes()
 }
 
-/// Notes types of objects, and how allocations were taken.
+/// Writes types of objects, and the settings of allocation recording.
 pub(super) fn write_types(writer: &ProcessWriter) {
     for (index, name) in (1..).zip(["App.Point", "System.Collections.Generic.List<App.Point>", ""]) {
         writer.object_type(index, ObjectType { name: name.to_owned(), module: index });
@@ -138,7 +138,7 @@ pub(super) fn write_types(writer: &ProcessWriter) {
     writer.allocation_sampling(&AllocationSampling { follows: true, mean_bytes: 9, ..AllocationSampling::default() });
 }
 
-/// Writes a stack table: stacks that share frames, one of native code and one that was cut.
+/// Writes a stack table: stacks that share frames, a stack of native code, and a truncated stack.
 pub(super) fn write_stacks(writer: &ProcessWriter) -> io::Result<()> {
     let table = writer.create_stacks()?;
     let method = |number: u32| StackFrame::method(function::FIRST + number % 3, number.checked_sub(2));

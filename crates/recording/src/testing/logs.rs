@@ -1,5 +1,5 @@
-//! Recording directories with logs of any size, of a program that throws, allocates and calls
-//! without end.
+//! Recording directories with logs of any size, of a made-up program that throws, allocates and
+//! calls all the time.
 
 use std::io;
 use std::path::Path;
@@ -10,14 +10,14 @@ use crate::layout::{flow, function, instrument, thread};
 use crate::model::{Exit, Function, Module, StackFrame};
 use crate::writer::{EventStore, Keep, ProcessRecord, ProcessWriter, RunWriter, monotonic_ns};
 
-/// Threads of the program; one instrument's chunks go to them in turn.
+/// Threads of the program; the chunks of an instrument are assigned to them in turn.
 const THREADS: u32 = 3;
-/// Bytes of a chunk, as threads that record much have them.
+/// Bytes of a chunk, as for threads that record much.
 const CHUNK: usize = 64 << 10;
 /// Functions of the program.
 const FUNCTIONS: u32 = 16;
 
-/// Makes the recording directory `folder`, which must not exist, with so many bytes of records of
+/// Makes the recording directory `folder`, which must not exist, with `bytes` bytes of records for
 /// each of the instruments `events`, `exceptions` and `flow`.
 ///
 /// # Errors
@@ -51,7 +51,7 @@ pub fn write_logs(folder: &Path, bytes: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Records of a chunk; the first says the time since the start.
+/// Records of a chunk; the first holds the time since the start.
 struct Log {
     bytes: Vec<u8>,
     delta_ns: u64,
@@ -67,7 +67,7 @@ impl Log {
     }
 }
 
-/// Fills the log of an instrument with what `round` makes, again and again.
+/// Fills the log of an instrument with records from repeated calls of `round`.
 fn fill(writer: &ProcessWriter, name: &str, bytes: usize, round: impl Fn(&mut Log, u64)) -> io::Result<()> {
     let store = writer.create_events(name, (bytes * 2) as u64, Keep::First)?;
     let mut rounds = 0;
@@ -98,8 +98,8 @@ fn entity(number: u64) -> EntityRef {
     EntityRef { id: 0x7f00_0000 + number * 8, index: number as u32 }
 }
 
-/// Objects that are allocated, and now and then a compilation, whose end may lie in another chunk,
-/// and a collection, whose end may lie on another thread.
+/// Allocated objects, now and then a JIT compilation, whose end may lie in another chunk, and a
+/// garbage collection, whose end may be recorded on another thread.
 fn events(log: &mut Log, round: u64) {
     if round < 40 {
         log.put(Kind::NAME, |e| {

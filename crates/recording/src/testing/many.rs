@@ -1,5 +1,5 @@
-//! Recordings of as many samples as anybody likes: a made-up program that runs on many threads for
-//! a while.
+//! Recordings with any number of samples, of a made-up program that runs on many threads for a
+//! while.
 
 use std::sync::Arc;
 
@@ -23,14 +23,14 @@ pub struct Many {
 
 /// Functions of the program.
 const FUNCTIONS: u32 = 20_000;
-/// Functions that one calls at most.
+/// Maximum number of functions that one function calls.
 const CALLEES: u32 = 6;
-/// Samples of a chunk.
+/// Samples per chunk.
 const CHUNK: usize = 4_000;
-/// Frames of a stack at most.
+/// Maximum number of frames of a stack.
 const DEEPEST: usize = 60;
 
-/// A generator of numbers that look like chance and are the same each time.
+/// A generator of pseudo-random numbers, the same each time.
 struct Numbers(u64);
 
 impl Numbers {
@@ -41,8 +41,8 @@ impl Numbers {
 }
 
 impl Many {
-    /// The recording, of `wall` in place of `cpu`: threads run, are ready, or wait below some of
-    /// the functions.
+    /// The recording, with `wall` samples in place of `cpu` samples: threads run, are ready, or
+    /// wait in callees of some of the functions.
     #[must_use]
     pub fn by_the_clock(&self) -> Recording {
         let mut recording = self.recording();
@@ -129,7 +129,7 @@ impl Many {
     }
 }
 
-/// A path of calls, innermost first: of each function's callees the first is the likeliest.
+/// A path of calls, innermost frame first. The first callee of each function is the likeliest.
 fn path(numbers: &mut Numbers) -> Vec<StackFrame> {
     let depth = 6 + numbers.below(DEEPEST as u32 - 6) as usize;
     let mut at = numbers.below(3);

@@ -1,4 +1,4 @@
-//! Recordings of trees of calls as large as anybody likes.
+//! Recordings with call trees of any size.
 
 use super::synthetic::Numbers;
 use crate::model::{
@@ -9,15 +9,16 @@ use crate::model::{
 /// Functions of the program.
 const FUNCTIONS: u32 = 20_000;
 
-/// The function that `caller` calls at its nth place: a few are called from everywhere.
+/// The function that `caller` calls at the call site number `place`. A few functions are called
+/// from everywhere.
 fn callee(caller: u32, place: u32) -> u32 {
     let mut numbers = Numbers::new(u64::from(caller * 8 + place));
     numbers.next();
     1 + (numbers.below(FUNCTIONS as usize) * numbers.below(1000) / 1000) as u32
 }
 
-/// A tree like a compiler's: deep, mostly leaves, a few functions called from everywhere, time on
-/// one node in two hundred.
+/// A tree like that of a compiler: deep, mostly leaves, a few functions called from everywhere, and
+/// time on one node in two hundred.
 fn tree_of(nodes: u32, seed: u64) -> CallTree {
     let mut numbers = Numbers::new(seed);
     let mut builder = CallTreeBuilder::new(NodeValues { metric: 1000, cpu_ns: 0 });
@@ -38,7 +39,7 @@ fn tree_of(nodes: u32, seed: u64) -> CallTree {
     builder.finish()
 }
 
-/// The recording: as many nodes in all, on so many threads.
+/// The recording, with `nodes` nodes in all on `threads` threads.
 #[must_use]
 pub fn recording(nodes: u32, threads: u32) -> Recording {
     let threads = threads.max(1);

@@ -1,4 +1,4 @@
-//! For tests, benches and fuzzing, behind the feature `testing`; no part of the product.
+//! Helpers for tests, benches and fuzzing, behind the feature `testing`; not part of the product.
 
 pub mod allocator;
 pub mod ascii_trees;

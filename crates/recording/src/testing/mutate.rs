@@ -1,10 +1,10 @@
-//! Damage: random, and of the kind that keeps all checksums right.
+//! Damages recordings: at random, or with all checksums kept right.
 
 use super::synthetic::Numbers;
 pub use crate::packed::v1::Claims;
 use crate::packed::v1::reseal;
 
-/// Values that are often the edge of something.
+/// Values that are often boundary cases.
 const EDGES: [u64; 12] =
     [0, 1, 2, 7, 0x7F, 0xFF, 0xFFFF, 0x7FFF_FFFF, 0xFFFF_FFFF, 0x1_0000_0000, u64::MAX >> 1, u64::MAX];
 
@@ -47,15 +47,15 @@ fn write(bytes: &mut [u8], at: usize, new: &[u8]) {
     }
 }
 
-/// Hands the claims and content of every section of a packed recording to `change`, and makes a
-/// file in which all checksums and the index are right.
+/// Passes the head fields and content of every section of a packed recording to `change`, and makes
+/// a file in which all checksums and the index are right.
 #[must_use]
 pub fn rewrite(packed: &[u8], change: &mut dyn FnMut(&mut Claims, &mut Vec<u8>)) -> Vec<u8> {
     reseal(packed, change)
 }
 
-/// Changes the content of some sections of a packed recording, and the claims in their heads, and
-/// makes all checksums right again: a file that is only ever written on purpose.
+/// Changes the content and the head fields of some sections of a packed recording, and makes all
+/// checksums right again. Such a file arises only on purpose, never by accident.
 #[must_use]
 pub fn lie(packed: &[u8], numbers: &mut Numbers) -> Vec<u8> {
     let busy = 1 + numbers.below(4);

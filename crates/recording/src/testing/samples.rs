@@ -1,4 +1,4 @@
-//! Recordings of samples taken by hand: known answers for what reads samples.
+//! Handmade recordings of samples, with known results for code that reads samples.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::model::{
 /// Nanoseconds that a sample stands for unless a test says otherwise.
 pub const STEP_NS: u64 = 1_000_000;
 
-/// A process, and the samples that a test takes of it.
+/// A process, and the samples that a test adds to it.
 #[derive(Debug)]
 pub struct HandSampled {
     process: Process,
@@ -48,38 +48,40 @@ impl Default for HandSampled {
 }
 
 impl HandSampled {
-    /// A thread; the first has the serial number 1.
+    /// Adds a thread; the first has the serial number 1.
     pub fn thread(&mut self, name: &str, role: ThreadRole) -> u32 {
         let id = self.process.threads.len() as u32 + 1;
         self.process.threads.push(Thread { id, os_id: 100 + id, name: name.to_owned(), role, ..Thread::default() });
         id
     }
 
-    /// Number of processors that the process may use; not known unless this says it.
+    /// Sets the number of processors that the process may use; without a call the number is
+    /// unknown.
     pub fn processors(&mut self, processors: u32) {
         self.process.processors = processors;
     }
 
-    /// The tier of a method's frames in samples from now on: tier 1 unless this says otherwise.
+    /// Sets the tier of a method's frames in later samples; the default is tier 1.
     pub fn tier(&mut self, method: &str, tier: Tier) {
         self.tiers.insert(method.to_owned(), tier);
     }
 
-    /// Filters of the request, as a recording has them: `;just-my-code`.
+    /// Sets the filters of the request, as a recording stores them: `;just-my-code`.
     pub fn filters(&mut self, filters: &str) {
         filters.clone_into(&mut self.filters);
     }
 
-    /// A sample of `cpu` on a thread, at so many steps after the start: `App::Main >
-    /// System.String::Concat > libc.so!memcpy`, outermost first. Assemblies are told by how names
-    /// begin: `App` is the program's, others are the framework's, all but `Lib` of its core
-    /// library; what has a `!` is of a native library, of `kernel` the kernel. `@` and a number
-    /// behind a method is an IL offset.
+    /// Adds a sample of `cpu` on a thread, `step` steps after the start. `path` lists the frames,
+    /// outermost first: `App::Main > System.String::Concat > libc.so!memcpy`. The beginning of a
+    /// name gives the assembly: `App` is the program's, `Lib` is a framework assembly, and other
+    /// names belong to the framework's core library. A name with `!` belongs to a native library,
+    /// or to the kernel if the library is `kernel`. `@` and a number after a method are an IL
+    /// offset.
     pub fn cpu(&mut self, thread: u32, step: u64, path: &str) -> &mut Sample {
         self.add_sample(instrument::CPU, thread, step, path)
     }
 
-    /// A sample of `wall`; otherwise as [`cpu`](Self::cpu).
+    /// Adds a sample of `wall`; otherwise as [`cpu`](Self::cpu).
     pub fn wall(&mut self, thread: u32, step: u64, path: &str) -> &mut Sample {
         self.add_sample(instrument::WALL, thread, step, path)
     }

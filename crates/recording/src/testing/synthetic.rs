@@ -1,8 +1,8 @@
 //! Recording directories of any size, as a long run of a made-up program would leave them.
 //!
 //! Blocks are filled as hooks fill them: threads take turns, walk up and down a call graph, and
-//! take a new block when a path is walked for the first time. So a tree's blocks lie in the order
-//! of first calls, scattered between those of other threads.
+//! allocate a new block when they take a path for the first time. So a tree's blocks lie in the
+//! order of first calls, scattered between those of other threads.
 
 use std::collections::HashMap;
 use std::fs;
@@ -88,8 +88,7 @@ fn write_remarks(writer: &ProcessWriter, shape: &Shape) {
     }
 }
 
-/// Cuts the unused space off the end of every segment: what is left is all that was written, and
-/// small.
+/// Truncates every segment after the last written byte, so that the files are small.
 ///
 /// # Errors
 /// Errors of reading and cutting files.
@@ -125,7 +124,7 @@ pub fn segments(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// A small, good enough source of numbers; the same each time.
+/// A small pseudo-random number generator, the same each time.
 #[derive(Debug, Clone)]
 pub struct Numbers(u64);
 
@@ -248,7 +247,8 @@ impl Program {
         }
     }
 
-    /// The edge from the one at `at`, `slot` to `callee`, counted once more.
+    /// Counts one more call on the edge from the edge at `at`, `slot` to `callee`, and returns the
+    /// edge's place.
     fn enter(&mut self, walker: usize, at: u32, slot: usize, callee: u32) -> (u32, usize) {
         let mut block_at = self.get(at, block::CHILDREN + slot * 4);
         if block_at == 0 {

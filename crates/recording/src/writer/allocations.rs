@@ -1,4 +1,4 @@
-//! Records of allocations that grow while the program runs.
+//! Records of allocations whose numbers grow while the program runs.
 
 use std::sync::atomic::Ordering;
 
@@ -13,14 +13,15 @@ use crate::model::Allocation;
 pub struct AllocationCell(Fields<{ allocation::BYTES }>);
 
 impl AllocationCell {
-    /// Adds an object of so many bytes.
+    /// Adds an object of `bytes` bytes.
     #[inline]
     pub fn add(self, bytes: u64) {
         self.0.add_alone(allocation::OBJECTS, 1);
         self.0.add_alone(allocation::SIZE, bytes);
     }
 
-    /// Adds a sampled object of so many bytes, which stands for `weight` bytes, at least its own.
+    /// Adds a sampled object of `bytes` bytes, which stands for `weight` allocated bytes. `weight`
+    /// is at least `bytes`.
     #[inline]
     pub fn add_sampled(self, bytes: u64, weight: u64) {
         let (bytes, weight) = (bytes.max(1), weight.max(bytes).max(1));
@@ -31,7 +32,7 @@ impl AllocationCell {
         self.0.add_alone(allocation::SQUARES, (stands_for * stands_for) as u64);
     }
 
-    /// Fills in the number of the stack. Any thread may.
+    /// Fills in the number of the stack. Any thread may call it.
     pub fn set_stack(self, stack: u32) {
         self.0.u32(allocation::STACK).store(stack, Ordering::Relaxed);
     }

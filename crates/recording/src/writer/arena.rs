@@ -1,4 +1,4 @@
-//! Memory for tree blocks: one mapped file for all threads, handed out in pieces.
+//! Memory for tree blocks: one mapped file for all threads, allocated in pieces.
 
 use std::io;
 use std::path::Path;
@@ -8,10 +8,10 @@ use super::growing::{AHEAD_LEAST, Growing};
 use super::mapping::{CommitError, Segment};
 use crate::layout::kind;
 
-/// A thread's first piece; each further one is twice as large, up to [`LARGEST_PIECE`].
+/// Size of a thread's first piece; each further piece is twice as large, up to [`LARGEST_PIECE`].
 const FIRST_PIECE: u32 = 4 << 10;
 const LARGEST_PIECE: u32 = 256 << 10;
-/// Remainders of ended threads that are remembered.
+/// Maximum number of remembered remainders of pieces of ended threads.
 const REMAINDERS: usize = 1024;
 
 /// The arena. Addresses are offsets from [`base`](Self::base), multiples of 64.
@@ -55,13 +55,13 @@ impl Arena {
         self.segment().content()
     }
 
-    /// Bytes handed out.
+    /// Bytes allocated so far.
     #[must_use]
     pub fn used(&self) -> usize {
         self.space.used()
     }
 
-    /// Whether the limit is reached, so that waiting for more is useless.
+    /// Whether the limit is reached. Then waiting for more space is useless.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.used() + FIRST_PIECE as usize > self.space.limit()
@@ -74,7 +74,7 @@ impl Arena {
     }
 
     /// Allocates a piece for a thread whose last piece had `last` bytes (0 for its first); `None`
-    /// when nothing is backed yet. Does not block and calls no allocator: safe in a hook.
+    /// when no free space is backed yet. Does not block and calls no allocator: safe in a hook.
     #[must_use]
     pub fn allocate_piece(&self, last: u32) -> Option<Piece> {
         if last == 0
@@ -95,7 +95,7 @@ impl Arena {
         Some(Piece { next, end: next + bytes })
     }
 
-    /// Takes back what an ended thread did not use. Not for hooks.
+    /// Takes back the unused rest of an ended thread's piece. Not for hooks.
     pub fn give_back(&self, piece: Piece) {
         let mut remainders = self.remainders.lock().unwrap_or_else(PoisonError::into_inner);
         if piece.end > piece.next && remainders.len() < REMAINDERS {
@@ -103,8 +103,8 @@ impl Arena {
         }
     }
 
-    /// Backs space ahead of need: as much as was used since the last call, many times over. Blocks:
-    /// for the helper thread.
+    /// Backs space ahead of need: many times the amount used since the last call. Blocks, so only
+    /// the helper thread calls it.
     ///
     /// # Errors
     /// When the disk refused; the next call tries again.

@@ -1,9 +1,9 @@
-//! Bounds of a recording on the disk: its greatest size, and free space that it leaves alone.
+//! Bounds of a recording on the disk: its maximum size, and the free space that it must leave.
 //!
-//! All space for segments is asked for here first, and that for a packed file where the reserve is
-//! concerned. The processes of a recording share its size: each looks at what lies in the folder,
-//! at most four times a second, so together they may pass the limit by what they write in that
-//! time.
+//! Every request for segment space is checked here first; for a packed file, only the reserve is
+//! checked. The processes of a recording share the maximum size. Each process measures the folder
+//! at most four times a second, so together they may exceed the limit by the amount that they write
+//! in that time.
 
 use std::fs;
 use std::io;
@@ -12,19 +12,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// Between two looks at what lies in the folder.
+/// Time between two measurements of the folder.
 const BETWEEN_COUNTS: Duration = Duration::from_millis(250);
-/// The most that is left free of a file system; of a smaller one it is the part below.
+/// Upper bound of the reserve in bytes; on a smaller file system the reserve is the fraction below.
 const RESERVE_MOST: u64 = 2 << 30;
-/// The part of a file system that is left free: one in so many.
+/// The reserve is one part in this many of a file system.
 const RESERVE_PART: u64 = 20;
 
 /// Bound that kept a segment of this process from growing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// The recording's greatest size.
+    /// The recording's maximum size.
     Size,
-    /// The free space of the file system that is left alone.
+    /// The reserve: free space of the file system that the recording must leave.
     Reserve,
 }
 
@@ -57,7 +57,8 @@ impl Bound {
                 let mib = size().map_or(0, |limit| limit.most >> 20);
                 io::Error::other(format!("it has its greatest size, {mib} MiB (--max-size)"))
             }
-            // The system's own words come first: for a program that is what a full disk is.
+            // The system's error text comes first, because a program treats this error like a full
+            // disk.
             Self::Reserve => {
                 let what = "No space left on device but what is left free for others: 5 % of it, at most 2 GiB";
                 io::Error::new(io::ErrorKind::StorageFull, what)
@@ -66,14 +67,15 @@ impl Bound {
     }
 }
 
-/// Gives the recording in `folder` a greatest size, in bytes; no bound was reached by it yet.
+/// Sets the maximum size of the recording in `folder`, in bytes, and forgets that a bound was
+/// reached.
 pub(super) fn set_size(folder: &Path, most: u64) {
     let limit = SizeLimit { folder: folder.to_owned(), most, known: Mutex::default() };
     *SIZE.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(limit));
     [Bound::Size, Bound::Reserve].iter().for_each(|bound| bound.flag().store(false, Ordering::Relaxed));
 }
 
-/// Asks for so many bytes more for the segment at `path`.
+/// Requests `bytes` more bytes for the segment at `path`.
 pub(super) fn ask(path: &Path, bytes: u64) -> Result<(), Bound> {
     let reached = if !leaves_reserve(path, bytes) {
         Bound::Reserve
@@ -86,7 +88,7 @@ pub(super) fn ask(path: &Path, bytes: u64) -> Result<(), Bound> {
     Err(reached)
 }
 
-/// A greatest size, and how much of it is taken.
+/// A maximum size, and the part of it that is used.
 #[derive(Debug)]
 struct SizeLimit {
     folder: PathBuf,
@@ -94,7 +96,7 @@ struct SizeLimit {
     known: Mutex<FolderSize>,
 }
 
-/// Bytes that lay in the folder when they were last counted, and what this process has asked for
+/// Bytes in the folder at the last measurement, and the bytes that this process has requested
 /// since.
 #[derive(Debug, Default)]
 struct FolderSize {
@@ -128,8 +130,8 @@ fn size_of(folder: &Path) -> u64 {
     bytes
 }
 
-/// Whether enough stays free where `path` lies once so many bytes are taken; where the system does
-/// not say, it does.
+/// Whether the file system of `path` keeps its reserve after `bytes` more bytes are taken; true
+/// where the system does not tell.
 pub(crate) fn leaves_reserve(path: &Path, bytes: u64) -> bool {
     let Ok(found) = rustix::fs::statvfs(path) else { return true };
     let unit = found.f_frsize.max(1);

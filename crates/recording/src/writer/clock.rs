@@ -4,14 +4,15 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 /// The offset is not read yet.
 const NOT_READ: i64 = i64::MIN;
-/// Nanoseconds that `CLOCK_MONOTONIC` of this process is ahead of that of the machine.
+/// Nanoseconds by which `CLOCK_MONOTONIC` of this process is ahead of the machine's.
 static OFFSET_NS: AtomicI64 = AtomicI64::new(NOT_READ);
 
 /// `CLOCK_MONOTONIC` of the machine in nanoseconds. Async-signal-safe.
 ///
-/// A process in a time namespace reads a clock that is ahead or behind: launcher and agents of one
-/// recording may be in different ones, and the kernel stamps perf events without the offset
-/// (`time_namespaces(7)`; `perf_event_clock` in kernel/events/core.c).
+/// A process in a time namespace reads a clock that is ahead of the machine's or behind it. The
+/// launcher and the agents of one recording may be in different namespaces, and the kernel stamps
+/// perf events without the offset (`time_namespaces(7)`; `perf_event_clock` in
+/// kernel/events/core.c).
 #[must_use]
 pub fn monotonic_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -50,7 +51,7 @@ fn read_offset() -> Option<i64> {
     parsed(text.get(..usize::try_from(length).ok()?)?)
 }
 
-/// Nanoseconds that `monotonic SECONDS NANOSECONDS` says.
+/// Nanoseconds of a line `monotonic SECONDS NANOSECONDS`.
 fn parsed(text: &[u8]) -> Option<i64> {
     let line = text.split(|byte| *byte == b'\n').next()?;
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());

@@ -1,10 +1,10 @@
-//! Commands from outside to the agent of a process, by way of the process's state: to start and to
-//! stop recording, to mark where a part begins, to take a snapshot, to get ready for a copy, and to
+//! Commands from outside to the agent of a process, sent through the process's state segment: start
+//! and stop recording, mark the beginning of a part, take a snapshot, prepare for a copy, and
 //! change which methods have probes.
 //!
-//! One command is under way at a time: its sender holds a lock of the state's file. The agent's
-//! helper thread looks for commands about a thousand times a second, and answers when a command is
-//! carried out.
+//! Only one command is in progress at a time: its sender holds a lock on the state's file. The
+//! agent's helper thread polls for commands about a thousand times a second, and answers after it
+//! has carried out a command.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,41 +14,40 @@ use std::time::{Duration, Instant};
 
 use crate::layout::{HEADER_BYTES, state, u32_at};
 
-/// Between two looks for the answer.
+/// Time between two polls for the answer.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// A command to the agent in one process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// Start recording again; a part of this name begins, or one without a name where it is empty.
+    /// Start recording again. A part of this name begins, or an unnamed part where the name is
+    /// empty.
     Start(String),
     /// Stop recording for now: a part ends.
     Stop,
     /// Go on recording: a part ends, and one of this name begins.
     Mark(String),
-    /// Take a snapshot of the heap, of this name or without one.
+    /// Take a snapshot of the heap, with this name, or unnamed where it is empty.
     Snapshot(String),
-    /// Give the methods that this pattern matches probes, those of modules that come later
-    /// included.
+    /// Add probes to the methods that this pattern matches, also in modules that are loaded later.
     Probe(String),
-    /// Take the probes of the methods that this pattern matches away.
+    /// Remove the probes from the methods that this pattern matches.
     Unprobe(String),
-    /// Count how often this line of the source is reached, in modules that come later too.
+    /// Count how often this source line is reached, also in modules that are loaded later.
     ProbeLine(String),
-    /// Count this line no more.
+    /// Stop counting this line.
     UnprobeLine(String),
-    /// The recording so far is about to be copied: write down what is known in the process alone.
+    /// Prepare for a copy of the recording so far: write out data that only the process knows.
     Copy,
 }
 
 impl Command {
-    /// Bytes of the longest name of a part.
+    /// Maximum length of a part's name in bytes.
     pub const LONGEST_NAME: usize = 128;
-    /// Bytes of the longest pattern, and of the longest line.
+    /// Maximum length of a pattern or line in bytes.
     pub const LONGEST_PATTERN: usize = state::COMMAND_NAME_MOST;
 
-    /// Reason why nothing can be a part of this name, where it can't be told from one without a
-    /// name.
+    /// Reason why a part can't have this name, where it would look like an unnamed part.
     #[must_use]
     pub fn names_no_part(name: &str) -> Option<&'static str> {
         if name.trim().is_empty() {
@@ -104,24 +103,24 @@ impl Command {
     }
 }
 
-/// Answer of the agent to a command.
+/// The agent's answer to a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// The command is carried out.
     Done,
-    /// Recording is on, so it can't start.
+    /// Recording is already on, so it can't start.
     Recording,
-    /// Recording is stopped, so nothing but a start makes sense.
+    /// Recording is stopped, so only a start makes sense.
     Stopped,
     /// The agent does not know such a command.
     Unknown,
-    /// The instrument that the command is for does not record there.
+    /// The command's instrument does not record in this process.
     NotRecorded,
     /// The command could not be carried out.
     Failed,
-    /// The command is carried out, and changed so many methods.
+    /// The command is carried out, and changed this number of methods.
     Changed(u32),
-    /// No method of what is loaded is meant.
+    /// No loaded method matches.
     NoMethod,
 }
 
@@ -140,7 +139,7 @@ impl Answer {
         }
     }
 
-    /// Numbers of the answer: its own, and that which belongs to it.
+    /// Numbers of the answer: its kind, and the value that belongs to it.
     pub(super) fn numbers(self) -> (u32, u32) {
         match self {
             Self::Done => (1, 0),
@@ -161,13 +160,13 @@ impl Answer {
 pub enum ControlError {
     /// The state of the process can't be opened, read or written.
     Io(io::Error),
-    /// The agent takes no commands: it is an older one, or has not begun to record.
+    /// The agent takes no commands: it is an older version, or has not begun to record.
     Deaf,
     /// The recording of the process is over.
     Over,
-    /// A command of another sender is under way.
+    /// A command of another sender is in progress.
     Busy,
-    /// There was no answer in time; the process may be stopped, or gone.
+    /// There was no answer in time; the process may be suspended, or gone.
     Silent,
 }
 
@@ -177,8 +176,8 @@ impl From<io::Error> for ControlError {
     }
 }
 
-/// Gives a command to the agent that records into `folder`, the folder of a process, and waits for
-/// the answer, but no longer than `patience` and while `is_alive` says that the process is there.
+/// Sends a command to the agent that records into `folder`, the folder of a process. Waits for the
+/// answer for at most `patience`, and only while `is_alive` returns true for the process.
 ///
 /// # Errors
 /// When there is no answer.
@@ -226,7 +225,7 @@ impl CommandState {
         u32_at(&self.0, at)
     }
 
-    /// The number of the last command that was answered, where there will be answers.
+    /// The number of the last answered command; an error where the agent will not answer.
     fn number(&self) -> Result<u32, ControlError> {
         let is_over = self.u32(state::STOPPED) != 0 || self.u32(state::STOP) != 0;
         if is_over || self.u32(state::FLAGS) & state::FLAG_ENDED != 0 {

@@ -1,4 +1,4 @@
-//! Counters of lines and branches, to which the program's own code adds.
+//! Counters of lines and branches, which the program's own code increments.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -14,7 +14,7 @@ pub struct MethodCounters {
     /// Head of the method's record.
     head: Fields<{ coverage::HEAD }>,
     first: *mut u8,
-    /// Bytes of one.
+    /// Bytes of one counter.
     size: usize,
     count: usize,
 }
@@ -31,25 +31,25 @@ impl MethodCounters {
         self.count
     }
 
-    /// Whether there is none.
+    /// Whether there are no counters.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.count == 0
     }
 
-    /// Address of the counter of this number, for code that adds to it.
+    /// Address of the counter with this number, for code that increments it.
     ///
     /// # Panics
-    /// When there are fewer.
+    /// When there are fewer counters.
     #[must_use]
     pub fn address(self, number: usize) -> u64 {
         self.at(number).expose_provenance() as u64
     }
 
-    /// Whether the counter of this number is not 0 any more.
+    /// Whether the counter with this number is no longer 0.
     ///
     /// # Panics
-    /// When there are fewer.
+    /// When there are fewer counters.
     #[must_use]
     pub fn has_fired(self, number: usize) -> bool {
         let at = self.at(number);
@@ -63,8 +63,8 @@ impl MethodCounters {
         }
     }
 
-    /// Takes the method's record back: readers pass over it. For methods whose code has no counters
-    /// after all.
+    /// Withdraws the method's record: readers skip it. For methods whose code has no counters after
+    /// all.
     pub fn withdraw(self) {
         self.head.u32(coverage::TOKEN).store(0, Ordering::Relaxed);
     }
@@ -76,8 +76,8 @@ impl MethodCounters {
 }
 
 impl Chunk {
-    /// Appends a method with these counters, all zero, whatever its hits are, and publishes it;
-    /// `None` where there is no room. Only for the thread that took the chunk.
+    /// Appends a method with these counters, all set to zero, and publishes it; ignores the hits in
+    /// `method`. `None` where there is no room. Only for the thread that took the chunk.
     pub fn append_method(self, method: &MethodHits, sums: &CounterSums, mono_ns: u64) -> Option<MethodCounters> {
         let (count, size) = (sums.counters(), method.counter_bytes());
         let at = self.used();

@@ -1,5 +1,5 @@
-//! Chunks of events: one mapped file per instrument, handed out to threads in pieces that each
-//! thread fills alone.
+//! Chunks of events: one mapped file per instrument. Threads allocate chunks from the file, and
+//! each thread fills its chunk alone.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,14 +13,15 @@ use super::mapping::{Area, CommitError, Segment};
 use crate::events::ShortRecord;
 use crate::layout::{chunk, kind};
 
-/// Fate of events when the limit is reached.
+/// Which events are kept when the limit is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// The first ones stay.
+    /// The first events.
     First,
-    /// The last ones stay: finished chunks are used again by [`EventStore::take_oldest`].
+    /// The last events: [`EventStore::take_oldest`] uses finished chunks again.
     Last,
-    /// Those of the last so many nanoseconds stay: chunks that were finished before are used again.
+    /// The events of the last given number of nanoseconds: chunks that were finished earlier are
+    /// used again.
     Recent(u64),
 }
 
@@ -30,7 +31,8 @@ impl Keep {
     }
 }
 
-/// Greatest size of a ring by time, for one instrument: the list of its chunks has a fixed size.
+/// Maximum size of a ring by time, for one instrument; bounded because the list of its chunks has a
+/// fixed size.
 const MOST_RECENT: u64 = 4 << 30;
 
 /// The store. [`allocate_chunk`](Self::allocate_chunk) and the methods of [`Chunk`] neither wait
@@ -39,7 +41,7 @@ const MOST_RECENT: u64 = 4 << 30;
 pub struct EventStore {
     space: Growing,
     keep: Keep,
-    /// Bytes that are backed ahead at least.
+    /// Minimum number of bytes that are backed ahead.
     ahead: usize,
     sequence: AtomicU64,
     /// Chunks that may be used again, oldest first.
@@ -55,8 +57,8 @@ impl EventStore {
         Self::create_with(path, limit, keep, AHEAD_LEAST, Area::Any)
     }
 
-    /// As [`create`](Self::create), for events that come slowly and whose writer can wait: less is
-    /// backed ahead of need.
+    /// As [`create`](Self::create), for events that come slowly and whose writer can wait: backs
+    /// less space ahead of need.
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -65,7 +67,7 @@ impl EventStore {
     }
 
     /// As [`create_slow`](Self::create_slow) with [`Keep::First`], at addresses below 2 GiB where
-    /// there is room: code that names addresses is shorter.
+    /// there is room, so that code with these addresses is shorter.
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -84,7 +86,8 @@ impl EventStore {
         Ok(Self { space, keep, ahead, sequence: AtomicU64::new(1), finished })
     }
 
-    /// Keeps up to `bytes` bytes backed that only [`take_reserved`](Self::take_reserved) hands out.
+    /// Keeps a backed reserve of up to `bytes` bytes, from which only
+    /// [`take_reserved`](Self::take_reserved) allocates.
     #[must_use]
     pub fn with_reserve(self, bytes: usize) -> Self {
         Self { space: self.space.with_reserve(bytes), ..self }
@@ -96,13 +99,13 @@ impl EventStore {
         self.space.segment()
     }
 
-    /// Bytes handed out, each chunk counted once.
+    /// Bytes allocated so far, each chunk counted once.
     #[must_use]
     pub fn used(&self) -> usize {
         self.space.used()
     }
 
-    /// Bytes of chunks there can be.
+    /// Maximum number of bytes of all chunks.
     #[must_use]
     pub fn limit(&self) -> usize {
         self.space.limit()
@@ -127,16 +130,17 @@ impl EventStore {
     }
 
     /// Allocates an empty chunk for the thread with this serial number (0 for none), of about
-    /// `bytes` bytes, head included. `mono_ns` is now. `None` when nothing is backed yet beyond the
-    /// reserve or the limit is reached: the caller counts what it drops. A ring by time gives a
-    /// chunk of any size whose events are older than it keeps, where there is one.
+    /// `bytes` bytes, head included. `mono_ns` is now. `None` when no space beyond the reserve is
+    /// backed yet or the limit is reached; the caller counts the events that it drops. A ring by
+    /// time reuses a chunk whose events are all too old, where there is one; its size may differ
+    /// from `bytes`.
     #[must_use]
     pub fn allocate_chunk(&self, thread: u32, bytes: usize, mono_ns: u64) -> Option<Chunk> {
         self.take_outdated(thread, mono_ns).or_else(|| self.fresh_chunk(thread, bytes, mono_ns))
     }
 
-    /// As [`allocate_chunk`](Self::allocate_chunk), a chunk that is never used again, for what
-    /// other events refer to.
+    /// As [`allocate_chunk`](Self::allocate_chunk), for a chunk that is never reused, because other
+    /// events refer to its contents.
     #[must_use]
     pub fn allocate_dictionary_chunk(&self, bytes: usize, mono_ns: u64) -> Option<Chunk> {
         let chunk = self.fresh_chunk(0, bytes, mono_ns)?;
@@ -149,8 +153,8 @@ impl EventStore {
         Some(self.chunk_at(self.space.allocate(bytes)?, bytes, thread, mono_ns))
     }
 
-    /// In a ring by time, the chunk that was finished first, where its events are older than it
-    /// keeps.
+    /// In a ring by time, the chunk that was finished first, where its events are all too old to be
+    /// kept.
     fn take_outdated(&self, thread: u32, mono_ns: u64) -> Option<Chunk> {
         let Keep::Recent(kept_ns) = self.keep else { return None };
         let is_outdated =
@@ -165,17 +169,17 @@ impl EventStore {
         Some(chunk)
     }
 
-    /// Counterpart of [`allocate_chunk`](Self::allocate_chunk) that uses up the reserve, for
-    /// callers that can't wait.
+    /// As [`allocate_chunk`](Self::allocate_chunk), but may use the reserve. For callers that can't
+    /// wait.
     #[must_use]
     pub fn take_reserved(&self, thread: u32, bytes: usize, mono_ns: u64) -> Option<Chunk> {
         let bytes = self.rounded(bytes);
         Some(self.chunk_at(self.space.take_reserved(bytes)?, bytes, thread, mono_ns))
     }
 
-    /// In a ring the chunk that was finished first, empty and of the size it always had, for the
-    /// thread with this serial number (0 for none). `last_look` is given the chunk as it was;
-    /// `mono_ns` is now.
+    /// Reuses the chunk of a ring that was finished first, for the thread with this serial number
+    /// (0 for none). The chunk is empty and keeps its size. `last_look` gets the chunk before it is
+    /// emptied; `mono_ns` is now.
     #[must_use]
     pub fn take_oldest(&self, thread: u32, mono_ns: u64, last_look: impl FnOnce(Chunk)) -> Option<Chunk> {
         let chunk = self.finished.lock().unwrap_or_else(PoisonError::into_inner).pop_front()?;
@@ -188,7 +192,7 @@ impl EventStore {
         bytes.clamp(chunk::GRAIN, self.limit().min(64 << 20)).next_multiple_of(chunk::GRAIN)
     }
 
-    /// The chunk of `bytes` bytes at an offset that was just handed out.
+    /// The chunk of `bytes` bytes at an offset that was just allocated.
     fn chunk_at(&self, offset: usize, bytes: usize, thread: u32, mono_ns: u64) -> Chunk {
         let address = self.segment().content().wrapping_add(offset);
         // SAFETY: chunks are multiples of a grain, the segment is mapped for ever, and so much of
@@ -199,16 +203,16 @@ impl EventStore {
         chunk
     }
 
-    /// Takes note that the thread is done with the chunk: full, or the thread ended. In a ring it
-    /// may be used again from now on.
+    /// Notes that the thread has finished the chunk, because it is full or the thread ended. A ring
+    /// may reuse the chunk from now on.
     pub fn finish(&self, chunk: Chunk) {
         if self.keep.is_ring() {
             self.finished.lock().unwrap_or_else(PoisonError::into_inner).push_back(chunk);
         }
     }
 
-    /// Backs space ahead of need: many times what was used since the last call. Blocks: for the
-    /// helper thread.
+    /// Backs space ahead of need: many times the amount used since the last call. Blocks, so only
+    /// the helper thread calls it.
     ///
     /// # Errors
     /// When the disk refused; the next call tries again.
@@ -216,7 +220,7 @@ impl EventStore {
         self.space.keep_ahead(self.ahead)
     }
 
-    /// Backs so many bytes more than are handed out, and no more than that. Blocks.
+    /// Backs exactly `bytes` bytes beyond the allocated ones. Blocks.
     ///
     /// # Errors
     /// As [`keep_ahead`](Self::keep_ahead).
@@ -224,8 +228,8 @@ impl EventStore {
         self.space.back(bytes.next_multiple_of(chunk::GRAIN))
     }
 
-    /// Backs memory ahead, but never less than `least` bytes: for who fills chunks faster than the
-    /// helper thread may come round.
+    /// As [`keep_ahead`](Self::keep_ahead), but backs at least `least` bytes, for callers that fill
+    /// chunks faster than the helper thread may back space.
     ///
     /// # Errors
     /// As [`keep_ahead`](Self::keep_ahead).
@@ -234,7 +238,7 @@ impl EventStore {
     }
 }
 
-/// Chunk that a thread fills, kept without a lock.
+/// Holds the chunk that a thread fills, without a lock.
 #[derive(Debug, Default)]
 pub struct ChunkCell(AtomicPtr<u8>);
 
@@ -248,7 +252,7 @@ impl ChunkCell {
         (!address.is_null()).then(|| unsafe { Chunk::from_address(address) })
     }
 
-    /// Keeps another one.
+    /// Replaces the chunk.
     pub fn set(&self, chunk: Option<Chunk>) {
         self.0.store(chunk.map_or(std::ptr::null_mut(), Chunk::address), Ordering::Relaxed);
     }
@@ -265,7 +269,7 @@ impl Chunk {
         self.0.address()
     }
 
-    /// The chunk at an address that [`address`](Self::address) gave.
+    /// The chunk at an address from [`address`](Self::address).
     ///
     /// # Safety
     /// `address` must come from `address()` of a chunk of this process.
@@ -316,7 +320,7 @@ impl Chunk {
         (self.u32(chunk::BYTES).load(Ordering::Relaxed) as usize).saturating_sub(chunk::HEAD)
     }
 
-    /// Bytes of events that are there.
+    /// Bytes of events so far.
     #[inline]
     #[must_use]
     pub fn used(self) -> usize {
@@ -331,7 +335,8 @@ impl Chunk {
         self.u32(chunk::USED).store(used as u32, Ordering::Release);
     }
 
-    /// Appends bytes and publishes them; whether they fit. Only for the thread that took the chunk.
+    /// Appends bytes and publishes them. Returns whether they fit. Only for the thread that took
+    /// the chunk.
     pub fn append(self, bytes: &[u8], mono_ns: u64) -> bool {
         self.append_with(mono_ns, |free| {
             free.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -339,8 +344,8 @@ impl Chunk {
         })
     }
 
-    /// Appends a record of the time of the one before it and publishes it; false where that one or
-    /// the room for `word` is missing. Only for the thread that took the chunk.
+    /// Appends a record with the same time as the record before it, and publishes it. False where
+    /// there is no record before it or no room for `word`. Only for the thread that took the chunk.
     #[inline]
     pub fn append_short(self, record: ShortRecord) -> bool {
         let used = self.used();
@@ -355,9 +360,9 @@ impl Chunk {
         true
     }
 
-    /// Lets `write` fill what is free and publishes as many bytes as it says it wrote; `None`
-    /// leaves the chunk as it is. Whether something was written. Only for the thread that took the
-    /// chunk.
+    /// Lets `write` fill the free space and publishes the number of bytes that `write` returns;
+    /// `None` leaves the chunk unchanged. Returns whether anything was written. Only for the thread
+    /// that took the chunk.
     #[inline]
     pub fn append_with(self, mono_ns: u64, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> bool {
         let used = self.used();

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// A record whose first `BYTES` bytes are such numbers, in memory that stays mapped for ever.
+/// A record whose first `BYTES` bytes are such fields, in memory that stays mapped for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fields<const BYTES: usize>(*mut u8);
 
@@ -44,8 +44,8 @@ impl<const BYTES: usize> Fields<BYTES> {
         unsafe { AtomicU64::from_ptr(self.0.add(at).cast()) }
     }
 
-    /// Adds to the eight bytes at `at`, to which one thread alone adds, so that a load and a store
-    /// do.
+    /// Adds to the eight bytes at `at`. Only one thread may add there, so a load and a store are
+    /// enough.
     #[inline]
     pub(super) fn add_alone(self, at: usize, more: u64) {
         let sum = self.u64(at);

@@ -9,18 +9,18 @@ use crate::varint::zigzag;
 /// Address space for the log: marks may be many, and trees large.
 const CAPACITY: usize = 16 << 30;
 
-/// The log, made at the first boundary at which there is something to say. Used by one thread,
-/// which may wait for the disk.
+/// The log; its file is made at the first boundary with a gain. Used by one thread, which may wait
+/// for the disk.
 #[derive(Debug)]
 pub struct GainLog {
     path: PathBuf,
     log: Option<LogWriter>,
-    /// Number of the boundary that is next, from 1.
+    /// Number of the next boundary, from 1.
     boundary: u32,
     calls: GainRecord,
     ticks: GainRecord,
     times: GainRecord,
-    /// Whether a gain found no room: from then on it is unknown what belongs to which part.
+    /// Whether there was no room for a gain. From then on the gains of the parts are unknown.
     is_broken: bool,
 }
 
@@ -30,7 +30,7 @@ impl GainLog {
         Self { path, log: None, boundary: 1, calls, ticks, times, is_broken: false }
     }
 
-    /// Notes that the count of an edge was `before` at the boundary before, and is `now`.
+    /// Notes that the count of an edge was `before` at the previous boundary and is `now`.
     pub fn calls(&mut self, edge: u32, before: u32, now: u32) {
         self.calls.add(self.boundary, edge, &[zigzag(i64::from(now) - i64::from(before))]);
         if self.calls.bytes.len() >= RECORD_BYTES {
@@ -38,7 +38,7 @@ impl GainLog {
         }
     }
 
-    /// Notes that an edge has so many ticks more than at the boundary before.
+    /// Notes that an edge gained `gained` ticks since the previous boundary.
     pub fn ticks(&mut self, edge: u32, gained: u64) {
         self.ticks.add(self.boundary, edge, &[gained]);
         if self.ticks.bytes.len() >= RECORD_BYTES {
@@ -46,7 +46,7 @@ impl GainLog {
         }
     }
 
-    /// Notes that an edge has so much time more than at the boundary before.
+    /// Notes that an edge gained this much time since the previous boundary.
     pub fn times(&mut self, edge: u32, wall_ns: u64, cpu_ns: u64) {
         self.times.add(self.boundary, edge, &[wall_ns, cpu_ns]);
         if self.times.bytes.len() >= RECORD_BYTES {
@@ -54,12 +54,13 @@ impl GainLog {
         }
     }
 
-    /// Notes that it is no longer known what was gained when.
+    /// Notes that the gains of the parts are no longer known.
     pub fn give_up(&mut self) {
         self.is_broken = true;
     }
 
-    /// Ends what is said of a boundary: its number, or 0 where not all of it found room.
+    /// Ends the records of a boundary. Returns its number, or 0 where there was no room for all
+    /// records.
     pub fn end_boundary(&mut self) -> u32 {
         self.flush();
         let number = self.boundary;
@@ -67,7 +68,7 @@ impl GainLog {
         if self.is_broken { 0 } else { number }
     }
 
-    /// Writes out what lies in private memory.
+    /// Writes out the content that lies in private memory.
     pub fn write_out(&self) {
         // Tried again at the next round.
         let _ = self.log.as_ref().map(|log| log.segment().write_out());

@@ -1,23 +1,23 @@
-//! A segment that is handed out from its front, with space backed ahead of need.
+//! A segment that is allocated from front to back, with space backed ahead of need.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::mapping::{CommitError, Segment};
 
-/// Backed at the start, and kept ready at least.
+/// Bytes that are backed at the start, and the minimum that is kept ready.
 pub(super) const AHEAD_LEAST: usize = 2 << 20;
-/// Bytes that are backed at the start, and kept ready at least, where who fills the segment can
-/// wait, and fills it slowly: fresh pages cost a program that ends soon more than they are worth.
+/// As [`AHEAD_LEAST`], for a writer that fills the segment slowly and can wait: for a program that
+/// ends soon, more fresh pages cost more than they are worth.
 pub(super) const AHEAD_LITTLE: usize = 256 << 10;
-/// Kept ready at most.
+/// The maximum that is kept ready.
 const AHEAD_MOST: usize = 64 << 20;
 
-/// The segment, and how much of it is handed out.
+/// The segment, and the number of allocated bytes.
 #[derive(Debug)]
 pub(super) struct Growing {
     segment: Segment,
     limit: usize,
-    /// Bytes at most that are backed for those who can't wait.
+    /// Maximum bytes of the backed reserve for callers that can't wait.
     reserve: usize,
     used: AtomicUsize,
     used_at_last_look: AtomicUsize,
@@ -25,14 +25,15 @@ pub(super) struct Growing {
 }
 
 impl Growing {
-    /// Hands out at most `limit` bytes of `segment`; the first `used` are handed out already.
+    /// Allocates at most `limit` bytes of `segment`; the first `used` are allocated already.
     pub(super) fn new(segment: Segment, limit: usize, used: usize) -> Self {
         let limit = limit.min(segment.capacity());
         let (used, used_at_last_look) = (AtomicUsize::new(used), AtomicUsize::new(0));
         Self { segment, limit, reserve: 0, used, used_at_last_look, disk_refused: AtomicBool::new(false) }
     }
 
-    /// Keeps up to `bytes` bytes backed that only [`take_reserved`](Self::take_reserved) hands out.
+    /// Keeps a backed reserve of up to `bytes` bytes, from which only
+    /// [`take_reserved`](Self::take_reserved) allocates.
     pub(super) fn with_reserve(self, bytes: usize) -> Self {
         Self { reserve: bytes, ..self }
     }
@@ -41,12 +42,12 @@ impl Growing {
         &self.segment
     }
 
-    /// Bytes that can be handed out.
+    /// Maximum number of bytes that can be allocated.
     pub(super) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Bytes handed out.
+    /// Bytes allocated so far.
     pub(super) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
@@ -56,17 +57,17 @@ impl Growing {
         self.disk_refused.load(Ordering::Relaxed)
     }
 
-    /// Returns the offset of `bytes` bytes that are now the caller's alone, or `None` when the
-    /// limit is reached or so much is not backed yet beyond the reserve. Does not block and calls
-    /// no allocator: safe in a hook.
+    /// Allocates `bytes` bytes for the caller alone and returns their offset. `None` when the limit
+    /// is reached, or when too little space beyond the reserve is backed yet. Does not block and
+    /// calls no allocator: safe in a hook.
     pub(super) fn allocate(&self, bytes: usize) -> Option<usize> {
         // What can't grow further is handed out to the last byte.
         let grows = self.segment.committed() < self.limit && !self.is_refused();
         self.take_leaving(|used| if grows { self.reserved(used) } else { 0 }, bytes)
     }
 
-    /// Counterpart of [`allocate`](Self::allocate) that leaves no reserve, for callers that can't
-    /// wait until more is backed.
+    /// As [`allocate`](Self::allocate), but may use the reserve. For callers that can't wait until
+    /// more is backed.
     pub(super) fn take_reserved(&self, bytes: usize) -> Option<usize> {
         self.take_leaving(|_| 0, bytes)
     }
@@ -80,14 +81,14 @@ impl Growing {
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()
     }
 
-    /// Bytes of the reserve where so many are handed out: small programs are not to wait for a
-    /// large one.
+    /// Bytes of the reserve when `used` bytes are allocated. The reserve grows with use, so that
+    /// small programs do not wait for a large reserve.
     fn reserved(&self, used: usize) -> usize {
         self.reserve.min(AHEAD_LEAST + used / 2)
     }
 
-    /// Backs space ahead of need: the reserve, as much as was used since the last call, many times
-    /// over, and never less than `least`. Blocks: for the helper thread.
+    /// Backs space ahead of need: the reserve, plus many times the amount used since the last call,
+    /// at least `least` bytes. Blocks, so only the helper thread calls it.
     ///
     /// # Errors
     /// When the disk refused; the next call tries again.
@@ -104,7 +105,7 @@ impl Growing {
         outcome
     }
 
-    /// Backs so many bytes more than are handed out. Blocks.
+    /// Backs `bytes` bytes beyond the allocated ones. Blocks.
     ///
     /// # Errors
     /// When the disk refused; the next call tries again.

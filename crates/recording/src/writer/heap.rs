@@ -1,5 +1,5 @@
-//! Snapshots of the heap, written while the program stands still: chunk by chunk, with a few
-//! buffers of one size.
+//! Writes snapshots of the heap while the program is suspended: chunk by chunk, with a few buffers
+//! of fixed size.
 
 use std::sync::atomic::Ordering;
 
@@ -10,11 +10,11 @@ use crate::layout::{chunk, heap};
 use crate::model::{HeapAwait, HeapGeneration, HeapPlace, HeapType, RootKind};
 use crate::varint::zigzag;
 
-/// Bytes of a chunk at most, but for one with a single long record.
+/// Maximum bytes of a chunk, except for a chunk with a single long record.
 const CHUNK: usize = 256 << 10;
-/// The longest varint.
+/// Bytes of the longest varint.
 const LONGEST: usize = 10;
-/// Bytes of an object before its slots at most.
+/// Maximum bytes of an object before its slots.
 const OBJECT_MOST: usize = 3 * LONGEST + 8;
 
 /// An object without its references.
@@ -24,29 +24,29 @@ pub struct ObjectHead {
     pub type_number: u32,
     /// Bytes up to the next object.
     pub bytes: u64,
-    /// Number of elements, for types that have such.
+    /// Number of elements, for types that have elements.
     pub length: Option<u64>,
-    /// Stand-in for its content, for types that have such.
+    /// Stand-in for the object's content, for types whose contents are recorded.
     pub content: Option<u64>,
 }
 
 /// Writer of one snapshot.
 ///
-/// Nothing here asks anything of the runtime, and space on the disk is asked for when it is needed.
-/// Where there is none the writer [says so](Self::has_room) and drops what it is given.
+/// The writer does not call the runtime, and requests disk space when it needs it. Where the disk
+/// has no space, [`has_room`](Self::has_room) is false and the writer drops further data.
 #[derive(Debug)]
 pub struct HeapWriter<'s> {
     store: &'s EventStore,
     snapshot: u32,
     objects: Buffer,
-    /// Records of types that were met, written before the objects.
+    /// Records of types found so far, written before the objects.
     met: Vec<u8>,
     roots: Buffer,
     dependents: Buffer,
     last_root: u64,
     last_pair: (u64, u64),
     generation: HeapGeneration,
-    /// Address of the object that is being written, or of the next.
+    /// Address of the current object, or of the next one.
     at: u64,
     head: ObjectHead,
     /// Slots of that object so far.
@@ -79,7 +79,7 @@ impl<'s> HeapWriter<'s> {
         }
     }
 
-    /// Whether all that was written found room so far.
+    /// Whether there was room for all data so far.
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.has_room
@@ -97,7 +97,7 @@ impl<'s> HeapWriter<'s> {
         (self.generation, self.at) = (generation, address);
     }
 
-    /// Passes over bytes, a multiple of eight, that belong to no object.
+    /// Skips bytes, a multiple of eight, that belong to no object.
     pub fn gap(&mut self, bytes: u64) {
         self.make_room_for_object(0);
         self.objects.number(0);
@@ -143,7 +143,8 @@ impl<'s> HeapWriter<'s> {
         }
     }
 
-    /// Sees to it that an object's head finds room in the chunk; `slots` of it are written already.
+    /// Makes room in the chunk for an object's head; `slots` slots of the object are written
+    /// already.
     #[inline]
     fn make_room_for_object(&mut self, slots: u64) {
         if self.objects.used == 0 || self.objects.used + OBJECT_MOST + LONGEST > CHUNK {
@@ -199,9 +200,9 @@ impl<'s> HeapWriter<'s> {
         self.dependents.number(zigzag(value.wrapping_sub(last_value) as i64));
     }
 
-    /// Writes a type that is met while objects are written, before the first object of the type:
-    /// what is there of a snapshot that is cut can be read with it. Of several records with one
-    /// number the last counts.
+    /// Writes a type that is found while objects are written, before the first object of the type.
+    /// So the written part of a truncated snapshot can be read. The last of several records with
+    /// one number counts.
     pub fn met_type(&mut self, met: &HeapType) {
         if self.met.is_empty() {
             self.met = head(self.snapshot, heap::TYPES);
@@ -219,8 +220,8 @@ impl<'s> HeapWriter<'s> {
         self.records(heap::PLACES, places.iter().map(|entry| codec::encode(entry).bytes().to_vec()));
     }
 
-    /// Writes boxes with the awaits that they wait at. Records should stay well below the size of a
-    /// chunk.
+    /// Writes state machine boxes with the awaits at which they wait. Records should stay well
+    /// below the size of a chunk.
     pub fn awaits<'t>(&mut self, awaits: impl IntoIterator<Item = &'t HeapAwait>) {
         self.records(heap::AWAITS, awaits.into_iter().map(|entry| codec::encode(entry).bytes().to_vec()));
     }
@@ -239,7 +240,7 @@ impl<'s> HeapWriter<'s> {
         }
     }
 
-    /// Writes all that was given so far.
+    /// Writes out everything so far.
     pub fn flush_all(&mut self) {
         self.flush_objects();
         let (roots, dependents) = (std::mem::take(&mut self.roots), std::mem::take(&mut self.dependents));
@@ -247,7 +248,7 @@ impl<'s> HeapWriter<'s> {
         self.dependents = self.flush(dependents);
     }
 
-    /// Writes a buffer; the same one, empty.
+    /// Writes a buffer and returns it emptied.
     fn flush(&mut self, mut buffer: Buffer) -> Buffer {
         if buffer.used > 0 {
             self.write(&buffer.content[..buffer.used]);
@@ -288,10 +289,10 @@ fn push_record(content: &mut Vec<u8>, record: &[u8]) {
     content.extend_from_slice(record);
 }
 
-/// A root as it is written.
+/// A root in the form in which it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HeapRootRecord {
-    /// Kind of what holds the object.
+    /// Kind of root that holds the object.
     pub kind: RootKind,
     /// Flags of [`layout::heap`](crate::layout::heap).
     pub flags: u32,
@@ -303,7 +304,7 @@ pub struct HeapRootRecord {
     pub function: u32,
 }
 
-/// Bytes of a chunk in the making, empty until it is begun.
+/// Bytes of an unfinished chunk; empty until the chunk is begun.
 #[derive(Debug, Default)]
 struct Buffer {
     content: Vec<u8>,
@@ -312,8 +313,7 @@ struct Buffer {
 
 impl Buffer {
     fn new() -> Self {
-        // A little more than is used, so that any number can be written with one look at the
-        // bounds.
+        // A little larger than needed, so that one bounds check suffices for any number.
         Self { content: vec![0; CHUNK + 16], used: 0 }
     }
 

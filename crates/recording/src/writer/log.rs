@@ -1,4 +1,4 @@
-//! Log records, appended under a lock and readable the moment they are complete.
+//! Log records, appended under a lock and readable as soon as they are complete.
 
 use std::io;
 use std::path::Path;
@@ -42,7 +42,7 @@ impl LogWriter {
         &self.segment
     }
 
-    /// Appends a record; whether there was room.
+    /// Appends a record. Returns whether there was room.
     pub fn append(&self, kind: u16, payload: &[u8]) -> bool {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         let next = *end + room(payload);
@@ -60,7 +60,7 @@ impl LogWriter {
         true
     }
 
-    /// Appends a record without waiting for the lock or the disk; whether it was appended.
+    /// Appends a record without waiting for the lock or the disk. Returns whether it was appended.
     pub fn append_in_hook(&self, kind: u16, payload: &[u8]) -> bool {
         let Ok(mut end) = self.end.try_lock() else { return false };
         let next = *end + room(payload);

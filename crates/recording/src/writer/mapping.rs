@@ -1,5 +1,5 @@
-//! One segment: a file mapped shared up to its greatest size, and backed by disk space piece by
-//! piece.
+//! A segment: a file that is mapped shared up to its maximum size, and backed by disk space piece
+//! by piece.
 
 use std::ffi::CString;
 use std::io;
@@ -12,19 +12,20 @@ use std::sync::{Mutex, PoisonError};
 use super::bounds::{self, Bound};
 use crate::layout::{HEADER_BYTES, MAGIC, VERSION, header};
 
-/// Most that is asked of the disk in one call (a longer call would stall the helper thread).
+/// The most space that one call requests from the disk (a larger request would stall the helper
+/// thread).
 const PIECE: usize = 4 << 20;
 
-/// Large segments are asked to be backed by pages of this size, and grow by multiples of it: a tree
-/// of hundreds of megabytes is walked in no order, and with small pages nearly every step misses
-/// the processor's table of pages too. Where the file system has no large pages (ext4 and XFS do;
-/// Linux 6.16 and 4.18) nothing changes.
+/// The system is asked to back large segments with pages of this size, and they grow by multiples
+/// of it. Hooks walk a tree of hundreds of megabytes in random order, and with small pages nearly
+/// every step also misses the TLB. Where the file system has no large pages (ext4 and XFS do; Linux
+/// 6.16 and 4.18) nothing changes.
 const LARGE_PAGE: usize = 2 << 20;
-/// A segment that can grow to this size, and begins with a large page, is large.
+/// A segment is large if it can grow to this size and begins with a large page.
 const LARGE_FROM: usize = 64 << 20;
 
-/// The system's number of the first error that kept any segment of this process from growing; below
-/// zero a [`Bound`].
+/// `errno` of the first error that kept any segment of this process from growing; a negative value
+/// stands for a [`Bound`].
 static FIRST_REFUSAL: AtomicI32 = AtomicI32::new(0);
 const OF_SIZE: i32 = -1;
 const OF_RESERVE: i32 = -2;
@@ -32,12 +33,12 @@ const OF_RESERVE: i32 = -2;
 /// File, start and bytes of each mapping of this process.
 static MAPPED: Mutex<Vec<(PathBuf, usize, usize)>> = Mutex::new(Vec::new());
 
-/// Removes the mappings of all segments in `folder`, for a recording that is over while the process
-/// goes on.
+/// Removes the mappings of all segments in `folder`, after a recording has ended while the process
+/// runs on.
 ///
 /// # Safety
-/// From now on nothing uses any of these segments, nor anything that was taken from one: records,
-/// chunks, fields.
+/// After this call nothing may use any of these segments, nor any record, chunk or field taken from
+/// them.
 pub unsafe fn unmap_all_in(folder: &Path) {
     let mut mapped = MAPPED.lock().unwrap_or_else(PoisonError::into_inner);
     mapped.retain(|(file, start, bytes)| {
@@ -50,16 +51,15 @@ pub unsafe fn unmap_all_in(folder: &Path) {
     });
 }
 
-/// Gives the recording in `folder` a greatest size, in bytes. What kept an earlier recording of
-/// this process from growing is forgotten.
+/// Sets the maximum size of the recording in `folder`, in bytes. Forgets why an earlier recording
+/// of this process could not grow.
 pub fn limit_size(folder: &Path, most: u64) {
     bounds::set_size(folder, most);
     FIRST_REFUSAL.store(0, Ordering::Relaxed);
 }
 
-/// Reason why a segment of this process could not grow, the first time that one could not: a full
-/// disk, a limit, a program that may no longer open its own recording because it has become another
-/// user.
+/// Reason of the first failure to grow a segment of this process: a full disk, a limit, or a
+/// program that may no longer open its own recording because it has changed its user.
 #[must_use]
 pub fn first_refusal() -> Option<io::Error> {
     match FIRST_REFUSAL.load(Ordering::Relaxed) {
@@ -76,11 +76,11 @@ fn note_refusal(refusal: &Refusal) {
         Refusal::Bound(Bound::Reserve) => OF_RESERVE,
         Refusal::System(error) => error.raw_os_error().unwrap_or(libc::EIO),
     };
-    // Only the first counts: what follows is mostly the same again.
+    // Only the first error counts; later ones are usually the same.
     let _ = FIRST_REFUSAL.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
 }
 
-/// Reason why a segment got no space.
+/// Reason why a segment could not grow.
 enum Refusal {
     Bound(Bound),
     System(io::Error),
@@ -110,7 +110,8 @@ pub struct Segment {
     /// Unit in bytes of the segment's size in the file, where there is room.
     page: usize,
     committed: AtomicU64,
-    /// The file system could not promise space: the rest is private memory, written out late.
+    /// Where the file system could not promise space: content from this offset on is private
+    /// memory, which is written out late.
     late_from: AtomicUsize,
     late: AtomicBool,
     /// The last attempt to get more space failed.
@@ -126,18 +127,18 @@ unsafe impl Sync for Segment {}
 /// Reason why there is no more space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitError {
-    /// The segment has its greatest size.
+    /// The segment has its maximum size.
     Full,
     /// The disk, a quota or a limit refused.
     Refused,
 }
 
-/// Part of the address space that a segment is to lie in.
+/// Part of the address space for a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Area {
     /// Anywhere.
     Any,
-    /// Below 2 GiB, or anywhere where there is no room.
+    /// Below 2 GiB, or anywhere if there is no room below.
     Low,
 }
 
@@ -157,7 +158,7 @@ impl Area {
 
 impl Segment {
     /// Creates the file (it must not exist) and maps `content` bytes after the header; the first
-    /// `first` are backed at once. Tries smaller sizes where address space is short.
+    /// `first` are backed at once. Tries smaller sizes where there is too little address space.
     ///
     /// # Errors
     /// Errors of `open`, `fallocate` and `mmap`; the file is removed again.
@@ -170,8 +171,7 @@ impl Segment {
         let file = Descriptor::create(path)?;
         Self::map(area, path, &file, content, first).and_then(|segment| segment.begin(&file, kind, first)).inspect_err(
             |_| {
-                // An empty file would only puzzle the reader; if it can't be removed it is passed
-                // over.
+                // An empty file would only confuse the reader. If it can't be removed, it stays.
                 let _ = std::fs::remove_file(path);
             },
         )
@@ -235,20 +235,20 @@ impl Segment {
         Ok(self)
     }
 
-    /// Address of the first byte after the header. Only what lies below
-    /// [`committed`](Self::committed) may be touched.
+    /// Address of the first byte after the header. Only the first [`committed`](Self::committed)
+    /// bytes may be accessed.
     #[must_use]
     pub fn content(&self) -> *mut u8 {
         self.start.wrapping_add(HEADER_BYTES)
     }
 
-    /// Bytes of content that may be touched.
+    /// Bytes of content that may be accessed.
     #[must_use]
     pub fn committed(&self) -> usize {
         self.committed.load(Ordering::Acquire) as usize
     }
 
-    /// Bytes of content there can ever be.
+    /// Maximum bytes of content.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.reserved - HEADER_BYTES
@@ -266,11 +266,11 @@ impl Segment {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Backs content up to `wanted` bytes, or as far as it goes. Blocks on the disk: never call it
-    /// from a hook. One thread at a time.
+    /// Backs content up to `wanted` bytes, or as many as possible. Blocks on the disk: never call
+    /// it from a hook. One thread at a time.
     ///
     /// # Errors
-    /// When there was less than `wanted`.
+    /// When fewer than `wanted` bytes could be backed.
     pub fn commit(&self, wanted: usize) -> Result<(), CommitError> {
         let enough = self.rounded(wanted);
         while self.committed() < enough {
@@ -314,7 +314,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Replaces everything from `from` on by private memory.
+    /// Replaces the mapping from `from` on by private memory.
     fn go_late(&self, from: usize) -> io::Result<()> {
         if !self.make_private(from) {
             return Err(io::Error::last_os_error());
@@ -324,7 +324,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Writes out what lies in private memory; does nothing where space was promised. Blocks.
+    /// Writes out the content that lies in private memory; does nothing where the file system
+    /// promised the space. Blocks.
     ///
     /// # Errors
     /// Errors of `open` and `pwrite`; the next call tries everything again.
@@ -362,14 +363,14 @@ impl Segment {
         let _ = self.make_private(0);
     }
 
-    /// Puts private zeroed memory in the place of what was backed so far, and gives the rest of the
-    /// address space back: for stores that come when the recording is over, from code of the
-    /// program that was changed and is still being run. [`unmap_all_in`] passes the segment over
-    /// from now on. Where the system refuses, the file stays mapped.
+    /// Replaces the backed part of the mapping by private zeroed memory, and gives the rest of the
+    /// address space back. After the end of the recording, instrumented code of the program may
+    /// still run and store into this memory. [`unmap_all_in`] skips the segment from now on. Where
+    /// the system refuses, the file stays mapped.
     ///
     /// # Safety
-    /// From now on nothing uses what lies behind [`committed`](Self::committed), nor reads what was
-    /// recorded.
+    /// After this call nothing may use memory beyond [`committed`](Self::committed), nor read
+    /// recorded content.
     pub unsafe fn outlive_recording(&self) {
         let mut mapped = MAPPED.lock().unwrap_or_else(PoisonError::into_inner);
         mapped.retain(|(_, start, _)| *start != self.start.expose_provenance());
@@ -380,8 +381,8 @@ impl Segment {
         }
     }
 
-    /// Puts private zeroed memory in place of the mapping from `from` on; whether the system did
-    /// it, its error is in `errno`. One system call.
+    /// Replaces the mapping from `from` on by private zeroed memory. Returns false where the system
+    /// refused; `errno` holds the error. One system call.
     fn make_private(&self, from: usize) -> bool {
         self.make_private_range(from, self.reserved)
     }
@@ -404,7 +405,7 @@ impl Segment {
     }
 }
 
-/// A descriptor that lives for one call.
+/// A file descriptor that is open during one call.
 struct Descriptor(libc::c_int);
 
 impl Descriptor {

@@ -1,9 +1,9 @@
-//! Writing inside the profiled process: segments that are mapped shared, so that what is recorded
-//! is on file the moment it is stored.
+//! Writing inside the profiled process. Segments are mapped shared, so every store is part of the
+//! file at once.
 //!
-//! Space is promised by `fallocate(2)` before it is used, because a store into a mapped page that
-//! the disk has no room for is a SIGBUS in the user's program. Nothing here keeps a descriptor
-//! open: programs close descriptors that are not theirs.
+//! `fallocate(2)` reserves space before it is used, because a store into a mapped page without disk
+//! space raises SIGBUS in the user's program. This module keeps no file descriptor open, because
+//! programs close descriptors that are not theirs.
 
 mod allocations;
 mod arena;

@@ -1,4 +1,4 @@
-//! Calls of chosen methods by callers, to which each thread adds its own.
+//! Calls of probed methods by callers. Each thread adds to its own records.
 
 use std::sync::atomic::Ordering;
 
@@ -7,13 +7,13 @@ use super::fields::Fields;
 use crate::layout::probe_callers as layout;
 use crate::model::ProbeCaller;
 
-/// A record of calls in a chunk. Only the thread that it is of may add to it; the memory stays
-/// mapped for ever, so that a call may keep the address until it ends.
+/// A record of calls in a chunk. Only the thread that owns the record may add to it. The memory
+/// stays mapped for ever, so that a call may keep the address until it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallerCell(Fields<{ layout::BYTES }>);
 
 impl CallerCell {
-    /// The record at an address that [`address`](Self::address) gave; `None` for 0.
+    /// The record at an address from [`address`](Self::address); `None` for 0.
     ///
     /// # Safety
     /// Any other address must come from [`address`](Self::address) of a record of this process.
@@ -24,14 +24,14 @@ impl CallerCell {
         (address != 0).then(|| Self(unsafe { Fields::at(std::ptr::with_exposed_provenance_mut(address)) }))
     }
 
-    /// Address of the record, for code that hands it back.
+    /// Address of the record, for code that passes it back.
     #[must_use]
     #[inline]
     pub fn address(self) -> usize {
         self.0.address().expose_provenance()
     }
 
-    /// Whether the record is that of a thread's path.
+    /// Whether the record belongs to this path of this thread.
     #[must_use]
     #[inline]
     pub fn is_of(self, thread: u32, path: u64) -> bool {
@@ -39,13 +39,13 @@ impl CallerCell {
         on.load(Ordering::Relaxed) == path && of.load(Ordering::Relaxed) == thread
     }
 
-    /// Counts a call that begins.
+    /// Counts the begin of a call.
     #[inline]
     pub fn begin(self) {
         self.0.add_alone(layout::CALLS, 1);
     }
 
-    /// Counts the end of a call that took so many ticks.
+    /// Counts the end of a call that took `ticks` ticks.
     #[inline]
     pub fn end(self, ticks: u64, has_failed: bool) {
         self.0.add_alone(layout::TICKS, ticks);
@@ -55,19 +55,20 @@ impl CallerCell {
         }
     }
 
-    /// Callers behind which others are that no frame pointer leads to, a bit each.
+    /// One bit per caller on the path. A set bit says that further callers follow which no frame
+    /// pointer leads to.
     #[must_use]
     #[inline]
     pub fn gaps(self) -> u32 {
         self.0.u32(layout::GAPS).load(Ordering::Relaxed)
     }
 
-    /// Notes such callers. Any thread may.
+    /// Sets these bits. Any thread may call it.
     pub fn set_gaps(self, gaps: u32) {
         self.0.u32(layout::GAPS).store(gaps, Ordering::Relaxed);
     }
 
-    /// Fills in the number of the stack. Any thread may.
+    /// Fills in the number of the stack. Any thread may call it.
     pub fn set_stack(self, stack: u32) {
         self.0.u32(layout::STACK).store(stack, Ordering::Relaxed);
     }
@@ -75,7 +76,7 @@ impl CallerCell {
 
 impl Chunk {
     /// Appends a record of calls by callers and publishes it; `None` where there is no room. Only
-    /// for the thread that took the chunk, or others one after another.
+    /// for the thread that took the chunk, or for other threads one after another.
     pub fn append_caller(self, record: &ProbeCaller, mono_ns: u64) -> Option<CallerCell> {
         let at = self.used();
         if !self.append(&record.to_bytes(), mono_ns) {

@@ -1,7 +1,7 @@
-//! Counters of lines of the source, to which the program's own code adds.
+//! Counters of source lines, which the program's own code increments.
 //!
-//! Each thread has a lane to itself, so plain additions lose nothing; more threads than there are
-//! lanes share one.
+//! Each thread has its own lane, so plain additions lose no counts. Threads beyond the number of
+//! lanes share one lane.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,7 +23,7 @@ unsafe impl Send for LineLanes {}
 unsafe impl Sync for LineLanes {}
 
 impl LineLanes {
-    /// The lanes whose address compiled code handed over.
+    /// The lanes at an address that compiled code passed.
     ///
     /// # Safety
     /// It must be the [`address`](Self::address) of lanes.
@@ -33,15 +33,15 @@ impl LineLanes {
         Self { first }
     }
 
-    /// Address of the first lane, for code that hands it back.
+    /// Address of the first lane, for code that passes it back.
     #[must_use]
     pub fn address(self) -> u64 {
         self.first.expose_provenance() as u64
     }
 
-    /// Address of the counter for a thread, to which that thread alone adds, and the one that is
-    /// shared where there are too many. `thread` tells threads apart that are alive, and is not 0.
-    /// A few instructions, no lock; in any thread.
+    /// Address of a thread's counter. Only that thread adds to it, except for the shared counter of
+    /// too many threads. `thread` identifies a living thread and is not 0. A few instructions, no
+    /// lock; callable on any thread.
     #[must_use]
     #[inline]
     pub fn counter(self, thread: u64) -> *mut u8 {
@@ -51,7 +51,7 @@ impl LineLanes {
         self.pointer_at(own.unwrap_or(0) * layout::LANE + layout::HITS)
     }
 
-    /// Whether a lane is the thread's, or free and now the thread's.
+    /// Whether the lane belongs to the thread. Gives a free lane to the thread.
     #[inline]
     fn is_of(self, lane: usize, thread: u64) -> bool {
         let owner = self.pointer_at(lane * layout::LANE + layout::OWNER).cast::<u64>();
@@ -64,12 +64,12 @@ impl LineLanes {
         }
     }
 
-    /// Takes the record back: readers pass over it. For methods whose code has no probe after all.
+    /// Withdraws the record: readers skip it. For methods whose code has no probe after all.
     pub fn withdraw(self) {
         self.head().u32(layout::TOKEN).store(0, Ordering::Relaxed);
     }
 
-    /// Says whether the probe was taken away; what it counted stays.
+    /// Sets whether the probe was removed; its counts stay.
     pub fn set_removed(self, is_removed: bool) {
         self.head().u32(layout::REMOVED).store(u32::from(is_removed), Ordering::Relaxed);
     }
@@ -87,7 +87,7 @@ impl LineLanes {
 }
 
 impl Chunk {
-    /// Appends a line that was never reached, whatever it says itself, and publishes it; `None`
+    /// Appends a line with a count of zero, whatever the count in `line`, and publishes it; `None`
     /// where there is no room. Only for the thread that took the chunk.
     pub fn append_line(self, line: &ProbedLine, mono_ns: u64) -> Option<LineLanes> {
         let at = self.used();

@@ -1,4 +1,4 @@
-//! Counters and times of chosen methods, to which their calls add.
+//! Counters and times of probed methods, to which their calls add.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +12,7 @@ use crate::model::ProbedMethod;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MethodLanes {
     first: *mut u8,
-    /// A power of two.
+    /// Number of lanes, a power of two.
     count: u32,
 }
 
@@ -22,17 +22,17 @@ unsafe impl Send for MethodLanes {}
 unsafe impl Sync for MethodLanes {}
 
 impl MethodLanes {
-    /// The lanes whose address and number compiled code handed over.
+    /// The lanes whose address and number compiled code passed.
     ///
     /// # Safety
-    /// Both must be of [`address`](Self::address) and [`count`](Self::count) of the same lanes.
+    /// Both must come from [`address`](Self::address) and [`count`](Self::count) of the same lanes.
     #[must_use]
     #[inline]
     pub unsafe fn at(first: *mut u8, count: u32) -> Self {
         Self { first, count }
     }
 
-    /// Address of the first lane, for code that hands it back.
+    /// Address of the first lane, for code that passes it back.
     #[must_use]
     pub fn address(self) -> u64 {
         self.first.expose_provenance() as u64
@@ -44,14 +44,14 @@ impl MethodLanes {
         self.count
     }
 
-    /// Counts a call that begins. A few instructions, no lock; in any thread.
+    /// Counts the begin of a call. A few instructions, no lock; callable on any thread.
     #[inline]
     pub fn begin(self) {
         self.add(self.lane(), probes::CALLS, 1);
     }
 
-    /// Counts the end of a call that took so many ticks. A few instructions, no lock; in any
-    /// thread.
+    /// Counts the end of a call that took `ticks` ticks. A few instructions, no lock; callable on
+    /// any thread.
     #[inline]
     pub fn end(self, ticks: u64, has_failed: bool) {
         let lane = self.lane();
@@ -66,20 +66,20 @@ impl MethodLanes {
         }
     }
 
-    /// Counts the ticks of a call that [ended](Self::end) within another one of the method on its
-    /// thread.
+    /// Counts the ticks of a nested call: a call that [ended](Self::end) within another call of the
+    /// same method on the same thread.
     #[inline]
     pub fn add_nested(self, ticks: u64) {
         self.add(self.lane(), probes::NESTED, ticks);
     }
 
-    /// Takes the method's record back: readers pass over it. For methods whose code has no probes
-    /// after all.
+    /// Withdraws the method's record: readers skip it. For methods whose code has no probes after
+    /// all.
     pub fn withdraw(self) {
         self.head().u32(probes::TOKEN).store(0, Ordering::Relaxed);
     }
 
-    /// Says whether the method's probes were taken away; what they counted stays.
+    /// Sets whether the method's probes were removed; their counts stay.
     pub fn set_removed(self, is_removed: bool) {
         self.head().u32(probes::REMOVED).store(u32::from(is_removed), Ordering::Relaxed);
     }
@@ -90,8 +90,8 @@ impl MethodLanes {
         unsafe { Fields::at(self.first.wrapping_sub(probes::HEAD)) }
     }
 
-    /// Number of the lane for the calling thread: by where its stack lies, which costs nothing to
-    /// know.
+    /// Number of the lane for the calling thread, derived from the address of its stack, which is
+    /// cheap to get.
     #[inline]
     fn lane(self) -> usize {
         let here = 0_u8;
@@ -116,9 +116,9 @@ impl MethodLanes {
 }
 
 impl Chunk {
-    /// Appends a method whose numbers are all 0, whatever they are in `method`, and publishes it;
-    /// `None` where there is no room. `lanes` is made a power of two. Only for the thread that took
-    /// the chunk.
+    /// Appends a method with all numbers set to 0, whatever the numbers in `method`, and publishes
+    /// it; `None` where there is no room. `lanes` is rounded to a power of two. Only for the thread
+    /// that took the chunk.
     pub fn append_probed(self, method: &ProbedMethod, lanes: u32, mono_ns: u64) -> Option<MethodLanes> {
         let count = lanes.clamp(1, probes::MOST_LANES as u32).next_power_of_two();
         let at = self.used();

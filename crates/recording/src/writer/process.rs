@@ -40,7 +40,7 @@ pub struct ProcessRecord {
     pub identity: Identity,
 }
 
-/// The writer. Methods may be called from any thread; unless they say so, not from a hook.
+/// The writer. Any thread may call its methods. Hooks may call only methods that say so.
 #[derive(Debug)]
 pub struct ProcessWriter {
     folder: PathBuf,
@@ -60,7 +60,7 @@ impl ProcessWriter {
         Self::join(recording, process)
     }
 
-    /// As [`create`](Self::create) in a recording directory that is there.
+    /// As [`create`](Self::create), in an existing recording directory.
     ///
     /// # Errors
     /// Errors of making folders and files.
@@ -95,7 +95,7 @@ impl ProcessWriter {
         &self.folder
     }
 
-    /// Takes the folder away again: the process will not be recorded after all.
+    /// Removes the folder, because the process will not be recorded after all.
     pub fn discard(&self) {
         discard(&self.folder);
     }
@@ -135,7 +135,7 @@ impl ProcessWriter {
         super::EventStore::create(&self.folder.join(format!("events-{instrument}.seg")), limit, keep)
     }
 
-    /// As [`create_events`](Self::create_events), for what comes slowly or where its writer can
+    /// As [`create_events`](Self::create_events), for events that come slowly or whose writer can
     /// wait, such as samples.
     ///
     /// # Errors
@@ -156,7 +156,7 @@ impl ProcessWriter {
     /// Makes the stack table.
     ///
     /// # Errors
-    /// Errors of making the file: there is one per process.
+    /// Errors of making the file. A process has only one stack table.
     pub fn create_stacks(&self) -> io::Result<super::StackTable> {
         super::StackTable::create(&self.folder.join("stacks.seg"))
     }
@@ -169,14 +169,14 @@ impl ProcessWriter {
         super::TimeTable::create(&self.folder.join("times.seg"))
     }
 
-    /// The log of what the trees gained up to each boundary between parts; its file is made when
-    /// there is something in it.
+    /// The log of the trees' gains up to each boundary between parts; its file is made with the
+    /// first record.
     #[must_use]
     pub fn gains(&self) -> super::GainLog {
         super::GainLog::new(self.folder.join("parts.log"))
     }
 
-    /// Notes the assembly that the program begins in.
+    /// Notes the program's entry assembly.
     pub fn entry_assembly(&self, entry: &EntryAssembly) {
         self.append(entry);
     }
@@ -196,34 +196,34 @@ impl ProcessWriter {
         self.append(&Indexed { index, entry: function });
     }
 
-    /// Notes a type of objects under `index` (from 1); the last word counts.
+    /// Notes a type of objects under `index` (from 1); the last record of an index counts.
     pub fn object_type(&self, index: u32, entry: ObjectType) {
         self.append(&Indexed { index, entry });
     }
 
-    /// Notes that a function's code is gone.
+    /// Notes that a function's code was unloaded.
     pub fn function_unloaded(&self, index: u32) {
         self.append(&FunctionUnloaded { index });
     }
 
-    /// Notes that the compiler has put a function into another one.
+    /// Notes that the compiler has inlined a function into another one.
     pub fn function_inlined(&self, index: u32) {
         self.append(&FunctionInlined { index });
     }
 
-    /// Notes a thread's name and, if it is known, what it is for.
+    /// Notes a thread's name and, if known, its role.
     pub fn thread_name(&self, serial: u32, name: &str, role: Option<ThreadRole>) {
         let role = role.map_or(u32::MAX, |role| role as u32);
         self.append(&ThreadName { serial, name: name.to_owned(), role });
     }
 
-    /// Notes something worth knowing, which reports show in their head. `mono_ns` is when.
+    /// Notes a remark for the head of reports. `mono_ns` is its time.
     pub fn note(&self, mono_ns: u64, text: &str) {
         self.remark(mono_ns, RemarkKind::Note, text);
     }
 
-    /// Notes a remark of any kind. `mono_ns` is when, `text` one sentence without what follows from
-    /// the kind.
+    /// Notes a remark of any kind. `mono_ns` is its time. `text` is one sentence, without facts
+    /// that follow from the kind.
     pub fn remark(&self, mono_ns: u64, kind: RemarkKind, text: &str) {
         self.append(&Remark { time_ns: mono_ns, text: text.to_owned(), kind });
     }
@@ -233,7 +233,7 @@ impl ProcessWriter {
         self.append(boundary);
     }
 
-    /// Notes what is known of a loss beyond its reason, in one line. The loss is counted in the
+    /// Notes a detail of a loss beyond its reason, in one line. The loss is counted in the
     /// [state](Self::state).
     pub fn loss_detail(&self, reason: LossReason, text: &str) {
         self.append(&LossDetail { reason, text: text.to_owned() });
@@ -250,50 +250,51 @@ impl ProcessWriter {
         self.append(&NearName { pattern: pattern.to_owned(), name: name.to_owned() });
     }
 
-    /// Notes that an edge's count passed 2^32. Safe in a hook; whether there was room.
+    /// Notes that an edge's count passed 2^32. Returns whether there was room. Safe in a hook.
     pub fn carry_in_hook(&self, edge: u32) -> bool {
         // The bytes of the record, without memory of its own.
         self.log.append_in_hook(Carry::LOG, &edge.to_le_bytes())
     }
 
-    /// Notes the settings of `calls`. What was measured is noted by [`hook_cost`](Self::hook_cost)
-    /// and [`pair_cost`](Self::pair_cost), as it becomes known.
+    /// Notes the settings of `calls`. [`hook_cost`](Self::hook_cost) and
+    /// [`pair_cost`](Self::pair_cost) note the measured costs as they become known.
     pub fn calls(&self, settings: &CallsInfo) {
         self.append(settings);
     }
 
-    /// Notes what a hook pair was measured to cost; the last word counts.
+    /// Notes the measured cost of a hook pair; the last record counts.
     pub fn hook_cost(&self, cost: &HookCost) {
         self.append(cost);
     }
 
-    /// Notes how much samples weighed so far; the last word counts.
+    /// Notes the weights of the samples so far; the last record counts.
     pub fn sample_steps(&self, steps: &SampleSteps) {
         self.append(steps);
     }
 
-    /// Notes how a sampling instrument takes its samples; the last word about an instrument counts.
+    /// Notes how a sampling instrument takes its samples; the last record of an instrument counts.
     pub fn sampler(&self, sampler: &Sampler) {
         self.append(sampler);
     }
 
-    /// Notes how `alloc` takes what it records; the last word counts.
+    /// Notes how `alloc` samples allocations; the last record counts.
     pub fn allocation_sampling(&self, sampling: &AllocationSampling) {
         self.append(sampling);
     }
 
-    /// Notes what an instrument takes for itself; the greatest word about an instrument counts.
+    /// Notes the memory that an instrument uses itself; the greatest record of an instrument
+    /// counts.
     pub fn own_memory(&self, own: &OwnMemory) {
         self.append(own);
     }
 
-    /// Notes a snapshot of the heap; the last word about a number counts.
+    /// Notes a snapshot of the heap; the last record of a number counts.
     pub fn snapshot(&self, snapshot: &HeapSnapshot) {
         self.append(snapshot);
     }
 
-    /// Notes what a hook pair was measured to cost where one function calls another; the last word
-    /// about a caller counts.
+    /// Notes the measured cost of a hook pair for calls between two functions; the last record of a
+    /// caller counts.
     pub fn pair_cost(&self, measured: &PairCost) {
         self.append(measured);
     }
@@ -305,12 +306,12 @@ impl ProcessWriter {
     }
 }
 
-/// Removes a folder; files that can't be removed are passed over, since the reader copes.
+/// Removes a folder. Files that can't be removed stay, because the reader can handle them.
 fn discard(folder: &Path) {
     let _ = std::fs::remove_dir_all(folder);
 }
 
-/// Makes a folder that only we can enter; one that is there already is used as it is.
+/// Makes a folder that only the current user can enter. An existing folder is used as it is.
 fn make_private(folder: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),

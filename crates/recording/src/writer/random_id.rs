@@ -1,10 +1,10 @@
-//! Identifiers that no other recording has.
+//! Unique identifiers of recordings.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
-/// A random identifier, as a UUID of version 4 is written. The standard library takes its random
-/// keys from the system.
+/// A random identifier in the form of a UUID of version 4. The randomness comes from the keys that
+/// the standard library takes from the system.
 #[must_use]
 pub fn random_id() -> String {
     let random = RandomState::new();

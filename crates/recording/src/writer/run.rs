@@ -1,4 +1,4 @@
-//! The launcher's part of a recording: what was started, when, and how it ended.
+//! The launcher's part of a recording: the command, its start and its end.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -20,7 +20,7 @@ const RUN_LOG: &str = "run.log";
 pub struct RunWriter {
     folder: PathBuf,
     log: LogWriter,
-    /// The lock by which others know that this process lives.
+    /// The lock that shows other processes that this process lives.
     held: Option<File>,
 }
 
@@ -45,12 +45,12 @@ impl RunWriter {
         Ok(Self { folder: folder.to_owned(), log, held: None })
     }
 
-    /// Holds the recording's lock for as long as this writer lives. It tells attached processes
-    /// that a launcher waits for them, even in other namespaces, and goes away however this process
-    /// ends.
+    /// Holds the recording's lock for as long as this writer lives. The lock tells attached
+    /// processes that a launcher waits for them, even in other namespaces. The system releases it
+    /// however this process ends.
     ///
     /// # Errors
-    /// Where the file system has no locks.
+    /// When the file system has no locks.
     pub fn hold(&mut self) -> io::Result<()> {
         let file = File::open(self.folder.join(RUN_LOG))?;
         file.try_lock()?;
@@ -74,20 +74,21 @@ impl RunWriter {
         self.log.append(RunEnd::LOG, codec::encode(&end).bytes());
     }
 
-    /// Ends the recording: every process of it is asked to stop recording, those that start from
-    /// now on find it [over](is_over). All go on running. How many were asked.
+    /// Ends the recording. Asks every process of the recording to stop recording and returns their
+    /// number. Processes that start later find the recording [over](is_over). All processes go on
+    /// running.
     pub fn request_stop(&self) -> usize {
-        // First this: a process that does not find it has its state there already, and is asked
-        // below.
+        // This must come first: a process that does not yet see it has made its state already, and
+        // gets the request below.
         let file = OpenOptions::new().write(true).open(self.folder.join(RUN_LOG));
-        // A log that is gone says the same.
+        // A missing log means the same.
         let _ = file.and_then(|file| file.write_all_at(&1_u32.to_le_bytes(), header::OVER as u64));
         request_stop(&self.folder)
     }
 }
 
-/// Whether the launcher of the recording in `folder` has ended it, or it is not there any more. A
-/// process asks before it makes its segments and once more after.
+/// Whether the launcher has ended the recording in `folder`, or the recording no longer exists. A
+/// process checks this before it makes its segments and again afterwards.
 #[must_use]
 pub fn is_over(folder: &Path) -> bool {
     let mut word = [0; 4];
@@ -97,8 +98,8 @@ pub fn is_over(folder: &Path) -> bool {
     }
 }
 
-/// Whether the launcher that [held](RunWriter::hold) the recording in `folder` has ended, or taken
-/// it away.
+/// Whether the launcher that [held](RunWriter::hold) the recording in `folder` has ended, or has
+/// removed the recording.
 #[must_use]
 pub fn is_abandoned(folder: &Path) -> bool {
     match File::open(folder.join(RUN_LOG)) {
@@ -107,19 +108,19 @@ pub fn is_abandoned(folder: &Path) -> bool {
     }
 }
 
-/// Progress of the end of the recording of a process.
+/// How far the end of a process's recording has progressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     /// The process records.
     Recording,
     /// Nothing is recorded any more.
     Stopped,
-    /// The runtime has let go of the agent, or the agent sleeps.
+    /// The runtime has detached the agent, or the agent sleeps.
     Detached,
 }
 
-/// Progress of the end of the recording in `folder`, of the process that is behind most; `None`
-/// where no process records into it.
+/// The standing of the process that is furthest behind in ending the recording in `folder`; `None`
+/// where no process records into the folder.
 #[must_use]
 pub fn standing(folder: &Path) -> Option<Standing> {
     states(folder).filter_map(|path| standing_of(&path).ok()).min()
@@ -133,8 +134,8 @@ fn standing_of(path: &Path) -> io::Result<Standing> {
     })
 }
 
-/// Number of times that something happened in a process for which the recording in `folder` is to
-/// be written out.
+/// Number of trigger events so far in all processes: events on which the recording in `folder` is
+/// to be written out.
 #[must_use]
 pub fn triggered(folder: &Path) -> u64 {
     let count =
@@ -166,7 +167,7 @@ fn states(folder: &Path) -> impl Iterator<Item = PathBuf> {
     process_folders(folder).map(|process| process.join("state.seg"))
 }
 
-/// Asks every process that records into `folder` to stop. How many were asked.
+/// Asks every process that records into `folder` to stop. Returns their number.
 pub fn request_stop(folder: &Path) -> usize {
     states(folder).filter(|path| ask_to_stop(path).is_ok()).count()
 }

@@ -1,4 +1,4 @@
-//! The stack table: each call stack is stored once, and named by a number from then on.
+//! The stack table: each call stack is stored once, and records refer to it by number.
 
 use std::io;
 use std::path::Path;
@@ -18,20 +18,20 @@ const FIRST_SLOTS: usize = 1 << 10;
 
 /// The table of a process, shared by all instruments that record stacks.
 ///
-/// The nodes of the table are mapped and appended in order, so what was stored survives the process
-/// and can be read meanwhile. Nodes are found again by an index in private memory, behind a lock
-/// that is held for memory accesses only. The index grows, so none of this is for hooks.
+/// The nodes of the table are mapped and appended in order, so they survive the process and can be
+/// read meanwhile. An index in private memory finds existing nodes; its lock is held for memory
+/// accesses only. The index grows, so hooks must not use the table.
 #[derive(Debug)]
 pub struct StackTable {
     space: Growing,
     index: Mutex<Index>,
 }
 
-/// Open addressing by what a node says.
+/// A hash table with open addressing. The fields of a node are the key.
 #[derive(Debug)]
 struct Index {
-    /// The hash and the number of a node each, 0 for a free slot. A power of two in size. With the
-    /// hash at hand a search reads the one node that it finds, and no others.
+    /// Each slot holds the hash and the number of a node, or 0 where it is free. The size is a
+    /// power of two. Because slots hold the hash, a search reads only the node that it finds.
     slots: Vec<u64>,
     used: usize,
 }
@@ -54,7 +54,7 @@ impl StackTable {
         self.space.segment()
     }
 
-    /// Whether the limit is reached, so that waiting for more is useless.
+    /// Whether the limit is reached. Then waiting for more space is useless.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.space.used() + stack::BYTES > self.space.limit()
@@ -66,7 +66,7 @@ impl StackTable {
         self.space.is_refused()
     }
 
-    /// Backs space ahead of need. Blocks: for the helper thread.
+    /// Backs space ahead of need. Blocks, so only the helper thread calls it.
     ///
     /// # Errors
     /// When the disk refused; the next call tries again.
@@ -74,9 +74,10 @@ impl StackTable {
         self.space.keep_ahead(AHEAD_LEAST)
     }
 
-    /// The number of the stack with these frames, innermost first; 0 for none. Of more than
-    /// [`Stacks::DEEPEST`] the innermost are kept. `cut` says that there were more. `None` where a
-    /// new frame finds no backed memory: the caller waits and asks again, or counts the loss.
+    /// The number of the stack with these frames, innermost first; 0 for none. Keeps the innermost
+    /// [`Stacks::DEEPEST`] frames of a deeper stack. `cut` says that the stack had more frames.
+    /// `None` where there is no backed memory for a new frame: the caller waits and asks again, or
+    /// counts the loss.
     #[must_use]
     pub fn intern(&self, frames: &[StackFrame], cut: bool) -> Option<u32> {
         let kept = &frames[..frames.len().min(Stacks::DEEPEST)];
@@ -101,10 +102,10 @@ impl StackTable {
         kept.iter().rev().try_fold(root, |parent, &one| frame(&mut index, parent, one))
     }
 
-    /// The number of the stack with these frames, innermost first, above those of the stack
-    /// `callers`, a number of this table. The numbers of all stacks between are appended to
-    /// `numbers`, the outermost first. `None` as for [`intern`](Self::intern). That there are no
-    /// more than [`Stacks::DEEPEST`] frames is for the caller to see to.
+    /// The number of the stack that has these frames, innermost first, on top of the stack
+    /// `callers`, a number of this table. Appends the number of each new level to `numbers`,
+    /// outermost first. `None` as for [`intern`](Self::intern). The caller must ensure that there
+    /// are no more than [`Stacks::DEEPEST`] frames.
     #[must_use]
     pub fn intern_above(&self, callers: u32, frames: &[StackFrame], numbers: &mut Vec<u32>) -> Option<u32> {
         let mut index = self.index();
@@ -140,7 +141,8 @@ impl StackTable {
         Some(number)
     }
 
-    /// Appends a node. Only with the index locked, so that numbers are written in their order.
+    /// Appends a node. The caller must hold the lock of the index, so that nodes are written in the
+    /// order of their numbers.
     fn add(&self, [parent, kind, subject, offset]: [u32; 4]) -> Option<u32> {
         let number = (self.space.allocate(stack::BYTES)? / stack::BYTES) as u32;
         let node = self.node(number);
@@ -157,7 +159,7 @@ impl StackTable {
         [stack::PARENT, stack::KIND, stack::SUBJECT, stack::OFFSET].map(|at| node.u32(at).load(Ordering::Relaxed))
     }
 
-    /// The node with this number, which must have been taken from the space.
+    /// The node with this number, which must be allocated already.
     fn node(&self, number: u32) -> Fields<{ stack::BYTES }> {
         let address = self.segment().content().wrapping_add(number as usize * stack::BYTES);
         // SAFETY: what was taken is backed and stays mapped for ever, and nodes are multiples of
@@ -167,14 +169,14 @@ impl StackTable {
 }
 
 impl Index {
-    /// Fibonacci hashing; the rotation brings the high bits, which are mixed best, down again.
+    /// Fibonacci hashing. The rotation moves the high bits, which are mixed best, to the low end.
     fn hash(words: [u32; 4]) -> u64 {
         let mix = |mixed: u64, word: u32| (mixed ^ u64::from(word)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
-        // The upper half is kept; its best bits are made those that places are chosen by.
+        // Slots keep the upper half; its best-mixed bits select the slot.
         words.into_iter().fold(0, mix).rotate_left(32)
     }
 
-    /// The slot at which a search begins, by the upper half of a hash.
+    /// The slot at which a search begins, from the upper half of a hash.
     fn start_of(&self, hash: u64) -> usize {
         (hash >> 32) as usize & (self.slots.len() - 1)
     }

@@ -10,7 +10,8 @@ use super::mapping::Segment;
 use crate::layout::{kind, state};
 use crate::model::LossReason;
 
-/// The state segment. Everything is an atomic store: any thread, any context, hooks too.
+/// The state segment. Every method is an atomic store, so any thread may call it in any context,
+/// also in hooks.
 #[derive(Debug)]
 pub struct StateWriter {
     segment: Segment,
@@ -53,13 +54,13 @@ impl StateWriter {
         self.alive(mono_ns, ticks, 0);
     }
 
-    /// Notes that events of the last so many nanoseconds are kept, and no older ones.
+    /// Notes that only events of the last `ns` nanoseconds are kept.
     pub fn keeps(&self, ns: u64) {
         self.u64(state::KEPT).store(ns, Ordering::Relaxed);
     }
 
-    /// Notes that something happened for which the recording is to be written out; the log says
-    /// what.
+    /// Notes a trigger event, on which the recording is to be written out. The log describes the
+    /// event.
     pub fn triggered(&self) {
         self.u32(state::TRIGGERED).fetch_add(1, Ordering::Release);
     }
@@ -71,7 +72,7 @@ impl StateWriter {
         self.u64(state::MONO_LAST).store(mono_ns, Ordering::Release);
     }
 
-    /// Notes that the process ended in order.
+    /// Notes that the process ended regularly.
     pub fn ended(&self) {
         self.u32(state::FLAGS).fetch_or(state::FLAG_ENDED, Ordering::Release);
     }
@@ -92,19 +93,19 @@ impl StateWriter {
         self.u32(state::STOPPED).store(1, Ordering::Release);
     }
 
-    /// Notes that the runtime has let go of the agent, or that the agent sleeps: nothing uses the
-    /// recording any more. Nothing may be noted after that.
+    /// Notes that the runtime has detached the agent, or that the agent sleeps: nothing uses the
+    /// recording any more. No other note may follow.
     pub fn detached(&self) {
         self.u32(state::STOPPED).store(state::DETACHED, Ordering::Release);
     }
 
-    /// Notes that commands are looked for from now on.
+    /// Notes that the agent polls for commands from now on.
     pub fn listens(&self) {
         self.u32(state::LISTENS).store(1, Ordering::Release);
     }
 
-    /// The command from outside that has no [answer](Self::answer) yet, with its number: `None` in
-    /// the second place where there is no such command. Allocates the name: not for hooks.
+    /// The command from outside that has no [answer](Self::answer) yet, with its number. The second
+    /// value is `None` for an unknown command. Allocates the name, so hooks must not call it.
     #[must_use]
     pub fn command(&self) -> Option<(u32, Option<Command>)> {
         let number = self.u32(state::COMMAND).load(Ordering::Acquire);
@@ -118,7 +119,7 @@ impl StateWriter {
         Some((number, Command::from_parts(self.u32(state::COMMAND_KIND).load(Ordering::Relaxed), name)))
     }
 
-    /// Tells what became of a command.
+    /// Answers a command.
     pub fn answer(&self, number: u32, answer: Answer) {
         let (kind, about) = answer.numbers();
         self.u32(state::ANSWER).store(kind, Ordering::Relaxed);
@@ -126,7 +127,7 @@ impl StateWriter {
         self.u32(state::ANSWERED).store(number, Ordering::Release);
     }
 
-    /// Counts losses. `mono_ns` is when.
+    /// Counts losses. `mono_ns` is their time.
     pub fn lose(&self, reason: LossReason, count: u64, mono_ns: u64) {
         let at = state::LOSSES + reason as usize * state::LOSS_BYTES;
         // The first writer sets the first time; a race between two firsts is a few nanoseconds.

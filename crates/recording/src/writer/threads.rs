@@ -1,5 +1,5 @@
-//! The table of threads. A record is at once what the hooks of its thread work with (first line)
-//! and what the reader gets.
+//! The table of threads. The hooks of a thread work on the first cache line of its record. The
+//! reader reads the same record.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::model::ThreadRole;
 /// Records backed by disk space at a time.
 const STEP: usize = 256;
 
-/// The table. Records are never freed or reused: a thread's tree outlives it.
+/// The table. Records are never freed or reused, because a thread's tree outlives the thread.
 #[derive(Debug)]
 pub struct ThreadTable {
     segment: Segment,
@@ -36,8 +36,8 @@ impl ThreadTable {
         &self.segment
     }
 
-    /// Allocates a record and gives it its serial number; `None` when the table is full or behind.
-    /// Does not block: safe in a hook.
+    /// Allocates a record and gives it its serial number. `None` when the table is full, or no free
+    /// record is backed yet. Does not block: safe in a hook.
     #[must_use]
     pub fn allocate_record(&self) -> Option<ThreadRecord> {
         let backed = self.backed();
@@ -55,13 +55,13 @@ impl ThreadTable {
         self.used.load(Ordering::Acquire)
     }
 
-    /// Whether no thread was seen yet.
+    /// Whether no record was taken yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The record with this index, if it was taken.
+    /// The record with this index, if it has been allocated.
     #[must_use]
     pub fn record(&self, index: usize) -> Option<ThreadRecord> {
         let address = self.segment.content().wrapping_add(index.checked_mul(thread::BYTES)?);
@@ -69,7 +69,7 @@ impl ThreadTable {
         (index < self.len()).then(|| unsafe { ThreadRecord::from_address(address) })
     }
 
-    /// Whether the record at an address is one of this table. Reads nothing there.
+    /// Whether the address is that of a record of this table. Does not read from the address.
     #[must_use]
     pub fn holds(&self, address: *const u8) -> bool {
         let offset = address.addr().wrapping_sub(self.segment.content().addr());
@@ -86,19 +86,19 @@ impl ThreadTable {
         (0..self.len()).rev().filter_map(|index| self.record(index)).find(lives)
     }
 
-    /// Records that are backed. While it grows, waiting for a record makes sense.
+    /// Number of backed records. Waiting for a record makes sense as long as this number grows.
     #[must_use]
     pub fn backed(&self) -> usize {
         self.segment.committed() / thread::BYTES
     }
 
-    /// Whether [`keep_ahead`](Self::keep_ahead) can still find room for more.
+    /// Whether [`keep_ahead`](Self::keep_ahead) can still back more records.
     #[must_use]
     pub fn may_grow(&self) -> bool {
         self.backed() < thread::MOST && !self.segment.is_refused()
     }
 
-    /// Keeps room ahead of need. Blocks: for the helper thread.
+    /// Backs records ahead of need. Blocks, so only the helper thread calls it.
     pub fn keep_ahead(&self) {
         let wanted = (self.len() + STEP).next_multiple_of(STEP).min(thread::MOST) * thread::BYTES;
         if wanted > self.segment.committed() {
@@ -120,7 +120,7 @@ impl ThreadRecord {
         self.0.address()
     }
 
-    /// The record at an address that [`address`](Self::address) gave.
+    /// The record at an address from [`address`](Self::address).
     ///
     /// # Safety
     /// `address` must come from `address()` of a record of this process.
@@ -152,7 +152,7 @@ impl ThreadRecord {
         self.u32(thread::SERIAL).load(Ordering::Relaxed)
     }
 
-    /// Notes what the thread is for.
+    /// Notes the thread's role.
     pub fn set_role(self, role: ThreadRole) {
         self.u32(thread::ROLE).store(role as u32, Ordering::Relaxed);
     }

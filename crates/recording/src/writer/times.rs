@@ -37,7 +37,7 @@ impl TimeTable {
         &self.segment
     }
 
-    /// Charges time to an edge; whether there was room for it.
+    /// Charges time to an edge. Returns whether there was room.
     pub fn charge(&mut self, edge: u32, wall_ns: u64, cpu_ns: u64) -> bool {
         let Some(record) = self.find(edge) else { return false };
         self.add(record, time::WALL, wall_ns);
@@ -46,7 +46,7 @@ impl TimeTable {
         true
     }
 
-    /// Edges that were ever charged.
+    /// Number of edges that were ever charged.
     #[must_use]
     pub fn len(&self) -> usize {
         self.used
@@ -58,8 +58,8 @@ impl TimeTable {
         self.used == 0
     }
 
-    /// The edge of this place in the table, in the order in which they were first charged, with its
-    /// wall and CPU nanoseconds.
+    /// The edge at this place of the table, with its wall and CPU nanoseconds. Edges are in the
+    /// order in which they were first charged.
     #[must_use]
     pub fn entry(&self, place: usize) -> Option<(u32, u64, u64)> {
         // SAFETY: the record was appended before, fields are aligned, only this thread writes.

@@ -1,4 +1,4 @@
-//! The view `diff-allocations`: types by what was allocated of them on two sides.
+//! The view `diff-allocations`: types with their allocations on two sides.
 
 use std::io;
 

@@ -9,7 +9,7 @@ use crate::render::text::units::{bytes, count, share, signed, time};
 /// Keys of the columns of one amount, in the order of [`columns`].
 pub(super) type Keys = [&'static str; 11];
 
-/// Keys by a unit's ending.
+/// Makes keys that end in the unit.
 macro_rules! keys {
     ($before:literal, $after:literal, $difference:literal, $growth:literal, $change:literal, $ending:literal) => {
         [
@@ -87,7 +87,7 @@ pub(super) fn growth_words(change: &Change) -> String {
     }
 }
 
-/// The interval of a difference in words.
+/// The confidence interval of a difference in words.
 pub(super) fn range_words(change: &Change, unit: Unit) -> String {
     if change.is_exact() {
         return "exact".to_owned();
@@ -154,7 +154,7 @@ pub(super) fn columns<'c, K: RowKind + 'c>(
     ]
 }
 
-/// The interval of a difference in a column of text.
+/// The confidence interval of a difference as a column of text.
 pub(super) fn range_column<'c, K: RowKind + 'c>(
     key: &'static str,
     unit: Unit,
@@ -164,7 +164,7 @@ pub(super) fn range_column<'c, K: RowKind + 'c>(
         .on_request()
 }
 
-/// Words about an amount on both sides: `5,000 before, 5,100 after: +100 (+2.0 %), exact`.
+/// A sentence about an amount on both sides: `5,000 before, 5,100 after: +100 (+2.0 %), exact`.
 pub(super) fn sentence(change: &Change, unit: Unit) -> String {
     let [before, after] = [change.before, change.after].map(|level| {
         let [median, low, high] = [level.median, level.low, level.high].map(|amount| words(amount, unit));
@@ -185,8 +185,7 @@ pub(super) fn sentence(change: &Change, unit: Unit) -> String {
     format!("{before} before, {after} after: {difference}{growth}{judged}")
 }
 
-/// The unit of a metric that rows are measured by, and the one of its first column where none is
-/// named.
+/// The unit of the metric of the rows; nanoseconds where no metric is named.
 pub(super) fn unit_of(metric: Option<&'static Metric>) -> Unit {
     metric.map_or(Unit::Nanoseconds, |metric| metric.unit)
 }

@@ -1,4 +1,4 @@
-//! Head and foot of a comparison: the recordings, the amount of all of it, and the gates.
+//! Head and foot of a comparison: the recordings, the total amount, and the gates.
 
 use std::io;
 
@@ -30,7 +30,7 @@ impl Answer for FramedAnswer<'_> {
     }
 }
 
-/// Recordings of a side that are named before the others are counted.
+/// Maximum number of recordings of a side that are named; the others are only counted.
 const MOST_NAMED: usize = 3;
 
 struct Recordings;
@@ -57,7 +57,7 @@ impl RowKind for Totals {
 
 impl Row for SideTotal {}
 
-/// Shows what is compared: lists in JSON, sentences in text.
+/// Shows the compared recordings: lists in JSON, sentences in text.
 pub(super) fn show(sides: &Sides<'_>, total: Option<&SideTotal>, renderer: &mut dyn Renderer) -> io::Result<()> {
     show_facts(sides, total, renderer)?;
     show_recordings(sides, renderer)?;

@@ -43,11 +43,11 @@ impl Row for PathChange<'_> {
     }
 }
 
-/// Titles of columns of totals, which stand next to those of own amounts.
+/// Titles of columns of totals, next to columns of own amounts.
 const TOTAL_TITLES: &[(&str, &str)] =
     &[("difference", "in all"), ("before", "before in all"), ("after", "after in all"), ("growth", "growth in all")];
 
-/// The columns of rows of functions and paths; with totals where rows have some.
+/// The columns of rows of functions and paths; with totals where rows have totals.
 pub(super) fn sheet<'c>(unit: Unit, totals: bool) -> Sheet<'c, Paths> {
     let text = |key, title, of: for<'r> fn(&'r FunctionRef<'_>) -> &'r str| {
         Column::new(key, title, Kind::Text, move |row: &PathChange<'_>| Cell::text(of(&row.function)))
@@ -134,19 +134,18 @@ impl Answer for OpenComparison<'_> {
     }
 }
 
-/// Whether a row says anything about a difference: of own amounts, or of totals where rows are
-/// ordered by these.
+/// Whether a row shows a difference: of own amounts, or of totals where rows are sorted by totals.
 fn is_different(row: &PathChange<'_>, by_total: bool) -> bool {
     (row.has_own() && row.own.verdict != Verdict::Same) || (by_total && row.total.verdict != Verdict::Same)
 }
 
-/// Rows with a difference that the limit left out.
+/// Number of rows with a difference that the limit left out.
 fn left_out_of(rows: &[PathChange<'_>], verdicts: &Verdicts) -> u64 {
     let shown = rows.iter().filter(|row| is_different(row, false)).count() as u64;
     (verdicts.changed + verdicts.unclear).saturating_sub(shown)
 }
 
-/// Numbers of rows by what became of them, and how many look changed by chance alone.
+/// Numbers of rows by verdict, and how many rows look changed by chance alone.
 pub(super) fn note(verdicts: &Verdicts, [one, several]: [&str; 2]) -> String {
     let Verdicts { changed, unclear, same } = *verdicts;
     let mut text = format!("{} {} changed", count(changed), if changed == 1 { one } else { several });

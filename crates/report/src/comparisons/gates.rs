@@ -1,4 +1,4 @@
-//! Gates below a comparison: what became of each.
+//! Gates below a comparison, each with its result.
 
 use std::io;
 
@@ -65,7 +65,7 @@ fn found(judgement: &Judgement) -> String {
     }
 }
 
-/// A gate and what became of it, in a line: for people who see nothing else.
+/// A gate and its result in one line, for output that shows nothing else.
 #[must_use]
 pub fn gate_words(judgement: &Judgement) -> String {
     let outcome = match judgement.outcome {

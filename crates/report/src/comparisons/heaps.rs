@@ -1,5 +1,5 @@
-//! Snapshots of the heap on two sides: the view `heap-diff`, of one recording on each side or of
-//! sets of them.
+//! Snapshots of the heap on two sides: the view `heap-diff`, with one recording or a set of
+//! recordings on each side.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use crate::request::Request;
 use crate::view::Answer;
 use crate::views::{heap_changes_of, heap_query_of};
 
-/// Rows of sets, with the recordings that these are.
+/// Rows of a comparison of sets, with the recordings in the sets.
 struct OfSets<'a> {
     sides: Sides<'a>,
     inner: Box<dyn Answer + 'a>,

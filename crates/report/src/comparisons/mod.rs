@@ -1,7 +1,7 @@
-//! Views of two sides: recordings, or sets of recordings, compared with others.
+//! Views of two sides: comparisons of recordings, or of sets of recordings.
 //!
-//! Each is a [`View`] like those of one recording, with typed columns for every renderer; what is
-//! compared and how it went with the gates stands above its rows.
+//! Each is a [`View`] like the views of one recording, with typed columns for every renderer. The
+//! compared recordings and the results of the gates stand above the rows.
 
 mod allocations;
 mod columns;
@@ -30,21 +30,21 @@ use frame::FramedAnswer;
 pub struct Comparison {
     /// Name on the command line.
     pub name: &'static str,
-    /// The view: name in schemas, columns, and the options that it takes.
+    /// The view: its name in schemas, its columns and its options.
     pub view: &'static View,
-    /// Whether both sides have something to compare.
+    /// Whether both sides have data to compare.
     is_possible: fn(&Sides<'_>) -> bool,
-    /// The answer, and the metric that its rows are measured by.
+    /// Returns the answer, and the metric of its rows.
     compare: Compare,
 }
 
-/// An answer, and the metric that its rows are measured by.
+/// An answer, and the metric of its rows.
 type Compared<'a> = (Box<dyn Answer + 'a>, Option<&'static Metric>);
 /// Function that compares two sides.
 type Compare = for<'a> fn(&Sides<'a>, &Request) -> Result<Compared<'a>, ComparisonProblem>;
 
-/// Every view of two sides, in the order of the help text. Where none is asked for it is the first
-/// that both sides have.
+/// Every view of two sides, in the order of the help text. The default is the first view for which
+/// both sides have data.
 pub static COMPARISONS: &[Comparison] = &[
     Comparison {
         name: "functions",
@@ -103,16 +103,16 @@ impl Comparison {
         COMPARISONS.iter().find(|comparison| comparison.name == name)
     }
 
-    /// Whether both sides have something to compare.
+    /// Whether both sides have data to compare.
     #[must_use]
     pub fn is_possible(&self, sides: &Sides<'_>) -> bool {
         (self.is_possible)(sides)
     }
 
-    /// Compares two sides, with the gates that were judged.
+    /// Compares two sides and includes the judged gates.
     ///
     /// # Errors
-    /// When a recording does not have what is compared, or nothing that is meant; and where a side
+    /// When a recording lacks the compared data, when the request selects nothing, or when a side
     /// has no recording.
     pub fn open<'a>(
         &self,
@@ -142,13 +142,13 @@ fn has_snapshots(recording: &Recording) -> bool {
     complete_snapshots(recording, &Query::default()).is_ok_and(|found| !found.is_empty())
 }
 
-/// A recording compared with itself: what the views of two sides show of a single recording.
+/// A recording compared with itself, to show a single recording in a view of two sides.
 fn beside_itself(recording: &Recording) -> Sides<'_> {
     let one = NamedRecording { name: recording.run.command.join(" "), recording };
     Sides { before: vec![one.clone()], after: vec![one] }
 }
 
-/// The problem alone, of a comparison of one recording.
+/// The problem of a comparison of one recording, without the name of the recording.
 fn problem(found: ComparisonProblem) -> QueryProblem {
     found.problem
 }

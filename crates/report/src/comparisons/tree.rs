@@ -1,4 +1,4 @@
-//! The view `diff-tree`: paths of calls on two sides, and stacks for a flame graph of them.
+//! The view `diff-tree`: call paths on two sides, and their stacks for a flame graph.
 
 use std::convert::Infallible;
 use std::io;
@@ -88,21 +88,21 @@ fn note(smaller: &SmallerPaths) -> Option<String> {
     (!all.is_empty()).then(|| format!("... and {}; --format json has them.", all.join(" and ")))
 }
 
-/// A stack of two sides for a flame graph: frames from the outermost on, each with what became of
-/// it, and the weight of the stack's own: the larger one of both sides.
+/// A frame of a stack of two sides, for a flame graph. Stacks list their frames from the outermost
+/// on, each with its growth. The weight of a stack is the larger own amount of both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangedFrame {
-    /// Name of the function, with its growth where that is beyond chance.
+    /// Name of the function, with its growth where the growth is beyond chance.
     pub label: String,
-    /// Growth of the path's total, beyond chance: positive for more, 1 at least for new paths, -1
-    /// for those that are gone; 0 where chance may have made the difference.
+    /// Growth of the path's total, where it is beyond chance: positive for growth, at least 1 for
+    /// new paths, -1 for paths that are gone; 0 where the difference may be chance.
     pub growth: f64,
 }
 
-/// Frames of a path with the place that a walk is at.
+/// Frames of the path at the current position of a walk.
 type Open = Vec<ChangedFrame>;
 
-/// Shows every stack of both sides, with its frames and its own weight, to `visit`.
+/// Calls `visit` for every stack of both sides, with its frames and its own weight.
 ///
 /// # Errors
 /// As [`Comparison::open`](crate::Comparison::open).

@@ -1,8 +1,8 @@
-//! Base64 with the usual letters.
+//! Base64 with the standard alphabet.
 
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// The bytes as letters, padded.
+/// The bytes in base64, with padding.
 pub(super) fn encoded(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {

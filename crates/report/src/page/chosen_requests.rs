@@ -1,25 +1,25 @@
-//! Requests that were chosen in a served page: only what was done for them is shown.
+//! Requests selected in a served page, which then shows only work done for them.
 
 use clrscope_analysis::RequestFilter;
 use clrscope_contract::request::Glob;
 
 use super::encoded::percent_decoded;
 
-/// Requests that were chosen in the page.
+/// The requests selected in the page.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct ChosenRequests {
-    /// Method with the template of the route; `None` for those of all.
+    /// HTTP method and route template; `None` for all routes.
     pub route: Option<String>,
-    /// Longer than this, nanoseconds.
+    /// Only requests that took longer than this, in nanoseconds.
     pub slower_ns: Option<u64>,
-    /// No longer than this, nanoseconds.
+    /// Only requests that took at most this long, in nanoseconds.
     pub at_most_ns: Option<u64>,
-    /// Begun in this time, each nanoseconds since the start of the run.
+    /// Only requests that began between these times, in nanoseconds since the start of the run.
     pub began_ns: Option<(u64, u64)>,
 }
 
 impl ChosenRequests {
-    /// Sets what a part of an address says; `None` where it makes no sense.
+    /// Sets a field from a parameter of an address; `None` where the parameter is invalid.
     pub(super) fn set_parameter(&mut self, name: &str, value: &str) -> Option<()> {
         match name {
             "request" => self.route = Some(percent_decoded(value)?),

@@ -1,4 +1,4 @@
-//! Documents of a page: those of the views, packed, and what belongs to all of them.
+//! Documents of a page: the packed documents of the views, and the members common to all of them.
 
 use std::io;
 
@@ -16,7 +16,7 @@ use crate::render::json::recording;
 use crate::render::page::{Pool, SectionPacker};
 use crate::view::Report;
 
-/// The documents and what belongs to all of them, as JSON.
+/// The documents and their common members, as JSON.
 pub(super) fn documents<'a>(report: &Report<'a>, heaps: &Heaps<'a>, budget: Budget) -> io::Result<String> {
     let (recording, mut pool, mut all) = (report.recording, Pool::default(), Vec::new());
     for mut planned in planned(recording, &report.request, budget) {
@@ -43,7 +43,7 @@ pub(super) fn documents<'a>(report: &Report<'a>, heaps: &Heaps<'a>, budget: Budg
     Ok(with_members(&about(recording, report.view.name), &members))
 }
 
-/// The documents of reports that are there already, opened at `first`.
+/// The documents of existing reports; the page opens at `first`.
 pub(super) fn documents_of(reports: &[Report<'_>], first: &Report<'_>) -> io::Result<String> {
     let (mut pool, mut all) = (Pool::default(), Vec::new());
     for report in reports {
@@ -56,7 +56,7 @@ pub(super) fn documents_of(reports: &[Report<'_>], first: &Report<'_>) -> io::Re
     Ok(with_members(&about(first.recording, first.view.name), &members))
 }
 
-/// Members that belong to all documents of a page.
+/// Members common to all documents of a page.
 pub(super) fn about(recording: &Recording, open: &str) -> Value {
     json!({
         "format": 1,
@@ -66,7 +66,7 @@ pub(super) fn about(recording: &Recording, open: &str) -> Value {
     })
 }
 
-/// An object with more members, which are JSON already.
+/// An object with further members, given as JSON text.
 pub(super) fn with_members(head: &Value, members: &str) -> String {
     let head = head.to_string();
     format!("{},{members}}}", &head[..head.len() - 1])

@@ -1,6 +1,6 @@
-//! Texts in addresses.
+//! Percent-encoding of texts in addresses.
 
-/// Decodes a text that has some bytes written as `%2C`.
+/// Decodes a percent-encoded text (`%2C`).
 pub(super) fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -1,22 +1,21 @@
-//! The smallest nodes of a tree that there is room for.
+//! Finds the size of the smallest nodes for which a page has room.
 
 use clrscope_analysis::{Forest, TreeNode, TreeOptions};
 
-/// Steps of the sizes of nodes, in each doubling.
+/// Steps between a node size and its double.
 const STEPS: f64 = 16.0;
-/// Share of the whole that is tried first, and by which each further one is smaller than the one
-/// before.
+/// First share of the whole that is tried; each further share is smaller than the previous one by
+/// this factor.
 const FIRST: f64 = 1.0 / 1_024.0;
 const SMALLER: f64 = 1.0 / 8.0;
-/// A walk ends where it has seen so many times as many nodes as there is room for.
+/// A walk ends after this many times the number of nodes for which there is room.
 const MOST: usize = 16;
 
-/// The smallest share of the whole that a node must have so that a tree has at most `most` nodes; 0
-/// where all have room.
+/// The minimum share of the whole for nodes, so that the tree has at most `most` nodes; 0 where
+/// there is room for all nodes.
 ///
-/// Trees of stacks are walked with ever smaller shares, as far as there is room: the number of
-/// their nodes has no bound that a page could wait for. Those of `calls` are walked once, thread by
-/// thread.
+/// Trees of stacks are walked with ever smaller shares while there is room, because a full walk may
+/// visit more nodes than a page could wait for. Trees of `calls` are walked once, thread by thread.
 pub(super) fn least_share(forest: &Forest<'_>, most: usize) -> f64 {
     let whole = forest.conditions().total.max(1) as f64;
     if forest.conditions().metric.is_of_calls() {
@@ -70,8 +69,8 @@ impl Sizes {
         (((size + 1) as f64).log2() * STEPS) as usize
     }
 
-    /// Size of the smallest nodes that are kept, so that there are at most so many; none smaller
-    /// than `least` were added.
+    /// Size of the smallest kept nodes, so that at most `most` nodes are kept; no node smaller than
+    /// `least` was added.
     fn least(&self, most: usize, least: u64) -> f64 {
         let (mut kept, mut step) = (0, self.by_size.len());
         while step > Self::step(least) && kept + self.by_size[step - 1] <= most {

@@ -1,11 +1,11 @@
-//! The page for browsers: one file that holds every view of a recording and the program that shows
-//! them; or the program alone, which asks for what it shows ([`served`]).
+//! The page for browsers: one file that holds every view of a recording and the script that shows
+//! them; or the script alone, which requests each document from a server ([`served`]).
 //!
-//! A file needs no network and may not use one: its content security policy lets nothing be loaded,
-//! and only the style and the program run that are in the file, by their hashes. The data are the
-//! documents of `--format json`, packed ([`render::page`](crate::render::page)), compressed, and
-//! written as base64, so that no text of a recording can end the element that holds it. `ui/` has
-//! the sources of the program; what is built of them lies in `built/`.
+//! A file needs no network and may not use one: its content security policy forbids loading
+//! anything, and allows only the style and the script in the file, by their hashes. The data are
+//! the documents of `--format json`: packed ([`render::page`](crate::render::page)), compressed,
+//! and encoded in base64, so that no text of a recording can end the element that holds it. The
+//! sources of the script are in `ui/`, the build results in `built/`.
 
 mod base64;
 mod chosen_requests;
@@ -37,11 +37,12 @@ pub use pictures::{PictureAnswer, PictureRequest};
 use plan::Budget;
 pub use served::{DocumentRequest, ServedRecording, served_page, served_policy};
 
-/// Characters of the data at most: a page has less than 10 MB, and the rest is program and summary.
+/// Maximum characters of the data: a page has less than 10 MB, and script and summary take the
+/// rest.
 const MOST_DATA: usize = 9_000_000;
 
-/// Writes the page of the recording that a report is about, with the report's filters, opened at
-/// the report's view.
+/// Writes the page of a report's recording, with the report's filters; the page opens at the
+/// report's view.
 ///
 /// # Errors
 /// Errors of `out`.
@@ -58,8 +59,8 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
     shell::write(out, &shell::policy("'none'"), &command, &plain(report, &heaps, &command)?, "", &data)
 }
 
-/// Page of reports that are there already, opened at the first: of comparisons, whose rows are not
-/// of one recording.
+/// A page of existing reports, which opens at the first. For comparisons, whose rows come from
+/// several recordings.
 #[derive(Debug)]
 pub struct ReportsPage {
     title: String,
@@ -70,24 +71,24 @@ pub struct ReportsPage {
 /// Room that a page has for reports.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Room {
-    /// Smallest share of the whole of a path that is shown.
+    /// Minimum share of the whole for a path to be shown.
     pub min_share: f64,
-    /// Most rows of a report, or children of a path.
+    /// Maximum number of rows of a report, or of children of a path.
     pub rows: usize,
 }
 
 impl Room {
-    /// Room of nearly all reports.
+    /// The initial room, enough for nearly all reports.
     pub const FIRST: Self = Self { min_share: 0.0002, rows: 50_000 };
 
-    /// Less room, for data that take more than there is; `None` where they do not, or nothing would
-    /// be left.
+    /// A smaller room, for data of `size` that exceed `most`. `None` where the data fit, or where
+    /// nothing would be left.
     fn smaller(self, size: usize, most: usize) -> Option<Self> {
         let smaller = Self { min_share: self.min_share * 3.0, rows: self.rows / 3 };
         (size > most && smaller.rows > 0).then_some(smaller)
     }
 
-    /// The request with no more than there is room for.
+    /// The request, limited to this room.
     #[must_use]
     pub fn limited(self, request: &Request) -> Request {
         let mut request = Request { min_share: self.min_share, ..request.clone() };
@@ -97,11 +98,12 @@ impl Room {
 }
 
 impl ReportsPage {
-    /// The page of the reports that `open` gives for the room that there is, with ever less room
-    /// until the page is small enough; the first report is there for readers without script, too.
+    /// The page of the reports from `open`, which gets the available room. Repeats with ever
+    /// smaller room until the page is small enough. The first report is also readable without
+    /// script.
     ///
     /// # Errors
-    /// Those of `open`; within, those of rendering.
+    /// Errors of `open`; the inner result has errors of rendering.
     pub fn fitting<'a, E>(
         title: &str,
         open: impl FnMut(Room) -> Result<Vec<Report<'a>>, E>,

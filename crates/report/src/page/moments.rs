@@ -1,19 +1,19 @@
-//! Moments at which the nodes of a page's tree had their amounts, so that a part of the time can be
-//! chosen where no recording is at hand.
+//! Amounts of a page tree's nodes over time, so that a reader can select a part of the time without
+//! the recording.
 
 use clrscope_analysis::{Forest, NodePiece, TreeOptions};
 use clrscope_recording::model::Recording;
 use serde_json::{Value, json};
 
-/// Pieces of the run: as many as the timeline has.
+/// Maximum number of time intervals: as many as the timeline has.
 const MOST_PIECES: u32 = 240;
-/// Fewer pieces than these say nothing.
+/// Minimum number of time intervals; fewer are useless.
 const LEAST_PIECES: u32 = 15;
 
-/// Returns the amounts of the tree's own rows by piece of the run: `counts` has the rows of each
-/// piece, `rows` the distance of each from the one before it in the piece, `states` the place of
-/// its state among all that there are, where those are known. Pieces are joined until there is
-/// room; null where there is none, and for sums over the whole run.
+/// Returns the own amounts of the tree's rows per time interval. `counts` has the number of rows of
+/// each interval. `rows` has the distance of each row from the previous one in the interval.
+/// `states` has the index of each row's state, where states are known. Intervals are joined until
+/// the result fits. Null where it does not fit, and for sums over the whole run.
 pub(super) fn amounts_over_time(forest: &Forest<'_>, recording: &Recording, min_share: f64, most: usize) -> Value {
     let options = TreeOptions { min_share, max_depth: None };
     let mut found = forest.over_time(recording, &options, MOST_PIECES);
@@ -39,7 +39,7 @@ pub(super) fn amounts_over_time(forest: &Forest<'_>, recording: &Recording, min_
     json!({ "piece_ns": piece_ns, "counts": counts, "rows": rows, "amounts": amounts, "states": states })
 }
 
-/// Each two pieces as one.
+/// Joins each two adjacent intervals.
 fn halved(mut found: Vec<NodePiece>) -> Vec<NodePiece> {
     found.iter_mut().for_each(|one| one.piece /= 2);
     found.sort_unstable_by_key(|one| (one.piece, one.node, one.state));

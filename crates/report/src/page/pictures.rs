@@ -1,6 +1,7 @@
-//! Pictures of changed trees, which a served page asks for: the tree after focusing, merging,
-//! dropping, collapsing, upside down; sums of its functions, callers and callees, what a search
-//! matches. They are made of the whole tree, and only what is shown is cut by what can be seen.
+//! Pictures of transformed trees for a served page: the tree after focusing, merging, dropping,
+//! collapsing or inverting; sums by function; callers and callees; matches of a search. They are
+//! computed from the whole tree. Only the result is limited to nodes that are large enough to be
+//! seen.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -16,43 +17,44 @@ use super::states;
 use crate::cell::Cell;
 use crate::render::page::{Pool, said};
 
-/// Question about a tree after changes.
+/// A question about a transformed tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct PictureRequest {
     /// Name of the measure.
     pub measure: String,
-    /// Changes, as addresses of the page have them.
+    /// Transformations, in the form of the page's addresses.
     pub changes: String,
-    /// Functions that have the amounts first, then their callers.
+    /// Whether the tree is inverted: functions with own amounts first, then their callers.
     pub invert: bool,
-    /// Nameless code is shown function by function.
+    /// Whether nameless code is shown function by function.
     pub nameless: bool,
-    /// Answer that is asked for.
+    /// The requested answer.
     pub answer: PictureAnswer,
 }
 
-/// Answer to a question about a tree after changes.
+/// Kind of answer about a transformed tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub enum PictureAnswer {
-    /// The tree as far as it can be seen.
+    /// The nodes of the tree that are large enough to be seen.
     #[default]
     Tree,
     /// Sums of its functions.
     Functions,
-    /// Callers and callees of a function, by what addresses call it.
+    /// Callers and callees of a function, which is given by its number in addresses.
     Neighbours(u64),
-    /// Sum of what words match.
+    /// Sum over the functions that a search text matches.
     Matched(String),
 }
 
-/// Functions of an answer at most, those with most first: as many as tables of served pages have.
+/// Maximum number of functions in an answer, largest amounts first: as many as tables of served
+/// pages have.
 const MOST_FUNCTIONS: usize = 10_000;
 
 /// Key of the column with totals, which every measure has here.
 const TOTAL: &str = "picture_total";
 
-/// Kinds of code that have one name and one colour in pages, as `KINDS_OF_CODE` in
-/// `ui/src/colours.ts` has them.
+/// Groups of kinds of code that share a name and a colour in pages, as in `KINDS_OF_CODE` of
+/// `ui/src/colours.ts`.
 const KINDS: [&[&str]; 8] = [
     &["own"],
     &["framework"],
@@ -64,23 +66,24 @@ const KINDS: [&[&str]; 8] = [
     &["profiler", "unknown"],
 ];
 
-/// Kinds of code that one kind goes with.
+/// Kinds of code in the same group as a kind.
 fn kinds_with(code: &str) -> Vec<String> {
     let kinds = KINDS.iter().find(|kinds| kinds.contains(&code)).copied().unwrap_or(KINDS[KINDS.len() - 1]);
     kinds.iter().map(|kind| (*kind).to_owned()).collect()
 }
 
-/// Trees that are open for questions: those of the last query, and the last one after changes.
+/// Trees that are kept open for questions: the trees of the last query, and the last transformed
+/// tree.
 #[derive(Default)]
 pub(super) struct Open<'a> {
     base: RefCell<Option<Arc<Base<'a>>>>,
     changed: RefCell<Option<LastChanged<'a>>>,
 }
 
-/// A changed tree with what it was made of.
+/// A transformed tree with its inputs.
 type LastChanged<'a> = ((Query, PictureMeasure, String, bool), Arc<ChangedTree<'a>>);
 
-/// Trees of a query by a measure, with what addresses call their functions.
+/// Trees of a query by a measure, with the numbers of their functions in addresses.
 struct Base<'a> {
     query: Query,
     measure: PictureMeasure,
@@ -169,7 +172,7 @@ impl<'a> Open<'a> {
     }
 }
 
-/// The measure that a document's column is of.
+/// The measure of a document's column.
 fn measure_of(measure: &Value) -> PictureMeasure {
     match measure["own"].as_str() {
         Some("exclusive_ns") => PictureMeasure::Wall,
@@ -180,7 +183,7 @@ fn measure_of(measure: &Value) -> PictureMeasure {
     }
 }
 
-/// Changes of an address; what makes no sense is left out.
+/// Transformations from an address; invalid ones are left out.
 fn changes_of(
     text: &str,
     by_id: &FxHashMap<u64, u32>,
@@ -212,7 +215,7 @@ fn changes_of(
     text.split(',').filter_map(change).collect()
 }
 
-/// A path of functions as it is with nameless code folded.
+/// A path of functions with nameless code folded.
 fn folded(path: Vec<u32>, functions: &PictureFunctions<'_>) -> Vec<u32> {
     let mut all: Vec<u32> = Vec::new();
     for function in path {
@@ -224,7 +227,7 @@ fn folded(path: Vec<u32>, functions: &PictureFunctions<'_>) -> Vec<u32> {
     all
 }
 
-/// Functions that a change is about.
+/// Functions that a transformation names.
 fn functions_of(change: &PictureChange) -> Vec<u32> {
     match change {
         PictureChange::FocusPath(path) | PictureChange::MergePath(path) => path.clone(),
@@ -238,8 +241,8 @@ fn functions_of(change: &PictureChange) -> Vec<u32> {
     }
 }
 
-/// Names of a function as the page's columns have them: name, words for it, signature, module,
-/// code, what it is folded into.
+/// Names of a function for the page's columns: name, words for it, signature, module, kind of code,
+/// and the function into which it is folded.
 struct Names {
     name: Value,
     words: Option<String>,
@@ -271,14 +274,15 @@ impl Names {
         }
     }
 
-    /// Text that a search looks at.
+    /// Whether the text that a search examines matches.
     fn matches(&self, is: &dyn Fn(&str) -> bool) -> bool {
         let name = self.words.as_deref().or(self.name.as_str()).unwrap_or_default();
         is(name) || is(&self.signature) || is(&self.module)
     }
 }
 
-/// Functions that words match, by number: as `matcher` in `ui/src/model/search.ts` does it.
+/// For each function, by number, whether the search text matches, as `matcher` in
+/// `ui/src/model/search.ts` does.
 fn matching(functions: &[PictureFunction<'_>], search: &str) -> Vec<bool> {
     let lower = search.to_lowercase();
     let words: Vec<&str> = lower.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
@@ -293,7 +297,7 @@ fn matching(functions: &[PictureFunction<'_>], search: &str) -> Vec<bool> {
 struct Section<'f, 'a> {
     functions: &'f [PictureFunction<'a>],
     pool: Pool,
-    /// Places of a function's names in the pool.
+    /// Indices of a function's names in the pool.
     known: FxHashMap<u32, [Value; 6]>,
 }
 
@@ -361,8 +365,8 @@ impl<'f, 'a> Section<'f, 'a> {
     }
 }
 
-/// Members of a document of rows, with the sum of everything and the functions that changes are
-/// about.
+/// Members of a document of rows, with the total sum and the functions that the transformations
+/// name.
 fn tree_members(
     functions: &[PictureFunction<'_>],
     rows: &[PictureRow],
@@ -386,7 +390,7 @@ fn tree_members(
     )
 }
 
-/// Members of a document of callers and callees, with what the threads themselves call.
+/// Members of a document of callers and callees, including calls directly from threads.
 fn neighbours_members(
     functions: &[PictureFunction<'_>],
     tree: &ChangedTree<'_>,
@@ -424,7 +428,7 @@ mod tests {
             let list = line.split_once("names: [")?.1.split_once(']')?.0;
             Some(list.split(", ").map(|name| name.trim_matches('"')).collect::<Vec<_>>())
         });
-        // The frame of what there is no room for is no code.
+        // The frame for omitted nodes is not a kind of code.
         let names: Vec<Vec<&str>> = names.filter(|names| *names != ["cut"]).collect();
         assert_eq!(names, KINDS.iter().map(|kinds| kinds.to_vec()).collect::<Vec<_>>());
     }

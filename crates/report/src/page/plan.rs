@@ -1,4 +1,4 @@
-//! Plan of a page: the views, each with the requests whose answers the page has.
+//! Plan of a page: the views, each with the requests that the page answers.
 
 use std::sync::Arc;
 
@@ -12,26 +12,26 @@ use crate::request::{Flag, Request};
 use crate::view::View;
 use crate::views::VIEWS;
 
-/// Most that a page takes of a recording.
+/// Limits on the data that a page takes from a recording.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
     /// Nodes of each tree.
     pub(super) nodes: usize,
     /// Rows of each table or log.
     rows: usize,
-    /// Amounts of nodes of each tree within pieces of the run.
+    /// Amounts of nodes per time interval, for each tree.
     pub(super) moments: usize,
 }
 
 impl Budget {
-    /// Budget of nearly all recordings.
+    /// The initial budget, enough for nearly all recordings.
     pub(super) const FIRST: Self = Self { nodes: 150_000, rows: 50_000, moments: 300_000 };
-    /// Budget of a page that asks for each document when it shows it; trees are cut by what can be
-    /// seen of them.
+    /// Budget of a served page, which requests each document when it shows it. Its trees are
+    /// limited to nodes that are large enough to be seen.
     pub(super) const SERVED: Self = Self { nodes: usize::MAX, rows: 10_000, moments: 0 };
 
-    /// A smaller budget for data of `found` characters, `None` where they are at most `most` or no
-    /// budget is smaller.
+    /// A smaller budget for data of `found` characters; `None` where the data have at most `most`
+    /// characters or no smaller budget exists.
     pub(super) fn smaller(self, found: usize, most: usize) -> Option<Self> {
         let part = |of: usize| (of as f64 * most as f64 / found as f64 * 0.8) as usize;
         let smaller = Self { nodes: part(self.nodes), rows: part(self.rows), moments: part(self.moments) };
@@ -43,14 +43,14 @@ impl Budget {
 pub(super) struct PlannedView {
     pub(super) view: &'static View,
     pub(super) request: Request,
-    /// The amounts that the rows can be measured by, as the page reads them.
+    /// The measures of the rows, in the form that the page reads.
     pub(super) measures: Vec<Value>,
-    /// The options that make the command line give the same document, filters left out.
+    /// The command line options that give the same document, without filters.
     pub(super) options: Vec<String>,
 }
 
 impl PlannedView {
-    /// Name among the documents of a page, whatever else was recorded: `tree.cpu`,
+    /// Name among the documents of a page, independent of other recorded data: `tree.cpu`,
     /// `exceptions.each`.
     pub(super) fn key(&self) -> String {
         let part = match &self.request {
@@ -63,17 +63,18 @@ impl PlannedView {
         format!("{}{part}{paths}", self.view.name)
     }
 
-    /// Whether its paths are those that threads had; another document has the logical ones.
+    /// Whether its paths are the physical stacks of threads; another document has the logical
+    /// paths.
     pub(super) fn is_physical(&self) -> bool {
         self.request.query.paths == Some(PathKind::Physical)
     }
 
-    /// The recording that it is made of, where the page is of `recording`.
+    /// The recording from which the document is made, on a page about `recording`.
     pub(super) fn recording<'a>(&self, recording: &'a Recording) -> &'a Recording {
         recording.physical.as_deref().filter(|_| self.is_physical()).unwrap_or(recording)
     }
 
-    /// The same of the paths that threads had.
+    /// The same view, with the physical stacks of threads.
     fn physical(&self) -> Self {
         let query = Query { paths: Some(PathKind::Physical), ..self.request.query.clone() };
         let options = self.options.iter().cloned().chain(["--paths", "physical"].map(str::to_owned));
@@ -85,7 +86,7 @@ impl PlannedView {
         }
     }
 
-    /// The document's members that don't depend on its rows, as JSON.
+    /// The members of the document that do not depend on its rows, as JSON.
     pub(super) fn head(&self) -> Value {
         let Self { view, measures, options, .. } = self;
         json!({
@@ -95,8 +96,9 @@ impl PlannedView {
     }
 }
 
-/// Everything that a page has of a recording under the filters of `asked`, the metric that is asked
-/// for first; what is made of call stacks once more by those that threads had, at the end.
+/// All documents that a page has of a recording under the filters of `asked`, the requested metric
+/// first. Documents made from logical call stacks appear once more at the end, with the physical
+/// stacks of threads.
 pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) -> Vec<PlannedView> {
     let mut all = Vec::new();
     // The page draws flame graphs of the tree itself.
@@ -105,7 +107,7 @@ pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) ->
         let request = Request {
             query: filters_for(asked, Some((view, false))),
             interleave: takes(Flag::Interleave),
-            // Of what is lines anyway, a page has the sources where they are asked for.
+            // For views of lines, a page includes the sources where the request wants them.
             source: takes(Flag::Source) && (asked.source || takes(Flag::Lines)),
             source_root: asked.source_root.clone(),
             ..Request::default()
@@ -144,7 +146,8 @@ pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) ->
     all
 }
 
-/// The filters of a request, without those that a view refuses, of single calls or not.
+/// The filters of a request, without filters that the view refuses; the second part of `view` tells
+/// whether it shows single calls.
 pub(super) fn filters_for(asked: &Request, view: Option<(&View, bool)>) -> Query {
     // Frames of inlined methods are left out of the recording itself.
     let mut query = Query {
@@ -177,8 +180,8 @@ pub(super) fn filters_for(asked: &Request, view: Option<(&View, bool)>) -> Query
     query
 }
 
-/// The planned document with no more rows than there is room for. A summary has few of its own
-/// accord.
+/// The planned document, limited to the rows in the budget. A summary is not limited, because it
+/// has few rows.
 fn limited(mut planned: PlannedView, budget: Budget) -> PlannedView {
     if planned.view.why_not(Flag::Limit).is_none() && planned.view.name != "summary" {
         planned.request.query.limit = Some(budget.rows);
@@ -186,10 +189,11 @@ fn limited(mut planned: PlannedView, budget: Budget) -> PlannedView {
     planned
 }
 
-/// Metrics whose amounts stand in the same rows: those of `calls` together, any other alone.
+/// Metrics that share the same rows: all metrics of `calls` together, any other metric alone.
 type Measured = Vec<&'static Metric>;
 
-/// The metrics that a recording has, first the one `asked` for, or that which views show unasked.
+/// The metrics of a recording. The first is the one in `asked`, or else the default metric of
+/// views.
 fn measured(recording: &Recording, asked: Option<&'static Metric>) -> Vec<Measured> {
     let of = |metric: &'static Metric| {
         Metric::for_query(recording, &Query { metric: Some(metric), ..Query::default() }).ok()
@@ -218,12 +222,12 @@ fn by_metric(
     let mut request = request.clone();
     request.query.metric = metrics.first().copied();
     let mut measures: Vec<Measure> = metrics.iter().flat_map(|metric| Measure::all(metric)).collect();
-    // Where no metric is asked for, work comes before time in which threads waited.
+    // Without a requested metric, CPU time comes before wall time.
     measures.sort_by_key(|measure| measure.name != first.map_or(CPU.name, |metric| metric.name));
     let mut options: Vec<String> =
         metrics.first().iter().flat_map(|m| ["--metric".to_owned(), m.name.to_owned()]).collect();
     options.extend(request.source.then(|| "--source".to_owned()));
-    // A page folds native code itself, so that it can be asked not to.
+    // A page folds native code itself, so that its reader can turn folding off.
     if view.why_not(Flag::NativeCode).is_none() {
         request.query.native_code = Some(NativeCode::Places);
         options.extend(["--native-code", "places"].map(str::to_owned));
@@ -241,7 +245,7 @@ fn by_metric(
     PlannedView { view, request, measures: measures_of_rows, options }
 }
 
-/// An amount that rows can be measured by.
+/// A measure of rows.
 struct Measure {
     name: &'static str,
     title: &'static str,
@@ -279,7 +283,8 @@ impl Measure {
     }
 }
 
-/// The open forest of a tree's document; `None` for any other, and where there is nothing to show.
+/// The open forest of a tree's document; `None` for other documents, and where there is nothing to
+/// show.
 pub(super) fn forest_of<'a>(planned: &PlannedView, recording: &'a Recording) -> Option<Arc<Forest<'a>>> {
     let open = || Forest::open(planned.recording(recording), &planned.request.query).ok().map(Arc::new);
     (planned.view.name == "tree").then(open).flatten()

@@ -1,5 +1,5 @@
-//! Pages that are served: the program comes without data, and asks for each document when it shows
-//! it, with the filters of what it shows.
+//! Served pages: the script comes without data, and requests each document when it shows it, with
+//! the current filters.
 
 use std::cell::RefCell;
 use std::io;
@@ -25,14 +25,14 @@ use crate::request::{Flag, Request};
 use crate::view::Report;
 use crate::views::answer_again;
 
-/// Forests that stay open: the newest are those that are looked at.
+/// Number of forests that stay open: the most recently used ones.
 const MOST_FORESTS: usize = 2;
-/// Trees with no more nodes are answered whole.
+/// Trees with at most this many nodes are sent whole.
 const SMALL: usize = 10_000;
-/// A page of a recording with more frames in its stacks opens at the flame graph: a summary of it
-/// takes seconds.
+/// A page opens at the flame graph if the stacks of the recording have more frames than this,
+/// because a summary would take seconds.
 const MANY_FRAMES: usize = 2_000_000;
-/// Nodes with a smaller share of what is shown are narrower than a pixel on most screens.
+/// Nodes with a smaller share of the shown total are narrower than a pixel on most screens.
 const LEAST_SHARE: f64 = 1.0 / 2_000.0;
 
 /// The content security policy that a served page has, for its header.
@@ -51,32 +51,32 @@ pub fn served_page() -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// A document that is asked for, and the filters of what is shown.
+/// A request for a document, with the current filters.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct DocumentRequest {
     /// Name of the document among those of the page.
     pub key: String,
-    /// Begin of the part of the time, nanoseconds since the start of the run.
+    /// Begin of the selected time, in nanoseconds since the start of the run.
     pub since_ns: Option<u64>,
-    /// End of the part of the time.
+    /// End of the selected time.
     pub until_ns: Option<u64>,
     /// Threads of one process, by their serial numbers; none means all threads of all processes.
     pub threads: Option<(u32, Vec<u32>)>,
-    /// States of the time that is shown, of metrics that know them; none means all.
+    /// States whose time is shown, for metrics that know states; none means all.
     pub states: Vec<TimeState>,
-    /// Requests whose work is shown; `None` where all work is.
+    /// Requests whose work is shown; `None` for all work.
     pub requests: Option<ChosenRequests>,
-    /// Node of a tree that is looked at.
+    /// Node of the tree that is shown.
     pub below: Option<TreePlace>,
-    /// Question about a tree after changes; `None` for the tree as it is.
+    /// Question about a transformed tree; `None` for the original tree.
     pub picture: Option<PictureRequest>,
 }
 
 impl DocumentRequest {
     /// Reads the query of an address:
-    /// `key=tree.cpu&since=5&until=9&threads=7.1.2&states=lock&below=7.0.3`, of some requests
-    /// `request=GET%20/a&slower=5&faster=9&began=1.3`, and of a tree after changes
-    /// `measure=cpu&changes=f12,o&invert=1&as=functions`. `None` where it makes no sense.
+    /// `key=tree.cpu&since=5&until=9&threads=7.1.2&states=lock&below=7.0.3`, for some requests also
+    /// `request=GET%20/a&slower=5&faster=9&began=1.3`, and for a transformed tree also
+    /// `measure=cpu&changes=f12,o&invert=1&as=functions`. `None` where the query is invalid.
     #[must_use]
     pub fn parse(query: &str) -> Option<Self> {
         let mut wanted = Self::default();
@@ -101,7 +101,7 @@ impl DocumentRequest {
         (!wanted.key.is_empty()).then_some(wanted)
     }
 
-    /// The request with these filters as well.
+    /// The request, with these filters added.
     fn with(&self, asked: &Request) -> Request {
         let mut request = asked.clone();
         let query = &mut request.query;
@@ -117,7 +117,7 @@ impl DocumentRequest {
 }
 
 impl PictureRequest {
-    /// Sets what a part of an address says; `None` where it makes no sense.
+    /// Sets a field from a parameter of an address; `None` where the parameter is invalid.
     fn set_parameter(&mut self, name: &str, value: &str) -> Option<()> {
         let is_plain = |value: &str| value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".,_".contains(&byte));
         match name {
@@ -134,7 +134,7 @@ impl PictureRequest {
     }
 }
 
-/// Numbers with dots between them, the first apart.
+/// Parses numbers separated by dots; returns the first number separately.
 fn numbers(text: &str) -> Option<(u32, Vec<u32>)> {
     let mut all = text.split('.').map(str::parse);
     let first = all.next()?.ok()?;
@@ -147,13 +147,13 @@ pub struct ServedRecording<'a> {
     asked: Request,
     /// Snapshots of the heap, read once for all documents.
     heaps: Arc<Heaps<'a>>,
-    /// By the query that they answer, the one that was asked last at the end.
+    /// Open forests by their query, the most recently used at the end.
     forests: RefCell<Vec<(Query, Arc<Forest<'a>>)>>,
-    /// Trees after changes.
+    /// Transformed trees.
     pictures: Open<'a>,
-    /// The recording reduced to the work for the requests that were chosen last.
+    /// The recording reduced to the work for the most recently selected requests.
     reduced: RefCell<Option<(ChosenRequests, Arc<Recording>)>>,
-    /// Frames in stacks from which on the page opens at the flame graph.
+    /// The page opens at the flame graph if stacks have more frames than this.
     many_frames: usize,
 }
 
@@ -167,8 +167,8 @@ impl<'a> ServedRecording<'a> {
         Self { recording, asked, heaps, forests, pictures, reduced, many_frames: MANY_FRAMES }
     }
 
-    /// Another who answers about the same recording, on another thread; snapshots of the heap are
-    /// read once for both.
+    /// A second instance for the same recording, for use on another thread. Both share the heap
+    /// snapshots that were read.
     #[must_use]
     pub fn beside(&self) -> Self {
         let (asked, heaps) = (self.asked.clone(), Arc::clone(&self.heaps));
@@ -177,8 +177,8 @@ impl<'a> ServedRecording<'a> {
         Self { recording, asked, heaps, forests, pictures, reduced, many_frames }
     }
 
-    /// The list of documents and what belongs to all of them, as JSON: `revision` tells apart what
-    /// was read of a recording that still grows.
+    /// The list of documents and their common members, as JSON. `revision` identifies the state of
+    /// a recording that still grows.
     #[must_use]
     pub fn index(&self, revision: u64, growing: bool) -> String {
         let documents: Vec<_> = self.recorded().iter().map(PlannedView::head).collect();
@@ -194,7 +194,8 @@ impl<'a> ServedRecording<'a> {
         with_members(&about(self.recording, self.opens_at()), &more[1..more.len() - 1])
     }
 
-    /// Names of the documents, none answered yet: first those of the view that the page opens at.
+    /// Names of the documents, without computing any; documents of the view at which the page opens
+    /// come first.
     #[must_use]
     pub fn keys(&self) -> Vec<String> {
         let mut all = self.recorded();
@@ -204,7 +205,7 @@ impl<'a> ServedRecording<'a> {
         all.iter().map(PlannedView::key).collect()
     }
 
-    /// Name of the view that the page opens at.
+    /// Name of the view at which the page opens.
     fn opens_at(&self) -> &'static str {
         if self.has_many_frames() { "tree" } else { "summary" }
     }
@@ -214,7 +215,7 @@ impl<'a> ServedRecording<'a> {
         frames > self.many_frames
     }
 
-    /// Documents of what was recorded.
+    /// Documents of the recorded data.
     fn recorded(&self) -> Vec<PlannedView> {
         let recorded = self.recording.run.filled.instruments();
         let mut all = self.planned(&self.asked);
@@ -225,10 +226,9 @@ impl<'a> ServedRecording<'a> {
         all
     }
 
-    /// A document, as JSON. Where its numbers are sums over the whole run, a part of the time is
-    /// left out of the filters, and the document says so (`whole_run`), and likewise where they do
-    /// not know for which request they are (`all_requests`); where it can't be answered, it has the
-    /// reason.
+    /// A document, as JSON. If its numbers are sums over the whole run, it ignores a filter by time
+    /// and says so (`whole_run`). If its numbers can't be assigned to requests, it ignores a filter
+    /// by requests and says so (`all_requests`). If it can't be computed, it holds the reason.
     ///
     /// # Errors
     /// Those of rendering.
@@ -239,8 +239,8 @@ impl<'a> ServedRecording<'a> {
         }
     }
 
-    /// A document of the work for some requests. What does not know its request is shown as it is,
-    /// and the document says so.
+    /// A document of the work for some requests. Data that can't be assigned to requests are shown
+    /// unfiltered, and the document says so.
     fn document_of_requests(&self, chosen: &ChosenRequests, wanted: &DocumentRequest) -> io::Result<String> {
         let wanted = DocumentRequest { requests: None, ..wanted.clone() };
         let planned = self.planned(&self.asked).into_iter().find(|one| one.key() == wanted.key);
@@ -256,7 +256,7 @@ impl<'a> ServedRecording<'a> {
         ServedRecording::new(&reduced, asked).document_of_all(&wanted, false)
     }
 
-    /// The recording reduced to the work for some requests, which is kept for the next document.
+    /// The recording reduced to the work for some requests; kept for the next document.
     fn reduced(&self, chosen: &ChosenRequests) -> Result<Arc<Recording>, QueryProblem> {
         let mut kept = self.reduced.borrow_mut();
         if let Some((_, reduced)) = kept.as_ref().filter(|(known, _)| known == chosen) {
@@ -267,7 +267,7 @@ impl<'a> ServedRecording<'a> {
         Ok(Arc::clone(&kept.insert((chosen.clone(), Arc::new(reduced))).1))
     }
 
-    /// A document, of all requests although some were chosen, or of all because none were.
+    /// A document of all requests; `although_chosen` tells whether some requests were selected.
     fn document_of_all(&self, wanted: &DocumentRequest, although_chosen: bool) -> io::Result<String> {
         let request = wanted.with(&self.asked);
         let Some(planned) = self.planned(&request).into_iter().find(|one| one.key() == wanted.key) else {
@@ -357,7 +357,7 @@ impl<'a> ServedRecording<'a> {
         Ok(Ok(format!("{members}{whole},\"states\":{states},\"tracks\":{tracks},\"values\":{values}")))
     }
 
-    /// Answer about a tree after changes.
+    /// Answers a question about a transformed tree.
     fn picture(
         &self,
         forest: &Forest<'a>,
@@ -374,13 +374,15 @@ impl<'a> ServedRecording<'a> {
         self.pictures.answer(forest, query, (picture, places), (measure, LEAST_SHARE))
     }
 
-    /// Paths that are wide enough to be seen, while the trees of many frames are still to be made.
+    /// The paths that are large enough to be seen, as a quick answer while the trees of many frames
+    /// are not yet built.
     fn peaks(&self, forest: &Forest<'a>, wanted: &DocumentRequest) -> Option<Arc<Forest<'a>>> {
         let is_first = wanted.below.is_none() && self.has_many_frames();
         is_first.then(|| forest.peaks(LEAST_SHARE).map(Arc::new)).flatten()
     }
 
-    /// Makes what the first click on a path of many frames would have to wait for.
+    /// Builds the trees that a click on a path would otherwise have to wait for, where there are
+    /// many frames.
     pub fn make_trees(&self) {
         let all = if self.has_many_frames() { self.recorded() } else { Vec::new() };
         for planned in all.iter().filter(|planned| planned.view.name == "tree" && !planned.is_physical()) {
@@ -391,7 +393,7 @@ impl<'a> ServedRecording<'a> {
         }
     }
 
-    /// The forest of a query, which says which paths it has.
+    /// The forest of a query; the query determines its kind of paths.
     fn forest(&self, recording: &'a Recording, query: &Query) -> Result<Arc<Forest<'a>>, QueryProblem> {
         let mut forests = self.forests.borrow_mut();
         if let Some(at) = forests.iter().position(|(known, _)| known == query) {
@@ -409,7 +411,7 @@ impl<'a> ServedRecording<'a> {
     }
 }
 
-/// Whether what is asked for of a tree is little.
+/// Whether the requested part of a tree is small.
 fn is_small(forest: &Forest<'_>, wanted: &DocumentRequest) -> bool {
     let mut nodes = 0;
     let walked = forest.walk_again(wanted.below.as_ref(), &TreeOptions::default(), |_| {
@@ -616,7 +618,7 @@ mod tests {
         let tops: Vec<(&Value, u64)> = tops.map(|(name, (total, _))| (name, number(&total))).collect();
         assert_eq!(tops.iter().map(|top| top.1).sum::<u64>(), all);
         assert_eq!((tops[0].0, tops[0].1), (&json!("App::Tiny"), 12_000 * STEP_NS));
-        // The plain tree is cut by what can be seen, and says what all of it has.
+        // The plain tree is limited to visible nodes, and has the total sums.
         let plain = document("since=0");
         assert!(plain["sections"][0]["rows"].as_u64() < Some(1_000), "{}", plain["sections"][0]["rows"]);
         assert_eq!(column(&plain["whole"], "total_cpu_ns"), [json!(all)]);

@@ -1,4 +1,4 @@
-//! Page without its data: head, program and style, and what they may do.
+//! The page without its data: head, script and style, and their content security policy.
 
 use std::io::{self, Write};
 
@@ -6,14 +6,15 @@ use serde_json::Value;
 
 use crate::render::page::escaped;
 
-/// Program of the page.
+/// Script of the page.
 pub(super) const SCRIPT: &str = include_str!("built/page.js");
 /// Style of the page.
 pub(super) const STYLE: &str = include_str!("built/page.css");
-/// Hashes of program and style, and of the sources that they were built from.
+/// Hashes of script and style, and of the sources from which they were built.
 pub(super) const SEAL: &str = include_str!("built/seal.json");
 
-/// Policy of a page's content: `connect` is what the page may ask, `'none'` or `'self'`.
+/// Content security policy of a page. `connect` says to which hosts the page may connect: `'none'`
+/// or `'self'`.
 pub(super) fn policy(connect: &str) -> String {
     let seal: Value = serde_json::from_str(SEAL).unwrap_or_default();
     let hash = |of: &str| seal[of].as_str().unwrap_or_default().to_owned();
@@ -24,8 +25,8 @@ pub(super) fn policy(connect: &str) -> String {
     )
 }
 
-/// Writes a page: its title, what it shows before its program runs, and the attributes and text of
-/// its data.
+/// Writes a page: its title, the content before its script runs, and the attributes and text of its
+/// data.
 pub(super) fn write(
     out: &mut dyn Write,
     policy: &str,

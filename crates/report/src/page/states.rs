@@ -1,17 +1,17 @@
-//! Times by state of the rows of a page's tree: what of each threads ran, waited, and for what.
+//! Times of a page tree's rows by thread state: time running, and time waiting with the reason.
 
 use std::convert::Infallible;
 
 use clrscope_analysis::{Forest, StateTimes, TimeState, TreeNode, TreeOptions, TreePlace};
 use serde_json::{Value, json};
 
-/// Times of a row, whose depth is the first: its own, and those of all below it.
+/// Depth of a row, its own times, and the times of all rows below it.
 type RowTimes = (u32, [StateTimes; 2]);
 
-/// Process and thread, 0 where threads are merged.
+/// Process and thread; 0 where threads are merged.
 type Threads = (u32, u32);
 
-/// Returns the times of the rows that a walk shows by state; null where states are not known.
+/// Returns the times by state of the rows of a walk; null where states are not known.
 pub(super) fn times_by_state(forest: &Forest<'_>, min_share: f64, below: Option<&TreePlace>) -> Value {
     if !forest.has_states() {
         return Value::Null;
@@ -34,7 +34,7 @@ pub(super) fn times_by_state(forest: &Forest<'_>, min_share: f64, below: Option<
     packed(&rows, &beside)
 }
 
-/// Returns the times of the rows of a picture, and what of everything none of them has.
+/// Returns the times of a picture's rows, and the rest of `all` that belongs to none of them.
 pub(super) fn of_picture(rows: &[RowTimes], all: StateTimes) -> Value {
     let mut beside = all;
     rows.iter().filter(|row| row.0 == 0).for_each(|(_, [_, total])| beside.subtract(total));
@@ -63,8 +63,9 @@ fn of_threads<'s>(all: &'s mut Vec<(Threads, StateTimes)>, node: &TreeNode<'_>) 
     &mut all[at].1
 }
 
-/// `rows` has the distance of each row with a time from the one before it, `states` the place of
-/// the state among `names`, `own` what is the row's own, `rest` what lies below it on no row.
+/// Packs times into JSON. `rows` has the distance of each row with a time from the previous one,
+/// `states` the index of the state in `names`, `own` the row's own time, and `rest` the time below
+/// the row that no other row shows.
 fn packed(rows: &[RowTimes], beside: &[(Threads, StateTimes)]) -> Value {
     let mut rests: Vec<StateTimes> = Vec::with_capacity(rows.len());
     let mut above: Vec<usize> = Vec::new();

@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 
 use super::plan::PlannedView;
 
-/// Values of all counters of a page.
+/// Maximum number of values of all counters of a page.
 const MOST_VALUES: usize = 60_000;
-/// Values of each counter, if there are more counters than have room.
+/// Number of values per counter, if there is not enough room for all counters.
 const LEAST_VALUES: usize = 60;
 
-/// Returns the values of each row of the view `counters`, in the order of rows; null of other
-/// views. Each is told by its interval in microseconds, as the time since the interval before it
-/// ended and its length, and by its mean, least and greatest value. What has no room by itself is
-/// told together with its neighbours.
+/// Returns the values of each row of the view `counters`, in the order of rows; null for other
+/// views. Each value has its interval in microseconds, given as the time since the end of the
+/// previous interval and the length, and its mean, minimum and maximum. Where there is no room for
+/// single values, neighbouring values are merged.
 pub(super) fn values_by_time(planned: &PlannedView, recording: &Recording) -> Value {
     if planned.view.name != "counters" {
         return Value::Null;
@@ -34,7 +34,7 @@ fn packed(points: &[CounterPoint], most: usize) -> Value {
     let mut before_us = 0;
     for group in points.chunks(together) {
         let [from_us, to_us] = [group[0].since_ns(), group[group.len() - 1].time_ns].map(|ns| ns / 1_000);
-        // Intervals are told a little later than they end.
+        // The recorded time of an interval is a little later than its end.
         let from_us = from_us.clamp(before_us, to_us.max(before_us));
         times.extend([from_us - before_us, to_us.saturating_sub(from_us)]);
         before_us = from_us.max(to_us);

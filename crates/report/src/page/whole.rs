@@ -1,5 +1,5 @@
-//! Sums of everything in a tree that has more paths than a page has room for: what the page's paths
-//! lack of these sums lies on other paths.
+//! Sums over a whole tree that has more paths than a page has room for. The difference to the sums
+//! of the page's paths lies on omitted paths.
 
 use std::convert::Infallible;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::cell::Cell;
 use crate::render::page::Pool;
 
-/// Sums of a process, or of a thread of it.
+/// Sums of a process or a thread.
 struct Row {
     pid: u32,
     thread: Value,
@@ -18,7 +18,7 @@ struct Row {
 }
 
 /// Returns the sums by `measures`, as a section whose rows are the processes, or their threads
-/// where the forest has them apart. `again` keeps what is decoded, for a caller that asks the
+/// where the forest separates threads. `again` keeps decoded trees, for a caller that queries the
 /// forest several times.
 pub(super) fn sums_section(forest: &Forest<'_>, measures: &[Value], pool: &mut Pool, again: bool) -> Value {
     let keys: Vec<(&str, bool)> = measures.iter().filter_map(key).collect();
@@ -45,7 +45,7 @@ pub(super) fn sums_section(forest: &Forest<'_>, measures: &[Value], pool: &mut P
     section(&rows, &keys, pool)
 }
 
-/// Key of the column whose sum is that of a measure, and whether it has own amounts.
+/// Key of the column that holds a measure's sum, and whether it holds own amounts.
 fn key(measure: &Value) -> Option<(&str, bool)> {
     let total = measure["total"].as_str().map(|key| (key, false));
     total.or_else(|| Some((measure["own"].as_str()?, true)))

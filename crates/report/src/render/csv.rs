@@ -1,11 +1,11 @@
 //! Comma-separated values: RFC 4180's quoting, lines that end with a line feed, the keys of JSON.
 //!
-//! What the columns are depends on the view and on what is asked of it, not on the rows: values
-//! that are taken apart (a thread) have a column for each part they can have, its name joined by
-//! `_`; all other nested values are JSON text.
+//! The columns depend on the view and the request, not on the rows. Values that are split (a
+//! thread) have a column for each possible part, with names joined by `_`. All other nested values
+//! are JSON text.
 //!
-//! Text of the program (names of threads, messages, arguments) may begin as a formula does, and a
-//! spreadsheet would run it: such text has an apostrophe in front, as OWASP advises
+//! Text of the program (names of threads, messages, arguments) may begin like a formula, and a
+//! spreadsheet would run it. Such text gets an apostrophe in front, as OWASP advises
 //! (<https://owasp.org/www-community/attacks/CSV_Injection>). Numbers stay as they are.
 
 use std::borrow::Cow;

@@ -1,19 +1,19 @@
-//! The last gate before a terminal: whatever a renderer forgot to write out, no control character
-//! gets through.
+//! The last filter before a terminal: no control character passes, even where a renderer forgot to
+//! escape it.
 
 use std::io::{self, Write};
 
-/// Longest sequence of a style, `ESC [ 38 ; 5 ; 255 m`.
+/// Length of the longest style sequence, `ESC [ 38 ; 5 ; 255 m`.
 const LONGEST_STYLE: usize = 12;
 
-/// Writes text, and writes out what could command a terminal: all control characters but line feeds
-/// and the sequences of colours and weights, which the text renderers use themselves.
+/// Writes text and escapes everything that could control a terminal: all control characters except
+/// line feeds and the sequences of colours and weights, which the text renderers use themselves.
 ///
-/// Each write must hold whole characters, as those of `str` do.
+/// Each write must hold whole characters, as the bytes of a `str` do.
 pub struct Guard<W>(W);
 
 impl<W: Write> Guard<W> {
-    /// A guard before `out`.
+    /// Creates a guard before `out`.
     pub fn new(out: W) -> Self {
         Self(out)
     }
@@ -30,8 +30,8 @@ impl<W: Write> Write for Guard<W> {
     }
 }
 
-/// Writes JSON, and writes out the control characters that JSON leaves as they are, DEL and those
-/// of two bytes: the document means what it meant.
+/// Writes JSON and escapes the control characters that JSON leaves unescaped: DEL and control
+/// characters of two bytes. The meaning of the document does not change.
 pub(crate) struct JsonGuard<W>(W);
 
 impl<W: Write> JsonGuard<W> {
@@ -51,8 +51,9 @@ impl<W: Write> Write for JsonGuard<W> {
     }
 }
 
-/// Writes `bytes` with control characters written out by `escape`, but line feeds and what
-/// `allowed` finds at the beginning of its argument, whose length it gives.
+/// Writes `bytes` with control characters escaped by `escape`. Line feeds stay, and so do the
+/// sequences that `allowed` recognises at the beginning of its argument; `allowed` returns their
+/// length.
 fn pass<W: Write>(
     out: &mut W,
     bytes: &[u8],
@@ -75,7 +76,8 @@ fn pass<W: Write>(
     out.write_all(rest)
 }
 
-/// The first control character but line feeds: its place, its length in bytes, and itself.
+/// The first control character except line feeds: its place, its length in bytes, and the
+/// character.
 fn control(bytes: &[u8]) -> Option<(usize, usize, char)> {
     let is_first = |&b: &u8| b < 0x20 && b != b'\n' || b == 0x7f || b == 0xc2;
     let mut from = 0;

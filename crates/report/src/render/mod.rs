@@ -1,4 +1,4 @@
-//! Renderers: what writes rows, and what rows look like to them.
+//! Renderers, which write rows, and the interface through which they see rows.
 
 pub(crate) mod csv;
 mod guard;
@@ -26,12 +26,12 @@ pub enum Format {
     Json,
     /// For spreadsheets.
     Csv,
-    /// One page for browsers, with every view there is.
+    /// A page for browsers with every view.
     Html,
 }
 
 impl Format {
-    /// Every format with its name on the command line and what it is, in one line.
+    /// Every format with its name on the command line and a one-line description.
     pub const ALL: [(&'static str, &'static str, Self); 4] = [
         ("text", "Tables for people", Self::Text),
         ("json", "One JSON document, times in nanoseconds", Self::Json),
@@ -53,11 +53,11 @@ pub struct About<'r> {
     pub view: &'static str,
     /// The recording.
     pub recording: &'r Recording,
-    /// Metric that was asked for, unless rows are measured by it unasked as well.
+    /// Metric of the request, unless it is the default metric of the rows.
     pub metric: Option<&'static Metric>,
-    /// Conditions of the rows; computed when asked for. `None` where text has no head.
+    /// Conditions of the rows, computed on demand. `None` where text has no head.
     pub conditions: &'r dyn Fn() -> Option<Conditions<'r>>,
-    /// Whether the head of text has everything that is known of how the rows came about.
+    /// Whether the head of text tells everything about how the rows were recorded.
     pub verbose: bool,
 }
 
@@ -72,18 +72,19 @@ pub enum Style {
     Tree,
     /// Nodes in preorder, drawn in text as a flame graph; otherwise as a tree.
     Flame {
-        /// Amounts are the nodes' own: frames are as wide as these with those of all nodes below.
+        /// Whether amounts are the nodes' own amounts. Then the width of a frame is its own amount
+        /// plus the amounts of all nodes below.
         own: bool,
     },
     /// Lines, with headings where threads change.
     Log,
-    /// Lines below a table or a log, in addition to what the view is about.
+    /// Lines below a table or a log, in addition to the main section.
     Lines,
     /// Paragraphs.
     Stories,
     /// Sentences.
     Notes,
-    /// A label and a sentence each.
+    /// Facts, each with a label and a sentence.
     Facts,
 }
 
@@ -125,7 +126,8 @@ pub enum Title {
 pub struct TextColumn {
     /// Place in [`Section::columns`].
     pub column: usize,
-    /// Left out on narrow terminals: the highest first, all with the same number at once; 0 never.
+    /// Rank by which narrow terminals omit the column: the highest first, all with the same number
+    /// at once; 0 never.
     pub dispensable: u8,
 }
 
@@ -137,11 +139,12 @@ pub struct Section {
     pub key: &'static str,
     /// Layout of the rows.
     pub style: Style,
-    /// Whether the section is what the view is about: CSV has no other.
+    /// Whether this is the main section of the view. CSV has only the main section.
     pub is_main: bool,
-    /// Sections with the same number belong together; JSON has those above 0 in `others`.
+    /// Sections with the same number belong together. JSON puts sections with numbers above 0 into
+    /// `others`.
     pub block: usize,
-    /// Everything that can be asked of a row.
+    /// All columns of a row.
     pub columns: Vec<ColumnInfo>,
     /// Columns of JSON: places in `columns`.
     pub json: Vec<usize>,
@@ -149,15 +152,15 @@ pub struct Section {
     pub csv: Vec<usize>,
     /// Columns of text.
     pub text: Vec<TextColumn>,
-    /// Whether the request picked the columns.
+    /// Whether the request selected the columns.
     pub is_picked: bool,
-    /// Line above the rows in text, where there are any.
+    /// Line above the rows in text, where there are rows.
     pub title: Title,
     /// Text where there are no rows.
     pub nothing: String,
-    /// Name of the rows where some are left out.
+    /// Name of the rows in a sentence about omitted rows.
     pub what: &'static str,
-    /// Most rows in text; the others are left out.
+    /// Maximum number of rows in text; further rows are left out.
     pub text_rows: Option<usize>,
 }
 
@@ -180,21 +183,22 @@ impl From<LeftOut> for Tail {
 /// A thread by its process and its own number.
 pub type ThreadKey = (u32, u32);
 
-/// Entries of a log that stand together under a heading.
+/// Group of log entries under a common heading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogGroup {
     /// Entries of a thread.
     Thread(ThreadKey),
-    /// All, whose threads are columns; whether processes are, too.
+    /// Entries of all threads, with a column for the thread; the flag adds a column for the
+    /// process.
     Mixed(bool),
 }
 
 /// A row of a log.
 pub trait LogEntry {
-    /// Returns the thread, and a stamp that never falls from one row of the thread to the next.
+    /// Returns the thread, and a stamp that never decreases from one row of the thread to the next.
     fn order_key(&self) -> (ThreadKey, u64);
 
-    /// Heading that the row stands under.
+    /// Group with the heading above the row.
     fn group(&self) -> LogGroup;
 
     /// The heading above the rows of its group, with a line break at the end.
@@ -203,16 +207,16 @@ pub trait LogEntry {
     /// The row in text, with a line break at the end.
     fn line(&self) -> String;
 
-    /// The row where lines have so many columns, with a line break at the end: one line, or several
-    /// where it would not fit.
+    /// The row for lines of `_width` columns, with a line break at the end: one line, or several
+    /// where one is too narrow.
     fn lines(&self, _width: usize) -> String {
         self.line()
     }
 }
 
-/// A row as renderers see it: each cell is made when it is asked for.
+/// A row as renderers see it. Each cell is made on demand.
 pub trait Entry {
-    /// The cell of the column at this place of [`Section::columns`].
+    /// The cell of the column at this index of [`Section::columns`].
     fn cell(&self, column: usize) -> Cell<'_>;
 
     /// Depth of the row in a tree.
@@ -221,14 +225,15 @@ pub trait Entry {
     /// The row as an entry of a log.
     fn log(&self) -> Option<&dyn LogEntry>;
 
-    /// Lines of text below the row, in its last column, unless the columns were picked.
+    /// Lines of text below the row, in its last column; not shown where the request selected the
+    /// columns.
     fn below(&self) -> &[String];
 }
 
-/// Hands every row of a section to a visitor, until it fails.
+/// Passes every row of a section to a visitor, until the visitor fails.
 pub type Rows<'r> = dyn FnMut(&mut dyn FnMut(&dyn Entry) -> io::Result<()>) -> io::Result<Tail> + 'r;
 
-/// Writes reports. Rows come one by one, so that none need be kept.
+/// Writes reports. Rows come one by one, so a renderer need not keep them.
 pub trait Renderer {
     /// Begins a report.
     ///
@@ -236,7 +241,7 @@ pub trait Renderer {
     /// Errors of writing.
     fn begin(&mut self, about: &About<'_>) -> io::Result<()>;
 
-    /// Takes a section. `rows` is called at most once.
+    /// Writes a section. The renderer calls `rows` at most once.
     ///
     /// # Errors
     /// Errors of writing.

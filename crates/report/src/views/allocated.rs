@@ -1,4 +1,4 @@
-//! Rows of allocated types, with the lines of the source that allocate them.
+//! Rows of allocated types, with the source lines that allocate them.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use crate::render::text::units::{bytes, count, share};
 use crate::render::{Renderer, Section, Style, Tail, Title};
 use crate::spot::LocatedLine;
 
-/// Types of the summary.
+/// Maximum number of types in the summary.
 const MOST: usize = 10;
 
 /// Kind of the rows.
@@ -22,12 +22,12 @@ impl RowKind for Types {
     type Row<'a> = TypeEntry<'a>;
 }
 
-/// A type, and where in the source most of it is allocated.
+/// A type, and the source line that allocates most of its objects.
 pub(super) struct TypeEntry<'a> {
     row: &'a AllocationRow<'a>,
     at: Option<LocatedLine>,
     live_at: Option<LocatedLine>,
-    /// Sentences about who allocates, in the summary.
+    /// Sentences about the allocating code, for the summary.
     lines: Vec<String>,
 }
 
@@ -38,13 +38,13 @@ impl Row for TypeEntry<'_> {
 }
 
 impl<'a> TypeEntry<'a> {
-    /// The row with its lines, where PDBs on this machine have them.
+    /// The row with its source lines, where PDBs on this machine have them.
     pub(super) fn new(row: &'a AllocationRow<'a>, lines: &mut Lines) -> Self {
         let [at, live_at] = [&row.place, &row.live_place].map(|by| by.as_ref().and_then(|by| line_of(by, lines)));
         Self { row, at, live_at, lines: Vec::new() }
     }
 
-    /// The row with its lines and with sentences.
+    /// The row with its source lines and sentences.
     fn told(row: &'a AllocationRow<'a>, lines: &mut Lines) -> Self {
         let mut entry = Self::new(row, lines);
         let by = |by: &AllocatedBy<'_>, at: Option<&LocatedLine>| {
@@ -65,19 +65,19 @@ impl<'a> TypeEntry<'a> {
     }
 }
 
-/// The line of the instruction that most came from.
+/// The line of the instruction that allocated most.
 fn line_of(by: &AllocatedBy<'_>, lines: &mut Lines) -> Option<LocatedLine> {
     let found = LocatedLine::find(lines, &by.function, by.place);
     found.filter(|LocatedLine { line: at, .. }| !at.file.is_empty() && at.line > 0)
 }
 
-/// A line without the folders of its file, with a remark where a call alone says that it is this
-/// one.
+/// A line without the folders of its file, with a remark where the line was chosen by its call
+/// only.
 fn short(at: &LocatedLine) -> String {
     format!("{}{}", file_and_line(&at.line), at.remark())
 }
 
-/// The columns; whether objects were followed.
+/// The columns; `live` tells whether the recording tracked live objects.
 pub(super) fn sheet<'c>(live: bool) -> Sheet<'c, Types> {
     let number = |key, title, of: fn(&AllocationRow<'_>) -> u64| {
         Column::new(key, title, Kind::Count, move |entry: &TypeEntry<'_>| Cell::Count(of(entry.row)))
@@ -141,8 +141,8 @@ pub(super) fn sheet<'c>(live: bool) -> Sheet<'c, Types> {
     ])
 }
 
-/// Shows the types that most was allocated of, or that most is alive of where objects were
-/// followed, in the view `summary`; in text where several tables are shown.
+/// Shows the types with the largest allocations in the view `summary`, or with the most live bytes
+/// where live objects were tracked; in text only where several tables are shown.
 ///
 /// # Errors
 /// Errors of the renderer.

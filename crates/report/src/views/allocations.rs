@@ -1,4 +1,4 @@
-//! The view `allocations`: types by what was allocated of them.
+//! The view `allocations`: types with their allocations.
 
 use std::io;
 

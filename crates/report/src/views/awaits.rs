@@ -38,7 +38,7 @@ impl RowKind for Awaits {
     type Row<'a> = AwaitEntry<'a>;
 }
 
-/// A row, with the line of the await and those of its paths.
+/// A row, with the line of the await and the lines of its paths.
 struct AwaitEntry<'a> {
     row: &'a AwaitRow<'a>,
     line: Option<LocatedLine>,
@@ -55,7 +55,7 @@ impl<'a> AwaitEntry<'a> {
         Self { row, line, paths: row.paths.iter().map(path).collect() }
     }
 
-    /// The method, with the line of the await where that is known.
+    /// The method, with the line of the await where the line is known.
     fn method(&self) -> Cell<'a> {
         let function = self.row.frame.function;
         let line = line_behind(self.line.as_ref().map(|found| &found.line));
@@ -108,7 +108,7 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Awaits> {
     ])
 }
 
-/// A name of what is awaited, without namespaces.
+/// The name of the awaited operation, without namespaces.
 pub(super) fn without_namespace(name: &str) -> &str {
     let end = name.find("::").unwrap_or(name.len());
     &name[name[..end].rfind('.').map_or(0, |dot| dot + 1)..]

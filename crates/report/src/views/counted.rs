@@ -1,4 +1,4 @@
-//! Counts of changed code in the view `summary`: probed methods and lines, and coverage.
+//! Counts from instrumented code in the view `summary`: probed methods and lines, and coverage.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use clrscope_recording::model::Recording;
 use super::{coverage, probes as probed};
 use crate::render::{Renderer, text};
 
-/// Probed methods and lines that are shown.
+/// Maximum number of probed methods and lines that are shown.
 const MOST: usize = 10;
 
 /// Part of the view `summary` about probes and coverage; nothing where neither was recorded.
@@ -18,8 +18,7 @@ pub(super) struct OfSummary<'a> {
 }
 
 impl<'a> OfSummary<'a> {
-    /// Returns the part of what `query` asks for. Counters know nothing of threads, times and parts
-    /// of the run.
+    /// Returns the part for `query`. Counters have no threads, times or parts of the run.
     pub(super) fn for_query(recording: &'a Recording, query: &Query) -> Self {
         let is_whole = query.threads.is_empty()
             && query.parts.is_empty()
@@ -38,7 +37,7 @@ impl<'a> OfSummary<'a> {
         self.probed.is_none() && self.covered.is_none()
     }
 
-    /// Shows it, in text where several tables are shown.
+    /// Shows the part, in text only where several tables are shown.
     ///
     /// # Errors
     /// Errors of the renderer.
@@ -50,7 +49,7 @@ impl<'a> OfSummary<'a> {
     }
 }
 
-/// Counts of changed code for people, in `width` columns; `None` where nothing was counted.
+/// Counts from instrumented code for people, in `width` columns; `None` where nothing was counted.
 #[must_use]
 pub fn first_counted(recording: &Recording, query: &Query, width: usize) -> Option<String> {
     let counted = OfSummary::for_query(recording, query);

@@ -1,4 +1,4 @@
-//! The view `counters`: what event counters and meters said.
+//! The view `counters`: values of event counters and meters.
 
 use std::io;
 
@@ -67,7 +67,7 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Counters> {
     ])
 }
 
-/// Unit in words, as rates have it.
+/// Unit in words, as for a rate.
 fn unit(row: &CounterRow<'_>) -> String {
     match (row.kind, &*row.unit) {
         (CounterKind::Counter, "") => " (per s)".to_owned(),

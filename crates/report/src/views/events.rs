@@ -82,9 +82,9 @@ impl EventEntry<'_> {
     }
 }
 
-/// Details that are addresses, and stand among the ids.
+/// Details that are addresses, which are shown among the ids.
 const ADDRESSES: [&str; 2] = ["object", "handle"];
-/// Details that are yes or no.
+/// Details that are flags.
 const FLAGS: [&str; 2] = ["found", "critical"];
 /// Roles of an event's entities, as keys of `names`.
 const NAMES: &[&str] =

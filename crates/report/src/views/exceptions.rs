@@ -75,7 +75,7 @@ fn groups<'c>(processes: bool) -> Sheet<'c, Groups> {
         Column::new("module", "module", Kind::Text, |row: &ExceptionGroup<'_>| {
             Cell::or_null(row.place, |place| Cell::text(place.module()))
         }),
-        // Where no own code is on the stack people see who threw.
+        // Without own code on the stack, people see the throwing method.
         Column::new("own_place", "in own code", Kind::Function, |row: &ExceptionGroup<'_>| {
             match (row.own_place, row.place) {
                 (Some(own), _) => Cell::function(&own),
@@ -126,7 +126,7 @@ impl RowKind for Stories {
     type Row<'a> = StoryEntry<'a>;
 }
 
-/// An exception, and what its parts are found in.
+/// An exception, and the log in which its parts are looked up.
 struct StoryEntry<'a> {
     exception: &'a Exception<'a>,
     view: &'a ExceptionLog<'a>,
@@ -300,5 +300,5 @@ impl Answer for OpenView<'_> {
     }
 }
 
-/// Note below rows, some of them about objects that had been thrown before.
+/// Note below rows where some exception objects were thrown again.
 const RETHROWN: &str = "An object counts once, at its first throw; rethrown are throws of it after that.";

@@ -27,19 +27,19 @@ pub(super) static VIEW: View = View {
     columns: |_| sheet(true).infos(),
     open: |recording, request, _| {
         let log = FlowLog::open(recording, &request.query, request.max_depth)?;
-        // The view's own limit is of rows, not of what is counted below them.
+        // The view's default limit applies to rows, not to the counts below them.
         let log = if request.query.limit == Some(TEXT_ROWS) { log.reading_on() } else { log };
         Ok(Box::new(OpenView { log, request: request.clone(), recording }))
     },
 };
 
-/// Rows in text when no number is asked for.
+/// Default number of rows in text.
 const TEXT_ROWS: usize = 10_000;
 /// Heading of the summary.
 const WHOLE: &str = "Calls by function";
-/// Heading of the summary where a limit ended the reading.
+/// Heading of the summary where reading stopped at a limit.
 const PART: &str = "Calls by function, as far as the recording was read for these rows";
-/// Functions of the summary in text when no number is asked for.
+/// Default number of functions of the summary in text.
 const FUNCTIONS: usize = 30;
 
 struct FlowRows;
@@ -54,7 +54,7 @@ struct FlowEntry<'a> {
 }
 
 impl FlowEntry<'_> {
-    /// Cell of a part of the values taken of the call; absent where no values were taken.
+    /// Cell with some of the captured values of the call; absent where no values were captured.
     fn captured(&self, of: impl FnOnce(&CapturedValues<'_>) -> Option<serde_json::Value>) -> Cell<'_> {
         self.row.captured().and_then(|captured| of(&captured)).map_or(Cell::Absent, Cell::Nested)
     }
@@ -173,7 +173,7 @@ struct OpenView<'a> {
 }
 
 impl Answer for OpenView<'_> {
-    /// The rows are made while they are visited: there may be a hundred million.
+    /// Rows are made while they are visited, because there may be a hundred million.
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let processes = self.recording.processes.len() > 1;
         let called: RefCell<Vec<FlowFunction<'_>>> = RefCell::default();

@@ -1,4 +1,4 @@
-//! The view `functions`, and its rows wherever other views show them.
+//! The view `functions`, and its rows for other views.
 
 use std::io;
 
@@ -55,16 +55,16 @@ impl RowKind for FunctionRows {
     type Row<'a> = FunctionEntry<'a>;
 }
 
-/// A row of functions, and the sums that its times are parts of.
+/// A row of functions, and the sums for its shares.
 pub(super) struct FunctionEntry<'a> {
     pub(super) row: &'a FunctionRow<'a>,
     pub(super) conditions: &'a Conditions<'a>,
-    /// Whether other tables are about functions of this name with other signatures.
+    /// Whether other tables have functions of this name with other signatures.
     pub(super) has_namesakes: bool,
 }
 
 impl<'a> FunctionEntry<'a> {
-    /// Entry of a table that stands alone.
+    /// Creates an entry of a single table.
     pub(super) fn new(row: &'a FunctionRow<'a>, conditions: &'a Conditions<'a>) -> Self {
         Self { row, conditions, has_namesakes: false }
     }
@@ -110,7 +110,8 @@ impl TimedRow for FunctionEntry<'_> {
     }
 }
 
-/// The part that so much time, or so much of a metric that is not of `calls`, is of the whole.
+/// The share of an amount in the whole. The amount is a time, or a value of a metric that `calls`
+/// does not record.
 pub(super) fn share(conditions: &Conditions<'_>, amount: u64) -> f64 {
     if conditions.metric.is_of_calls() { conditions.totals.share(amount) } else { conditions.share(amount) }
 }
@@ -120,7 +121,7 @@ pub(super) fn sheet<'c>(present: Present) -> Sheet<'c, FunctionRows> {
     Sheet::new(function_columns(present, |entry: &FunctionEntry<'_>| entry.row))
 }
 
-/// The columns of rows that are about a row of functions each.
+/// The columns of rows that each refer to a row of functions.
 pub(super) fn function_columns<'c, K: RowKind + 'c>(
     present: Present,
     of: for<'r, 'a> fn(&'r K::Row<'a>) -> &'r FunctionRow<'r>,
@@ -154,7 +155,8 @@ where
     columns
 }
 
-/// Columns next to counts of calls: whether there were more, and what they are calls of.
+/// Columns next to counts of calls: whether calls were inlined, and how many were starts or
+/// resumptions of async methods.
 fn counted_columns<'c, K: RowKind + 'c>(
     of: for<'r, 'a> fn(&'r K::Row<'a>) -> &'r FunctionRow<'r>,
 ) -> [Column<'c, K>; 3] {
@@ -177,7 +179,7 @@ fn counted_columns<'c, K: RowKind + 'c>(
     [inlined, starts, resumptions]
 }
 
-/// Notes below a table whose counts of calls are not what they seem.
+/// Notes below a table with counts of calls that need an explanation.
 pub(super) fn notes_on_calls<'a>(rows: impl Iterator<Item = &'a FunctionRow<'a>> + Clone) -> Option<String> {
     let mut notes = Vec::new();
     // Samples count no calls.
@@ -202,8 +204,8 @@ pub(super) fn notes_on_calls<'a>(rows: impl Iterator<Item = &'a FunctionRow<'a>>
     (!notes.is_empty()).then(|| notes.join(" "))
 }
 
-/// Note below rows in order of time where threads waited most of it, and rows of waiting functions
-/// come first.
+/// Note below rows sorted by time, where threads waited most of the time and waiting functions come
+/// first.
 fn mostly_waits(request: &Request, conditions: &Conditions<'_>) -> Option<String> {
     let totals = &conditions.totals;
     let by_time = request.query.sort.is_none() && request.query.metric.is_none() && conditions.metric.is_of_calls();
@@ -211,7 +213,7 @@ fn mostly_waits(request: &Request, conditions: &Conditions<'_>) -> Option<String
     (by_time && waited).then(|| "Threads waited most of this time: --sort cpu puts first what worked.".to_owned())
 }
 
-/// Notes below a table, as one.
+/// Joins notes below a table into one.
 pub(super) fn joined(notes: impl IntoIterator<Item = Option<String>>) -> Option<String> {
     let notes: Vec<String> = notes.into_iter().flatten().collect();
     (!notes.is_empty()).then(|| notes.join(" "))

@@ -1,4 +1,4 @@
-//! The view `gc`: collections in the order of time, after what they say together.
+//! The view `gc`: a summary of all garbage collections, then the collections in the order of time.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! The view `lines`: samples, allocations or exceptions by the lines of the source.
+//! The view `lines`: samples, allocations or exceptions by source line.
 
 use std::cell::RefCell;
 use std::io;
@@ -47,9 +47,9 @@ pub(super) static VIEW: View = View {
     },
 };
 
-/// Lines shown before and behind each one with samples.
+/// Lines shown before and after each line with samples.
 const AROUND: u32 = 3;
-/// Lines shown of sources at most.
+/// Maximum number of source lines shown.
 const MOST_SOURCE: usize = 400;
 
 struct LineRows;
@@ -58,7 +58,7 @@ impl RowKind for LineRows {
     type Row<'a> = LineEntry<'a>;
 }
 
-/// A row, and the sums that its numbers are parts of.
+/// A row, and the sums for its shares.
 struct LineEntry<'a> {
     row: &'a LineRow<'a>,
     conditions: &'a Conditions<'a>,
@@ -72,7 +72,7 @@ impl LineEntry<'_> {
     }
 }
 
-/// Columns of a metric; those of samples where the metric is recorded by samples too.
+/// Columns of a metric, including columns of samples where samples can record the metric.
 fn sheet<'c>(metric: &'static Metric) -> Sheet<'c, LineRows> {
     let sampled = metric.is_sampled() || metric.is_of_calls();
     let number = |key, title, of: fn(&LineRow<'_>) -> u64| {
@@ -145,7 +145,7 @@ impl RowKind for SourceRows {
 
 /// A line of a source file, with its samples where it has some.
 struct SourceEntry<'a> {
-    /// The file, at the first line of it and wherever lines were left out before.
+    /// The file, at its first line and after omitted lines; `None` at other lines.
     file: Option<&'a str>,
     name: &'a str,
     line: u32,
@@ -181,7 +181,7 @@ struct OpenView<'a> {
 }
 
 impl OpenView<'_> {
-    /// Sentences about what has no line, and what has one by inference.
+    /// Sentences about the amounts without a line, and the amounts with an inferred line.
     fn note(&self) -> Option<String> {
         let LinesView { without_line, amount_without_line, of_unknown_lines, by_call, conditions, .. } = &self.view;
         let sampled = conditions.metric.is_sampled();
@@ -216,8 +216,8 @@ impl OpenView<'_> {
         format!("{said} ({share:.1} %) are")
     }
 
-    /// Reason why stacks are on no line, and the cure: what was looked for, of the assembly that
-    /// most of them lead through.
+    /// Reason why stacks have no line, and the remedy, for the assembly through which most of these
+    /// stacks pass.
     fn because(&self) -> String {
         let found = self.found.borrow();
         let modules: Vec<&str> =
@@ -243,7 +243,7 @@ impl OpenView<'_> {
         format!("{}: {obstacle}. {}{others}", file_name(module), obstacle.cure())
     }
 
-    /// The lines of a file that are shown, in their order: those with samples and some around each.
+    /// The shown lines of a file, in order: lines with samples, and some lines around each.
     fn shown(rows: &[&LineRow<'_>]) -> Vec<u32> {
         let around =
             |line: u32| -> RangeInclusive<u32> { line.saturating_sub(AROUND).max(1)..=line.saturating_add(AROUND) };

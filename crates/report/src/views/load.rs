@@ -1,5 +1,5 @@
-//! The view `load`: how long served requests took by how many were under way at once, with the
-//! knee.
+//! The view `load`: durations of served requests by the number of requests in flight, with the knee
+//! of the curve.
 
 use std::io;
 
@@ -14,7 +14,7 @@ use crate::render::{Layout, Renderer, Section, Style, Tail};
 use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
 
-/// Routes whose knees are named below the rows, at most.
+/// Maximum number of routes whose knees are named below the rows.
 const MOST_NAMED: usize = 3;
 
 /// The view `load`.
@@ -40,7 +40,7 @@ impl RowKind for Levels {
     type Row<'a> = LevelEntry<'a>;
 }
 
-/// A level with the route that it is of.
+/// A level with its route.
 struct LevelEntry<'a> {
     curve: &'a LoadCurve<'a>,
     level: &'a LoadLevel,
@@ -101,7 +101,7 @@ struct OpenView<'a> {
 }
 
 impl OpenView<'_> {
-    /// Sentences that name the knees, or say why there is none.
+    /// Sentences that name the knees, or the reason why there is none.
     fn note(&self) -> Option<String> {
         let knees = |is_all: bool| {
             let curves = self.curves.iter().filter(move |curve| curve.is_all == is_all);
@@ -139,7 +139,7 @@ impl OpenView<'_> {
         )
     }
 
-    /// Reason why there is no knee, if there is anything.
+    /// Reason why there is no knee, if there are rows.
     fn why_none(&self) -> Option<String> {
         let mut reasons = self.curves.iter().filter_map(|curve| curve.knee().err());
         let first = reasons.next()?;

@@ -9,7 +9,7 @@ use super::stack_frame::json_frame;
 use crate::cell::Cell;
 use crate::spot::LocatedLine;
 
-/// A path, with the lines of its frames, and what was waited on it.
+/// A path, with the lines of its frames, and the waits on it.
 pub(super) struct LocatedPath<'a> {
     count: u64,
     ns: u64,
@@ -17,7 +17,7 @@ pub(super) struct LocatedPath<'a> {
 }
 
 impl<'a> LocatedPath<'a> {
-    /// A path of so many waits, which took so many nanoseconds together.
+    /// A path with `count` waits, which took `ns` nanoseconds in total.
     pub(super) fn new((count, ns): (u64, u64), frames: impl Iterator<Item = Frame<'a>>, lines: &mut Lines) -> Self {
         let locate = |frame: Frame<'a>| (frame, LocatedLine::find(lines, &frame.function, frame.place));
         Self { count, ns, frames: frames.map(locate).collect() }
@@ -39,7 +39,7 @@ impl<'a> LocatedPath<'a> {
         self.own_place_behind(0)
     }
 
-    /// The innermost own function behind so many frames, with its line.
+    /// The innermost own function outside the first `frames` frames, with its line.
     pub(super) fn own_place_behind(&self, frames: usize) -> Option<Cell<'a>> {
         let (frame, found) = self.frames.iter().skip(frames).find(|(frame, _)| frame.is_own())?;
         let line = line_behind(found.as_ref().map(|found| &found.line));

@@ -1,4 +1,5 @@
-//! The view `locks`: contended locks, the longest time first, with who waited and who held them.
+//! The view `locks`: contended locks, longest waiting time first, with the waiting code and the
+//! code that held the lock.
 
 use std::io;
 
@@ -38,7 +39,7 @@ impl RowKind for Locks {
     type Row<'a> = LockEntry<'a>;
 }
 
-/// A row, with the lines of its paths.
+/// A row, with the source lines of its paths.
 struct LockEntry<'a> {
     row: &'a LockRow<'a>,
     waiters: Vec<LocatedPath<'a>>,
@@ -103,13 +104,13 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Locks> {
     ])
 }
 
-/// A number that may be larger.
+/// A number that may be only a lower bound.
 fn at_least(number: u64, may_be_more: bool) -> Cell<'static> {
     let cell = Cell::Count(number);
     if may_be_more { cell.said(format!("\u{2265} {}", units::count(number))) } else { cell }
 }
 
-/// What samples do not say.
+/// A cell with a measured value; absent where waits come from samples, which do not have the value.
 fn measured<'c>(row: &LockRow<'_>, cell: fn(u64) -> Cell<'c>, of: fn(&LockRow<'_>) -> u64) -> Cell<'c> {
     if row.is_sampled { Cell::Null } else { cell(of(row)) }
 }
@@ -155,7 +156,7 @@ impl Answer for OpenView<'_> {
     }
 }
 
-/// Note below rows that are incomplete: what is not known about them.
+/// Note below incomplete rows: the facts about them that are unknown.
 fn note(rows: &[LockRow<'_>]) -> Option<String> {
     let sum = |of: fn(&LockRow<'_>) -> u64| rows.iter().filter(|row| row.kind.is_held()).map(of).sum::<u64>();
     let (waits, without) = (sum(|row| row.count), sum(|row| row.without_holder));
@@ -173,7 +174,7 @@ fn note(rows: &[LockRow<'_>]) -> Option<String> {
     (!notes.is_empty()).then(|| notes.join(" "))
 }
 
-/// Note about locks beyond those that are told apart.
+/// Note about locks beyond the number of locks that are kept apart.
 const MORE_LOCKS: &str = "So many locks were waited for that not all are told apart: there are more than is said.";
 /// Note about waits by samples.
 const SAMPLED: &str = "\u{2265}: waits that samples of the clock met; shorter ones between them are not counted.";

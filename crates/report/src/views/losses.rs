@@ -1,4 +1,4 @@
-//! The view `losses`: what was not recorded, and what could not be read.
+//! The view `losses`: data that were not recorded, and data that could not be read.
 
 use std::io;
 
@@ -72,8 +72,8 @@ impl LossEntry<'_> {
     }
 }
 
-/// The columns; whether there is more than one process, any loss with details, and anything that
-/// could not be read.
+/// The columns. The flags tell whether there are several processes, losses with details, and
+/// unreadable data.
 fn sheet<'c>(processes: bool, details: bool, problems: bool) -> Sheet<'c, LossRows> {
     let moment = |ns| Cell::Time(ns).said(time(ns));
     Sheet::new([

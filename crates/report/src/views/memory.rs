@@ -1,4 +1,4 @@
-//! The view `memory`: where the memory of the process is.
+//! The view `memory`: how the memory of the process is used.
 
 use std::io;
 
@@ -61,7 +61,7 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Parts> {
     ])
 }
 
-/// The part that a row is in: a file is in its place.
+/// The part that contains a row; for a file, the place that the row names.
 fn inside(row: &MemoryRow<'_>) -> Option<MemoryPart> {
     if row.file.is_empty() { row.part.inside() } else { Some(row.part) }
 }
@@ -90,7 +90,7 @@ struct OpenView<'a> {
 }
 
 impl OpenView<'_> {
-    /// Whether the row is shown in text where not everything is asked for.
+    /// Whether text shows the row by default.
     fn is_shown(&self, row: &MemoryRow<'_>) -> bool {
         self.request.verbose || row.file.is_empty()
     }

@@ -102,13 +102,13 @@ pub fn view(name: &str) -> Option<&'static View> {
     VIEWS.iter().find(|view| view.name == name).copied()
 }
 
-/// Options that pick threads, functions, and a part of the time.
+/// Options that select threads, functions, and a part of the time.
 pub(crate) const SELECTION: &[Flag] =
     &[Flag::Thread, Flag::Function, Flag::Module, Flag::Part, Flag::Since, Flag::Until];
 /// Options that fold frames of samples.
 pub(crate) const FOLDING: &[Flag] = &[Flag::JustMyCode, Flag::NativeCode, Flag::NoInlined, Flag::Paths];
 
-/// Note below times that may be longer than the run, because they are those of all threads.
+/// Note below times that may exceed the duration of the run, because they sum over all threads.
 fn thread_time(recording: &Recording, conditions: &Conditions<'_>) -> Option<String> {
     let (all, run) = (conditions.totals.functions_ns, recording.run.duration_ns);
     let is_longer = conditions.metric.is_of_calls() && all > run && run > 0;
@@ -121,7 +121,7 @@ fn nothing(what: &str) -> String {
     format!("No {what} to show: nothing was recorded, or the filters leave nothing.")
 }
 
-/// Text of a table without functions, and where to look in a recording that has none.
+/// Text of a table without functions, with a hint for recordings that have none.
 fn no_functions(conditions: &Conditions<'_>) -> String {
     if conditions.metric.instrument == instrument::CPU {
         return "No function to show: no sample was taken, as threads that use no CPU time have none, or the filters leave \

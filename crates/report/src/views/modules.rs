@@ -40,7 +40,7 @@ impl RowKind for ModuleRows {
     type Row<'a> = ModuleEntry<'a>;
 }
 
-/// A row, and the sums that its times are parts of.
+/// A row, and the sums for its shares.
 struct ModuleEntry<'a> {
     row: &'a ModuleRow<'a>,
     totals: &'a Totals,
@@ -90,7 +90,7 @@ fn sheet<'c>(processes: bool, cpu: bool, samples: bool) -> Sheet<'c, ModuleRows>
     Sheet::new(columns.into_iter().chain(sampled_columns(samples)))
 }
 
-/// Columns in text, by whether there is more than one process, and CPU time.
+/// Columns in text; the flags tell whether there are several processes, and CPU time.
 fn text(processes: bool, cpu: bool) -> Vec<(&'static str, u8)> {
     shown(&[
         ("exclusive_ns", 0, true),

@@ -70,7 +70,7 @@ impl RowKind for Edges {
 struct EdgeEntry<'a> {
     row: &'a EdgeRow<'a>,
     of: &'a Neighbours<'a>,
-    /// Whether times are what is measured.
+    /// Whether the metric is one of `calls`, with times.
     of_calls: bool,
 }
 
@@ -89,7 +89,7 @@ impl TimedRow for EdgeEntry<'_> {
         self.row.amount
     }
 
-    /// The part of what the function has in all: what each neighbour has in it.
+    /// The share of a neighbour's amount in the total of the function.
     fn share(&self, amount: u64) -> f64 {
         let all = if self.of_calls { self.of.function.times.inclusive_ns } else { self.of.function.amount.total };
         (amount as f64 / all.max(1) as f64).min(1.0)
@@ -128,7 +128,7 @@ struct OpenView<'a> {
     side: &'static str,
     request: Request,
     processes: bool,
-    /// Names that several of the functions have, with different signatures.
+    /// Names that several functions share, with different signatures.
     overloaded: FxHashSet<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! Frames of async operations that wait, with the lines of their awaits.
+//! Frames of pending async operations, with the source lines of their awaits.
 
 use clrscope_analysis::PendingFrame;
 use clrscope_recording::model::Process;
@@ -32,7 +32,7 @@ impl<'a> LocatedFrame<'a> {
         }
     }
 
-    /// The name, and behind it the line: `Shop.Cart::Pay  Cart.cs:7`.
+    /// The name, followed by the line: `Shop.Cart::Pay  Cart.cs:7`.
     pub(super) fn text(&self) -> String {
         self.place().map_or_else(|| self.frame.name.to_string(), |place| format!("{}  {place}", self.frame.name))
     }

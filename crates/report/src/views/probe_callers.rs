@@ -42,10 +42,10 @@ pub(super) fn sheet<'c>() -> Sheet<'c, Callers> {
     ])
 }
 
-/// Columns of text, and in which order those go that find no room.
+/// Columns of text, each with the rank by which narrow terminals omit it.
 const TEXT: [(&str, u8); 5] = [("calls", 0), ("failed", 2), ("total_ns", 0), ("mean_ns", 1), ("name", 0)];
 
-/// Words below the rows.
+/// Note below the rows.
 const NOTE: &str = "Below a method stand those who call it, below each of these its own callers; numbers are of the method's calls on that way. \
                     Methods that the compiler has put into their callers are not seen, nor what has left by a tail call.";
 

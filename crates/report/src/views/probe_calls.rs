@@ -1,4 +1,4 @@
-//! Each call of probed methods: the view `probes` with `--each`.
+//! Single calls of probed methods: the view `probes` with `--each`.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use crate::render::text::probes::call;
 use crate::render::{LogEntry, LogGroup, Renderer, Section, Style, Tail, ThreadKey};
 use crate::request::Request;
 
-/// Calls in text when no number is asked for.
+/// Default number of calls in text.
 pub(super) const TEXT_ROWS: usize = 10_000;
 
 /// Rows of calls.
@@ -23,7 +23,7 @@ impl RowKind for Calls {
     type Row<'a> = CallEntry<'a>;
 }
 
-/// A call, and whether its process is to be named.
+/// A call, and whether to name its process.
 pub(super) struct CallEntry<'a> {
     call: &'a ProbeCall<'a>,
     processes: bool,
@@ -88,7 +88,7 @@ pub(super) fn sheet<'c>(processes: bool) -> Sheet<'c, Calls> {
     ])
 }
 
-/// Writes the calls. They are read while they are visited.
+/// Writes the calls, which are read while they are visited.
 pub(super) fn write(log: &ProbeLog<'_>, request: &Request, processes: bool, to: &mut dyn Renderer) -> io::Result<()> {
     let sheet = sheet(processes);
     let main = sheet.main(request, "rows", Style::Stories, &[]);

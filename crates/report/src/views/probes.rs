@@ -1,4 +1,4 @@
-//! The view `probes`: calls of chosen methods, and how long they took; how often chosen lines were
+//! The view `probes`: calls of probed methods and their durations, and how often probed lines were
 //! reached.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,23 +84,23 @@ fn sheet<'c>() -> Sheet<'c, Probes> {
     ])
 }
 
-/// The cell, unless the row is about a line: that has no calls that end.
+/// The cell, for a row about a method; absent for a line, which has no calls.
 fn of_calls<'a>(row: &ProbeRow, cell: Cell<'a>) -> Cell<'a> {
     if row.place.is_none() { cell } else { Cell::Null }
 }
 
-/// A line as it was asked for.
+/// A probed line, as in the request.
 pub(crate) fn place_in_words(place: &ProbedPlace) -> String {
     format!("{}:{}", file_name(&place.file), place.line)
 }
 
-/// The method, and that its probes were taken away.
+/// The method, with a remark where its probes were removed.
 fn in_words(row: &ProbeRow) -> String {
     let removed = if row.is_removed { " (removed)" } else { "" };
     format!("{}{removed}", row.signature)
 }
 
-/// Columns of text, and in which order those go that find no room.
+/// Columns of text, each with the rank by which narrow terminals omit it.
 const TEXT: [(&str, u8); 11] = [
     ("calls", 0),
     ("failed", 1),
@@ -167,7 +167,7 @@ impl Answer for OpenView<'_> {
     }
 }
 
-/// Columns of text that say something about these rows.
+/// Columns of text that have values in these rows.
 fn in_text(rows: &[ProbeRow]) -> Vec<(&'static str, u8)> {
     let has_lines = rows.iter().any(|row| row.place.is_some());
     let has_methods = !rows.iter().all(|row| row.place.is_some()) || rows.is_empty();
@@ -192,7 +192,7 @@ fn show(
     })
 }
 
-/// Shows the first rows in the view `summary`; in text where several tables are shown.
+/// Shows the first rows in the view `summary`; in text only where several tables are shown.
 ///
 /// # Errors
 /// Errors of the renderer.
@@ -211,7 +211,7 @@ pub(super) fn of_summary(
     show(rows, 0, &sheet, &section, renderer)
 }
 
-/// Words below the rows; none where there are none.
+/// Note below the rows; `None` where there is nothing to note.
 fn note(rows: &[ProbeRow]) -> Option<String> {
     const TIMES: &str = "Times are wall time of calls that ended, with all that these called; async methods and iterators count \
                          each time that they go on. 'active' are calls that had not ended.";

@@ -1,5 +1,5 @@
-//! The view `request`: one served request, step by step: which thread worked for it when, what it
-//! awaited, what was thrown.
+//! The view `request`: one served request, step by step: the threads that worked for it and when,
+//! its awaits, and thrown exceptions.
 
 use std::io;
 
@@ -57,14 +57,14 @@ impl<'a> StepEntry<'a> {
         Self { step, began_ns: request.time_ns, pid: request.process.pid, line }
     }
 
-    /// The method, with its line where that is known.
+    /// The method, with its line where the line is known.
     fn method(&self) -> Cell<'a> {
         let Some((function, _)) = self.step.method else { return Cell::Null };
         let line = line_behind(self.line.as_ref().map(|found| &found.line));
         Cell::text(function.name()).said(format!("{}{line}", without_namespace(&function.label())))
     }
 
-    /// What the step is, in words.
+    /// Description of the step.
     fn words(&self) -> Cell<'a> {
         let (kind, step) = (self.step.kind, self.step);
         let said = match step.thread.filter(|_| kind == StepKind::Runs) {

@@ -1,4 +1,4 @@
-//! What was done for requests: columns, and lines below a row in text.
+//! The work done for requests: columns, and lines below a row in text.
 
 use clrscope_analysis::RequestWork;
 
@@ -6,12 +6,12 @@ use crate::cell::{Cell, Kind};
 use crate::column::{Column, RowKind};
 use crate::render::text::units::{bytes, count, share, time};
 
-/// A row with what was done for its requests.
+/// A row with the work done for its requests.
 pub(super) trait HasWork {
     fn work(&self) -> Option<&RequestWork>;
 }
 
-/// A value of what was done.
+/// A column with one value of the work.
 struct WorkColumn {
     key: &'static str,
     title: &'static str,
@@ -19,10 +19,10 @@ struct WorkColumn {
     value: fn(&RequestWork) -> Option<u64>,
 }
 
-/// Smaller parts of the time are not said.
+/// Shares of the time below this are not mentioned.
 const LEAST: f64 = 0.0005;
 
-/// How much was done, and where the time of the requests' durations went.
+/// Amounts of work, and where the time of the requests went.
 const COLUMNS: [WorkColumn; 9] = [
     WorkColumn { key: "cpu_ns", title: "cpu", kind: Kind::Time, value: |work| work.cpu_ns },
     WorkColumn { key: "allocated_bytes", title: "allocated", kind: Kind::Bytes, value: |work| work.allocated_bytes },
@@ -52,7 +52,7 @@ where
     })
 }
 
-/// Returns what was done in words: where the time went, and how much was done.
+/// Describes the work in words: where the time went, and the amounts of work.
 pub(super) fn words(work: &RequestWork) -> Vec<String> {
     let all_ns = work.awaited_ns.saturating_add(work.on_threads_ns);
     let part = |(ns, what): (Option<u64>, &str)| {

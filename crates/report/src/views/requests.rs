@@ -1,4 +1,4 @@
-//! The view `requests`: requests by route and host, or each of them, the slowest first.
+//! The view `requests`: requests by route and host, or single requests, the slowest first.
 
 use std::io;
 
@@ -42,7 +42,7 @@ pub(super) static VIEW: View = View {
     },
 };
 
-/// A row with the lines below it.
+/// A row with the lines of text below it.
 pub(super) struct RowWithWork<T> {
     row: T,
     below: Vec<String>,
@@ -65,7 +65,7 @@ impl<T> Row for RowWithWork<T> {
     }
 }
 
-/// Requests of one name.
+/// Requests with the same name.
 type Route<'a> = RowWithWork<RequestRow<'a>>;
 /// One request.
 pub(super) type Single<'a> = RowWithWork<ServedOrMade<'a>>;
@@ -141,7 +141,7 @@ impl RowKind for Each {
     type Row<'a> = Single<'a>;
 }
 
-/// What became of a request, in a word.
+/// How a request ended, in a word.
 fn end(request: &ServedOrMade<'_>) -> &'static str {
     match request.end {
         RequestEnd::UnderWay => "under way",
@@ -193,7 +193,7 @@ pub(super) fn each_text(requests: &[Single<'_>]) -> Vec<(&'static str, u8)> {
     ])
 }
 
-/// What is shown.
+/// The shown rows.
 enum Rows<'a> {
     Routes(Vec<Route<'a>>, usize),
     Each(Vec<Single<'a>>, usize),

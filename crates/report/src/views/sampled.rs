@@ -1,4 +1,4 @@
-//! Columns and sections of samples, where rows are not functions.
+//! Columns and sections of samples for rows that are not functions.
 
 use std::io;
 
@@ -13,16 +13,16 @@ pub(super) trait SampledRow {
     /// Amount of the metric in the row.
     fn amount(&self) -> Amount;
 
-    /// Conditions of the view, with the sums that shares are of.
+    /// Conditions of the view, with the sums for shares.
     fn conditions(&self) -> &Conditions<'_>;
 
-    /// The row's own part of all samples by their weights.
+    /// The row's own share of all samples, by weight.
     fn self_share(&self) -> f64 {
         self.conditions().share(self.amount().own)
     }
 }
 
-/// Columns of samples; JSON and CSV have them where there are `samples`.
+/// Columns of samples; JSON and CSV show them by default where there are `samples`.
 pub(super) fn sampled_columns<'c, K: RowKind + 'c>(samples: bool) -> Vec<Column<'c, K>>
 where
     for<'a> K::Row<'a>: SampledRow,
@@ -50,7 +50,7 @@ where
     all.into_iter().map(|column| column.only_if(samples)).collect()
 }
 
-/// Columns of samples in text, and those that name the row behind them.
+/// Columns of samples in text, followed by the columns that name the row.
 pub(super) fn sampled_text(conditions: &Conditions<'_>, names: &[(&'static str, u8)]) -> Vec<(&'static str, u8)> {
     let mut text = shown(&[
         ("self_ns", 0, true),
@@ -65,14 +65,14 @@ pub(super) fn sampled_text(conditions: &Conditions<'_>, names: &[(&'static str, 
     text
 }
 
-/// Section of the kinds of work.
+/// Section about kinds of work.
 struct Kinds;
 
 impl RowKind for Kinds {
     type Row<'a> = KindEntry;
 }
 
-/// A kind, and the sums that its numbers are parts of.
+/// A kind, and the sums for its shares.
 struct KindEntry {
     row: KindRow,
     samples: u64,
@@ -87,7 +87,7 @@ impl KindEntry {
     }
 }
 
-/// Kinds of work to which the CPU time went.
+/// Shows the CPU time by kind of work.
 pub(super) fn kinds(view: &Summary<'_>, is_one_table: bool, renderer: &mut dyn Renderer) -> io::Result<()> {
     if view.kinds.is_empty() {
         return Ok(());
@@ -118,14 +118,14 @@ pub(super) fn kinds(view: &Summary<'_>, is_one_table: bool, renderer: &mut dyn R
     })
 }
 
-/// Section of the states of threads.
+/// Section about the states of threads.
 struct States;
 
 impl RowKind for States {
     type Row<'a> = StateEntry<'a>;
 }
 
-/// A state, and the time that its time is a part of.
+/// A state, and the total time for its share.
 struct StateEntry<'a> {
     row: &'a StateRow<'a>,
     time_ns: u64,
@@ -133,7 +133,7 @@ struct StateEntry<'a> {
 
 impl Row for StateEntry<'_> {}
 
-/// States of the threads, by the clock.
+/// Shows the wall time by thread state.
 pub(super) fn states(view: &Summary<'_>, is_one_table: bool, renderer: &mut dyn Renderer) -> io::Result<()> {
     if view.states.is_empty() {
         return Ok(());

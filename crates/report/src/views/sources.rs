@@ -1,10 +1,10 @@
-//! Words about source files, for views that show lines of them.
+//! Text about source files, for views that show source lines.
 
 use std::path::Path;
 
 use clrscope_symbols::SourceLine;
 
-/// The last part of a path, whichever way its folders are separated.
+/// The last part of a path, with either kind of separator.
 pub(super) fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
@@ -14,12 +14,12 @@ pub(super) fn file_and_line(line: &SourceLine) -> String {
     format!("{}:{}", file_name(&line.file), line.line)
 }
 
-/// A line behind a name, ` (Cart.cs:12)`; nothing where it is not known.
+/// A line to follow a name, ` (Cart.cs:12)`; empty where it is not known.
 pub(super) fn line_behind(line: Option<&SourceLine>) -> String {
     line.map_or_else(String::new, |line| format!(" ({})", file_and_line(line)))
 }
 
-/// Files that were not found, as a sentence with the cure.
+/// A sentence about files that were not found, with the remedy.
 pub(super) fn not_found(missing: &[String], root: Option<&Path>) -> Option<String> {
     let (first, rest) = missing.split_first()?;
     let more = match rest.len() {

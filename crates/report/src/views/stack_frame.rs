@@ -1,4 +1,4 @@
-//! A frame of a stack in JSON, as views of stacks have it.
+//! A stack frame in the JSON of views of stacks.
 
 use clrscope_recording::model::FunctionKind;
 use clrscope_symbols::SourceLine;

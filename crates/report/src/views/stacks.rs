@@ -1,6 +1,6 @@
-//! The stacks of a process that runs: its threads, and its async operations that wait.
+//! The stacks of a running process: its threads, and its pending async operations.
 //!
-//! It is no view of recordings that are kept: `clrscope stacks` makes one for the moment.
+//! This is not a view of stored recordings: `clrscope stacks` makes a temporary recording.
 
 use std::collections::HashMap;
 use std::io;
@@ -24,10 +24,10 @@ use crate::request::{Flag, Request};
 use crate::spot::LocatedLine;
 use crate::view::{Answer, View};
 
-/// Frames of a thread in text.
+/// Maximum number of frames of a thread in text.
 const TEXT_FRAMES: usize = 40;
 
-/// Threads and operations of a process as they stand.
+/// The view `stacks`: current threads and operations of a process.
 pub static STACKS: View = View {
     name: "stacks",
     about: "Stacks of threads, with what they wait for, and async operations that wait",
@@ -44,7 +44,7 @@ pub static STACKS: View = View {
     },
 };
 
-/// Operations that wait, where the heap was recorded.
+/// Pending operations, where the heap was recorded.
 fn pending<'a>(heaps: &Heaps<'a>, request: &Request) -> Result<Option<PendingOperations<'a>>, QueryProblem> {
     let query = HeapQuery { query: request.query.clone(), snapshot: None };
     match pending_operations(heaps, &query) {
@@ -60,23 +60,23 @@ impl RowKind for Threads {
     type Row<'a> = ThreadEntry<'a>;
 }
 
-/// A frame with its line of the source, where that is known.
+/// A frame with its source line, where the line is known.
 type PlacedFrame<'a> = (Frame<'a>, Option<LocatedLine>);
 
-/// What a thread blocks on.
+/// The operation on which a thread blocks.
 struct Blocking<'a> {
     thread: &'a BlockedThread<'a>,
     frames: Vec<LocatedFrame<'a>>,
 }
 
 impl Blocking<'_> {
-    /// The method whose task the thread waits for, and what that awaits in turn, innermost last, in
-    /// lines.
+    /// Lines of text: the method whose task the thread waits for, then the operations that it
+    /// awaits in turn, innermost last.
     fn lines(&self) -> Vec<String> {
         let verbs = std::iter::once("blocks on").chain(std::iter::repeat("which awaits"));
         let methods = verbs.zip(self.frames.iter().rev());
         let methods = methods.map(|(verb, frame)| format!("  {verb} {}", frame.in_words()));
-        // Words in brackets say that it does not wait.
+        // Text in brackets says that the operation does not wait.
         let last = self.thread.waits_for.as_ref().map(|what| match what.starts_with('[') {
             true => format!("  {what}"),
             false => format!("  which waits for {what}"),
@@ -85,7 +85,7 @@ impl Blocking<'_> {
     }
 }
 
-/// A thread with its frames, and these in lines of text.
+/// A thread with its frames, also as lines of text.
 struct ThreadEntry<'a> {
     of: &'a ThreadStack<'a>,
     blocking: Option<Blocking<'a>>,
@@ -94,8 +94,8 @@ struct ThreadEntry<'a> {
 }
 
 impl<'a> ThreadEntry<'a> {
-    /// Returns the entry of a thread. `shown` are the stacks that stand above it in text, each with
-    /// the first thread that has it.
+    /// Returns the entry of a thread. `shown` are the stacks above it in text, each with the first
+    /// thread that has the stack.
     fn new(
         of: &'a ThreadStack<'a>,
         blocked: Option<&'a BlockedThread<'a>>,
@@ -109,7 +109,7 @@ impl<'a> ThreadEntry<'a> {
         let frames: Vec<PlacedFrame<'a>> = of.stack.iter().map(placed).collect();
         let blocking =
             blocked.map(|thread| Blocking { thread, frames: LocatedFrame::all(thread.process, &thread.frames, lines) });
-        // Those that have nothing to do stand where all such threads stand.
+        // The stacks of idle threads are all alike, so they are not shown.
         let text = if of.state == ThreadState::Idle { Vec::new() } else { text(&frames) };
         let text = match shown.get(&text) {
             Some(first) => vec![format!("  as thread {first}")],
@@ -141,8 +141,9 @@ impl Row for ThreadEntry<'_> {
     }
 }
 
-/// Returns frames in lines, innermost first, up to the outermost method: what starts threads and
-/// programs says nothing. Frames of native code without names are one for each library.
+/// Returns frames as lines, innermost first, up to the outermost method; the code that starts
+/// threads and programs is left out as uninformative. Adjacent unnamed native frames of a library
+/// are one line.
 fn text(frames: &[PlacedFrame<'_>]) -> Vec<String> {
     let is_method = |(frame, _): &PlacedFrame<'_>| frame.function.kind() == FunctionKind::Managed;
     let shown = frames.iter().rposition(is_method).map_or(frames.len(), |outermost| outermost + 1);

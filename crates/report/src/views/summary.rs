@@ -1,4 +1,4 @@
-//! The view `summary`: what stands out, own code and framework by work, and where the other time
+//! The view `summary`: findings, own code and framework code by work, and where the other time
 //! went.
 
 use std::io;
@@ -47,11 +47,11 @@ impl RowKind for Findings {
     type Row<'a> = LocatedFinding<'a>;
 }
 
-/// A sentence with the line that it is about.
+/// A finding with its source line.
 pub(crate) struct LocatedFinding<'a> {
     pub(crate) finding: &'a Finding,
     line: Option<LocatedLine>,
-    /// The sentence; with the line behind it where it is about one place.
+    /// The sentence, followed by the line where the finding is about one place.
     pub(crate) text: String,
 }
 
@@ -73,20 +73,20 @@ impl<'a> LocatedFinding<'a> {
 
 impl Row for LocatedFinding<'_> {}
 
-/// Returns the line of the place that a sentence is about; `None` where it is about a whole
-/// function, or nothing says the line.
+/// Returns the line of the place in a finding; `None` where the finding is about a whole function,
+/// or the line is unknown.
 fn line_at_place(function: &FindingFunction, lines: &mut Lines) -> Option<LocatedLine> {
     let place = function.place.as_ref()?;
     LocatedLine::at(lines, &function.module_path, function.token, place.code_place())
 }
 
-/// Returns the first line of a function that a sentence names.
+/// Returns the first line of the function in a finding.
 fn first_line(function: &FindingFunction, lines: &mut Lines) -> Option<LocatedLine> {
     let line = lines.first(&function.module_path, function.token)?;
     Some(LocatedLine { line, by_call: false })
 }
 
-/// Hands sentences to a renderer: what a reader should know first.
+/// Passes findings to a renderer: the sentences that a reader should see first.
 pub(super) fn show_findings(all: &[Finding], renderer: &mut dyn Renderer) -> io::Result<()> {
     let sheet = findings();
     let title = Title::Bold("What stands out".to_owned());
@@ -124,7 +124,7 @@ fn findings<'c>() -> Sheet<'c, Findings> {
     ])
 }
 
-/// Share of all work that a function which is called has at least where it has a line.
+/// Minimum share of all work for a called function to get a line.
 const LEAST_CALLED: f64 = 0.005;
 
 /// Rows of own functions.
@@ -134,11 +134,11 @@ impl RowKind for OwnRows {
     type Row<'a> = OwnEntry<'a>;
 }
 
-/// An own function, and the sums that its times are parts of.
+/// An own function, and the sums for its shares.
 struct OwnEntry<'a> {
     own: &'a OwnRow<'a>,
     conditions: &'a Conditions<'a>,
-    /// Functions that it calls most, a line for each.
+    /// The called functions with the most work, a line for each.
     calls: Vec<String>,
 }
 
@@ -183,7 +183,7 @@ impl TimedRow for OwnEntry<'_> {
     }
 }
 
-/// The part of all work that so much is.
+/// The share of `ns` in all work.
 fn work_share(conditions: &Conditions<'_>, ns: u64) -> f64 {
     let all = conditions.work_ns();
     if all == 0 { 0.0 } else { (ns as f64 / all as f64).min(1.0) }
@@ -216,7 +216,7 @@ fn framework_sheet<'c>(present: Present) -> Sheet<'c, functions::FunctionRows> {
     Sheet::new(columns)
 }
 
-/// Section of the time that was no work of functions.
+/// Section about time that was not work of functions.
 struct Others;
 
 impl RowKind for Others {
@@ -252,13 +252,13 @@ fn elsewhere<'c>(clock: Resolution) -> Sheet<'c, Others> {
     ])
 }
 
-/// Exceptions that were made below the own function where most were, and that function.
+/// The largest number of exceptions that were created below one own function, and the function.
 fn most_made<'a>(row: &Elsewhere<'a>) -> Option<(u64, FunctionRef<'a>)> {
     let most = row.exceptions.as_ref().filter(|_| row.kind == ElsewhereKind::ExceptionsMade)?;
     Some((most.count, most.place?))
 }
 
-/// Words about a row beyond its times and count.
+/// Details of a row beyond its times and count.
 fn detail(row: &Elsewhere<'_>) -> String {
     match row.kind {
         ElsewhereKind::Collections => {
@@ -282,17 +282,17 @@ struct OpenView<'a> {
 }
 
 impl OpenView<'_> {
-    /// Allocations of the recording, where there are any.
+    /// Allocations of the recording, where it has any.
     fn allocated(&self) -> Option<&Allocations<'_>> {
         self.view.allocated.as_ref().filter(|found| !found.rows.is_empty())
     }
 
-    /// Whether one table was asked for, in an order or with columns of its own.
+    /// Whether the request is for a single table, because it names an order or columns.
     fn is_one_table(&self) -> bool {
         self.request.query.sort.is_some() || self.request.columns.is_some()
     }
 
-    /// `text` where several tables are shown.
+    /// Returns `text` where several tables are shown, otherwise no columns.
     fn in_parts(&self, text: Vec<(&'static str, u8)>) -> Vec<(&'static str, u8)> {
         if self.is_one_table() { Vec::new() } else { text }
     }
@@ -314,7 +314,7 @@ impl OpenView<'_> {
         }
     }
 
-    /// Name of work in a sentence, and how much of it there was.
+    /// Name of work in a sentence, and its amount.
     fn work(&self) -> (&'static str, String) {
         let totals = &self.view.conditions.totals;
         match totals.cpu_ns {
@@ -327,7 +327,7 @@ impl OpenView<'_> {
         }
     }
 
-    /// The first functions: what text shows where one table was asked for, and what CSV has.
+    /// The first functions: the table that text shows on request, and the rows of CSV.
     fn top(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let (top, conditions) = (&self.view.top, &self.view.conditions);
         let sheet = functions::sheet(self.present());

@@ -1,4 +1,4 @@
-//! The view `survivors`: objects that collections found alive, by type and generation.
+//! The view `survivors`: objects that survived garbage collections, by type and generation.
 
 use std::io;
 

@@ -60,7 +60,7 @@ impl RowKind for ThreadRows {
     type Row<'a> = ThreadEntry<'a>;
 }
 
-/// A row, and the sums that its times are parts of.
+/// A row, and the sums for its shares.
 struct ThreadEntry<'a> {
     row: &'a ThreadRow<'a>,
     totals: &'a Totals,
@@ -119,11 +119,11 @@ fn sheet<'c>(processes: bool, cpu: bool, samples: bool) -> Sheet<'c, ThreadRows>
     Sheet::new(columns.into_iter().chain(sampled_columns(samples)))
 }
 
-/// Columns that say which thread a row is.
+/// Columns that identify the thread of a row.
 const THREAD_NAMES: [(&str, u8); 6] =
     [("created_ns", 7), ("ended_ns", 7), ("os_id", 2), ("id", 0), ("role", 0), ("name", 0)];
 
-/// Columns in text, by whether there is more than one process, and CPU time.
+/// Columns in text; the flags tell whether there are several processes, and CPU time.
 fn text(processes: bool, cpu: bool) -> Vec<(&'static str, u8)> {
     shown(&[
         ("running_ns", 0, true),
@@ -144,7 +144,8 @@ fn text(processes: bool, cpu: bool) -> Vec<(&'static str, u8)> {
     ])
 }
 
-/// The threads of a summary by samples: those that matter, the others in a line.
+/// The threads of a summary from samples: a line for each important thread, and one line for the
+/// others.
 pub(super) fn of_summary(view: &Summary<'_>, is_one_table: bool, renderer: &mut dyn Renderer) -> io::Result<()> {
     let (seen, conditions) = (&view.threads, &view.conditions);
     if !conditions.metric.is_sampled() {

@@ -1,4 +1,4 @@
-//! The tier of code, as rows of samples show it.
+//! The JIT tier of code in rows of samples.
 
 use clrscope_analysis::Tiers;
 use clrscope_recording::model::Tier;
@@ -6,10 +6,10 @@ use serde_json::json;
 
 use crate::cell::Cell;
 
-/// From this part of its samples on a row is shown as being of one tier.
+/// A row is shown with one tier if at least this share of its samples has the tier.
 const NEARLY_ALL: f64 = 0.95;
 
-/// The samples of a row in each tier; people are shown the tier that most of them are of.
+/// The samples of a row by tier; people see the tier of most samples.
 pub(super) fn cell(tiers: &Tiers) -> Cell<'static> {
     let Some((most, part)) = tiers.most() else { return Cell::Absent };
     let said = match part {
@@ -23,7 +23,7 @@ pub(super) fn cell(tiers: &Tiers) -> Cell<'static> {
     Cell::Nested(each.collect()).said(said)
 }
 
-/// A tier as developers call it.
+/// Usual name of a tier.
 fn in_words(tier: Tier) -> &'static str {
     match tier {
         Tier::Tier0 => "tier 0",

@@ -1,4 +1,4 @@
-//! Columns of rows that are functions with calls and times.
+//! Columns of rows for functions with calls and times.
 
 use clrscope_analysis::{
     Amount, BYTES, CallAllocations, Conditions, FunctionRef, METRICS, Metric, OBJECTS, Resolution, SampleCount, Times,
@@ -9,18 +9,18 @@ use crate::cell::{Cell, Kind};
 use crate::column::{Column, RowKind};
 use crate::render::text::units::count;
 
-/// The name of the caller where a thread itself is it.
+/// Name of the caller for calls directly from a thread.
 const THREAD_START: &str = "(thread)";
 
-/// A function, or what stands for one, with calls and times.
+/// A row for a function, or for a thread in place of a function, with calls and times.
 pub(super) trait TimedRow {
-    /// The function; `None` where a thread itself stands for it.
+    /// The function; `None` for a thread.
     fn function(&self) -> Option<FunctionRef<'_>>;
 
     /// Calls and times of the row.
     fn times(&self) -> &Times;
 
-    /// Whether there were more calls than were counted, because some were inlined or made a loop.
+    /// Whether there were more calls than counted, because some were inlined or turned into loops.
     fn counts_at_least(&self) -> bool {
         false
     }
@@ -28,18 +28,18 @@ pub(super) trait TimedRow {
     /// Amount of the metric in the row.
     fn amount(&self) -> Amount;
 
-    /// Objects that the row's code allocated, where that was recorded alongside calls.
+    /// Objects that the row's code allocated, where allocations were recorded together with calls.
     fn allocated(&self) -> Option<CallAllocations> {
         None
     }
 
-    /// The part that so much of the metric, or so much time, is of the whole, 0 to 1.
+    /// The share of `amount`, of the metric or of time, in the whole, 0 to 1.
     fn share(&self, amount: u64) -> f64;
 
-    /// Number of samples that shares of samples are of.
+    /// Total number of samples, the base of their shares.
     fn samples_in_all(&self) -> u64;
 
-    /// The row's own part of all samples, and how many samples that was found with.
+    /// The row's own share of all samples, and the number of samples on which the share is based.
     fn self_share(&self, metric: &Metric) -> (f64, u64) {
         let (amount, all) = (self.amount(), self.samples_in_all());
         // Where times are of calls, samples are counted separately; else each sample has a weight.
@@ -67,18 +67,18 @@ pub(super) struct Present {
     pub(super) cpu: bool,
     /// Metric of the rows.
     pub(super) metric: &'static Metric,
-    /// Least time that clocks can resolve.
+    /// Resolution of the clocks.
     pub(super) resolution: Resolution,
     /// Samples.
     pub(super) samples: bool,
     /// Allocations recorded alongside calls.
     pub(super) allocated: bool,
-    /// Functions that call themselves last.
+    /// Functions with tail recursion.
     pub(super) tail_recursive: bool,
 }
 
 impl Present {
-    /// Everything that rows of this metric can have; of the first metric where none is asked for.
+    /// All columns that rows of this metric can have; the default metric where `metric` is `None`.
     pub(super) fn all(metric: Option<&'static Metric>) -> Self {
         let (metric, resolution) = (metric.unwrap_or(METRICS[0]), Resolution::default());
         Self {
@@ -94,8 +94,7 @@ impl Present {
     }
 }
 
-/// Keys of what rows count in addition to the amount, their own and in all, where anything was
-/// counted there.
+/// Keys of the second quantity that rows count, own and total, where the recording has it.
 pub(super) fn second_keys(conditions: &Conditions<'_>) -> Option<[&'static str; 2]> {
     conditions.metric.second.filter(|_| conditions.second > 0)
 }
@@ -135,8 +134,8 @@ where
     columns
 }
 
-/// Keys of columns about allocations recorded alongside calls: a row's own bytes, those in all, its
-/// own objects, those in all.
+/// Keys of the columns about allocations recorded together with calls: own bytes, total bytes, own
+/// objects, total objects.
 pub(super) fn allocation_keys() -> [&'static str; 4] {
     let [[own_bytes, total_bytes], [own_objects, total_objects]] =
         [&BYTES, &OBJECTS].map(|metric| metric.keys().unwrap_or_default());
@@ -160,7 +159,7 @@ where
     ]
 }
 
-/// Numbers of samples, and the share of them with its bounds.
+/// Columns with numbers of samples, and their share with its confidence bounds.
 fn sample_columns<'c, K: RowKind + 'c>(present: Present) -> Vec<Column<'c, K>>
 where
     for<'a> K::Row<'a>: TimedRow,
@@ -217,7 +216,7 @@ where
     ]
 }
 
-/// Cell of a time; below the clock's resolution text shows the resolution.
+/// Cell of a time. For times below the clock's resolution, text shows the resolution.
 pub(super) fn resolved(ns: u64, resolution_ns: u64) -> Cell<'static> {
     match ns {
         _ if ns >= resolution_ns => Cell::Time(ns),
@@ -226,7 +225,7 @@ pub(super) fn resolved(ns: u64, resolution_ns: u64) -> Cell<'static> {
     }
 }
 
-/// A whole number of milliseconds or microseconds, as clocks have.
+/// A clock resolution in whole milliseconds or microseconds.
 fn time_in_words(ns: u64) -> String {
     if ns.is_multiple_of(1_000_000) { format!("{} ms", ns / 1_000_000) } else { format!("{} \u{b5}s", ns / 1_000) }
 }

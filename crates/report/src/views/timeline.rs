@@ -1,4 +1,4 @@
-//! The view `timeline`: what each thread was about over time, by samples.
+//! The view `timeline`: the activity of each thread over time, from samples.
 
 use std::io;
 
@@ -29,10 +29,10 @@ pub(super) static VIEW: View = View {
     },
 };
 
-/// Heights of a strip's characters, from nothing to a whole processor.
+/// Characters of a strip by height, from idle to a whole processor.
 const BARS: [char; 9] =
     [' ', '\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
-/// Characters of a strip.
+/// Maximum number of characters of a strip.
 const STRIP: usize = 60;
 
 struct TimelineRows;
@@ -70,7 +70,7 @@ struct LaneEntry<'a> {
 impl Row for LaneEntry<'_> {}
 
 impl LaneEntry<'_> {
-    /// A character for each few pieces: as high as they were busy.
+    /// The strip: one character per group of intervals, whose height shows how busy the thread was.
     fn strip(&self) -> String {
         let pieces = &self.lane.pieces;
         let together = pieces.len().div_ceil(STRIP).max(1);

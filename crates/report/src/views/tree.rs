@@ -44,8 +44,8 @@ pub(super) fn columns(request: &Request) -> Vec<ColumnInfo> {
     sheet(Present::all(request.query.metric)).infos()
 }
 
-/// The answer of an open forest, for a caller that asks repeatedly about parts of it: the forest
-/// keeps what it decodes.
+/// The answer from an open forest, for a caller that queries its parts repeatedly: the forest keeps
+/// decoded trees.
 pub(crate) fn answer_again<'a>(
     forest: &Arc<Forest<'a>>,
     recording: &'a Recording,
@@ -61,7 +61,7 @@ impl RowKind for Nodes {
     type Row<'a> = NodeEntry<'a>;
 }
 
-/// A node, and the sums that its times are parts of.
+/// A node, and the sums for its shares.
 struct NodeEntry<'a> {
     node: &'a TreeNode<'a>,
     conditions: &'a Conditions<'a>,
@@ -167,18 +167,18 @@ fn text(conditions: &Conditions<'_>, allocated: bool, style: Style) -> Vec<(&'st
     }
 }
 
-/// The tree of a recording, to be shown in the one or the other style.
+/// The tree of a recording, shown as a tree or as a flame graph.
 pub(super) struct OpenView<'a> {
     forest: Arc<Forest<'a>>,
     request: Request,
     recording: &'a Recording,
     style: Style,
-    /// Whether others will ask the forest, too.
+    /// Whether the forest will be queried again.
     again: bool,
 }
 
 impl<'a> OpenView<'a> {
-    /// The tree that a request wants.
+    /// Opens the tree for a request.
     pub(super) fn new(recording: &'a Recording, request: &Request, style: Style) -> Result<Self, QueryProblem> {
         let forest = Arc::new(Forest::open(recording, &request.query)?);
         Ok(Self { forest, request: request.clone(), recording, style, again: false })
@@ -221,7 +221,7 @@ impl Answer for OpenView<'_> {
                 true => self.forest.walk_again(self.request.below.as_ref(), &options, show)?,
                 false => self.forest.walk(&options, show)?,
             };
-            // A caller that asks again gets the smaller nodes when they are looked at.
+            // A caller that queries again gets the smaller nodes when its reader opens them.
             let left = if self.again { None } else { smaller(&pruned, conditions) };
             let notes = [left, super::thread_time(self.recording, conditions)];
             let notes: Vec<String> = notes.into_iter().flatten().filter(|_| shown.get()).collect();
@@ -230,7 +230,7 @@ impl Answer for OpenView<'_> {
     }
 }
 
-/// Line about the nodes that are too small to be shown.
+/// Line about the nodes that are too small to show.
 fn smaller(pruned: &PrunedPaths, conditions: &Conditions<'_>) -> Option<String> {
     let (paths, metric) = (count(pruned.subtrees), conditions.metric.sizes());
     let total = match metric.unit {

@@ -1,17 +1,15 @@
-//! Names of C++ and Rust functions as their authors wrote them, of the mangled ones that linkers
-//! have.
+//! Demangles names of C++ and Rust functions.
 
 use std::fmt::{self, Write};
 
 use cpp_demangle::{DemangleOptions, Symbol};
 
-/// Characters of a name at most: templates within templates can become anything, and a file may be
+/// Maximum characters of a name: nested templates can be arbitrarily long, and a file may be
 /// hostile.
 const MOST: usize = 1_000;
 
-/// The name as it was written: without parameters and the type of the result, as names of methods
-/// are, so overloads have one name. Names that are not mangled, and those that cannot be
-/// understood, stay what they are.
+/// The name in the source, without parameters and result type, like names of methods; so overloads
+/// share one name. Names that are not mangled or can't be demangled stay unchanged.
 pub(super) fn demangled(name: String) -> String {
     written(&name).unwrap_or(name)
 }

@@ -10,14 +10,14 @@ use super::demangled::demangled;
 use super::unwind_table::function_starts;
 use super::{NativeRange, Ranges, found};
 
-/// Name of the function that handlers of signals return to, in the C library's sources. The library
-/// is shipped without it.
+/// Name, in the C library's sources, of the function to which signal handlers return. The shipped
+/// library has no symbol for it.
 const SIGNAL_RETURN: &str = "__restore_rt";
 
-/// The functions of the library at `path` that hold some of the offsets, in ascending order. Where
-/// the library has no symbol for an offset, the range is that of its unwind table, without a name.
-/// `build_id`, in hexadecimal digits, is that of the library that was loaded: a file with another
-/// one, and one that can't be read, has no symbols; empty where it is not known.
+/// The functions of the library at `path` that contain the offsets, in ascending order. Where the
+/// library has no symbol for an offset, the range comes from its unwind table and has no name.
+/// `build_id` is the build id of the loaded library in hexadecimal digits, or empty where it is not
+/// known. A file with another build id, or one that can't be read, gives no symbols.
 #[must_use]
 pub fn library_symbols(path: &Path, build_id: &str, offsets: &[u32]) -> Vec<NativeRange> {
     symbols_of(path, build_id, offsets).unwrap_or_default()
@@ -58,11 +58,11 @@ fn symbols_of(path: &Path, build_id: &str, offsets: &[u32]) -> Option<Vec<Native
     })
 }
 
-/// Whether the unwind table's range from an address on is what handlers of signals return to. Its
-/// range begins a byte early: unwinders look at the byte before a return address, and no call leads
-/// there.
+/// Whether the unwind table's range at an address is the function to which signal handlers return.
+/// Its range begins one byte early, because unwinders look up the byte before a return address, and
+/// no call instruction precedes this function.
 fn is_signal_return(file: &ElfFile64<'_>, address: u64) -> bool {
-    /// `mov rax, 15; syscall` (rt_sigreturn), by which debuggers know it.
+    /// `mov rax, 15; syscall` (rt_sigreturn), by which debuggers recognise the function.
     const CODE: [u8; 9] = [0x48, 0xC7, 0xC0, 0x0F, 0, 0, 0, 0x0F, 0x05];
     let code = |at: u64| file.sections().find_map(|section| section.data_range(at, CODE.len() as u64).ok().flatten());
     [address, address + 1].into_iter().any(|at| code(at) == Some(&CODE))
@@ -82,7 +82,7 @@ mod tests {
         std::hint::black_box(7)
     }
 
-    /// Path of this file, and an address as an offset from where it is loaded.
+    /// Path of the test's own file, and an address as an offset from its load address.
     fn own_file(address: usize) -> (std::path::PathBuf, u32) {
         let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
         let path = std::env::current_exe().expect("a path");
@@ -118,7 +118,7 @@ mod tests {
         assert!(starts.contains(&(u64::from(offset) + base)), "{offset:#x} of {} functions", starts.len());
     }
 
-    /// Below methods that a signal interrupted stood `libc.so.6+0x3c04f`.
+    /// Stacks used to show `libc.so.6+0x3c04f` below methods that a signal had interrupted.
     #[test]
     fn what_handlers_of_signals_return_to_has_a_name() {
         let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");

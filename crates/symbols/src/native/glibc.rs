@@ -1,9 +1,9 @@
-//! Versions of the GNU C library: the one that an ELF file needs, and the one that a library
-//! provides.
+//! Versions of the GNU C library: the version that an ELF file needs, and the version that a
+//! library provides.
 //!
-//! Symbols of glibc carry the version in which they came (`GLIBC_2.34`). The dynamic loader refuses
-//! a library that is bound to a version that is not there, whatever else it could do (ELF symbol
-//! versioning: LSB 5.0, Core, "Symbol Versioning").
+//! Symbols of glibc carry the version that introduced them (`GLIBC_2.34`). The dynamic loader
+//! refuses a library that needs a version which the installed glibc lacks (ELF symbol versioning:
+//! LSB 5.0, Core, "Symbol Versioning").
 
 use std::fmt;
 use std::path::Path;
@@ -13,8 +13,8 @@ use object::Endianness;
 use object::elf::{FileHeader64, SHT_DYNSYM};
 use object::read::elf::{FileHeader, SectionTable, Sym};
 
-/// The prefix of names of versions. Others of the library's, such as `GLIBC_PRIVATE`, are no
-/// numbers.
+/// The prefix of version names. Some version names of the library, such as `GLIBC_PRIVATE`, have no
+/// number.
 const PREFIX: &str = "GLIBC_";
 
 /// A version of the GNU C library.
@@ -27,8 +27,8 @@ pub struct GlibcVersion {
 }
 
 impl GlibcVersion {
-    /// Returns the oldest version that an ELF file can be loaded with; `None` where it needs none,
-    /// or is no such file.
+    /// Returns the oldest version with which an ELF file can be loaded; `None` where it needs none,
+    /// or is not an ELF file.
     #[must_use]
     pub fn needed_by(elf: &[u8]) -> Option<Self> {
         let (endian, sections) = sections_of(elf)?;
@@ -43,8 +43,8 @@ impl GlibcVersion {
         newest
     }
 
-    /// Returns the version that a file `libc.so.6` provides; `None` where it is no such file, as on
-    /// systems with musl.
+    /// Returns the version that a file `libc.so.6` provides; `None` where the file is not glibc, as
+    /// on systems with musl.
     #[must_use]
     pub fn provided_by(library: &Path) -> Option<Self> {
         let elf = &*read_bounded(library, MOST_BYTES)?;
@@ -53,7 +53,7 @@ impl GlibcVersion {
         let strings = sections.strings(endian, elf, link).ok()?;
         let mut newest = None;
         while let Ok(Some((_, mut names))) = definitions.next() {
-            // The first is the version's name, others are what it follows.
+            // The first name is the version's own, the others are its predecessors.
             if let Ok(Some(name)) = names.next() {
                 newest = newest.max(name.name(endian, strings).ok().and_then(Self::parse));
             }
@@ -62,8 +62,8 @@ impl GlibcVersion {
         newest.max(Self::in_banner(elf))
     }
 
-    /// Returns the version in what the library prints when it is run:
-    /// `... stable release version 2.31.`
+    /// Returns the version from the banner that the library prints when it is run: `... stable
+    /// release version 2.31.`
     fn in_banner(elf: &[u8]) -> Option<Self> {
         const BEFORE: &[u8] = b" release version ";
         let at = elf.windows(BEFORE.len()).position(|bytes| bytes == BEFORE)? + BEFORE.len();
@@ -90,23 +90,23 @@ impl fmt::Display for GlibcVersion {
 pub struct GlibcSymbol {
     /// Name of the function or variable.
     pub name: String,
-    /// The version that it came with, or was last changed in.
+    /// The version that introduced or last changed the symbol.
     pub version: GlibcVersion,
-    /// Whether the file does without it where it is not there, once it was linked with a library
-    /// that lacks it.
+    /// Whether the file can be loaded without the symbol, if it was linked with a library that
+    /// lacks it.
     pub is_weak: bool,
 }
 
 impl GlibcSymbol {
-    /// Returns the symbols that an ELF file takes from the library, by name; none where it is no
-    /// such file.
+    /// Returns the symbols that an ELF file imports from the library, by name; none where it is not
+    /// an ELF file.
     #[must_use]
     pub fn imported_by(elf: &[u8]) -> Vec<Self> {
         Self::of(elf, true).unwrap_or_default()
     }
 
-    /// Returns the symbols that a file of the library provides, by name and version; none where it
-    /// is no such file.
+    /// Returns the symbols that a library file defines, by name and version; none where it is not
+    /// such a file.
     #[must_use]
     pub fn defined_by(elf: &[u8]) -> Vec<Self> {
         Self::of(elf, false).unwrap_or_default()
@@ -145,7 +145,7 @@ fn sections_of(elf: &[u8]) -> Option<(Endianness, SectionTable<'_, FileHeader64<
 mod tests {
     use super::*;
 
-    /// Debian 11 has 2.31, and was said to have 2.30: its library defines no newer version.
+    /// Debian 11 has 2.31 but was reported as 2.30, because its library defines no newer version.
     #[test]
     fn a_version_that_defines_nothing_is_read_from_the_banner() {
         let version = |text: &[u8]| GlibcVersion::in_banner(text);
@@ -182,8 +182,8 @@ mod tests {
         assert_eq!(String::from_utf8_lossy(&said.stdout), format!("glibc {provided}\n"));
     }
 
-    /// The oldest version of a file is the newest of its symbols', read from two tables of the
-    /// file.
+    /// The oldest usable version of a file is the newest version of its symbols, read from two
+    /// tables of the file.
     #[test]
     fn symbols_carry_the_versions_that_the_file_needs() {
         let own = std::fs::read("/proc/self/exe").expect("the test");

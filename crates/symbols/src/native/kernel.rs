@@ -1,13 +1,13 @@
-//! Symbols of the kernel that runs.
+//! Symbols of the running kernel.
 
 use super::{NativeRange, Ranges, found};
 
-/// File in which the kernel lists its symbols. Their addresses are 0 for users who may not know
-/// those.
+/// File in which the kernel lists its symbols. Addresses read as 0 for users without permission to
+/// see them.
 const TABLE: &str = "/proc/kallsyms";
 
-/// The functions of the kernel that hold some of the offsets from `_text`, in ascending order; none
-/// where the system does not show addresses.
+/// The functions of the kernel that contain the offsets from `_text`, in ascending order; none
+/// where the system hides addresses.
 #[must_use]
 pub fn kernel_symbols(offsets: &[u32]) -> Vec<NativeRange> {
     if offsets.is_empty() {

@@ -1,5 +1,5 @@
-//! Names of native code: functions of libraries by their symbols, of the kernel by its own table.
-//! Versions of the C library.
+//! Names of native code: functions of libraries from their symbols, functions of the kernel from
+//! its symbol table. Versions of the C library.
 
 mod demangled;
 mod elf;
@@ -14,8 +14,8 @@ pub use kernel::kernel_symbols;
 /// A range of native code with its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NativeRange {
-    /// Offset of the first byte: of a library from the lowest address that is loaded of it, of the
-    /// kernel from `_text`.
+    /// Offset of the first byte: for a library from its lowest loaded address, for the kernel from
+    /// `_text`.
     pub offset: u32,
     /// Bytes of the range.
     pub size: u32,
@@ -23,23 +23,23 @@ pub struct NativeRange {
     pub name: String,
 }
 
-/// Ranges in ascending order of their offsets, each with its size, or 0 where it goes on to the
-/// next.
+/// Ranges in ascending order of their offsets, each with its size, or 0 where it extends to the
+/// next range.
 #[derive(Debug, Default)]
 struct Ranges {
     all: Vec<(u64, u64, String)>,
 }
 
 impl Ranges {
-    /// The ranges in order; of several that begin at one offset the one with the shortest name that
-    /// is not empty.
+    /// Sorts the ranges. Of several ranges with the same offset, keeps the one with the shortest
+    /// nonempty name.
     fn new(mut all: Vec<(u64, u64, String)>) -> Self {
         all.sort_by(|a, b| (a.0, a.2.is_empty(), a.2.len(), &a.2).cmp(&(b.0, b.2.is_empty(), b.2.len(), &b.2)));
         all.dedup_by_key(|range| range.0);
         Self { all }
     }
 
-    /// The range that holds the offset.
+    /// The range that contains the offset.
     fn find(&self, offset: u64) -> Option<NativeRange> {
         let after = self.all.partition_point(|(start, ..)| *start <= offset);
         let (start, size, name) = self.all.get(after.checked_sub(1)?)?;
@@ -51,7 +51,7 @@ impl Ranges {
     }
 }
 
-/// The ranges that hold some of the offsets, each once and in order; `find` looks one up.
+/// The ranges that contain the offsets, each once and in order; `find` looks up one offset.
 fn found(offsets: &[u32], find: impl Fn(u64) -> Option<NativeRange>) -> Vec<NativeRange> {
     let mut found: Vec<NativeRange> = offsets.iter().filter_map(|&offset| find(offset.into())).collect();
     found.sort_by_key(|range| range.offset);

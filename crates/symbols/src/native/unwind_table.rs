@@ -1,16 +1,15 @@
-//! The search table of `.eh_frame_hdr`: where each function begins, also in libraries whose symbols
-//! were stripped.
+//! The search table of `.eh_frame_hdr`: start addresses of functions, also in stripped libraries.
 
-/// Encoding of addresses in the only form that linkers make: four bytes, signed, from the start of
-/// the section.
+/// Encoding of addresses in the only form that linkers generate: four bytes, signed, relative to
+/// the start of the section.
 const FROM_SECTION_SIGNED_32: u8 = 0x3b;
-/// Number of entries as four bytes.
+/// Encoding of the number of entries: four bytes, unsigned.
 const UNSIGNED_32: u8 = 0x03;
-/// Bytes before the number of entries, where the pointer before that has four bytes.
+/// Bytes before the number of entries, where the preceding pointer has four bytes.
 const HEAD: usize = 8;
 
-/// Addresses of all functions that the table knows, of a section that lies at `address`; none for a
-/// table of another form.
+/// Start addresses of all functions in the table of a section at `address`; none for a table of
+/// another form.
 pub(super) fn function_starts(section: &[u8], address: u64) -> Vec<u64> {
     let Some(&[1, pointer, count_form, table_form]) = section.first_chunk() else { return Vec::new() };
     let has_four_bytes = matches!(pointer & 0x0F, 0x03 | 0x0B);

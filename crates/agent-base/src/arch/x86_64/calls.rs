@@ -3,12 +3,12 @@
 /// Longest instruction that [`follows_call`] knows, in bytes.
 pub const LONGEST_CALL: usize = 7;
 
-/// Whether the instruction before ends a call, given the bytes that end there.
+/// Whether the bytes before an address, given here, end with a call instruction.
 pub fn follows_call(before: &[u8]) -> bool {
     shortest_call(before).is_some()
 }
 
-/// Length of the shortest call that may end at the end of some bytes.
+/// Length of the shortest call instruction that may end with these bytes.
 pub fn shortest_call(before: &[u8]) -> Option<usize> {
     let is_call = |bytes: &usize| {
         let start = before.len().checked_sub(*bytes);
@@ -27,22 +27,22 @@ pub fn shortest_call(before: &[u8]) -> Option<usize> {
     (2..=LONGEST_CALL).find(is_call)
 }
 
-/// Bytes before a return address that [`called`] looks at.
+/// Bytes before a return address that [`called`] reads.
 pub const BEFORE_CALL: usize = 12;
-/// Bytes of code that [`jump`] looks at.
+/// Bytes of code that [`jump`] reads.
 pub const LONGEST_JUMP: usize = 24;
 
-/// Destination: the place at which code goes on.
+/// The destination of a call or jump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Destination {
-    /// At an address.
+    /// This address.
     Code(usize),
-    /// At the address that stands in the word at an address.
+    /// The address in the word at this address.
     Cell(usize),
 }
 
-/// The destination of the call that returns to an address, given the bytes that end there, where
-/// the instruction alone says it.
+/// The destination of the call that returns to an address, given the bytes before that address.
+/// `None` where the instruction alone does not say it.
 pub fn called(before: &[u8; BEFORE_CALL], return_address: usize) -> Option<Destination> {
     match *before {
         // mov rax, imm64; call [rax] or call rax
@@ -56,8 +56,8 @@ pub fn called(before: &[u8; BEFORE_CALL], return_address: usize) -> Option<Desti
     }
 }
 
-/// The destination of a piece of the runtime's that hands a call on: a jump, or one that counts the
-/// call before.
+/// The destination of a stub of the runtime that passes a call on: a jump, or a jump behind a call
+/// counter.
 pub fn jump(code: &[u8; LONGEST_JUMP], address: usize) -> Option<Destination> {
     let at = |offset: usize| match code[offset..] {
         [0xFF, 0x25, a, b, c, d, ..] => Some(Destination::Cell(relative(address + offset + 6, [a, b, c, d]))),
@@ -76,8 +76,8 @@ pub fn jump(code: &[u8; LONGEST_JUMP], address: usize) -> Option<Destination> {
     }
 }
 
-/// Addresses of the jumps in code at `address` that lead to one of some places; bytes that look
-/// like such jumps may be among them.
+/// Addresses of the jumps in code at `address` that lead to one of some places. Bytes that only
+/// look like such jumps may be among them.
 pub fn jumps_to<'a>(code: &'a [u8], address: usize, places: &'a [usize]) -> impl Iterator<Item = usize> + use<'a> {
     let leads_there = move |at: &usize| {
         let (start, bytes) = (address + at, &code[*at..]);
@@ -93,8 +93,8 @@ pub fn jumps_to<'a>(code: &'a [u8], address: usize, places: &'a [usize]) -> impl
     (0..code.len()).filter(leads_there).map(move |at| address + at)
 }
 
-/// Places at which a call without arguments may begin that returns to an address, given the bytes
-/// that end there.
+/// Addresses at which a call instruction without arguments may begin that returns to
+/// `return_address`, given the bytes before that address.
 pub fn call_starts(before: &[u8], return_address: usize) -> Vec<usize> {
     let is_call = |bytes: &usize| {
         let start = before.len().checked_sub(*bytes);
@@ -103,8 +103,8 @@ pub fn call_starts(before: &[u8], return_address: usize) -> Vec<usize> {
     [5, 6].into_iter().filter(is_call).map(|bytes| return_address - bytes).collect()
 }
 
-/// Whether code never goes on behind a call, given the bytes that follow it: a trap, or other such
-/// calls up to one.
+/// Whether a call never returns, given the bytes that follow it: a trap, or further calls of this
+/// kind and then a trap.
 pub fn ends_in_trap(mut behind: &[u8]) -> bool {
     loop {
         behind = match *behind {
@@ -115,9 +115,9 @@ pub fn ends_in_trap(mut behind: &[u8]) -> bool {
     }
 }
 
-/// Whether code certainly runs on from its first byte to its end: no byte of it may begin a jump
-/// that is always taken, a return, a trap or a call, which may not return. Bytes within other
-/// instructions may look like one: then the answer is no.
+/// Whether code certainly runs on from its first byte to its end. No byte may be the beginning of
+/// an unconditional jump, a return, a trap, or a call (which may not return). A byte within another
+/// instruction may look like such a beginning; then the answer is no.
 pub fn runs_on(code: &[u8]) -> bool {
     let may_leave = |at: usize| match code[at..] {
         [0xC2 | 0xC3 | 0xCC | 0xE8 | 0xE9 | 0xEB, ..] => true,
@@ -212,8 +212,7 @@ mod tests {
         assert!(follows_call(&[0xFF, 0x14, 0xD0]) && follows_call(&[0xFF, 0x14, 0xD5, 0, 0x10, 0, 0]));
         assert!(!follows_call(&[0xFF, 0x14, 0xD5]));
         assert!(!follows_call(&[0x90; 8]) && !follows_call(&[]));
-        // What methods end with: a return, a jump to another one, what fills the room up to the
-        // next.
+        // The ends of methods: a return, a jump to another method, padding up to the next method.
         let ends = [[0x48, 0x83, 0xC4, 0x10, 0x5B, 0x5D, 0xC3], [0x48, 0xFF, 0x25, 0x12, 0x34, 0x56, 0x00], [0xCC; 7]];
         assert!(ends.iter().all(|end| !follows_call(end)));
     }

@@ -26,8 +26,8 @@ unsafe extern "C" {
     static clrscope_stopped: std::sync::atomic::AtomicU8;
 }
 
-/// The flag that turns the slow paths off: with every thread's top at a frame that matches nothing,
-/// hooks then record nothing.
+/// The flag that turns the slow paths of hooks off. Together with top pointers at a frame that
+/// matches nothing, it makes all hooks record nothing.
 #[inline]
 pub fn stopped_flag() -> &'static std::sync::atomic::AtomicU8 {
     // SAFETY: defined above, one byte, only ever used as an atomic.

@@ -17,7 +17,7 @@ pub fn thread_cpu_ns(os_id: u32) -> Option<u64> {
     read((!(os_id as libc::clockid_t) << 3) | 6)
 }
 
-/// Whether a thread of this process runs or waits for a processor, as opposed to for anything else.
+/// Whether a thread of this process is running or waits for a processor, and for nothing else.
 /// Allocates.
 pub fn is_runnable(os_id: u32) -> bool {
     let stat = std::fs::read(format!("/proc/self/task/{os_id}/stat")).unwrap_or_default();

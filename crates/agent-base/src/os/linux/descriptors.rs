@@ -1,18 +1,18 @@
-//! Descriptors of files: a table of a thread's own.
+//! File descriptors, and a descriptor table private to a thread.
 //!
-//! Programs close descriptors that are not theirs, all of them for instance before they become
-//! another program, and get the same numbers again. What a thread of the agent reads all the time
-//! must not stand in their table then: the program would close it, and the agent would close what
-//! the program has opened since. Others count: a program may have as many descriptors as it is
-//! allowed, no fewer.
+//! Programs close descriptors that are not theirs, for example all of them before they execute
+//! another program, and then get the same numbers again. So a descriptor that a thread of the agent
+//! reads all the time must not be in the program's table: the program would close it, and the agent
+//! would later close a file that the program has opened since. The agent's descriptors do not
+//! reduce the number that the program may have.
 
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 
-/// A descriptor that stands in the process's table as well as in that of a thread.
+/// A descriptor that is in both the process's table and a thread's own table.
 pub struct CopiedDescriptor {
     number: RawFd,
-    /// File of the descriptor, as the system writes it.
+    /// File of the descriptor, as the system names it.
     file: PathBuf,
 }
 
@@ -21,8 +21,8 @@ impl CopiedDescriptor {
         Some(Self { number, file: file_of(number)? })
     }
 
-    /// Closes it in the calling thread's table, unless it was closed there before and the number is
-    /// that of another file.
+    /// Closes the descriptor in the calling thread's table, unless it was closed there before and
+    /// its number now belongs to another file.
     pub fn close(self) {
         if file_of(self.number).is_some_and(|file| file == self.file) {
             // SAFETY: it is no longer used in this table.
@@ -31,15 +31,15 @@ impl CopiedDescriptor {
     }
 }
 
-/// File of a descriptor of the calling thread's table.
+/// File of a descriptor in the calling thread's table.
 fn file_of(number: RawFd) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/thread-self/fd/{number}")).ok()
 }
 
-/// Gives the calling thread a table of its own, with those of the process's descriptors in it that
-/// it is to keep, and nothing else that the program has opened: files that it closes are closed.
-/// Returns what it keeps, for a thread with the process's table to close there; `None` where the
-/// system can't (Linux before 5.9, filters of system calls): then all is as it was.
+/// Gives the calling thread a descriptor table of its own, with the `kept` descriptors of the
+/// process and no others of the program: a file that the program closes is then really closed.
+/// Returns the kept descriptors, for a thread with the process's table to close there. `None` where
+/// the system can't (Linux before 5.9, system call filters); then nothing has changed.
 pub fn keep_only(kept: &[RawFd]) -> Option<Vec<CopiedDescriptor>> {
     let copied = kept.iter().filter_map(|&number| CopiedDescriptor::new(number)).collect();
     leave_table(kept).then_some(copied)
@@ -49,7 +49,7 @@ fn leave_table(kept: &[RawFd]) -> bool {
     let mut kept: Vec<libc::c_uint> = kept.iter().filter_map(|&number| number.try_into().ok()).collect();
     kept.sort_unstable();
     let behind = kept.last().map_or(0, |last| last + 1);
-    // The system does not copy what it is to close in the same call.
+    // The system does not copy descriptors that the same call closes.
     if !close_range(behind, libc::c_uint::MAX, libc::CLOSE_RANGE_UNSHARE) {
         return false;
     }
@@ -71,8 +71,8 @@ fn close_range(first: libc::c_uint, last: libc::c_uint, flags: libc::c_uint) -> 
     unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) == 0 }
 }
 
-/// Takes the numbers of standard input and output, so that no file gets one of them: what is
-/// printed would go there.
+/// Occupies the numbers of standard input and output, so that no file gets one of them and receives
+/// printed text.
 fn take_standard_numbers() {
     for _ in 0..3 {
         // SAFETY: a path that ends; the descriptor is the calling thread's own.
@@ -95,13 +95,13 @@ mod tests {
 
     use super::*;
 
-    /// A thread with a table of its own reads on from what it keeps, does not keep a pipe open
-    /// whose other end waits for the program to close it, and closes nothing of the program's. What
-    /// both have is closed in the program's table where it is still that.
+    /// A thread with a table of its own can still read the kept descriptors. It does not keep a
+    /// pipe open whose other end waits for the program to close it, and closes nothing of the
+    /// program's. Kept descriptors are closed in the program's table if they are still the same
+    /// files.
     #[test]
     fn a_thread_keeps_what_it_is_told_to_and_nothing_else() {
-        // Files of this test's own: other tests of the process open files and get numbers that are
-        // free.
+        // Files of this test's own, as other tests of the process open files and get free numbers.
         let folder = tempfile::tempdir().expect("a folder");
         let [own_file, reused_file, other_file] = ["own", "reused", "other"].map(|name| folder.path().join(name));
         let (own, reused, other) = (open(&own_file), open(&reused_file), open(&other_file));
@@ -117,12 +117,11 @@ mod tests {
                 let _ = may_go_on.recv();
                 if has_own {
                     assert!(is_readable(own) && is_readable(reused));
-                    // Besides these, the folder itself and the three that stand for input and
-                    // output.
+                    // Besides these, the folder itself and the three standard descriptors.
                     assert_eq!(std::fs::read_dir("/proc/thread-self/fd").expect("the table").count(), 2 + 1 + 3);
                 }
             });
-            // Dropped where an assertion fails, so that the thread ends: it hung for ever once.
+            // Dropped if an assertion fails, so that the thread ends. It once hung for ever.
             let goes_on = goes_on;
             let Some(copied) = are_left.recv().expect("an answer") else {
                 return clrscope_testkit::not_run("the system gives threads no table of their own");

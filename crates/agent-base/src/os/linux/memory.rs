@@ -1,20 +1,20 @@
-//! Pages of this process, and reads of memory that may not be there.
+//! Pages of this process, and reads of memory that may be unmapped.
 
 use std::iter;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
-/// Bytes of a page: either all of them are there or none.
+/// Bytes of a page. A page is mapped as a whole or not at all.
 pub const PAGE: usize = 4096;
 
-/// So many words, all 0, which the system backs as they are touched.
+/// This many words, all 0. The system backs them when they are touched.
 pub fn zeroed_words(words: usize) -> Box<[AtomicU64]> {
     // SAFETY: zero is a valid value of each of them.
     unsafe { Box::new_zeroed_slice(words).assume_init() }
 }
 
-/// Maps new pages, which are zero and which the system backs as they are touched; `None` where it
-/// has none.
+/// Maps new pages. They are zero, and the system backs them when they are touched. `None` where the
+/// system has no memory.
 pub fn map(bytes: usize) -> Option<NonNull<u8>> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: a new private mapping at an address the kernel chooses.
@@ -22,7 +22,7 @@ pub fn map(bytes: usize) -> Option<NonNull<u8>> {
     NonNull::new(start.cast()).filter(|_| start != libc::MAP_FAILED)
 }
 
-/// As [`map`], followed by a page that cannot be accessed.
+/// Like [`map`], followed by a page that cannot be accessed.
 pub fn map_guarded(bytes: usize) -> Option<NonNull<u8>> {
     let start = map(bytes + PAGE)?;
     // SAFETY: the last page of a mapping that is not used yet.
@@ -30,7 +30,7 @@ pub fn map_guarded(bytes: usize) -> Option<NonNull<u8>> {
     (!failed).then_some(start)
 }
 
-/// Gives pages back for good.
+/// Unmaps pages.
 ///
 /// # Safety
 /// They were mapped by [`map`] and are no longer used.
@@ -39,7 +39,7 @@ pub unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
     unsafe { libc::munmap(start.as_ptr().cast(), bytes) };
 }
 
-/// Gives the memory of pages back that stay mapped: they are zero from then on.
+/// Gives the memory of pages back and keeps them mapped: they are zero from then on.
 ///
 /// # Safety
 /// They were mapped by [`map`] or [`map_guarded`], and what they hold is no longer needed.
@@ -48,24 +48,24 @@ pub unsafe fn discard(start: *mut u8, bytes: usize) {
     unsafe { libc::madvise(start.cast(), bytes, libc::MADV_DONTNEED) };
 }
 
-/// Copies memory that may not be there; whether it was.
+/// Copies memory that may be unmapped. Returns whether all of it was mapped.
 pub fn copy_if_there(address: usize, into: &mut [u8]) -> bool {
     let there = [piece(address, into.len())];
     copy(&there, into) == into.len()
 }
 
-/// A word of memory that may not be there.
+/// A word of memory that may be unmapped.
 pub fn word_if_there(address: usize) -> Option<usize> {
     let mut word = [0; size_of::<usize>()];
     copy_if_there(address, &mut word).then(|| usize::from_ne_bytes(word))
 }
 
-/// Copies memory up to the first page that is not there; how many bytes there were.
+/// Copies memory up to the first unmapped page. Returns the number of bytes copied.
 pub fn copy_while_there(address: usize, into: &mut [u8]) -> usize {
     let end = address.saturating_add(into.len());
     let page_end = |start: usize| (start | (PAGE - 1)).saturating_add(1);
     let starts = iter::successors(Some(address), |&start| Some(page_end(start))).take_while(|&start| start < end);
-    // The system copies a piece that ends in such a page wholly or not at all
+    // The system copies a piece that ends in an unmapped page wholly or not at all
     // (process_vm_readv(2)).
     let pages: Vec<_> = starts.map(|start| piece(start, page_end(start).min(end) - start)).collect();
     copy(&pages, into)
@@ -75,7 +75,7 @@ fn piece(address: usize, bytes: usize) -> libc::iovec {
     libc::iovec { iov_base: ptr::with_exposed_provenance_mut(address), iov_len: bytes }
 }
 
-/// Copies pieces of this process's memory as far as they are there; how many bytes that was.
+/// Copies pieces of this process's memory as far as they are mapped. Returns the number of bytes.
 fn copy(from: &[libc::iovec], into: &mut [u8]) -> usize {
     static PROCESS: AtomicI32 = AtomicI32::new(0);
     let mut process = PROCESS.load(Ordering::Relaxed);
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(copied(usize::MAX - 8, &mut bytes), (0, false));
     }
 
-    /// Two pages that are there before one that can't be read.
+    /// Two mapped pages before one that can't be read.
     fn map_guarded_pages() -> usize {
         let start = map(3 * PAGE).expect("memory");
         // SAFETY: the last of the pages, which is unused.

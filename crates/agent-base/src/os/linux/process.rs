@@ -1,28 +1,28 @@
-//! Processes as the system describes them in `/proc`.
+//! Information on processes from `/proc`.
 
 use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// A longer environment is none that a system would start a program with.
+/// Largest environment that is read. No system starts a program with a larger one.
 const LARGEST_ENVIRONMENT: u64 = 8 << 20;
 
-/// The words that this process was started with.
+/// The command line of this process, word by word.
 pub fn command_line() -> Vec<String> {
     let bytes = fs::read("/proc/self/cmdline").unwrap_or_default();
     let text = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
     text.split(|&b| b == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
-/// The file that this process runs; empty where the system doesn't say.
+/// The executable of this process; empty where the system doesn't say.
 pub fn executable() -> PathBuf {
     fs::read_link("/proc/self/exe").unwrap_or_default()
 }
 
-/// Values of variables in the environment that this process was started with; `None` for those it
-/// has not. The system's copy is read: unlike the C library's list it stays as it is while code of
-/// the program changes variables on other threads.
+/// Values of variables in the environment at the start of this process; `None` for missing ones.
+/// Reads the system's copy, not the C library's list: the copy stays unchanged while code of the
+/// program sets variables on other threads.
 pub fn variables_at_start<const N: usize>(names: [&str; N]) -> [Option<String>; N] {
     let mut bytes = Vec::new();
     let read =
@@ -33,7 +33,7 @@ pub fn variables_at_start<const N: usize>(names: [&str; N]) -> [Option<String>; 
     names.map(|name| variable(&bytes, name))
 }
 
-/// The first entry counts, as it does for the C library.
+/// The first entry of a variable counts, as in the C library.
 fn variable(environment: &[u8], name: &str) -> Option<String> {
     let mut entries = environment.split(|&byte| byte == 0);
     let value = entries.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
@@ -45,17 +45,17 @@ pub fn host_name() -> String {
     fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim_end().to_owned()
 }
 
-/// Identifier of the container that this process runs in; empty where there is none, or the system
-/// doesn't say.
+/// Identifier of the container of this process; empty where there is none, or the system doesn't
+/// say.
 pub fn container_id() -> String {
     let read = |file: &str| String::from_utf8_lossy(&fs::read(file).unwrap_or_default()).into_owned();
     let found = container_in_groups(&read("/proc/self/cgroup")).map(str::to_owned);
     found.or_else(|| container_in_mounts(&read("/proc/self/mountinfo")).map(str::to_owned)).unwrap_or_default()
 }
 
-/// The container by the name of a control group: `/docker/ID`, `docker-ID.scope`,
-/// `cri-containerd-ID.scope`, `...:crio:ID`. Where the container has a name space of control
-/// groups, its own is `/`.
+/// The container, from the name of a control group: `/docker/ID`, `docker-ID.scope`,
+/// `cri-containerd-ID.scope`, `...:crio:ID`. In a container with a control group namespace of its
+/// own, the name is `/`.
 fn container_in_groups(groups: &str) -> Option<&str> {
     let paths = groups.lines().filter_map(|line| line.splitn(3, ':').nth(2));
     let names = paths.flat_map(|path| path.rsplit('/'));
@@ -65,9 +65,9 @@ fn container_in_groups(groups: &str) -> Option<&str> {
     })
 }
 
-/// The container by the folder of files that its engine mounts: `/etc/hostname` and its like lie in
-/// `.../containers/ID/` by Docker, in `.../overlay-containers/ID/` by Podman. Kubernetes takes them
-/// from the pod's sandbox, which is another container.
+/// The container, from the folder of files that its engine mounts: Docker keeps `/etc/hostname` and
+/// similar files in `.../containers/ID/`, Podman in `.../overlay-containers/ID/`. Kubernetes takes
+/// them from the pod's sandbox, which is another container.
 fn container_in_mounts(mounts: &str) -> Option<&str> {
     mounts.lines().find_map(|line| {
         let mut fields = line.split(' ').skip(3);
@@ -86,31 +86,30 @@ fn is_container_id(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Mappings of this process: the list of what is mapped into this process, a line each; empty where
-/// the system doesn't say.
+/// The memory mappings of this process, one per line; empty where the system doesn't say.
 pub fn mappings() -> String {
     let bytes = fs::read("/proc/self/maps").unwrap_or_default();
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// Mappings of this process with what of each is in memory, as `/proc/PID/smaps` has them; empty
-/// where the system doesn't say. Takes some milliseconds for each 100 MB, and other threads wait
-/// meanwhile that change mappings.
+/// The memory mappings of this process with their resident memory, in the form of
+/// `/proc/PID/smaps`; empty where the system doesn't say. Takes some milliseconds for each 100 MB.
+/// In the meantime other threads that change mappings have to wait.
 pub fn resident_mappings() -> String {
     let bytes = fs::read("/proc/self/smaps").unwrap_or_default();
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// Bytes of this process that are in memory, now and at most so far.
+/// Resident memory of this process, now and at its highest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Resident {
-    /// Now.
+    /// The current value.
     pub bytes: u64,
-    /// The most at a time since the process began, by the system's own count.
+    /// The highest value since the process began, as the system counts it.
     pub most_bytes: u64,
 }
 
-/// Bytes of this process that are in memory; zeros where the system doesn't say.
+/// Resident memory of this process; zeros where the system doesn't say.
 pub fn resident() -> Resident {
     parse_resident(&fs::read_to_string("/proc/self/status").unwrap_or_default())
 }
@@ -123,25 +122,26 @@ fn parse_resident(status: &str) -> Resident {
     Resident { bytes: bytes("VmRSS:").unwrap_or(0), most_bytes: bytes("VmHWM:").unwrap_or(0) }
 }
 
-/// Threads of the machine that run or wait for a processor, for each processor; 1 where the system
-/// doesn't say.
+/// Number of threads of the machine that run or wait for a processor, divided by the number of
+/// processors; 1 where the system doesn't say.
 pub fn runnable_per_processor() -> u32 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     runnable(&text).unwrap_or(1).div_ceil(processors()).max(1)
 }
 
-/// Processors that this process may use, by its affinity and its control group; 1 where the system
-/// doesn't say.
+/// Number of processors that this process may use, by its affinity and its control group; 1 where
+/// the system doesn't say.
 pub fn processors() -> u32 {
     std::thread::available_parallelism().map_or(1, |processors| processors.get() as u32)
 }
 
-/// The fourth word of the list of loads is `runnable/all`.
+/// The fourth word of the load averages is `runnable/all`.
 fn runnable(loads: &str) -> Option<u32> {
     loads.split(' ').nth(3)?.split('/').next()?.parse().ok()
 }
 
-/// Start of a process, in ticks since the machine's: with the id a unique name of the process.
+/// Start of a process, in ticks since the machine started. Together with the id this identifies a
+/// process uniquely.
 pub fn start_of(pid: u32) -> Option<u64> {
     field(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?, 22)
 }
@@ -151,15 +151,15 @@ pub fn niceness() -> i32 {
     fs::read_to_string("/proc/self/stat").ok().and_then(|status| field(&status, 19)).unwrap_or(0)
 }
 
-/// The field with this number, as the manual counts them from 1, of a process's status.
+/// The field with this number, counted from 1 as in the manual, of a process's status.
 fn field<T: FromStr>(status: &str, number: usize) -> Option<T> {
-    // The name, the second, may hold anything, brackets and spaces too.
+    // The second field, the name, may contain anything, including brackets and spaces.
     let after_name = status.rsplit_once(") ")?.1;
     after_name.split(' ').nth(number.checked_sub(3)?)?.parse().ok()
 }
 
-/// Times that threads of this process were taken off a processor so far. Takes longer the more
-/// threads there are.
+/// Number of times that threads of this process were taken off a processor so far. The call takes
+/// longer the more threads there are.
 pub fn thread_switches() -> Option<u64> {
     // SAFETY: zeroes are valid numbers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };

@@ -3,7 +3,7 @@
 /// The signals that were blocked on a thread.
 pub struct Mask(libc::sigset_t);
 
-/// Blocks all signals on this thread; what was blocked before.
+/// Blocks all signals on this thread. Returns the signals that were blocked before.
 pub fn block() -> Mask {
     // SAFETY: both sets are initialised by the calls.
     unsafe {
@@ -15,14 +15,14 @@ pub fn block() -> Mask {
     }
 }
 
-/// Blocks what was blocked, and nothing else.
+/// Restores the mask of blocked signals.
 pub fn restore(mask: &Mask) {
     // SAFETY: a mask that `block` filled in.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &mask.0, std::ptr::null_mut()) };
 }
 
-/// Runs `body` with all signals blocked on this thread, so that a file size limit is an error and
-/// not a deadly signal.
+/// Runs `body` with all signals blocked on this thread, so that a file size limit causes an error
+/// and not a deadly signal.
 pub fn with_all_blocked<R>(body: impl FnOnce() -> R) -> R {
     let mask = block();
     let result = body();
@@ -31,7 +31,7 @@ pub fn with_all_blocked<R>(body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Takes a pending SIGXFSZ that we caused off this thread before signals are let through again.
+/// Removes a pending SIGXFSZ that we caused, before signals are let through again.
 fn discard_file_size_signal() {
     // SAFETY: a set with one signal and a wait that does not wait.
     unsafe {

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
-/// The user as whom the process at the other end connected.
+/// The user that the process at the other end had when it connected.
 pub fn user_behind(stream: &UnixStream) -> io::Result<u32> {
     let mut other = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
@@ -16,7 +16,7 @@ pub fn user_behind(stream: &UnixStream) -> io::Result<u32> {
     if failed == 0 { Ok(other.uid) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The user as whom this process opens files.
+/// The effective user of this process, which applies when it opens files.
 pub fn effective_user() -> u32 {
     // SAFETY: takes nothing and cannot fail.
     unsafe { libc::geteuid() }

@@ -9,13 +9,13 @@ pub fn thread_id() -> u32 {
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
-/// The name that the system has of a thread of this process; empty once it is gone. Allocates.
+/// The system's name of a thread of this process; empty once the thread is gone. Allocates.
 pub fn name_of(os_id: u32) -> String {
     let name = std::fs::read_to_string(format!("/proc/self/task/{os_id}/comm")).unwrap_or_default();
     name.trim_end().to_owned()
 }
 
-/// Whether the system's name of the calling thread begins like this. Does not allocate.
+/// Whether the system's name of the calling thread begins with `beginning`. Does not allocate.
 pub fn own_name_starts_with(beginning: &[u8]) -> bool {
     let mut name = [0_u8; 16];
     // SAFETY: writes at most sixteen bytes (prctl(2)).
@@ -31,7 +31,7 @@ pub fn all() -> Vec<u32> {
     all
 }
 
-/// Whether a thread is one of those that [`all`] gave.
+/// Whether a thread is in a list that [`all`] returned.
 pub fn is_among(all: &[u32], os_id: u32) -> bool {
     all.binary_search(&os_id).is_ok()
 }
@@ -43,8 +43,8 @@ pub fn nap(time: Duration) {
     unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
 }
 
-/// Stack pointer of a thread that waits in the kernel, as a thread does that the runtime has
-/// stopped.
+/// Stack pointer of a thread that waits in the kernel, for example because the runtime has
+/// suspended it.
 pub fn stack_pointer(os_id: u32) -> Option<usize> {
     let text = std::fs::read_to_string(format!("/proc/self/task/{os_id}/syscall")).ok()?;
     parse_stack_pointer(&text)

@@ -1,4 +1,4 @@
-//! Processors' registers, as the system shows them.
+//! Registers of processors, in the form that the system gives them.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

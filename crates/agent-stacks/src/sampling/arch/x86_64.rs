@@ -2,10 +2,10 @@
 
 use crate::sampling::raw::Registers;
 
-/// Registers that the kernel is asked for: `rbp`, `rsp` and `rip` (asm/perf_regs.h).
+/// Registers requested from the kernel: `rbp`, `rsp` and `rip` (asm/perf_regs.h).
 pub(crate) const PERF_REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
 
-/// The registers of what a signal interrupted.
+/// The registers of the code that a signal interrupted.
 pub(crate) fn interrupted(context: &libc::ucontext_t) -> Registers {
     let register = |number: libc::c_int| context.uc_mcontext.gregs[number as usize] as usize;
     Registers { ip: register(libc::REG_RIP), sp: register(libc::REG_RSP), bp: register(libc::REG_RBP) }
@@ -17,14 +17,13 @@ pub(crate) fn of_perf(registers: [u64; 3]) -> Registers {
     Registers { ip, sp, bp }
 }
 
-/// Body of a naked handler with SA_SIGINFO: goes on in the function `ours` where a timer has sent
-/// the signal with a value whose upper half is `cookie`, and else where the word `before` says,
-/// both with registers and stack as the kernel has set them up.
+/// Body of a naked signal handler with SA_SIGINFO. If a timer sent the signal with a value whose
+/// upper half is `cookie`, it jumps to the function `ours`, otherwise to the address in the word
+/// `before`. Registers and stack are in both cases as the kernel has set them up.
 macro_rules! hand_on_unless_ours {
     (cookie = $cookie:ident, ours = $ours:ident, before = $before:ident) => {
         std::arch::naked_asm!(
-            // `si_code`, then the upper half of `si_value`: of `siginfo_t` as the kernel lays it
-            // out.
+            // `si_code`, then the upper half of `si_value`, as the kernel lays `siginfo_t` out.
             "cmp dword ptr [rsi + 8], {timer}",
             "jne 2f",
             "cmp dword ptr [rsi + 28], {cookie}",

@@ -1,4 +1,4 @@
-//! Systems' ways to interrupt threads, by signals and by perf events.
+//! The systems' ways to interrupt threads: signals and perf events.
 
 #[cfg(target_os = "linux")]
 mod linux;

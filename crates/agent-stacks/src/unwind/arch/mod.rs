@@ -1,4 +1,4 @@
-//! Processors' code, a module for each of them.
+//! Machine code of processors, a module for each processor.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

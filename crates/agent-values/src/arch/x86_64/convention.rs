@@ -1,11 +1,11 @@
 //! The calling convention of compiled code on Linux and macOS, x86-64: System V, as the runtime
 //! applies it.
 //!
-//! In registers: `this`, the address for a large result, the hidden argument of shared code, then
-//! the arguments. Integers, references and addresses take `rdi rsi rdx rcx r8 r9`, floating-point
-//! numbers `xmm0` to `xmm7`; a value type of at most 16 bytes takes a register for each eight bytes
-//! if there are enough. Larger ones, those with fields that are not aligned, and what finds no
-//! register lie on the stack, each at the next eight bytes.
+//! The order in registers is: `this`, the address for a large result, the hidden argument of shared
+//! code, then the arguments. Integers, references and addresses take `rdi rsi rdx rcx r8 r9`,
+//! floating-point numbers `xmm0` to `xmm7`. A value type of at most 16 bytes takes a register for
+//! each eight bytes if there are enough. Larger value types, those with unaligned fields, and
+//! arguments without a free register lie on the stack, each at the next eight bytes.
 
 use super::super::super::kinds::{Form, Kind, Shape};
 
@@ -16,14 +16,14 @@ pub enum ArgumentLocation {
     General(u8),
     /// A vector register.
     Vector(u8),
-    /// Two registers, each with whether it is a vector register.
+    /// Two registers, each with a flag for a vector register.
     Pair((u8, bool), (u8, bool)),
-    /// On the stack, so many bytes above the caller's stack pointer.
+    /// On the stack, this many bytes above the caller's stack pointer.
     Stack(u32),
-    /// Bytes, this many, behind the address in a general register: no argument of the code, but
-    /// what it works on.
+    /// This many bytes behind the address in a general register. It is not an argument of the code,
+    /// but data that the code works on.
     Behind(u8, u32),
-    /// Unknown: an argument before it could not be placed.
+    /// Unknown, because the location of an earlier argument is unknown.
     Unknown,
 }
 
@@ -31,14 +31,14 @@ pub enum ArgumentLocation {
 const GENERAL: u8 = 6;
 /// Vector registers that hold arguments.
 const VECTOR: u8 = 8;
-/// Larger values lie in memory.
+/// Largest value that is passed in registers.
 const LARGEST: u32 = 16;
 
 /// Differences of the convention between runtimes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Convention {
-    /// A value type without fields is like a byte; before .NET 9 it lay in memory, and so did what
-    /// holds one.
+    /// Whether a value type without fields is treated like a byte. Before .NET 9 it lay in memory,
+    /// and so did value types that contain one.
     empty_in_registers: bool,
 }
 
@@ -48,7 +48,7 @@ impl Convention {
         Self { empty_in_registers: major >= 9 }
     }
 
-    /// Way in which a value is passed.
+    /// How a value is passed.
     pub(crate) fn passed(self, kind: Kind) -> ValueRegisters {
         match kind {
             Kind::Float | Kind::Double => ValueRegisters::One(true),
@@ -75,8 +75,8 @@ impl Convention {
         }
     }
 
-    /// Location of a result: registers are counted for results by themselves. `None` for one in
-    /// memory, whose address is handed over like an argument.
+    /// Location of a result. Registers for results are counted separately. `None` for a result in
+    /// memory, whose address is passed like an argument.
     pub fn result(self, kind: Kind) -> Option<ArgumentLocation> {
         let (mut general, mut vector) = (0, 0);
         let mut take = |is_vector: bool| {
@@ -112,8 +112,8 @@ enum Passing {
     Unknown,
 }
 
-/// The two halves of a value of at most 16 bytes: vector only where nothing but floating-point
-/// numbers lies in them.
+/// The two halves of a value of at most 16 bytes. A half is a vector register only if it contains
+/// nothing but floating-point numbers.
 #[derive(Default)]
 struct Halves([Option<bool>; 2]);
 
@@ -163,7 +163,7 @@ impl Halves {
     }
 }
 
-/// Hands out registers and stack.
+/// Assigns registers and stack slots to arguments.
 #[derive(Debug)]
 pub struct Walk {
     convention: Convention,
@@ -179,17 +179,17 @@ impl Walk {
         Self { convention, general: 0, vector: 0, stack: 0, lost: false }
     }
 
-    /// The next place for an address.
+    /// The next location for an address.
     pub fn general(&mut self) -> ArgumentLocation {
         self.one(false)
     }
 
-    /// From here on the places are not known.
+    /// Makes all further locations unknown.
     pub fn lose(&mut self) {
         self.lost = true;
     }
 
-    /// The next place for such a value.
+    /// The next location for a value of this kind.
     pub(crate) fn locate(&mut self, kind: Kind) -> ArgumentLocation {
         match self.convention.passed(kind) {
             ValueRegisters::Memory => self.memory(kind.size()),
@@ -214,7 +214,7 @@ impl Walk {
         self.memory(8)
     }
 
-    /// Two registers, or neither.
+    /// Takes two registers, or neither.
     fn two(&mut self, a: bool, b: bool) -> ArgumentLocation {
         let vectors = u8::from(a) + u8::from(b);
         if self.lost || self.vector + vectors > VECTOR || self.general + 2 - vectors > GENERAL {

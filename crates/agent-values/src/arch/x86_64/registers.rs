@@ -14,7 +14,7 @@ pub struct ArgumentRegisters {
 }
 
 impl ArgumentRegisters {
-    /// The general register with this number, counted as arguments take them.
+    /// The general register with this number, in the order of arguments.
     #[inline]
     pub fn general(&self, number: u8) -> *const u64 {
         match number {
@@ -27,7 +27,7 @@ impl ArgumentRegisters {
         }
     }
 
-    /// The vector register with this number, counted as arguments take them.
+    /// The vector register with this number, in the order of arguments.
     #[inline]
     pub fn vector(&self, number: u8) -> &[u8; 16] {
         &self.vectors[usize::from(number)]
@@ -44,20 +44,20 @@ pub struct ResultRegisters {
 }
 
 impl ResultRegisters {
-    /// The general register with this number, counted as results take them.
+    /// The general register with this number, in the order of results.
     #[inline]
     pub fn general(&self, number: u8) -> &u64 {
         if number == 0 { &self.rax } else { &self.rdx }
     }
 
-    /// The vector register with this number, counted as results take them.
+    /// The vector register with this number, in the order of results.
     #[inline]
     pub fn vector(&self, number: u8) -> &[u8; 16] {
         &self.vectors[usize::from(number).min(1)]
     }
 }
 
-/// The registers as the runtime's own stub saves them for hooks of the slow kind, on 8, 9 and 10
+/// The registers as the runtime's own stub saves them for slow hooks, on 8, 9 and 10
 /// (`PROFILE_PLATFORM_SPECIFIC_DATA`).
 #[repr(C)]
 pub struct StubRegisters {
@@ -65,7 +65,7 @@ pub struct StubRegisters {
     _frame_pointer: usize,
     _stack_pointer_of_stub: usize,
     _instruction: usize,
-    /// The caller's.
+    /// The caller's stack pointer.
     pub stack_pointer: usize,
     /// The first register of results.
     pub rax: u64,

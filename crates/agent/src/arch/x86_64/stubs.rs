@@ -1,6 +1,6 @@
 //! Pieces of assembly that several hooks are made of.
 
-/// Saves everything a call may hold in registers at enter: 192 bytes with the return address.
+/// Saves all registers that may hold arguments at enter: 192 bytes with the return address.
 macro_rules! save_arguments {
     () => {
         concat!(
@@ -23,9 +23,9 @@ macro_rules! restore_arguments {
     };
 }
 
-/// The way out of an enter hook to a function, unless recording has ended. `$label` is where the
-/// fast path jumps to, `$arguments` puts what the function takes into its registers; `rsp` then
-/// points at what was saved.
+/// Slow path of an enter hook: calls a function, unless recording has ended. The fast path jumps to
+/// `$label`. `$arguments` loads the function's arguments into registers; `rsp` then points at the
+/// saved registers.
 macro_rules! enter_slow_after {
     ($label:literal, $arguments:literal, $function:literal) => {
         concat!(
@@ -44,15 +44,15 @@ macro_rules! enter_slow_after {
     };
 }
 
-/// The way out of a leave or tail call hook to a function that takes the caller's stack pointer,
-/// which stands in `rsi`.
+/// Slow path of a leave or tail call hook: calls a function that takes the caller's stack pointer,
+/// which is in `rsi`.
 macro_rules! leave_slow {
     ($function:literal) => {
         $crate::arch::x86_64::stubs::leave_slow_after!("9:\n", "mov rdi, rsi\n", $function)
     };
 }
 
-/// Counterpart for a function that takes our index of the function, which stands in `rdi`, and the
+/// Counterpart for a function that takes our index of the function, which is in `rdi`, and the
 /// stack pointer.
 macro_rules! leave_slow_both {
     ($function:literal) => {
@@ -60,8 +60,8 @@ macro_rules! leave_slow_both {
     };
 }
 
-/// As [`enter_slow_after`], out of a leave or tail call hook: only `rax`, `rdx`, `rcx`, `xmm0`,
-/// `xmm1` may hold something.
+/// As [`enter_slow_after`], for a leave or tail call hook: only `rax`, `rdx`, `rcx`, `xmm0`, `xmm1`
+/// may hold results.
 macro_rules! leave_slow_after {
     ($label:literal, $arguments:literal, $function:literal) => {
         concat!(

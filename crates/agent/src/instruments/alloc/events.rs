@@ -1,4 +1,4 @@
-//! The runtime's own events about allocations, as they come from its event pipe.
+//! The runtime's own events about allocations, which come from its event pipe.
 
 use clr_profiler::ClassId;
 use clrscope_agent_base::event_pipe::{COLLECTIONS, Fields, SAMPLED_ALLOCATIONS};
@@ -8,13 +8,14 @@ use clrscope_recording::model::ObjectHeap;
 /// on.
 pub(super) const SAMPLED: u32 = 303;
 pub(super) const SAMPLED_KEYWORD: u64 = SAMPLED_ALLOCATIONS;
-/// Number of the tick that comes with each 100 KiB, and the keyword that switches it on.
+/// Number of the allocation tick, which comes every 100 KiB, and the keyword that switches it on.
 pub(super) const TICK: u32 = 10;
 pub(super) const TICK_KEYWORD: u64 = COLLECTIONS;
-/// Bytes between two samples in the mean: the runtime samples each byte with a chance of one in so
-/// many, or ticks after so many.
+/// Mean number of bytes between two samples. The runtime samples each byte with a probability of
+/// one in this number, or ticks after this many bytes.
 pub(super) const MEAN_BYTES: u64 = 100 << 10;
-/// Objects from this size on are large, where the runtime does not say it.
+/// Objects of at least this size count as large where the runtime does not say which heap they are
+/// on.
 pub(super) const LARGE_FROM: u64 = 85_000;
 
 /// A sampled object.
@@ -22,15 +23,15 @@ pub(super) const LARGE_FROM: u64 = 85_000;
 pub(super) struct SampledObject {
     pub(super) class: ClassId,
     pub(super) heap: ObjectHeap,
-    /// Address of the object, which is not ready yet.
+    /// Address of the object, which is not initialized yet.
     pub(super) address: usize,
     pub(super) bytes: u64,
-    /// Bytes that the object stands for, at least its own.
+    /// Bytes that the object stands for, at least its own size.
     pub(super) weight: u64,
 }
 
 impl SampledObject {
-    /// From the fields of the event [`SAMPLED`]; `None` where they are too short.
+    /// Reads the fields of the event [`SAMPLED`]; `None` where they are too short.
     pub(super) fn of_sampled(mut fields: Fields<'_>) -> Option<Self> {
         let heap = ObjectHeap::from_number(fields.u32()?);
         fields.u16()?;
@@ -41,7 +42,7 @@ impl SampledObject {
         Some(Self { class: class_id(class)?, heap, address: address as usize, bytes, weight: weight(size).max(bytes) })
     }
 
-    /// From the fields of the event [`TICK`], version 4; `None` where they are too short.
+    /// Reads the fields of the event [`TICK`], version 4; `None` where they are too short.
     pub(super) fn of_tick(mut fields: Fields<'_>) -> Option<Self> {
         fields.u32()?;
         let heap = ObjectHeap::from_number(fields.u32()?);
@@ -60,8 +61,8 @@ fn on_heap(size: u64) -> u64 {
     size.saturating_add(7) & !7
 }
 
-/// Bytes that a randomly sampled object stands for: its size, divided by the chance that one of its
-/// bytes is sampled.
+/// Bytes that a randomly sampled object stands for: its size, divided by the probability that one
+/// of its bytes is sampled.
 fn weight(size: u64) -> u64 {
     let chance = -(size as f64 * (-1.0 / MEAN_BYTES as f64).ln_1p()).exp_m1();
     if chance > 0.0 { (size as f64 / chance) as u64 } else { MEAN_BYTES }
@@ -69,7 +70,7 @@ fn weight(size: u64) -> u64 {
 
 fn class_id(raw: u64) -> Option<ClassId> {
     // SAFETY: the runtime has just said in an event that it allocates an object of this class, so
-    // the class is there; who keeps the number forgets it when a module unloads.
+    // the class is there; the owner of the number forgets it when a module unloads.
     unsafe { ClassId::from_raw(raw as usize) }.non_null()
 }
 
@@ -105,8 +106,8 @@ mod tests {
         }
     }
 
-    /// The payload is the runtime's word, of whatever version: any bytes are an object or none, and
-    /// none stands for less than itself.
+    /// The payload comes from a runtime of any version. Any bytes must decode to an object or to
+    /// `None`, and no object may stand for less than its own size.
     #[test]
     fn any_bytes_are_an_object_or_none() {
         let mut state = 1_u64;

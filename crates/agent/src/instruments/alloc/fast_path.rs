@@ -1,10 +1,11 @@
-//! Objects that the runtime allocates without a callback, and how it is made to call back.
+//! Makes the runtime call back for objects that it would allocate without a callback.
 //!
-//! From .NET 10 on boxes and combined delegates are allocated by managed code
-//! (`RuntimeTypeHandle.InternalAllocNoChecks`): first by a quick way, which no profiler is told of,
-//! and where there is no room by the usual one. With `alloc:exact` that method takes the usual way
-//! at once: of its code one call is exchanged for a null, which is what the quick way answers where
-//! there is no room. Methods that the compiler may have inlined it into are recompiled.
+//! From .NET 10 on managed code (`RuntimeTypeHandle.InternalAllocNoChecks`) allocates boxes and
+//! combined delegates. This method first tries a fast path, which tells no profiler, and takes the
+//! usual path where the fast path has no room. With `alloc:exact` the method takes the usual path
+//! at once: the call of the fast path in its code is replaced by a null, which is what the fast
+//! path returns where it has no room. Methods that the compiler may have inlined this method into
+//! are recompiled.
 
 use std::sync::OnceLock;
 
@@ -13,11 +14,11 @@ use clr_profiler::{FunctionId, ModuleId, ProfilerInfo, Result, Token};
 use clrscope_agent_base::functions::Functions;
 
 const CORE: &str = "System.Private.CoreLib";
-/// The type of the method, and its names: the quick way, and the method that takes either.
+/// The type of the method, and the names of the fast path and of the method that takes either path.
 const OWNER: &str = "System.RuntimeTypeHandle";
 const FAST: &str = "InternalAllocNoChecks_FastPath";
 const EITHER: &str = "InternalAllocNoChecks";
-/// The types whose methods call it.
+/// The types whose methods call that method.
 const CALLERS: [&str; 6] = [
     "System.Runtime.CompilerServices.CastHelpers",
     "System.MulticastDelegate",
@@ -26,14 +27,14 @@ const CALLERS: [&str; 6] = [
     "System.Enum",
     OWNER,
 ];
-/// Methods that call a method that calls it, and so on: how often the compiler may have put one
-/// into another.
+/// Levels of indirect callers that are looked for: how deep the compiler may have inlined these
+/// methods into one another.
 const DEPTH: usize = 3;
-/// Instructions of IL: a call, and what takes its place: drop the argument, and push a null.
+/// IL instructions: a call, and its replacement, which pops the argument and pushes a null.
 const CALL: u8 = 0x28;
 const NULL_INSTEAD: [u8; 5] = [0x26, 0x14, 0, 0, 0];
 
-/// The change, once the library is loaded.
+/// The patched methods, once the core library is loaded.
 #[derive(Default)]
 pub(super) struct FastPathPatch(OnceLock<PatchedMethods>);
 
@@ -44,8 +45,8 @@ struct PatchedMethods {
 }
 
 impl FastPathPatch {
-    /// A module is there: makes the change where that is the library. An error is the reason why it
-    /// could not be made.
+    /// A module has been loaded: patches the methods if the module is the core library. The error
+    /// is the reason why they could not be patched.
     pub(super) fn module_loaded(&self, info: &ProfilerInfo, functions: &Functions, module: ModuleId) -> Result<()> {
         let names = functions.names();
         if self.0.get().is_some() || !names.assembly(info, module).is_ok_and(|name| &*name == CORE) {
@@ -67,8 +68,8 @@ impl FastPathPatch {
     }
 }
 
-/// Makes the change; the methods that must not run as they were compiled before, none where there
-/// is nothing to change.
+/// Patches the method. Returns the methods whose precompiled code must not run; none where there is
+/// nothing to change.
 fn patch(info: &ProfilerInfo, metadata: &MetadataImport, module: ModuleId) -> Result<Vec<Token>> {
     let Some(owner) = metadata.find_type_def(OWNER, None)? else { return Ok(Vec::new()) };
     let Some(&quick) = metadata.methods_named(owner, FAST)?.first() else { return Ok(Vec::new()) };
@@ -78,8 +79,8 @@ fn patch(info: &ProfilerInfo, metadata: &MetadataImport, module: ModuleId) -> Re
         let Some(at) = call_of(&body, quick) else { continue };
         body[at..at + NULL_INSTEAD.len()].copy_from_slice(&NULL_INSTEAD);
         // SAFETY: the method's own body, in which a call with one argument that returns a reference
-        // has become instructions that take one argument off and leave a null reference: the same
-        // stack, and an answer that the method is made for.
+        // is replaced by instructions that pop one argument and push a null reference: the stack is
+        // the same, and the method handles this result.
         unsafe { info.set_il_function_body(module, method, &body)? };
         changed.push(method);
     }
@@ -96,7 +97,7 @@ fn patch(info: &ProfilerInfo, metadata: &MetadataImport, module: ModuleId) -> Re
     Ok(changed)
 }
 
-/// Place of the call of a method in a body.
+/// Offset of the call of a method in a body.
 fn call_of(body: &[u8], callee: Token) -> Option<usize> {
     let mut call = [CALL, 0, 0, 0, 0];
     call[1..].copy_from_slice(&callee.as_raw().to_le_bytes());

@@ -1,5 +1,5 @@
-//! Objects that are followed until they are collected, by weak handles: these keep nothing alive,
-//! and let background collections be.
+//! Follows objects until they are collected, by weak handles. Weak handles keep nothing alive and
+//! do not disable background collections.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,23 +14,23 @@ use super::sums::Sums;
 
 /// Generations that objects come into, one after another.
 const GENERATIONS: usize = 3;
-// The limit counts with what an object takes, and its handle of 8 bytes.
+// The limit assumes the size of an entry, and 8 bytes for its handle.
 const _: () =
     assert!(size_of::<FollowedObject>() + 8 <= BYTES_OF_AN_OBJECT, "an object takes more than is counted with");
 
 /// The objects that are followed.
 pub(super) struct Follow {
     info: ProfilerInfo,
-    /// Objects that are followed at a time.
+    /// Most objects that are followed at a time.
     most: usize,
-    /// The objects by the collections that they are known to have outlived, at most two.
+    /// The objects by the number of collections that they are known to have survived, at most two.
     objects: Mutex<[Vec<FollowedObject>; GENERATIONS]>,
     /// Number of the last object.
     last: AtomicU32,
     /// Collections that have ended.
     collections: AtomicU64,
-    /// The oldest generation that is being collected, and the oldest collected since the last look,
-    /// each plus one.
+    /// The oldest generation that is being collected, and the oldest generation collected since the
+    /// last check, each plus one.
     collecting: AtomicU32,
     collected: AtomicU32,
     /// No object is followed any more.
@@ -43,7 +43,7 @@ struct FollowedObject {
 }
 
 impl Follow {
-    /// Follows so many objects at a time.
+    /// Follows at most `most` objects at a time.
     pub(super) fn new(info: &ProfilerInfo, most: usize) -> Self {
         Self {
             info: info.clone(),
@@ -61,8 +61,8 @@ impl Follow {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to follow the object at an address, in the callback that tells of it; `seen` is its
-    /// record, which is returned. What can't be followed is counted as lost.
+    /// Begins to follow the object at an address, in the callback that reports the object. `seen`
+    /// is its record, which is returned. Objects that can't be followed are counted as lost.
     pub(super) fn begin(
         &self,
         sums: &Sums,
@@ -73,8 +73,8 @@ impl Follow {
         if self.is_over.load(Ordering::Acquire) {
             return None;
         }
-        // SAFETY: the runtime has just allocated the object at this address, and waits for the
-        // callback that tells of it to return.
+        // SAFETY: the runtime has just allocated the object at this address, and waits for this
+        // callback to return.
         let handle = unsafe { self.info.create_handle_at(address, HandleKind::Weak) };
         let Ok(handle) = handle else {
             sums.lose(1);
@@ -106,7 +106,7 @@ impl Follow {
         self.collections.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Looks which objects the last collections took. On the agent's own thread.
+    /// Finds out which objects the last collections freed. On the agent's own thread.
     pub(super) fn look(&self, sums: &Sums) {
         let collected = self.collected.swap(0, Ordering::AcqRel) as usize;
         if collected == 0 {
@@ -133,13 +133,14 @@ impl Follow {
 }
 
 impl Follow {
-    /// Lets go of all objects, or follows new ones again: those that are followed by then count as
-    /// alive.
+    /// Stops following all objects, or follows new ones again. Objects followed until the stop
+    /// count as alive.
     pub(super) fn set_over(&self, is_over: bool) {
         self.is_over.store(is_over, Ordering::Release);
     }
 
-    /// Lets go of all objects where that is wanted. On the agent's own thread.
+    /// Stops following all objects if [`set_over`](Self::set_over) asked for that. On the agent's
+    /// own thread.
     pub(super) fn let_go_if_over(&self) {
         if self.is_over.load(Ordering::Acquire) {
             let objects = std::mem::take(&mut *self.objects());
@@ -160,7 +161,7 @@ impl Follow {
 }
 
 impl FollowedObject {
-    /// An error is no word about the object.
+    /// An error does not mean that the object is dead.
     fn is_alive(&self) -> bool {
         self.handle.is_alive().unwrap_or(true)
     }

@@ -1,14 +1,13 @@
-//! Limits of the instrument's own tables: counted, and kept within a part of the instrument's
-//! limit.
+//! Limits of the instrument's own tables: their bytes are counted and kept within a part of the
+//! instrument's limit.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Part of the instrument's limit that tables outside the recording may take.
+/// Tables outside the recording may take one part in this many of the instrument's limit.
 const PART: u64 = 4;
 
-/// Bytes of a path that is remembered, in a table that is three quarters full at least half of the
-/// time.
+/// Bytes of a remembered path, in a table that is at least three quarters full half of the time.
 pub(super) const BYTES_OF_A_PATH: usize = 32;
 /// Bytes of an object that is followed, with its handle in the runtime.
 pub(super) const BYTES_OF_AN_OBJECT: usize = 64;
@@ -19,8 +18,8 @@ static LISTS: AtomicU64 = AtomicU64::new(0);
 /// Limits of the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// Bytes of the tables of all threads, by which sums are found, but for the few places that
-    /// each thread begins with.
+    /// Bytes of the tables in which all threads find their sums, without the few places that each
+    /// thread starts with.
     pub(super) lists: u64,
     /// Paths that are remembered.
     pub(super) paths: usize,
@@ -30,11 +29,11 @@ pub(super) struct Limits {
     pub(super) followed: usize,
 }
 
-/// Paths and objects at least: those of a program's few last moments.
+/// Least number of paths and objects: enough for a program's last moments.
 const LEAST: usize = 16;
 
 impl Limits {
-    /// Returns the limits of the tables where the instrument's is so many bytes.
+    /// Returns the limits of the tables for an instrument whose limit is `max_bytes`.
     pub(super) fn from_max_bytes(max_bytes: u64) -> Self {
         let all = max_bytes / PART;
         let items = |part: u64, bytes: usize, most: usize| ((part / bytes as u64) as usize).clamp(LEAST, most);
@@ -46,7 +45,7 @@ impl Limits {
         }
     }
 
-    /// Whether so many more bytes of lists are within the limit.
+    /// Whether the limit has room for `bytes` more bytes of lists.
     pub(super) fn has_room(self, bytes: usize) -> bool {
         lists_bytes().saturating_add(bytes as u64) <= self.lists
     }
@@ -57,7 +56,7 @@ pub(super) fn lists_bytes() -> u64 {
     LISTS.load(Ordering::Relaxed)
 }
 
-/// A list of fixed length whose bytes are counted as long as it is there.
+/// A list of fixed length whose bytes are counted until it is dropped.
 #[derive(Debug)]
 pub(super) struct CountedList<T>(Box<[T]>);
 
@@ -120,8 +119,8 @@ mod tests {
         assert!(small.paths <= 1_024 && large.paths == 1 << 20, "{small:?} {large:?}");
     }
 
-    /// With `max=64KiB` a thousand paths and a thousand objects, a multiple of that, were kept all
-    /// the same.
+    /// With `max=64KiB` a thousand paths and a thousand objects, a multiple of the limit, used to
+    /// be kept.
     #[test]
     fn tables_of_a_small_limit_stay_within_their_part_of_it() {
         for max in [64_u64 << 10, 256 << 10, 1 << 20, 1 << 30] {

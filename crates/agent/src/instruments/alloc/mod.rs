@@ -4,18 +4,18 @@
 //! |---|---|
 //! | [`sums`] | objects and bytes by type and path, per thread |
 //! | [`paths`] | the stacks that allocate |
-//! | [`events`] | sampled objects, as the runtime's own events tell of them |
-//! | [`limits`] | what these may take of memory |
+//! | [`events`] | sampled objects, which the runtime's own events report |
+//! | [`limits`] | memory limits of these tables |
 //! | [`fast_path`] | objects that the runtime allocates without a callback |
 //! | [`follow`] | objects that are followed until they are collected |
 //!
-//! Two engines say what is allocated. With `exact` the runtime calls back for each object, and
-//! takes its slow way to allocate for that. Otherwise the runtime's own events tell of sampled
-//! objects: on .NET 10 randomly chosen ones, before those with which another 100 KiB are full.
-//! Large objects are seen one by one either way, and those of the pinned heap where the agent was
-//! there from the start. During these events nothing refers to the object yet, so the runtime is
-//! asked for nothing there: classes get numbers and stacks addresses, and the agent's own thread
-//! finds out what they are.
+//! Allocations come from one of two engines. With `exact` the runtime calls back for each object,
+//! and therefore allocates by its slow path. Otherwise the runtime's own events report sampled
+//! objects: on .NET 10 randomly chosen objects, on earlier versions the object that completes
+//! another 100 KiB. Either way each large object is seen, and each object of the pinned heap if the
+//! agent was loaded at the start of the runtime. During these events nothing refers to the object
+//! yet, so the runtime is not queried there. Classes are kept as numbers and stacks as addresses,
+//! and the agent's own thread looks them up.
 
 mod events;
 mod fast_path;
@@ -60,13 +60,12 @@ use own_paths::OwnPaths;
 use paths::Paths;
 use sums::{Key, Sums};
 
-/// Between two rounds of the thread that looks up what callbacks could not.
+/// Pause between two rounds of the thread that does the lookups that callbacks can't do.
 const PAUSE: Duration = Duration::from_millis(5);
 /// The first version of .NET with randomly sampled events.
 const RANDOMIZED_SINCE: u16 = 10;
 
-/// Place of an allocation: the thread, the type and path, and where the frames of the runtime
-/// begin.
+/// Site of an allocation: the thread, the type and path, and where the frames of the runtime begin.
 #[derive(Clone, Copy)]
 struct Site {
     thread: ThreadRecord,
@@ -95,7 +94,7 @@ struct Shared {
     large_from: u64,
     /// Memory of the instrument's own tables.
     own: Arc<OwnMemory>,
-    /// The thread that looks up what callbacks could not has ended.
+    /// The thread that does the lookups has ended.
     is_over: AtomicBool,
 }
 
@@ -146,8 +145,8 @@ impl Instrument for Alloc {
 
     fn begins(&self, beginning: Beginning) {
         let shared = self.0;
-        // The runtime tells of each object of the pinned heap only the main profiler that was there
-        // when it started.
+        // The runtime reports each object of the pinned heap only to the main profiler that was
+        // loaded at its start.
         let is_told = beginning == Beginning::Launch && !shared.info.is_notification_only();
         shared.sees_pinned.store(is_told || shared.event_pipe.is_none(), Ordering::Relaxed);
         shared.tell();
@@ -186,7 +185,7 @@ impl Instrument for Alloc {
     }
 }
 
-/// Lets recording stop only when what waits to be looked up is, and no object is followed any more.
+/// Lets recording stop only when all pending lookups are done and no object is followed any more.
 struct Settle(&'static Shared);
 
 impl Task for Settle {
@@ -203,7 +202,7 @@ impl Task for Settle {
 }
 
 impl Shared {
-    /// Keyword and level of the events that tell of sampled objects.
+    /// Keyword and level of the events that report sampled objects.
     fn wanted_events(&self) -> (u64, u32) {
         match self.engine {
             AllocationEngine::Ticks => (events::TICK_KEYWORD, event_pipe::level::VERBOSE),
@@ -216,7 +215,7 @@ impl Shared {
         limits::lists_bytes() + self.paths.own_bytes() + self.follow.as_ref().map_or(0, Follow::own_bytes)
     }
 
-    /// Notes how allocations are taken.
+    /// Notes in the recording how allocations are observed.
     fn tell(&self) {
         self.writer.allocation_sampling(&AllocationSampling {
             engine: self.engine,
@@ -257,13 +256,13 @@ impl Shared {
         }
     }
 
-    /// Begins the record that there was none of for an object, where that is not `added` yet, and
-    /// follows the object where that is wanted.
+    /// Begins a new record for an object that is not `added` to one yet, and follows the object if
+    /// wanted.
     #[cold]
     #[inline(never)]
     fn more_of(&self, object: ObjectId<'_>, class: ClassId, site: Site, added: bool) {
-        // Literals and the like, which are never collected: the runtime makes them once, and counts
-        // them nowhere.
+        // Literals and similar objects, which are never collected: the runtime makes them once and
+        // does not count them.
         if !added && self.info.is_frozen(object).unwrap_or(false) {
             return;
         }
@@ -276,15 +275,15 @@ impl Shared {
         }
     }
 
-    /// The heap of an object on the one for large objects or on the pinned one, where only these
-    /// are called back for.
+    /// The heap of an object, large or pinned, where only objects of these two heaps are called
+    /// back for.
     #[cold]
     fn other_heap(&self, object: ObjectId<'_>) -> ObjectHeap {
         let bytes = self.info.object_size(object).unwrap_or(0) as u64;
         if bytes >= self.large_from { ObjectHeap::Large } else { ObjectHeap::Pinned }
     }
 
-    /// An object that one of the runtime's events tells of.
+    /// Records an object that one of the runtime's events reports.
     fn sampled(&self, object: &SampledObject, frame: NativeFrame) {
         let is_seen = match object.heap {
             ObjectHeap::Large => true,
@@ -349,18 +348,18 @@ impl Shared {
         }
     }
 
-    /// Has the calling thread's stack looked up, and filled into the record.
+    /// Queues the calling thread's stack for lookup; the record gets it later.
     fn look_up_later(&self, path: u64, frame: NativeFrame, cell: AllocationCell) {
         if !self.paths.look_up_later(path, frame, cell) {
-            // What is not known of frames would be taken for nothing: begin again.
+            // Frames without information would be taken for frames without methods, so start again.
             self.unloaded();
         }
     }
 
-    /// Classes or code are gone, and their identifiers and addresses may be used again.
+    /// Classes or code have been unloaded, and their identifiers and addresses may be used again.
     fn unloaded(&self) {
-        // Before and after: what is forgotten of frames makes numbers shorter again, and those of a
-        // moment ago stand for nothing.
+        // Before and after: forgetting frames makes the numbers shorter again, and earlier numbers
+        // become invalid.
         self.sums.next_period();
         self.paths.code_unloaded();
         self.sums.next_period();
@@ -399,7 +398,8 @@ impl Callbacks for Alloc {
         }
     }
 
-    /// No callback comes any more: another recording of the process may use what threads keep.
+    /// No callback comes any more. Another recording of the process may use the tables that threads
+    /// keep.
     fn profiler_detach_succeeded(&self) {
         sums::let_go();
     }

@@ -6,7 +6,7 @@ use clrscope_contract::instruments::{CheckedInstrument, Spec};
 /// The options as this instrument uses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AllocOptions {
-    /// Each object instead of samples.
+    /// Record each object instead of samples.
     pub(crate) exact: bool,
     /// Objects are followed until they are collected.
     pub(crate) live: bool,

@@ -1,24 +1,23 @@
-//! Paths that allocate: the calling thread's stack as one number at once, and as frames in the
+//! Allocating paths: the calling thread's stack becomes a number at once, and frames in the
 //! recording's stack table a little later.
 //!
-//! In a callback about an allocation the runtime may not always be asked: an object that nothing
-//! refers to yet would be lost if a collection ran. So callbacks do no more than follow frame
-//! pointers: the return addresses are mixed into one number, which is the same wherever the stack
-//! is, with those that no frame pointer leads to
-//! ([`hidden_returns`](clrscope_agent_stacks::stacks::hidden_returns)). For a number that is new
-//! the runtime walks the stack, which gives addresses and nothing else. What code lies at these is
-//! looked up by a thread of the agent's own, which then fills in the stacks of the records that
-//! wait for it.
+//! In a callback about an allocation the runtime may not always be queried: nothing refers to the
+//! object yet, so it would be lost if a collection ran. So callbacks only follow frame pointers.
+//! They hash the return addresses, including those that no frame pointer leads to
+//! ([`hidden_returns`](clrscope_agent_stacks::stacks::hidden_returns)), into one number, which does
+//! not depend on the address of the stack. For a new number the runtime walks the stack, which
+//! gives only addresses. A thread of the agent's own looks up the code at these addresses, and
+//! fills the stacks into the waiting records.
 //!
-//! That walk shows also where frame pointers led past a caller. Until the agent's thread has found
-//! out what hides it, a moment later, the runtime walks each stack with such code on it, and the
-//! number is that of the walk.
+//! That walk also shows where frame pointers skipped a caller. A moment later the agent's thread
+//! has found the code that hides the caller. Until then the runtime walks each stack that contains
+//! such code, and the number comes from that walk.
 //!
-//! Who awaits the method that was resumed on a stack is part of its number, and is read at once:
-//! objects move later.
+//! The number of a stack includes the awaiters of the method that was resumed on it. They are read
+//! at once, since objects move later.
 //!
-//! With `exact` together with `calls` a path is the edge of the tree that the thread stands on,
-//! whose functions are known at once.
+//! With `exact` together with `calls` a path is the thread's current edge in the tree. The
+//! functions of that path are known at once.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -45,11 +44,12 @@ use crate::services::context::Context;
 use super::limits::{BYTES_OF_A_PATH, Limits};
 use super::own_paths::{OwnPaths, StackPath};
 
-/// Frames of the runtime's own among those that are followed.
+/// Frames of the runtime itself among the frames that are followed.
 const NATIVE_FRAMES: usize = 32;
-/// Fewer return addresses than this say nothing about a stack.
+/// Stacks with fewer return addresses than this are not usable.
 const LEAST: usize = 3;
-/// Frames of a path of edges, which is kept whole: nodes of a tree are told by all of it.
+/// Most frames of a path of edges. Such a path is kept whole, since the whole path identifies a
+/// node of the tree.
 const MOST_EDGES: usize = 4096;
 /// Path of objects whose path is unknown: their stacks may differ, so none is looked up for all of
 /// them.
@@ -64,7 +64,7 @@ pub(super) struct Paths {
     recorded: &'static RecordedStacks,
     /// Paths are edges of the tree of `calls`.
     by_edges: bool,
-    /// The map of code, until the thread that looks addresses up takes it.
+    /// The map of code, until the lookup thread takes it.
     map: Mutex<Option<CodeMap>>,
     /// Frames kept of a stack; 0 for no stacks.
     frames: usize,
@@ -76,17 +76,17 @@ pub(super) struct Paths {
     awaiters: Arc<Awaiters>,
     /// Collections that have begun.
     collections: AtomicU64,
-    /// Paths are asked for in the runtime's callback about an object, which keeps that
+    /// Paths are taken in the runtime's callback about an object, which keeps the object alive
     /// (`PublishObjectAndNotify` in its `gchelpers.cpp`).
     is_exact: bool,
 }
 
 #[derive(Default)]
 struct Tables {
-    /// Numbers in the stack table by paths, as far as they are looked up.
+    /// Numbers in the stack table by path, for stacks that are looked up.
     numbers: HashMap<u64, u32, BuildHasherDefault<Mix>>,
     pending: Vec<Pending>,
-    /// Bytes of these.
+    /// Bytes of the pending stacks.
     pending_bytes: usize,
     /// Stacks that are being looked up.
     under_way: usize,
@@ -105,15 +105,15 @@ impl Tables {
 struct Pending {
     path: u64,
     time_ns: u64,
-    /// Methods, innermost first: the address at which the runtime's walk says that each goes on,
-    /// and what lies on the stack further in.
+    /// Methods, innermost first: the address at which each continues, by the runtime's walk, and
+    /// the part of the stack between it and its callee.
     methods: Vec<(usize, StackGap)>,
     is_cut: bool,
-    /// Who awaits the method that was resumed on it, as far as that is known.
+    /// The awaiters of the method that was resumed on the stack, as far as known.
     awaiters: Option<Chain>,
     /// The record whose stack it is.
     cell: AllocationCell,
-    /// Number of unloads before.
+    /// Number of unloads before the walk.
     unloads: u64,
 }
 
@@ -124,8 +124,8 @@ impl Pending {
 }
 
 impl Paths {
-    /// Paths with so many frames, 0 for none, whose tables have these limits. `exact`: each object
-    /// is seen.
+    /// Paths of at most `frames` frames, 0 for none, with tables within `limits`. `exact`: each
+    /// object is seen.
     ///
     /// # Errors
     /// A sentence for the user, when the file of stacks could not be made.
@@ -162,7 +162,7 @@ impl Paths {
 
     /// A number for the calling thread's path, the same for the same return addresses, or for the
     /// same edge; 0 where no stacks are wanted. `thread` is the thread's record, `frame` the frame
-    /// that the framework's callback was given, `own` what the thread knows of its stack.
+    /// that the framework's callback received, `own` the thread's knowledge of its stack.
     #[inline]
     pub(super) fn here(&self, thread: ThreadRecord, frame: NativeFrame, own: &mut OwnPaths) -> u64 {
         match self.frames {
@@ -172,12 +172,12 @@ impl Paths {
         }
     }
 
-    /// Number for the calling thread's return addresses and for who awaits the method that was
-    /// resumed there, and the latter as far as that is known.
+    /// Number for the calling thread's return addresses and for the awaiters of the method that was
+    /// resumed there; also returns the awaiters, as far as known.
     #[inline]
     fn with_awaiters<'o>(&self, frame: NativeFrame, own: &'o mut OwnPaths) -> (u64, Option<&'o Chain>) {
         let Some(path) = self.of_stack(frame, &mut own.frames) else { return (UNKNOWN, None) };
-        // 0 has a meaning of its own, too.
+        // 0 also has a special meaning.
         let number = |mixed: u64| mixed.clamp(1, UNKNOWN - 1);
         let Some(resumed) = path.resumed.method() else { return (number(path.mixed), None) };
         let moment = Moment { collections: self.collections.load(Ordering::Acquire), may_ask: self.is_exact };
@@ -206,7 +206,7 @@ impl Paths {
             }
             behind.hidden()
         };
-        // Each is another number each time that something else is known, and they grow.
+        // Such a number changes whenever more is known, so numbers would pile up.
         let generation = hidden.generation().rotate_left(32) ^ self.awaiters.generation();
         let fold = |outer, to| self.fold(outer, to);
         let framed = chain.follow(stack, frame, (LEAST, self.most()), (generation, behind), fold);
@@ -223,8 +223,8 @@ impl Paths {
         self.frames + NATIVE_FRAMES
     }
 
-    /// The calling thread's return addresses and those of the runtime's walk, which leaves none
-    /// out; what the thread knows of its frames is no help, and forgotten.
+    /// The calling thread's return addresses together with those of the runtime's walk, which skips
+    /// none. The thread's knowledge of its frames does not help here and is forgotten.
     #[cold]
     fn by_walk(&self, framed: Option<StackPath>, chain: &mut FrameChain<StackPath>) -> Option<StackPath> {
         chain.forget();
@@ -237,8 +237,8 @@ impl Paths {
         walk.is_ok().then(|| returns.into_iter().rev().fold(outermost, |outer, to| self.fold(outer, to)))
     }
 
-    /// The number of the stack of the calling thread's path in the stack table, where it is known
-    /// or can be at once.
+    /// The number of the calling thread's path in the stack table, if it is known or can be found
+    /// at once.
     pub(super) fn number(&self, thread: ThreadRecord, path: u64) -> Option<u32> {
         if path == 0 || path == UNKNOWN {
             return Some(0);
@@ -254,9 +254,9 @@ impl Paths {
         Some(number)
     }
 
-    /// Has the calling thread's stack looked up, and filled into the record; whether there was room
-    /// for what was learnt about its frames. In a callback; of the runtime the stack alone is
-    /// asked.
+    /// Queues the calling thread's stack for lookup; the record gets it later. Returns whether
+    /// there was room for the new knowledge about its frames. Called in a callback; the runtime is
+    /// asked only for the stack.
     #[must_use]
     pub(super) fn look_up_later(&self, path: u64, frame: NativeFrame, cell: AllocationCell) -> bool {
         let (mut walked, mut is_cut) = (Vec::with_capacity(self.frames.min(64)), false);
@@ -290,7 +290,7 @@ impl Paths {
         let places: Vec<_> = walked.iter().filter_map(place).collect();
         let compare = |stack| self.hidden.compare(stack, (frame, self.most()), (&places, time_ns));
         let has_room = stack.is_none_or(compare);
-        // Until now stacks that differ may have had this number.
+        // Until now different stacks may have had this number.
         let mut own = OwnPaths::default();
         let (again, awaiters) = self.with_awaiters(frame, &mut own);
         let path = if again == path { path } else { UNKNOWN };
@@ -319,12 +319,12 @@ impl Paths {
         tables.pending.is_empty() && tables.under_way == 0
     }
 
-    /// The map of code, for the thread that looks addresses up.
+    /// The map of code, for the lookup thread.
     pub(super) fn take_map(&self) -> Option<CodeMap> {
         self.map.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Looks up what waits for it. On a thread of the agent's own.
+    /// Looks up the pending stacks. On a thread of the agent's own.
     pub(super) fn look_up(&self, map: &mut CodeMap) {
         self.awaiters.look_up_wanted();
         let pending = {
@@ -376,14 +376,14 @@ impl Paths {
         }
     }
 
-    /// Code is gone; other code may come to lie at its addresses.
+    /// Code has been unloaded; other code may get its addresses.
     pub(super) fn code_unloaded(&self) {
         self.tables().numbers.clear();
         self.hidden.forget();
     }
 }
 
-/// The path of the calling thread, whose record this is, in its tree.
+/// The path of the calling thread in its tree; `thread` is its record.
 #[inline]
 fn edge_here(thread: ThreadRecord) -> Option<CurrentPath> {
     // SAFETY: callers have the record of the calling thread, which is in a callback about an
@@ -391,10 +391,10 @@ fn edge_here(thread: ThreadRecord) -> Option<CurrentPath> {
     unsafe { CurrentPath::of_thread(thread) }
 }
 
-/// Adds the frames of a method that the runtime's walk says goes on at a return address, those of
-/// methods that were put into it first; none for what is no method. `callee` is the body that the
-/// method called, and the method's own afterwards. That was at a time, when there had been so many
-/// unloads.
+/// Adds the frames of the method that continues at a return address by the runtime's walk, frames
+/// of inlined methods first; none if no method lies there. `callee` is the body that the method
+/// called; afterwards it is the method's own body. The walk is identified by its time and its
+/// number of unloads.
 fn add_frames_at(
     map: &mut CodeMap,
     (address, between): (usize, &StackGap),

@@ -2,9 +2,9 @@
 //! itself.
 //!
 //! A thread finds the record of a type and a path in a table of its own, without a lock, and adds
-//! to the record. Now and then the helper thread begins another period: from then on each thread
-//! begins new records, so that reports know what was allocated when. Periods grow longer as the
-//! recording grows. A thread that works for another request from then on begins new records, too.
+//! to the record. Now and then the helper thread begins another period: each thread then begins new
+//! records, so that reports can show allocations over time. Periods grow longer as the recording
+//! grows. A thread that starts to work for another request begins new records, too.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -32,26 +32,26 @@ const LARGEST_CHUNK: usize = 64 << 10;
 const FIRST_PLACES: usize = 64;
 /// Places of a first table where the limit is reached. A power of two.
 const LEAST_PLACES: usize = 4;
-/// Places of a table at most, and less where the limit is near: a full one is begun again. A power
-/// of two.
+/// Most places of a table, fewer where the limit is near. A full table is started again. A power of
+/// two.
 const MOST_PLACES: usize = 1 << 16;
-/// Places looked at for one record.
+/// Most places that are searched for one record.
 const PROBES: usize = 16;
 /// Shortest period.
 const PERIOD_NS: u64 = 100_000_000;
-/// Periods double in length each time that another of so many parts of the limit is used.
+/// The limit is divided into this many parts; periods double in length with each part that is used.
 const DOUBLINGS: usize = 32;
 
 static TABLES: ThreadOwnPool<Table> = ThreadOwnPool::nothing();
-/// Sums of this process so far.
+/// Number of [`Sums`] that this process has made so far.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
-/// The recording is over, and its sums are used no more.
+/// Lets go of the sums when the recording is over.
 pub(crate) fn let_go() {
     TABLES.give_back_all();
 }
 
-/// Key of a sum: two words without a gap, which the processor copies and compares as they are.
+/// Key of a sum: two words without padding, which are copied and compared as words.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Key {
     /// The runtime's identifier of the class, an address of the program, with the number of the
@@ -61,7 +61,7 @@ pub(super) struct Key {
     pub(super) path: u64,
 }
 
-/// Place of the heap's number in a key: no address of a program reaches there.
+/// Position of the heap's number in a key. No address of a program uses these bits.
 const HEAP_AT: u32 = 60;
 const _: () = assert!(ObjectHeap::ALL.len() <= 1 << (u64::BITS - HEAP_AT), "a heap's number finds room");
 
@@ -85,15 +85,15 @@ pub(super) struct Sums {
     limits: Limits,
     patience: Patience,
     tables: ThreadOwn<Table>,
-    /// Table for records of no thread.
+    /// Table for records that belong to no thread.
     of_nobody: Mutex<Table>,
-    /// Tells these sums from those of recordings before, whose tables they have.
+    /// Distinguishes these sums from the sums of earlier recordings, whose tables they reuse.
     number: u32,
-    /// The period under way. Unloads end it, too: classes and addresses mean something else then.
+    /// The current period. Unloads end it, too: classes and addresses then get other meanings.
     period: AtomicU32,
 }
 
-/// A thread's way to its sums, and to its paths.
+/// A thread's table of its sums, and its paths.
 #[derive(Default)]
 struct Table {
     own: OwnPaths,
@@ -106,12 +106,12 @@ struct Table {
     used: usize,
 }
 
-/// Time in which a thread adds to the same records.
+/// Span of time in which a thread adds to the same records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stretch {
-    /// 0 where a place is free.
+    /// 0 for a free place.
     period: u32,
-    /// Number of what the thread works for.
+    /// Number of the work, such as a request, that the thread does.
     work: u32,
 }
 
@@ -168,10 +168,10 @@ impl Sums {
         self.period.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Lets `add` add to the sums that the calling thread, with this record, has of a key; `key_of`
-    /// is given what the thread knows of its own stack. Returns the key, and nothing for `add`
-    /// where there is no record of this period yet; nothing at all where the thread is in here
-    /// already. Takes no lock, and no memory but for frames that were not there before.
+    /// Calls `add` with the calling thread's sums for a key. `key_of` receives the thread's
+    /// knowledge of its own stack and returns the key. Returns the key, and `add`'s result if the
+    /// current period has a record; `None` where the thread is already inside this function. Takes
+    /// no lock, and allocates only for new frames.
     #[inline]
     pub(super) fn add<R>(
         &self,
@@ -190,8 +190,8 @@ impl Sums {
         })
     }
 
-    /// Begins a record for the key, with `record`'s type and stack. `None` where there is no room,
-    /// and then an object is counted as lost.
+    /// Begins a record for the key, with `record`'s type and stack. `None` where there is no room;
+    /// an object is then counted as lost.
     pub(super) fn begin(
         &self,
         thread: ThreadRecord,
@@ -214,8 +214,8 @@ impl Sums {
         })
     }
 
-    /// Appends a record of the calling thread's that nothing is added to. `None` where there is no
-    /// room, which is counted.
+    /// Appends a record of the calling thread that is never added to. `None` where there is no
+    /// room; that is counted.
     pub(super) fn append(&self, thread: ThreadRecord, record: &Allocation) -> Option<AllocationCell> {
         let now = monotonic_ns();
         let record = Allocation { time_ns: now.saturating_sub(self.start_ns), ..*record };
@@ -229,7 +229,7 @@ impl Sums {
         })
     }
 
-    /// Appends a record of no thread. For threads of the agent's own.
+    /// Appends a record that belongs to no thread. For threads of the agent's own.
     pub(super) fn append_for_nobody(&self, record: &Allocation) {
         let now = monotonic_ns();
         let record = Allocation { time_ns: now.saturating_sub(self.start_ns), ..*record };
@@ -264,10 +264,10 @@ impl Sums {
 }
 
 impl Table {
-    /// Starts again where the thread has another record now, or another recording has begun.
+    /// Clears the table if the thread has another record now, or if another recording has begun.
     fn belong_to(&mut self, number: u32, thread: u32) {
         if self.number != number || self.thread != thread {
-            // What is there is of no use, and a table of the first size is soon had.
+            // The old entries are useless, and a table of the first size is cheap.
             *self = Self { number, thread, ..Self::default() };
         }
     }
@@ -281,7 +281,7 @@ impl Table {
         (place.stretch == stretch).then_some(place)
     }
 
-    /// Place of a key that is not where it is looked for first.
+    /// Place of a key that is not at its first place.
     #[inline(never)]
     fn find_further(&self, key: Key, first: usize) -> Option<&Place> {
         let mask = self.places.len().checked_sub(1)?;
@@ -307,13 +307,14 @@ impl Table {
         let steps = (0..PROBES).map(|step| first.wrapping_add(step) & mask);
         let own = steps.clone().find(|&at| self.places[at].key == new.key);
         let free = || steps.clone().find(|&at| self.places[at].stretch.period == 0);
-        // Where all are taken, the first goes: its key begins another record when it comes again.
+        // Where all places are taken, the first is replaced: its key begins another record when it
+        // comes again.
         let at = own.or_else(free).unwrap_or(first & mask);
         self.used += usize::from(self.places[at].stretch.period == 0);
         self.places[at] = new;
     }
 
-    /// Makes room: what is of an earlier stretch goes, and the table is doubled where that is not
+    /// Makes room: drops entries of earlier stretches, and doubles the table where that is not
     /// enough.
     fn grow(&mut self, new: Place, limits: Limits) {
         let old = std::mem::take(&mut self.places);
@@ -344,12 +345,12 @@ impl Table {
 // A thread's first chunk holds records.
 const _: () = assert!(FIRST_CHUNK > chunk::HEAD + allocation::BYTES, "a chunk holds records");
 
-/// So many free places; `any` is a place with what they need not have.
+/// A list of `places` free places; their other fields come from `any`.
 fn empty(any: Place, places: usize) -> CountedList<Place> {
     CountedList::filled(Place { stretch: Stretch { period: 0, work: 0 }, key: Key::default(), ..any }, places)
 }
 
-/// First place that a key is looked for at, before the table's size is taken into account.
+/// First place to search for a key, before it is reduced to the table's size.
 #[inline]
 fn home(key: Key) -> usize {
     // Classes lie eight bytes apart at least; paths are mixed already.
@@ -385,7 +386,7 @@ impl Task for KeepSums {
     }
 
     fn gains(&mut self) -> Gains {
-        // What is allocated from now on belongs to the next part.
+        // Allocations from now on belong to the next part.
         self.sums.next_period();
         Gains::Noted(0)
     }

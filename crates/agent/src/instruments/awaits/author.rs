@@ -43,7 +43,7 @@ impl BodyWriter for Author {
         let Some(signatures) = signatures else { return Ok(Edits::new()) };
         let code = AsyncCode::read(method.body, method.metadata);
         let Some(code) = code.map_err(|why| Error::refused("awaits", why))? else { return Ok(Edits::new()) };
-        // The method's code has the addresses of its places for ever.
+        // The method's code contains the addresses of its places for ever.
         let places: &'static MethodPlaces = Box::leak(Box::new(MethodPlaces::new(&code)));
         methods::insert((method.module, method.token), places);
         Ok(code::edits(&code, places, signatures))

@@ -1,12 +1,13 @@
-//! Code that is put into async methods, and what it calls.
+//! Code that is inserted into async methods, and the functions that it calls.
 //!
-//! A method that is about to wait has stored the number of its await; the code behind that stores
-//! it again, with the number of the [wait](super::waits) in it. At its next beginning the method's
-//! first code takes that number out again, so the method itself never sees it. What is awaited has
-//! a result when the call that gives it returns, and none when that throws.
+//! An async method stores the number of its await before it waits. The inserted code behind that
+//! store replaces the number by one that contains the number of the [wait](super::waits). When the
+//! method resumes, inserted code at its beginning restores the number of the await, so the method
+//! itself never sees the other one. The awaited operation has a result when the call that fetches
+//! the result returns, and has none when that call throws.
 //!
-//! The functions are called as those of `probes` are: by their addresses, as managed code calls
-//! managed code. They ask the runtime nothing, and each is called once on a way through the method.
+//! The functions are called like those of `probes`: by address, as managed code calls managed code.
+//! They do not query the runtime, and each is called once on a path through the method.
 
 use std::sync::atomic::Ordering;
 
@@ -26,11 +27,11 @@ use super::recorder::{Outcome, Recorder};
 use super::waits::{self, Waits};
 
 
-/// Signature of [`begin`]: of managed code, the number of the await and the address of its place
-/// in, what the method stores out.
+/// Signature of [`begin`], as managed code. In: the number of the await and the address of its
+/// place. Out: the number that the method stores.
 pub(super) const BEGIN: &[u8] = &[0, 2, I4, I4, UINT];
-/// Signature of [`resume`]: what the method has stored and the address of its state in, the number
-/// of the await out.
+/// Signature of [`resume`]. In: the number that the method has stored and the address of its state.
+/// Out: the number of the await.
 pub(super) const RESUME: &[u8] = &[0, 2, I4, I4, UINT];
 /// Signature of [`succeed`].
 pub(super) const SUCCEED: &[u8] = &[0, 0, VOID];
@@ -43,8 +44,8 @@ pub(super) struct Signatures {
     pub(super) succeed: Token,
 }
 
-/// A method is about to wait. Returns what it stores as its number: the number itself where the
-/// wait is not recorded.
+/// A method is about to wait. Returns the number that the method stores: the number of the await
+/// itself where the wait is not recorded.
 unsafe extern "C" fn begin(number: u32, place: *const Place) -> u32 {
     if is_stopped() {
         return number;
@@ -73,7 +74,7 @@ fn numbered_wait(place: &'static Place) -> Option<u32> {
     Some(number)
 }
 
-/// A method goes on after a wait that has a number. Returns the number of its await.
+/// A method resumes after a wait that has a number. Returns the number of its await.
 unsafe extern "C" fn resume(stored: u32, this: usize) -> u32 {
     guard(|| {
         if let Some(waits) = waits::of_process() {
@@ -98,7 +99,7 @@ fn resumed(waits: &Waits, number: u32, this: usize) {
         match record {
             Some(record) => {
                 let before = record.u32(own::AWAIT).swap(number + 1, Ordering::Relaxed);
-                // One that gave no result, and whose exception was not seen.
+                // An earlier wait without a result, whose exception was not seen.
                 if let Some(before) = before.checked_sub(1) {
                     recorder.ended(waits, before, Outcome::Failure);
                 }
@@ -112,12 +113,12 @@ fn resumed(waits: &Waits, number: u32, this: usize) {
     }
 }
 
-/// What was awaited has given its result.
+/// The awaited operation has returned its result.
 unsafe extern "C" fn succeed() {
     guard(|| end_current(|| Outcome::Result));
 }
 
-/// Ends the wait after which the calling thread has just gone on with a method, if there is one
+/// Ends the wait after which the calling thread has just resumed a method, if there is such a wait
 /// whose outcome is not known yet.
 pub(super) fn end_current(outcome: impl FnOnce() -> Outcome) {
     let Some(record) = threads::known() else { return };
@@ -137,7 +138,7 @@ pub(super) fn edits(code: &AsyncCode, places: &MethodPlaces, signatures: Signatu
     let number = |number: u32| (Opcode::LdcI4, Operand::Int(number.cast_signed()));
     let state = |opcode| (opcode, Operand::Token(code.state));
     let with = |code: Code, (opcode, operand): (Opcode, Operand)| code.with(opcode, operand);
-    // Negative ones, of a method that runs for the first time, are smaller.
+    // Negative numbers mean that the method runs for the first time; they are smaller.
     let unless_numbered = |mut code: Code, inner: &dyn Fn(Code) -> Code| {
         let behind = code.new_mark();
         let code = with(code.load(stored), number(NUMBERED_WAIT)).branch(Opcode::Blt, behind);
@@ -159,7 +160,7 @@ pub(super) fn edits(code: &AsyncCode, places: &MethodPlaces, signatures: Signatu
             let succeeded = |code: Code| {
                 let called = code.address(function_address(succeed as *const ()));
                 let called = called.call(Opcode::Calli, signatures.succeed.as_raw(), 1, 0);
-                // Once: a loop may come by again without a wait.
+                // Once: a loop may get here again without a wait.
                 with(called, number(0)).store(stored)
             };
             edits.after(result, unless_numbered(Code::new(), &succeeded));

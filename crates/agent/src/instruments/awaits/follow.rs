@@ -1,4 +1,5 @@
-//! Choice of methods: those of the program's own modules that await, as far as they can be changed.
+//! Choice of methods: the awaiting methods of the program's own modules, as far as they can be
+//! changed.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,7 +26,7 @@ pub(super) struct Follower {
     author: Arc<Author>,
     writers: BodyWriters,
     fixed: FixedModules,
-    /// Methods that were looked at: a module may be told of twice, on two threads.
+    /// Methods that were examined: a module may be reported twice, on two threads.
     claimed: Mutex<HashSet<Method>>,
 }
 
@@ -43,12 +44,12 @@ impl Follower {
         }
     }
 
-    /// Whether a method is looked at for the first time.
+    /// Whether a method is examined for the first time.
     fn claim(&self, method: Method) -> bool {
         self.claimed.lock().unwrap_or_else(PoisonError::into_inner).insert(method)
     }
 
-    /// Has the methods of a module that await compiled again, unless they were.
+    /// Recompiles the awaiting methods of a module, unless they are recompiled already.
     pub(super) fn follow(&self, module: ModuleId) {
         let Ok(assembly) = self.functions.names().assembly(&self.info, module) else { return };
         let mut chosen = self.chosen(module);
@@ -63,7 +64,7 @@ impl Follower {
         self.refuse(&assembly, module, &refused);
     }
 
-    /// Changes methods of a module. Those that stay as they are, each with the reason.
+    /// Changes methods of a module. Returns the methods that stay unchanged, each with the reason.
     fn change(&self, module: ModuleId, chosen: &[Token]) -> Vec<(Token, String)> {
         let written =
             self.author.prepare(&self.info, module).and_then(|()| self.writers.written_bodies(module, chosen));
@@ -94,7 +95,7 @@ impl Follower {
         refused
     }
 
-    /// Methods of a module whose code numbers its awaits; none of the framework's.
+    /// Methods of a module whose code numbers its awaits; none for modules of the framework.
     fn chosen(&self, module: ModuleId) -> Vec<Token> {
         let Ok(about) = self.info.module_info(module) else { return Vec::new() };
         if about.flags.is_resource() || self.functions.is_framework_module(module, &about.path) {
@@ -106,7 +107,7 @@ impl Follower {
         };
         let code = |ty: Token| metadata.methods_named(ty, "MoveNext").unwrap_or_default().into_iter().next();
         let types = metadata.type_defs().unwrap_or_default().into_iter();
-        // Iterators have a number, too, but nothing that builds a task.
+        // Iterators have a number, too, but no task builder.
         let is_async = |ty: Token| has_one(ty, BUILDERS) && has_one(ty, STATES);
         let found = types.filter_map(|ty| code(ty).filter(|_| is_async(ty)));
         found.filter(|method| metadata.has_il(*method) && self.functions.passes_method(module, *method)).collect()
@@ -121,7 +122,7 @@ impl Follower {
         }
     }
 
-    /// A function is about to be compiled again.
+    /// A function is about to be recompiled.
     pub(super) fn announce(&self, recorder: &Recorder, function: FunctionId) {
         let Ok(about) = self.info.function_info(function) else { return };
         if let Some(places) = methods::places_of((about.module, about.token)) {
@@ -129,7 +130,7 @@ impl Follower {
         }
     }
 
-    /// The runtime could not compile a method again.
+    /// The runtime could not recompile a method.
     pub(super) fn not_compiled(&self, method: Method, error: &clr_profiler::Error) {
         if kept_code::is_kept(method) {
             kept_code::forget_body(method);
@@ -138,7 +139,7 @@ impl Follower {
         }
     }
 
-    /// Notes methods of an assembly that are not followed, and about some of them why.
+    /// Notes the methods of an assembly that are not followed, with the reason for some of them.
     fn refuse(&self, assembly: &str, module: ModuleId, refused: &[(Token, String)]) {
         let named = |(method, why): &(Token, String)| {
             let name = self.functions.names().method(&self.info, module, *method);

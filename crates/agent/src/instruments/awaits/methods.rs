@@ -11,7 +11,7 @@ use super::place::MethodPlaces;
 use super::recorder::Recorder;
 use crate::services::kept_code::Method;
 
-/// The methods, by which code knows its places to the end of the process.
+/// The methods, to the end of the process, since their code refers to their places.
 static METHODS: Mutex<Option<HashMap<Method, &'static MethodPlaces>>> = Mutex::new(None);
 
 fn methods() -> MutexGuard<'static, Option<HashMap<Method, &'static MethodPlaces>>> {
@@ -29,13 +29,13 @@ pub(super) fn all() -> Vec<(Method, &'static MethodPlaces)> {
     methods.iter().flatten().map(|(method, places)| (*method, *places)).collect()
 }
 
-/// Notes the places of a method whose code is about to have them.
+/// Notes the places of a method before its code refers to them.
 pub(super) fn insert(method: Method, places: &'static MethodPlaces) {
     methods().get_or_insert_default().insert(method, places);
 }
 
-/// Makes the places of a method known to a recording: a function of it is about to be compiled, or
-/// was compiled before the recording began. Where the runtime may be asked.
+/// Makes the places of a method known to a recording. A function of the method is about to be
+/// compiled, or was compiled before the recording began. Only where the runtime may be queried.
 pub(super) fn announce(
     places: &MethodPlaces,
     (info, functions): (&ProfilerInfo, &Functions),

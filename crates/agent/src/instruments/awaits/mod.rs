@@ -1,21 +1,22 @@
 //! `awaits`: how long the program's own async methods wait at each of their awaits.
 //!
-//! When a module is loaded, its async methods are compiled again (ReJIT) with code that notes when
-//! a method begins to wait, and when it goes on. What is known of a wait is found again by a number
-//! that the method itself keeps: its box may be moved meanwhile, and go on on any thread. An await
-//! whose operation is complete does not wait, and costs nothing.
+//! When a module is loaded, its async methods are recompiled (ReJIT) with code that notes when a
+//! method begins to wait and when it resumes. The method itself keeps a number that leads to the
+//! data of the wait: its box may be moved meanwhile, and may resume on any thread. An await whose
+//! operation is complete does not wait, and costs nothing.
 //!
-//! A method that waits goes on in the code that has begun the wait. So the methods keep their code
-//! when the recording is over, and note nothing then ([`kept_code`](crate::services::kept_code)).
+//! A waiting method resumes in the code that began the wait. So the methods keep their changed code
+//! when the recording is over, but the code then notes nothing
+//! ([`kept_code`](crate::services::kept_code)).
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`place`] | what a method's code knows of an await |
-//! | [`author`] | who writes the methods' code |
+//! | [`place`] | the data of an await that a method's code uses |
+//! | [`author`] | the author of the methods' code |
 //! | [`code`] | the code that is put into methods, and the functions that it calls |
-//! | [`waits`] | the waits under way, by their numbers |
+//! | [`waits`] | the pending waits, by their numbers |
 //! | [`methods`] | the methods that are followed |
-//! | [`recorder`] | what becomes of waits in the recording under way |
+//! | [`recorder`] | recording of waits |
 //! | [`follow`] | which methods are chosen, and how they get their code |
 
 mod author;
@@ -48,11 +49,11 @@ use follow::Follower;
 pub(crate) use options::AwaitsOptions;
 use recorder::{Outcome, Recorder};
 
-/// Frames of a stack: the method that waited. Who awaits it is recorded alongside it.
+/// Frames of a stack: the method that waited. Its awaiters are recorded with it.
 const FRAMES: usize = 1;
 /// Type that cancellations are derived from.
 const CANCELLATION: &str = "System.OperationCanceledException";
-/// Classes that an exception is derived from, at most.
+/// Most base classes of an exception that are looked at.
 const MOST_BASES: usize = 16;
 
 /// The running instrument.
@@ -64,7 +65,7 @@ pub(crate) struct Awaits {
 }
 
 impl Awaits {
-    /// Whether the class of an exception is derived from that of cancellations.
+    /// Whether the class of an exception is derived from the class of cancellations.
     fn is_cancellation(&self, exception: ObjectId<'_>) -> bool {
         let Ok(class) = self.info.class_of_object(exception) else { return false };
         let parent = |class: &clr_profiler::ClassId| self.info.class_info(*class).ok()?.parent;
@@ -106,13 +107,13 @@ impl Instrument for Awaits {
 }
 
 impl Callbacks for Awaits {
-    /// Before the helper thread's last round, for which the program waits a moment only.
+    /// Comes before the helper thread's last round, for which the program waits only a moment.
     fn shutdown(&self) {
         record_pending(self.recorder);
     }
 
-    /// Modules that are there already, and methods that were compiled for an earlier recording; a
-    /// module that comes meanwhile may be told of twice.
+    /// Handles modules that are loaded already, and methods that were compiled for an earlier
+    /// recording. A module that is loaded meanwhile may be reported twice.
     fn profiler_attach_complete(&self) {
         self.follower.announce_compiled(self.recorder);
         self.info.modules().unwrap_or_default().into_iter().for_each(|module| self.follower.follow(module));
@@ -133,7 +134,7 @@ impl Callbacks for Awaits {
         }
     }
 
-    /// What was awaited throws its exception when the method asks for the result.
+    /// The awaited operation throws its exception when the method asks for the result.
     fn exception_thrown_in(&self, exception: ObjectId<'_>, _frame: NativeFrame) {
         code::end_current(|| match self.is_cancellation(exception) {
             true => Outcome::Cancellation,
@@ -173,8 +174,9 @@ impl Task for End {
         true
     }
 
-    /// No method finds the recording any more, and those that had found it are done with it once
-    /// the runtime has stopped all threads: it does not stop one in the middle of such a call.
+    /// No method finds the recording any more. Methods that had found it are done with it once the
+    /// runtime has stopped all threads, since the runtime does not stop a thread inside such a
+    /// call.
     fn undo(&mut self) -> bool {
         self.stop.is_over(Recorder::withdraw)
     }

@@ -11,10 +11,11 @@ use crate::services::await_places::{AsyncCode, Await, Awaited};
 pub(super) struct Place {
     /// Offset in the IL of the statement with the await.
     pub(super) il_offset: u32,
-    /// The code tells when what is awaited gives its result.
+    /// The code reports when the awaited operation returns its result.
     pub(super) has_result: bool,
     awaited: Awaited,
-    /// Number of the recording that knows the place, above that of the stack of the method alone.
+    /// Upper half: number of the recording that knows the place. Lower half: number of the stack of
+    /// the method alone.
     known: AtomicU64,
     /// The function that was compiled last, and its index in that recording.
     function: AtomicUsize,
@@ -34,7 +35,7 @@ impl Place {
         }
     }
 
-    /// Address that code has of it.
+    /// Address of the place, for code.
     pub(super) fn address(&self) -> u64 {
         (&raw const *self).expose_provenance() as u64
     }
@@ -64,7 +65,7 @@ impl Place {
         self.known.store((u64::from(recording) << 32) | u64::from(stack), Ordering::Release);
     }
 
-    /// Name of what is awaited; `own` names methods of the module.
+    /// Name of the awaited operation; `own` names methods of the module.
     pub(super) fn awaited(&self, own: impl Fn(Token) -> String) -> String {
         match &self.awaited {
             Awaited::Own(token) => own(*token),

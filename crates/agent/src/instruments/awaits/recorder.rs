@@ -1,4 +1,4 @@
-//! What becomes of waits in the recording under way.
+//! Records waits in the current recording.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -17,7 +17,8 @@ use crate::services::event_log::EventLog;
 use crate::services::request_work::put_request;
 use crate::services::stack_rate::StackRate;
 
-/// Paths taken in each tenth of a second, unless each is wanted: one takes 4 µs and more.
+/// Most paths that are taken in each tenth of a second, unless all are wanted. One takes at least 4
+/// µs.
 const PATHS: u64 = 250;
 
 static CURRENT: PublishedState<Recorder> = PublishedState::nothing();
@@ -27,7 +28,7 @@ static RECORDINGS: AtomicU32 = AtomicU32::new(0);
 /// Outcome of an await, with the number that the recording has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// What was awaited gave its result.
+    /// The awaited operation returned its result.
     Result = 0,
     /// It threw an exception.
     Failure = 1,
@@ -35,16 +36,16 @@ pub(super) enum Outcome {
     Cancellation = 2,
 }
 
-/// The recording under way.
+/// The current recording.
 pub(super) struct Recorder {
     pub(super) log: &'static EventLog,
     pub(super) stacks: CallStacks,
     writer: &'static ProcessWriter,
     /// Nanoseconds by ticks.
     pub(super) scale: TickScale,
-    /// Limit of the paths that are taken, unless each is wanted.
+    /// Limit of the paths that are taken, unless all are wanted.
     rate: Option<StackRate>,
-    /// Tells the recording from others of the process.
+    /// Distinguishes the recording from others of the process.
     number: u32,
 }
 
@@ -61,8 +62,7 @@ impl Recorder {
         CURRENT.publish(Self { log, stacks, writer, scale: TickScale::new(), rate, number })
     }
 
-    /// The recording under way, for code of methods: it is used until the next stop of all threads
-    /// at the latest.
+    /// The current recording, for code of methods. Valid until the next stop of all threads.
     #[inline]
     pub(super) fn current() -> Option<&'static Self> {
         CURRENT.get()
@@ -84,8 +84,8 @@ impl Recorder {
         self.rate.as_ref().is_none_or(|rate| rate.admits(self.scale.moment(now, now).0))
     }
 
-    /// The number of the stack of a method, which goes on at a place, with who awaits it. This
-    /// allocates, as callbacks about exceptions do, and asks the runtime nothing.
+    /// The number of the stack of a method that resumes at a place, with its awaiters. Allocates,
+    /// as callbacks about exceptions do, and does not query the runtime.
     pub(super) fn path(&self, place: &Place, this: usize) -> u32 {
         let (function, index) = place.function();
         // SAFETY: the function that was compiled last of the method, whose module stays loaded.
@@ -93,12 +93,12 @@ impl Recorder {
         self.stacks.number_of_resumed((index, place.il_offset), function, this)
     }
 
-    /// Notes a wait that no number was left for.
+    /// Counts a wait for which no number was left.
     pub(super) fn drop_wait(&self) {
         self.writer.state().lose(LossReason::EventDropped, 1, monotonic_ns());
     }
 
-    /// Records a wait that has ended, and gives its number back.
+    /// Records a wait that has ended, and frees its number.
     pub(super) fn ended(&self, waits: &Waits, number: u32, outcome: Outcome) {
         let Some(wait) = waits.known(number) else { return };
         if let Some(began) = wait.claim() {

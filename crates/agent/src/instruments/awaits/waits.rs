@@ -1,5 +1,5 @@
-//! The waits under way: each has a number, which the waiting method keeps in its own state
-//! ([`Numbers`]). It leads back to when and where the wait began.
+//! The pending waits. Each has a number, which the waiting method keeps in its own state
+//! ([`Numbers`]). The number leads to the time and place of the begin of the wait.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -11,12 +11,12 @@ use super::place::Place;
 use crate::services::numbers::{Numbered, Numbers};
 use crate::services::request_work;
 
-/// A wait under way.
+/// A pending wait.
 #[derive(Debug)]
 pub(super) struct Wait {
-    /// Ticks when it began; 0 of one that is no longer recorded.
+    /// Ticks when the wait began; 0 if it is no longer recorded.
     began: AtomicU64,
-    /// Ticks when it ended.
+    /// Ticks when the wait ended.
     pub(super) ended: AtomicU64,
     /// Where the method waits; null before its first wait.
     place: AtomicPtr<Place>,
@@ -27,7 +27,7 @@ pub(super) struct Wait {
 }
 
 impl Wait {
-    /// The wait begins. Records of it belong to its place.
+    /// Begins the wait at a place.
     pub(super) fn begin(&self, place: &'static Place, now: u64) {
         self.place.store(ptr::from_ref(place).cast_mut(), Ordering::Relaxed);
         self.path.store(0, Ordering::Relaxed);
@@ -41,12 +41,13 @@ impl Wait {
         unsafe { self.place.load(Ordering::Relaxed).as_ref() }
     }
 
-    /// Ticks when it began; `None` of one that is no longer recorded.
+    /// Ticks when the wait began; `None` if it is no longer recorded.
     pub(super) fn began(&self) -> Option<u64> {
         Some(self.began.load(Ordering::Acquire)).filter(|began| *began != 0)
     }
 
-    /// Ticks when it began, for the caller that records it; later callers get `None`.
+    /// Ticks when the wait began, for the first caller, which records the wait; later callers get
+    /// `None`.
     pub(super) fn claim(&self) -> Option<u64> {
         Some(self.began.swap(0, Ordering::AcqRel)).filter(|began| *began != 0)
     }
@@ -62,7 +63,8 @@ static WAITS: PublishedState<Waits> = PublishedState::nothing();
 /// Only one table is made.
 static MADE: Mutex<()> = Mutex::new(());
 
-/// Makes the table of the process, unless it is there; `None` where there is no address space.
+/// Returns the table of the process, and makes it if necessary; `None` where there is no address
+/// space.
 pub(super) fn open() -> Option<&'static Waits> {
     let _alone = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     of_process().or_else(|| Some(WAITS.publish_for_good(Waits::map()?)))

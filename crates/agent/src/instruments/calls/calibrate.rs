@@ -1,21 +1,24 @@
-//! Cost of a pair of hooks, measured in short bursts for as long as the program runs.
+//! Cost of a pair of hooks (enter and leave), measured in short bursts for as long as the program
+//! runs.
 //!
 //! The helper thread calls the real hooks from a loop of its own, over a tree and a shadow stack
-//! that no other code sees, and takes the cost of the same loop without hooks off. The loop's
+//! that no other code sees, and subtracts the cost of the same loop without hooks. The loop's
 //! callee looks like compiled code: a frame, three saved registers, the hook's two arguments, the
-//! call. Bursts are spread over the run, so that a busy sibling core or a slower clock shows in
-//! them as it does in the program; medians keep out those that were interrupted.
+//! call. Bursts are spread over the run, so that a busy sibling core or a slower clock affects them
+//! as it affects the program. Medians exclude interrupted bursts.
 //!
-//! How dear a pair is depends on what surrounds it, so three loops give three numbers:
+//! The cost of a pair depends on the code around it, so three loops give three numbers:
 //!
-//! - *overlapped*: alongside a chain of multiplications, which the processor works on meanwhile;
-//! - *alone*: nothing but calls, each waiting for the stack pointer the one before it has stored;
-//! - *cold*: every call on another block of a tree as large as the program's own, in no order.
+//! - *overlapped*: alongside a chain of multiplications, which the processor executes meanwhile;
+//! - *alone*: nothing but calls, each waiting for the stack pointer that the previous call has
+//!   stored;
+//! - *cold*: every call uses another block of a tree as large as the program's own, in scattered
+//!   order.
 //!
-//! *Alone* is what a function pays that does little else than call and be called: there the cost
-//! matters most, so it is what is reported for callers that could not be measured in the program
+//! *Alone* is the cost for functions that do little else than call and be called. The cost matters
+//! most there, so this number is reported for callers that could not be measured in the program
 //! itself (see [`hook_cost`](super::hook_cost)). The bounds are the least and the greatest of the
-//! three, with a margin.
+//! three numbers, with a margin.
 
 use std::ffi::c_void;
 
@@ -30,23 +33,23 @@ use super::hooks;
 use super::recent::{self, Recent};
 use crate::hook_sets::EntryPoints;
 
-/// Blocks without a callee that stand before a caller's own, here and in experiments in the program
-/// itself.
+/// Number of padding blocks without a callee that are put before a caller's own blocks, here and in
+/// experiments in the program itself.
 pub(super) const PADDING_BLOCKS: usize = 3;
 /// Pairs in a pass of one loop.
 const PAIRS: usize = 400;
-/// Passes of a loop in a burst; the fastest counts: the first finds caches and predictors cold
-/// after a sleep.
+/// Passes of a loop in a burst. The fastest counts, since the first pass finds cold caches and
+/// predictors after a sleep.
 const PASSES: usize = 4;
 /// The cold loop goes through as many blocks as the program's tree has, within these bounds.
 const COLD_BLOCKS: (usize, usize) = (64, 32 << 10);
 /// Bursts that are remembered; later ones replace the oldest.
 const REMEMBERED: usize = 128;
-/// Part of a pair's cost on the caller's time where hooks have no clock: a thread's position moves
-/// at the end of enter and close to the end of leave, so all of enter and the end of leave is the
-/// caller's.
+/// Part of a pair's cost that falls on the caller's time where hooks have no clock. A thread's
+/// position moves at the end of enter and close to the end of leave, so all of enter and the end of
+/// leave belong to the caller.
 const ENTER_PART: f64 = 0.6;
-/// Factor by which a pair may be dearer than measured: compiled code around hooks also moves values
+/// Factor by which a pair may cost more than measured: compiled code around hooks also moves values
 /// out of registers, which the loop does not do.
 const MARGIN: f64 = 1.5;
 /// The one function of the private tree.
@@ -90,10 +93,11 @@ unsafe extern "C" {
     );
 }
 
-/// From a block to the one that its calls lead to: coprime to any number of blocks we use.
+/// Distance from a block to the block that its calls lead to: coprime to any number of blocks that
+/// we use.
 const STEP: usize = 12_289;
 
-/// The block that holds the loop's own calls, where `blocks` are numbered.
+/// Number of the block that holds the loop's own calls, in a tree of `blocks` blocks.
 fn first_of(blocks: usize) -> usize {
     1 + STEP % blocks
 }
@@ -137,7 +141,7 @@ impl Bench {
         bench
     }
 
-    /// Puts blocks that lead nowhere before the one of the loop, or takes them away.
+    /// Puts the padding blocks before the block of the loop, or removes them.
     fn padding(&mut self, on: bool) {
         let first = if on { self.blocks + 1 } else { first_of(self.blocks) };
         self.set(1, block::CHILDREN + 4, (first * self.stride) as u32);
@@ -153,7 +157,7 @@ impl Bench {
         unsafe { self.base().add(at).cast::<u32>().write(value) };
     }
 
-    /// Whether hooks with a clock are to skip it.
+    /// Sets whether hooks with a clock skip it.
     fn clock_off(&mut self, off: bool) {
         self.record.0[own::CLOCK_OFF / 8] = u64::from(off) << (own::CLOCK_OFF % 8 * 8);
     }
@@ -185,7 +189,7 @@ impl Bench {
         took as f64 / pairs as f64
     }
 
-    /// Ticks that hooks add to a call, by the fastest of some passes.
+    /// Ticks that hooks add to a call, from the fastest of some passes.
     fn pair(&mut self, hooked: Loop, plain: Loop, pairs: usize, step: usize) -> f64 {
         let mut fastest = |run| (0..PASSES).map(|_| self.run(run, pairs, step)).fold(f64::INFINITY, f64::min);
         fastest(hooked) - fastest(plain)
@@ -203,10 +207,10 @@ fn median(bursts: &Bursts) -> f64 {
     recent::median(bursts.all().to_vec()).max(0.0)
 }
 
-/// Bursts before the numbers are good enough to compare with.
+/// Bursts until the numbers are good enough for comparisons.
 const CONSTANTS_AFTER: u32 = 4;
 
-/// Cost of a pair in the loop where nothing hides it, in nanoseconds.
+/// Cost of a pair in the loop *alone*, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Constants {
     /// A pair without its clock.
@@ -226,7 +230,7 @@ pub(super) struct Calibration {
     callee: Bursts,
     /// A pair without its clock.
     counting: Bursts,
-    /// Cost that padding blocks add to that.
+    /// Cost that padding blocks add to a pair without its clock.
     padding: Bursts,
     cold: f64,
     has_clock: bool,
@@ -256,9 +260,9 @@ impl Calibration {
         }
     }
 
-    /// One burst of each loop. The costs once enough is known that was not known before: the first
-    /// time after the first bursts, then each time their number has doubled. `tree_bytes` is the
-    /// size of the program's tree.
+    /// Runs one burst of each loop. Returns the costs when enough is new: the first time after the
+    /// first bursts, then each time the number of bursts has doubled. `tree_bytes` is the size of
+    /// the program's tree.
     pub(super) fn burst(&mut self, now_ns: u64, tree_bytes: usize) -> Option<HookCost> {
         let charged = first_of(self.bench.blocks);
         let before = self.bench.ticks(charged);
@@ -352,7 +356,7 @@ mod tests {
             assert!(0.1 < pair && pair.is_finite(), "{cost:?}");
             assert!(cost.pair_low_ns <= pair * 1.001 && pair <= cost.pair_high_ns * 1.001, "{cost:?}");
         }
-        // Two clock reads alone take longer than all else a pair does.
+        // Two clock reads alone take longer than the rest of a pair.
         assert!(tsc.enter_ns + tsc.leave_ns > 2.0 * (sampled.enter_ns + sampled.leave_ns), "{sampled:?} {tsc:?}");
         assert!(current_record().is_null(), "the thread's own record was put back");
     }

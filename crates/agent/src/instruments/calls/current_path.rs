@@ -1,4 +1,4 @@
-//! Path that the calling thread is on in its tree, for instruments that run alongside `calls`.
+//! Current path of the calling thread in its tree, for instruments that run alongside `calls`.
 
 use clrscope_recording::writer::ThreadRecord;
 
@@ -6,7 +6,7 @@ use super::frames::{Frame, Stack, edge_of};
 use super::shared::{Shared, shared};
 use super::slow::top_of;
 
-/// The path of a thread, as its shadow stack has it.
+/// The path of a thread, from its shadow stack.
 pub(crate) struct CurrentPath {
     shared: &'static Shared,
     stack: Stack,
@@ -14,11 +14,11 @@ pub(crate) struct CurrentPath {
 
 impl CurrentPath {
     /// Returns the path of the calling thread; `None` where the thread has no tree. Takes no lock
-    /// and no memory.
+    /// and allocates nothing.
     ///
     /// # Safety
-    /// `record` must be the calling thread's, in a callback, where nothing of ours changes its
-    /// shadow stack.
+    /// `record` must be the calling thread's. The caller must be in a callback, where none of our
+    /// code changes the thread's shadow stack.
     pub(crate) unsafe fn of_thread(record: ThreadRecord) -> Option<Self> {
         let shared = shared()?;
         top_of(record)?;
@@ -26,7 +26,7 @@ impl CurrentPath {
         Some(Self { shared, stack: unsafe { Stack::of_thread(record) } })
     }
 
-    /// Number of the edge that the thread stands on, which stands for the whole path.
+    /// Number of the thread's current edge, which identifies the whole path.
     pub(crate) fn edge(&self) -> u32 {
         self.shared.place_in_arena(edge_of(self.stack.top()))
     }

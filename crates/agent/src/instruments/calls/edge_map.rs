@@ -1,18 +1,18 @@
 //! The edges of callers with many callees.
 //!
-//! Hooks find an edge by walking the blocks of its caller, and who calls five thousand functions in
-//! turn (an interpreter, a dispatcher, generated code) would walk a thousand blocks for each call.
-//! So of a caller with more than a few blocks they look at the first one only
-//! ([`block::MAPPED`](clrscope_recording::layout::block::MAPPED)); the edges behind it stand in a
-//! map of the thread's own, by caller and function.
+//! Hooks find an edge by walking the blocks of its caller. For a caller that calls five thousand
+//! functions in turn (an interpreter, a dispatcher, generated code) they would walk a thousand
+//! blocks for each call. So for a caller with more than a few blocks they search only the first one
+//! ([`block::MAPPED`](clrscope_recording::layout::block::MAPPED)); the edges of the other blocks
+//! are in a map of the thread, by caller and function.
 //!
-//! The map is a table with open addressing in pages of the thread's, which no other thread reads:
-//! hooks in assembly look things up, and the slow path, on the same thread, puts them in. An entry
-//! is a fingerprint of caller and function and the place of the edge. For one function two callers
-//! never have the same fingerprint, and an edge knows its function, so a fingerprint and a function
-//! that fit are the edge. The upper bits of the fingerprint say where an entry belongs; a search
-//! goes on from there to the first free entry. There is one behind the last, so a search needs no
-//! bound.
+//! The map is a table with open addressing in pages of the thread, which no other thread reads.
+//! Hooks in assembly search it, and the slow path, on the same thread, inserts entries. An entry
+//! holds a fingerprint of caller and function, and the place of the edge. For one function two
+//! callers never have the same fingerprint, and an edge knows its function. So an entry is the
+//! right one if both the fingerprint and the function of its edge match. The upper bits of the
+//! fingerprint give the place of an entry; a search continues from there to the first free entry. A
+//! free entry follows the last place, so a search needs no bound.
 
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
@@ -23,7 +23,8 @@ use clrscope_agent_base::os::memory::{PAGE, map, unmap};
 
 use super::shared::Shared;
 
-/// Factor of the caller's place in a fingerprint: odd, so that no two callers become the same.
+/// Factor of the caller's place in a fingerprint: odd, so that no two callers get the same
+/// fingerprint.
 pub(crate) const CALLER_FACTOR: u32 = 0x2c1b_3c6d;
 /// Factor of the function's index in a fingerprint: near 2^32 divided by the golden ratio, so that
 /// indices at any distance from each other are spread evenly.
@@ -33,8 +34,8 @@ pub(crate) const CALLEE_FACTOR: u32 = 0x1e37_79b1;
 const FIRST_BITS: u32 = 9;
 /// Bits of the largest table's size: a gigabyte.
 const MOST_BITS: u32 = 27;
-/// Entries behind the table's last place, for those that belong to the last places and find them
-/// taken. The last stays free.
+/// Entries behind the table's last place, for entries that find the last places taken. The last one
+/// stays free.
 const SPARE: usize = PAGE / size_of::<Entry>();
 
 /// One edge. Hooks in assembly read it.
@@ -60,7 +61,7 @@ impl EdgeMap {
         Self { record }
     }
 
-    /// Whether all edges that belong into the map are there.
+    /// Whether all edges that belong into the map are in it.
     pub(super) fn is_complete(&self) -> bool {
         self.record.u32(own::EDGE_MAP_LACKS).load(Ordering::Relaxed) == 0
     }
@@ -72,8 +73,8 @@ impl EdgeMap {
         Some(shared.edge_at(found))
     }
 
-    /// Puts in an edge that is not there; whether there was room. Not a call of the heap: at most
-    /// one of the system's for pages.
+    /// Inserts an edge that is not in the map; returns whether there was room. Does not call the
+    /// heap; makes at most one system call for pages.
     pub(super) fn insert(&mut self, shared: &Shared, caller: *mut u32, function: u32, edge: *mut u32) -> bool {
         let fingerprint = fingerprint(shared.place_in_arena(caller), function);
         let entry = Entry { edge: shared.place_in_arena(edge), fingerprint };
@@ -85,7 +86,7 @@ impl EdgeMap {
         fits
     }
 
-    /// Gives the memory back: the thread makes no more calls.
+    /// Frees the memory: the thread makes no more calls.
     pub(super) fn give_back(&mut self) {
         let table = self.table();
         self.record.u64(own::EDGE_MAP).store(0, Ordering::Relaxed);
@@ -101,7 +102,7 @@ impl EdgeMap {
         Some(Table { entries, bits: u32::BITS - self.record.u32(own::EDGE_MAP_SHIFT).load(Ordering::Relaxed) })
     }
 
-    /// The table where two thirds of it are not full yet.
+    /// The table, if it is less than two thirds full.
     fn table_with_room(&self) -> Option<Table> {
         let length = self.record.u32(own::EDGE_MAP_LENGTH).load(Ordering::Relaxed) as usize;
         self.table().filter(|table| (length + 1) * 3 <= table.places() * 2)
@@ -126,7 +127,7 @@ impl EdgeMap {
     }
 }
 
-/// The number by which an edge is looked for. Hooks in assembly compute it too.
+/// The fingerprint by which an edge is searched. Hooks in assembly compute it too.
 fn fingerprint(caller: u32, function: u32) -> u32 {
     caller.wrapping_mul(CALLER_FACTOR).wrapping_add(function.wrapping_mul(CALLEE_FACTOR))
 }
@@ -169,7 +170,7 @@ impl Table {
         self.all().iter().copied().filter(|entry| entry.edge != 0)
     }
 
-    /// The entries from where those with this fingerprint belong, up to the first free one.
+    /// The entries from the place of this fingerprint up to the first free one.
     fn entries_behind(&self, fingerprint: u32) -> impl Iterator<Item = (usize, Entry)> {
         let first = (fingerprint >> (u32::BITS - self.bits)) as usize;
         self.all().iter().copied().enumerate().skip(first)
@@ -180,7 +181,7 @@ impl Table {
         taken.filter(|entry| entry.fingerprint == fingerprint).map(|entry| entry.edge).find(|&edge| is_it(edge))
     }
 
-    /// Puts in an entry; false where only the last one is left, which stays free.
+    /// Inserts an entry; false where only the last entry is free, which stays free.
     fn put(&mut self, entry: Entry) -> bool {
         let free = self.entries_behind(entry.fingerprint).find(|(_, there)| there.edge == 0).map(|(place, _)| place);
         let free = free.filter(|&place| place + 1 < self.places() + SPARE);

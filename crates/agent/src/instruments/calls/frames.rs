@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use clrscope_recording::writer::ThreadRecord;
 use clrscope_agent_base::hooks::own;
 
-/// One frame. `sp` is the caller's stack pointer, which names the activation (of the lowest frame
-/// the highest address there is); `word` is the address of the edge's child field, its lowest bit
-/// set once the frame has ended by a tail call.
+/// One frame. `sp` is the caller's stack pointer, which identifies the activation (in the lowest
+/// frame: the highest possible address); `word` is the address of the edge's child field, its
+/// lowest bit set once the frame has ended by a tail call.
 pub(crate) use clr_profiler::shadow_stack::Frame;
 
 /// The frame of an edge.
@@ -25,10 +25,10 @@ pub(super) fn frame_at(address: u64) -> *mut Frame {
     std::ptr::with_exposed_provenance_mut(address as usize)
 }
 
-/// The stack pointer and the word of a frame, as others than its thread may look at them.
+/// The stack pointer and the word of a frame, for access by other threads.
 ///
 /// # Safety
-/// The frame must lie in the shadow stack of a thread: those are never unmapped.
+/// The frame must lie in the shadow stack of a thread; shadow stacks are never unmapped.
 pub(super) unsafe fn words<'a>(frame: *mut Frame) -> (&'a AtomicUsize, &'a AtomicUsize) {
     // SAFETY: as the caller promises; both fields are aligned words.
     unsafe { (AtomicUsize::from_ptr(&raw mut (*frame).sp), AtomicUsize::from_ptr(&raw mut (*frame).word)) }
@@ -66,7 +66,7 @@ impl Stack {
         unsafe { self.top_address().read() }
     }
 
-    /// Whether no frame but the thread's own is there.
+    /// Whether only the lowest frame is there, which stands for the thread.
     pub(crate) fn is_at_bottom(&self) -> bool {
         self.top_address() <= self.bottom_address()
     }
@@ -84,7 +84,7 @@ impl Stack {
         }
     }
 
-    /// Ends all frames whose stack pointer is below `sp`: they were left behind by an exception.
+    /// Ends all frames whose stack pointer is below `sp`: an exception has left these frames.
     pub(crate) fn drop_below(&mut self, sp: usize) {
         while !self.is_at_bottom() && self.top().sp < sp {
             self.pop();
@@ -121,16 +121,16 @@ impl Stack {
         }
     }
 
-    /// Notes that frames at and below `frame_pointer` were ended by a finally or catch block; some
-    /// of these frames may still leave.
+    /// Notes that a finally or catch block ended the frames at and below `frame_pointer`; leave
+    /// hooks of some of these frames may still run.
     pub(crate) fn note_ended_by_block(&mut self, frame_pointer: usize) {
         let highest = self.record.u64(own::ENDED_BY_BLOCK);
         highest.store(highest.load(Ordering::Relaxed).max(frame_pointer as u64), Ordering::Relaxed);
     }
 
-    /// Forgets what [`note_ended_by_block`](Self::note_ended_by_block) noted, once the activation
-    /// on top is none of those below: the blocks of an exception that was thrown and caught within
-    /// a block leave the outer one's alone.
+    /// Forgets the note of [`note_ended_by_block`](Self::note_ended_by_block) once the activation
+    /// on top is not below the noted frame pointer. So the blocks of an exception that is thrown
+    /// and caught within a block do not change the note of the outer block.
     pub(crate) fn forget_ended_by_block(&mut self) {
         let highest = self.record.u64(own::ENDED_BY_BLOCK);
         if self.top().sp as u64 > highest.load(Ordering::Relaxed) {
@@ -138,8 +138,8 @@ impl Stack {
         }
     }
 
-    /// Whether the activation with this caller's stack pointer, which is not on the stack, may be
-    /// one that a block ended.
+    /// Whether a block may have ended the activation with this caller's stack pointer. The
+    /// activation is not on the stack.
     pub(crate) fn was_ended_by_block(&self, sp: usize) -> bool {
         sp as u64 <= self.record.u64(own::ENDED_BY_BLOCK).load(Ordering::Relaxed)
     }

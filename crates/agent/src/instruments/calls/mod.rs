@@ -3,18 +3,18 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`arch`] | the fast paths in assembly, for each processor |
-//! | [`hooks`] | the sets of them |
-//! | [`current_path`] | the path that a thread is on, for others |
-//! | [`slow`] | what they do out of line |
+//! | [`hooks`] | the sets of hooks |
+//! | [`current_path`] | the current path of a thread, for other instruments |
+//! | [`slow`] | the slow paths of the hooks |
 //! | [`edge_map`] | how the edges of callers with many callees are found |
 //! | [`frames`] | a thread's shadow stack |
 //! | [`stacks`] | a thread's begin and end |
 //! | [`stack_room`] | whether a thread has used up its stack |
-//! | [`shared`] | what all threads share; the fields of an edge |
+//! | [`shared`] | state that all threads share; the fields of an edge |
 //! | [`sampler`] | the helper thread's samples of all threads |
-//! | [`calibrate`] | what a pair of hooks costs in a loop of our own |
-//! | [`parts`] | what the trees gained from one boundary between parts to the next |
-//! | [`hook_cost`] | what it costs in the program itself |
+//! | [`calibrate`] | cost of a pair of hooks in a loop of our own |
+//! | [`parts`] | gains of the trees from one boundary between parts to the next |
+//! | [`hook_cost`] | cost of a pair of hooks in the program itself |
 //! | [`unwind`] | exceptions |
 
 pub(crate) mod arch;
@@ -63,7 +63,7 @@ pub(crate) struct Calls {
     functions: Arc<Functions>,
     options: CallsOptions,
     sampler: Mutex<Option<sampler::Sampler>>,
-    /// Pseudo function of the suspension under way.
+    /// Pseudo function of the current suspension.
     suspension: AtomicU32,
 }
 
@@ -85,7 +85,7 @@ impl Calls {
             interval_ns: context.interval_ns,
             ..CallsInfo::default()
         });
-        // Readers know the names of fixed functions that recordings of before have as well.
+        // Readers know the names of the fixed functions that older recordings have as well.
         let [name, signature, raw_name] = [GC_NAME; 3].map(str::to_owned);
         let kind = FunctionKind::Runtime;
         writer.function(function::GC, Function { name, signature, raw_name, kind, ..Function::default() });
@@ -197,7 +197,7 @@ impl Callbacks for Calls {
     fn runtime_suspend_started(&self, reason: SuspendReason) {
         let number = function::SUSPENDED + reason.as_raw().min(9);
         self.suspension.store(number, Ordering::Release);
-        // The thread that stops the others to collect collects.
+        // The thread that stops the others for a collection also collects.
         let is_collection = matches!(reason, SuspendReason::Gc | SuspendReason::GcPreparation);
         self.enter_runtime(if is_collection { function::GC } else { number });
     }
@@ -220,7 +220,7 @@ impl Callbacks for Calls {
     }
 
     fn managed_to_unmanaged_transition(&self, function: Option<FunctionId>, reason: TransitionReason) {
-        // A return to unmanaged code ends a callback, whose frames have left by themselves.
+        // A return to unmanaged code ends a callback; its frames have already left.
         if reason == TransitionReason::Call {
             let index = self.functions.native(function);
             self.enter_runtime(index);
@@ -253,8 +253,8 @@ impl Callbacks for Calls {
     }
 
     fn exception_catcher_leave(&self) {
-        // With hooks in the runtime's exception handling there is no telling whether the catch
-        // block stood in a finally block of its own method, whose handlers have yet to leave.
+        // With hooks in the runtime's exception handling we can't tell whether the catch block was
+        // in a finally block of its own method, whose handlers have yet to leave.
         if !self.options.helpers {
             unwind::catcher_leave(self.shared);
         }
@@ -268,13 +268,14 @@ impl Calls {
         }
     }
 
-    /// Leaves whatever suspension is on this thread's stack.
+    /// Leaves the suspension on this thread's stack, if any.
     fn leave_suspension(&self) {
         slow::leave_suspension(self.shared);
     }
 
-    /// Asks which activation the block that is about to run belongs to. Only threads with frames
-    /// matter. `callback` is which one it is where that can't be said.
+    /// Asks which activation the block that is about to run belongs to, and passes its frame
+    /// pointer to `act`. Only threads with frames matter. Where the runtime can't answer, the
+    /// callback is noted as `callback`.
     fn with_clause(&self, callback: OddCallback, act: impl FnOnce(usize)) {
         if threads::active().is_none() {
             return;

@@ -1,9 +1,10 @@
 //! Gains of the trees since the last boundary between parts of the recording.
 //!
-//! Hooks know nothing of parts: at a boundary the helper thread compares each count with what it
-//! was at the one before, which it keeps in private memory from the first boundary on, and notes
-//! the differences. A tree is compared in steps, so that the thread does its other work in between;
-//! where the program goes on meanwhile, calls of these milliseconds fall to either side.
+//! Hooks know nothing of parts. At a boundary the helper thread compares each count with its value
+//! at the previous boundary, and notes the differences. It keeps these values in private memory
+//! from the first boundary on. A tree is compared in steps, so that the helper thread does its
+//! other work in between. The program runs on meanwhile, so calls of these milliseconds fall on
+//! either side of the boundary.
 
 use clrscope_recording::layout::{block, function};
 use clrscope_recording::model::LossReason;
@@ -18,11 +19,11 @@ const STEP: usize = 8 << 10;
 /// The comparison with the last boundary.
 pub(super) struct PartGains {
     log: GainLog,
-    /// Steps of blocks, each as it was at the last boundary.
+    /// Values of the edges at the last boundary, for each step of blocks.
     before: Vec<Before>,
     /// Wall and CPU nanoseconds of each entry of the table of times at the last boundary.
     times: Vec<(u64, u64)>,
-    /// The next step of the boundary under way.
+    /// The next step of the current boundary.
     step: usize,
 }
 
@@ -64,7 +65,8 @@ impl PartGains {
         self.log.write_out();
     }
 
-    /// Notes what the edges of some blocks gained; whether there was memory for what they have now.
+    /// Notes the gains of the edges of some blocks; returns whether there was memory for their new
+    /// values.
     fn compare(&mut self, shared: &Shared, blocks: std::ops::Range<usize>) -> bool {
         let has_ticks = shared.stride as usize == block::STRIDE_TSC;
         while self.before.len() <= self.step {
@@ -115,7 +117,7 @@ impl PartGains {
 }
 
 impl Before {
-    /// Nothing yet; `None` where there is no memory for it.
+    /// Creates zero values; `None` where there is no memory for them.
     fn new(has_ticks: bool) -> Option<Self> {
         let mut before = Self::default();
         before.calls.try_reserve_exact(STEP * block::EDGES).ok()?;

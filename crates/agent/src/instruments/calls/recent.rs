@@ -3,7 +3,7 @@
 /// The last `MOST` results.
 pub(super) struct Recent<T, const MOST: usize> {
     all: Vec<T>,
-    /// The oldest, once there are `MOST`.
+    /// Index of the oldest result, once there are `MOST`.
     oldest: usize,
 }
 
@@ -23,13 +23,13 @@ impl<T, const MOST: usize> Recent<T, MOST> {
         }
     }
 
-    /// In no order.
+    /// All remembered results, in no particular order.
     pub(super) fn all(&self) -> &[T] {
         &self.all
     }
 }
 
-/// The middle one, the higher of two; 0 where there is none.
+/// The median, the higher of two middle values; 0 where there are no values.
 pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)

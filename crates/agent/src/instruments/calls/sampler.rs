@@ -1,14 +1,13 @@
-//! The helper thread's part of `calls`: charges wall and CPU time to the edge each thread stands
-//! on.
+//! The helper thread's part of `calls`: charges wall and CPU time to each thread's current edge.
 //!
-//! A thread's record says which frame is on top, the frame says which edge. Reading both costs
-//! nothing to the thread. A thread that stood still since the last sample, position and CPU clock,
-//! is looked at ever more rarely; when the CPU clock of the process says that time is missing, all
-//! are looked at.
+//! A thread's record gives the frame on top, and the frame gives the edge. Reading both costs the
+//! thread nothing. A thread whose position and CPU clock did not change since the last sample is
+//! sampled ever more rarely. When the CPU clock of the process shows that time is missing, all
+//! threads are sampled.
 //!
-//! CPU time is charged where a thread is seen at work. One that is not on a processor stands where
-//! it waits or, on a busy machine, mostly at a system call, where the scheduler takes processors
-//! away: that is not where it spent its time, which waits for a sample that finds it at work.
+//! CPU time is charged where a sample finds a thread running. A thread that is not on a processor
+//! is at a wait or, on a busy machine, mostly at a system call, where the scheduler preempts it. It
+//! did not spend its CPU time there, so that time waits for a sample that finds the thread running.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -29,34 +28,35 @@ use super::shared::Shared;
 use super::slow::{stopped_top, top_of};
 use super::stack_room;
 
-/// A thread that stands still is looked at this often at least.
+/// Longest time between two samples of a thread that stands still.
 const LONGEST_NS: u64 = 100_000_000;
 /// Samples of all threads are at least this far apart, however much time is missing.
 const ROUND_GAP_NS: u64 = 10_000_000;
-/// With more threads than this even the process's CPU clock is dear: the kernel adds up all
+/// With more threads than this even the process's CPU clock is expensive: the kernel adds up all
 /// threads.
 const MANY: usize = 256;
-/// Between two bursts of the calibration once it has its first numbers: a few ten-thousandths of
-/// the time.
+/// Time between two bursts of the calibration once it has its first numbers: bursts take a few
+/// ten-thousandths of the time.
 const CALIBRATION_GAP_NS: u64 = 100_000_000;
 
-/// Until the weight of samples is noted for the first time.
+/// Time until the weight of samples is noted for the first time.
 const STEPS_GAP_NS: u64 = 50_000_000;
-/// Part of the run so far until it is noted again: a program may end without a last word, and what
-/// comes late in a run may weigh most. An hour has 200 of these records.
+/// Part of the run so far (one in so many) until the weight of samples is noted again. A program
+/// may end without a final record, and the last samples of a run may weigh most. An hour has 200 of
+/// these records.
 const STEPS_PART: u64 = 16;
 
-/// Rounds of stopping at least, and at most: threads that get no processor for seconds are left to
-/// the watch after that.
+/// Least and most rounds of stopping. Threads that get no processor for longer are left to the
+/// watch.
 const STOP_ROUNDS: (u32, u32) = (10, 2_000);
-/// Part of the time since the last sample that a thread at work may be without a processor, one in
-/// so many: hypervisors and interrupts take some.
+/// Part of the time since the last sample (one in so many) that a running thread may be without a
+/// processor: hypervisors and interrupts take some.
 const AWAY: u64 = 16;
-/// Samples, each with CPU time that passed since the one before, after which that time is charged
-/// although none found the thread at work: it works for less than a hundredth of the time.
+/// After this many samples with unplaced CPU time the time is charged although no sample found the
+/// thread running: such a thread runs for less than a hundredth of the time.
 const MOST_UNPLACED: u32 = 100;
 
-/// No hook takes longer than this, unless it waits, and then it is not runnable.
+/// No hook takes longer than this, unless it waits; then the thread is not runnable.
 const HOOK_NS: u64 = 50_000;
 
 /// One thread, as last seen.
@@ -71,15 +71,15 @@ struct WatchedThread {
     pause_ns: u64,
     /// Whether the thread used the processor most of the time until the last sample.
     busy: bool,
-    /// CPU time since a sample last found the thread at work.
+    /// CPU time since a sample last found the thread running.
     unplaced: UnplacedTime,
 }
 
-/// CPU time that is known, but not where it was spent.
+/// CPU time whose place is not known yet.
 #[derive(Debug, Clone, Copy, Default)]
 struct UnplacedTime {
     ns: u64,
-    /// Samples that found it.
+    /// Samples in which this time was found.
     samples: u32,
 }
 
@@ -95,7 +95,7 @@ impl UnplacedTime {
 pub(super) struct Sampler {
     shared: &'static Shared,
     times: TimeTable,
-    /// The clock that gives wall time: this thread or the hooks.
+    /// Whether this thread charges wall time; otherwise the hooks do.
     charges_wall: bool,
     interval_ns: u64,
     seen: usize,
@@ -116,18 +116,18 @@ pub(super) struct Sampler {
     gains: PartGains,
 }
 
-/// Weight of samples: sums of what each charged, and of the squares.
+/// Weight of samples: sums of the times that samples charged, and of their squares.
 #[derive(Default)]
 struct Steps {
     wall: (f64, f64),
     cpu: (f64, f64),
-    /// Time at which it is noted next: ever more rarely.
+    /// Time at which the weight is noted next, ever more rarely.
     due_ns: u64,
 }
 
 impl Steps {
-    /// Takes note of a sample: of the wall time that passed at an unknown place, and of the CPU
-    /// time that was charged. The later a sample, the more it weighs: none is too late to count.
+    /// Adds a sample: the wall time that passed at an unknown place, and the CPU time that was
+    /// charged. The later a sample, the more it weighs, so none comes too late to count.
     fn add(&mut self, wall_ns: u64, cpu_ns: u64) {
         for (sums, ns) in [(&mut self.wall, wall_ns as f64), (&mut self.cpu, cpu_ns as f64)] {
             *sums = (sums.0 + ns, sums.1 + ns * ns);
@@ -172,7 +172,7 @@ impl Sampler {
         }
     }
 
-    /// Measures what hooks cost in the program itself too.
+    /// Also measures the cost of hooks in the program itself.
     pub(super) fn with_cost_experiment(self) -> Self {
         Self { experiment: Some(CostExperiment::new(self.shared, !self.charges_wall, monotonic_ns())), ..self }
     }
@@ -180,7 +180,8 @@ impl Sampler {
     fn meet_new_threads(&mut self) {
         while let Some(record) = self.shared.writer.threads().record(self.seen) {
             if record.u32(thread::ROOT).load(Ordering::Acquire) == 0 {
-                // Still beginning. Threads begin in order, except that one that failed stays empty.
+                // This thread is still beginning. Threads begin in order, except that the record of
+                // a failed thread stays empty.
                 if record.u32(thread::OS_ID).load(Ordering::Relaxed) == 0
                     && self.seen + 1 < self.shared.writer.threads().len()
                 {
@@ -218,7 +219,7 @@ impl Sampler {
         }
     }
 
-    /// Samples one thread; whether it has ended.
+    /// Samples one thread; returns whether it has ended.
     fn sample(&mut self, at: usize, now: u64) -> bool {
         let watched = &mut self.live[at];
         let record = watched.record;
@@ -253,8 +254,8 @@ impl Sampler {
         record.u32(thread::CPU_KNOWN).store(1, Ordering::Relaxed);
         self.balance.charged_ns += cpu_delta;
         let stood = if edge == stood_at || stood_at == 0 { 0 } else { self.stood_ns(wall_delta, cpu_delta) };
-        // A thread that did no work stood where it is all the while, and where the pause had grown
-        // long, for most of it.
+        // A thread that did no work was at its position all the time, or for most of it where the
+        // pause had grown long.
         let unsure = match (cpu_delta, had_rested) {
             (0, _) => 0,
             (_, true) => wall_delta.min(cpu_delta + self.interval_ns),
@@ -266,15 +267,15 @@ impl Sampler {
         ended != 0
     }
 
-    /// Time that a thread which has moved since the last sample stood at its place of then. Where
-    /// the pause had grown long that is all of it but what the thread ran, which is no more than
-    /// its CPU time and the usual interval.
+    /// Time that a thread, which has moved since the last sample, stood at its previous position.
+    /// Where the pause had grown long, this is the whole pause except the time in which the thread
+    /// ran: at most its CPU time plus the usual interval.
     fn stood_ns(&self, wall_delta: u64, cpu_delta: u64) -> u64 {
         let stood = wall_delta.saturating_sub(cpu_delta + self.interval_ns);
         if stood > self.interval_ns { stood } else { 0 }
     }
 
-    /// Charges what waits for a sample that finds a thread at work to where the thread stands.
+    /// Charges all unplaced CPU time to the threads' current positions.
     fn place_all(&mut self) {
         for at in 0..self.live.len() {
             let watched = &mut self.live[at];
@@ -314,7 +315,7 @@ impl Sampler {
         }
     }
 
-    /// Measures what hooks cost, in bursts of microseconds.
+    /// Measures the cost of hooks, in bursts of microseconds.
     fn calibrate(&mut self, now: u64) {
         if now < self.calibration_due_ns {
             return;
@@ -330,7 +331,7 @@ impl Sampler {
         self.calibration_due_ns = now + CALIBRATION_GAP_NS.min(so_far / 8);
     }
 
-    /// Measures what hooks cost one of the threads that work right now.
+    /// Measures the cost of hooks for one of the threads that are running now.
     fn experiment(&mut self, now: u64) {
         let (Some(experiment), Some(constants)) = (&mut self.experiment, &self.constants) else { return };
         self.busy.clear();
@@ -378,7 +379,7 @@ impl Task for Sampler {
     }
 
     fn write_out(&mut self) {
-        // Tried again at the next round.
+        // This is tried again at the next round.
         let _ = self.shared.arena.segment().write_out();
         let _ = self.times.segment().write_out();
         self.gains.write_out();
@@ -442,9 +443,9 @@ impl Task for Sampler {
 }
 
 impl Sampler {
-    /// Whether the thread is in no hook that was under way when the recording ended. Such a hook
-    /// still stores the top it had computed, and the thread would record again; it may have been
-    /// preempted there for as long as the machine is busy with others.
+    /// Whether the thread has left the hook, if any, that it was running when the recording ended.
+    /// Such a hook still stores the top that it had computed, and the thread would record again. On
+    /// a busy machine the thread may stay preempted in the hook for a long time.
     fn has_moved_on(&mut self, record: ThreadRecord) -> bool {
         let os_id = record.u32(thread::OS_ID).load(Ordering::Relaxed);
         if os_id == 0 || record.u64(thread::ENDED).load(Ordering::Acquire) != 0 {
@@ -456,7 +457,7 @@ impl Sampler {
     }
 }
 
-/// The edge the thread stands on right now.
+/// The thread's current edge.
 fn position(record: ThreadRecord) -> u64 {
     let top = frame_at(record.u64(own::TOP).load(Ordering::Acquire));
     // SAFETY: the top of a thread that has not ended points into its shadow stack, or to the frame
@@ -492,7 +493,7 @@ mod tests {
             [0, 0, 500]
         );
         assert_eq!(unplaced.add_sample(0, true), 0);
-        // One that is never found at work has its time all the same.
+        // A thread that is never found running is charged its time all the same.
         let found: Vec<u64> =
             (0..2 * MOST_UNPLACED).map(|_| unplaced.add_sample(1, false)).filter(|&ns| ns > 0).collect();
         assert_eq!(found, [u64::from(MOST_UNPLACED); 2]);

@@ -10,10 +10,10 @@ use clrscope_agent_base::memory::{Patience, PublishedState};
 pub(crate) struct Shared {
     pub(crate) writer: &'static ProcessWriter,
     pub(crate) arena: Arena,
-    /// Bytes from one block to the next: the clock follows from them, too.
+    /// Bytes from one block to the next. They also tell which clock the hooks use.
     pub(crate) stride: u32,
     pub(crate) patience: Patience,
-    /// Carries that found the log busy; the helper notes them as lost calls.
+    /// Carries of counts that found the log busy; the helper thread notes them as lost calls.
     pub(crate) lost_carries: AtomicU64,
 }
 
@@ -35,16 +35,16 @@ pub(crate) fn withdraw() {
 }
 
 impl Shared {
-    /// A word of the block at `at`: the one of `slot` in the row that begins at `field`. Threads
-    /// share blocks, hooks included, so a word is an atomic. Out of the arena there is none:
-    /// panics.
+    /// A word of the block at `at`: the word of `slot` in the row that begins at `field`. Several
+    /// threads and hooks access blocks, so a word is an atomic. Panics if the word is outside the
+    /// arena.
     fn word(&self, at: u32, field: usize, slot: usize) -> &AtomicU32 {
         // SAFETY: `offset` checks that the word lies in committed memory, which stays mapped, and
         // is aligned.
         unsafe { AtomicU32::from_ptr(self.arena.base().add(self.offset(at, field + slot * 4, slot)).cast()) }
     }
 
-    /// The number that a map of edges has of an edge: where in the arena its child field lies.
+    /// Number of an edge in a map of edges: the place of its child field in the arena.
     pub(crate) fn place_in_arena(&self, edge: *mut u32) -> u32 {
         edge.addr().wrapping_sub(self.arena.base().addr()) as u32
     }
@@ -54,7 +54,7 @@ impl Shared {
         self.arena.base().wrapping_add(place as usize).cast()
     }
 
-    /// The bytes from the arena's beginning to `within` of the block at `at`.
+    /// Offset in the arena of `within` and `slot` in the block at `at`.
     fn offset(&self, at: u32, within: usize, slot: usize) -> usize {
         let (at, stride) = (at as usize, self.stride as usize);
         let is_block = at.is_multiple_of(block::STRIDE_SAMPLED) && at + stride <= self.arena.segment().committed();
@@ -91,7 +91,7 @@ impl Shared {
         self.word(at, block::KEYS, slot).load(Ordering::Relaxed)
     }
 
-    /// Makes the edge in `slot`: for the thread whose block it is.
+    /// Makes the edge in `slot`. Only for the thread that owns the block.
     pub(crate) fn set_key(&self, at: u32, slot: usize, function: u32, after_tail_call: bool) {
         if after_tail_call {
             let next = self.word(at, block::NEXT, 0);
@@ -111,14 +111,14 @@ impl Shared {
         self.word(at, block::NEXT, 0).load(Ordering::Relaxed) & block::MAPPED != 0
     }
 
-    /// Makes hooks look for the edges of the blocks behind this one in the map: for the thread
-    /// whose block it is.
+    /// Makes hooks search the map for the edges of the blocks behind this one. Only for the thread
+    /// that owns the block.
     pub(crate) fn set_mapped(&self, at: u32) {
         let field = self.word(at, block::NEXT, 0);
         field.store(field.load(Ordering::Relaxed) | block::MAPPED, Ordering::Release);
     }
 
-    /// Chains a block behind another: for the thread whose block it is.
+    /// Chains a block behind another. Only for the thread that owns the block.
     ///
     /// # Safety
     /// `next` must be the offset of a block that was taken from the arena: hooks follow it
@@ -137,9 +137,9 @@ impl Shared {
     /// Makes the block at `first` the first of the calls of an edge.
     ///
     /// # Safety
-    /// `first` must be the offset of a block that was taken from the arena, whose edges are whole
-    /// and which leads to the block that was there before: hooks of the edge's thread follow it
-    /// unchecked.
+    /// `first` must be the offset of a block that was taken from the arena. Its edges must be
+    /// complete, and it must lead to the block that was there before: hooks of the edge's thread
+    /// follow it unchecked.
     pub(crate) unsafe fn set_first_block(&self, edge: *mut u32, first: u32) {
         let (at, slot) = self.block_and_slot(edge);
         self.word(at, block::CHILDREN, slot).store(first, Ordering::Release);
@@ -156,11 +156,12 @@ impl Shared {
         self.word(at, block::COUNTS, slot).load(Ordering::Relaxed)
     }
 
-    /// Counts a call, for the thread whose edge it is; whether the count passed 2^32.
+    /// Counts a call; returns whether the count passed 2^32. Only for the thread that owns the
+    /// edge.
     pub(crate) fn count(&self, edge: *mut u32) -> bool {
         let (at, slot) = self.block_and_slot(edge);
         let count = self.word(at, block::COUNTS, slot);
-        // No other thread adds to it, so this need not be one step.
+        // No other thread adds to the count, so the addition need not be atomic.
         let (sum, carried) = count.load(Ordering::Relaxed).overflowing_add(1);
         count.store(sum, Ordering::Relaxed);
         carried
@@ -178,7 +179,7 @@ impl Shared {
         unsafe { AtomicU64::from_ptr(self.arena.base().add(offset).cast()) }
     }
 
-    /// Charges ticks to an edge, for the thread whose edge it is (`clock=tsc` only).
+    /// Charges ticks to an edge (`clock=tsc` only). Only for the thread that owns the edge.
     pub(crate) fn add_ticks(&self, edge: *mut u32, ticks: u64) {
         let (at, slot) = self.block_and_slot(edge);
         let sum = self.tick_word(at, slot);

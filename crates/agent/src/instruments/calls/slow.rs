@@ -19,12 +19,12 @@ use super::frames::{Frame, Stack, edge_of, frame, frame_at};
 use super::shared::{Shared, shared};
 use super::stack_room;
 
-/// Blocks of a caller that hooks walk: 40 callees. Callers with more have their edges in the map,
-/// but for the first block's.
+/// Most blocks of a caller that hooks walk: 40 callees. Callers with more blocks have all edges in
+/// the map, except those of the first block.
 const WALKED_MOST: usize = 8;
 
-/// A frame that matches no enter and no leave: every hook of a stopped thread takes the slow path,
-/// and the slow path is off.
+/// The top frame of stopped threads. It matches no enter and no leave, so every hook of a stopped
+/// thread takes the slow path, and the slow path does nothing.
 static STOPPED: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
 /// The address of the frame on top of a stopped thread.
@@ -32,7 +32,7 @@ pub(crate) fn stopped_top() -> u64 {
     STOPPED.as_ptr().expose_provenance() as u64
 }
 
-/// The frame on top of a thread's stack, if there is one that stands for a call.
+/// The frame on top of a thread's stack, if it stands for a call.
 pub(super) fn top_of(record: ThreadRecord) -> Option<*mut Frame> {
     let top = record.u64(own::TOP).load(Ordering::Acquire);
     let bottom = record.u64(own::FRAMES).load(Ordering::Relaxed);
@@ -40,7 +40,7 @@ pub(super) fn top_of(record: ThreadRecord) -> Option<*mut Frame> {
     (!ended && bottom != 0 && top > bottom && top != stopped_top()).then(|| frame_at(top))
 }
 
-/// Out of line part of enter: does everything that the fast path would have done.
+/// Slow path of enter: does everything that the fast path would have done.
 pub(crate) extern "C" fn enter(function: u32, sp: usize) {
     guard(|| {
         let Some(shared) = shared() else { return };
@@ -55,12 +55,12 @@ pub(crate) extern "C" fn enter(function: u32, sp: usize) {
     });
 }
 
-/// Out of line part of leave.
+/// Slow path of leave.
 pub(crate) extern "C" fn leave(sp: usize) {
     guard(|| end_frame(sp, false));
 }
 
-/// Out of line part of tail call.
+/// Slow path of tail call.
 pub(crate) extern "C" fn tailcall(sp: usize) {
     guard(|| end_frame(sp, true));
 }
@@ -96,8 +96,8 @@ pub(crate) extern "C" fn carry(edge: *mut u32, sp: usize) {
     });
 }
 
-/// Enters a part of the runtime or an unmanaged function: an ordinary edge, with a frame that lies
-/// just below the frame on top and above whatever is called later.
+/// Enters a part of the runtime or an unmanaged function. The edge is an ordinary one; the address
+/// of its frame lies just below the frame on top and above the frames of later calls.
 pub(crate) fn enter_pseudo(shared: &Shared, function: u32) {
     let Some(record) = threads::current() else { return };
     // SAFETY: the calling thread's record; no other `Stack` of it is in use.
@@ -107,13 +107,14 @@ pub(crate) fn enter_pseudo(shared: &Shared, function: u32) {
     push(shared, record, &mut stack, function, sp, true);
 }
 
-/// Whether [`enter_pseudo`] pushed this frame when there was no memory for an edge of its own. Real
-/// frames lie at multiples of eight.
+/// Whether [`enter_pseudo`] pushed this frame without memory for an edge of its own. Real frames
+/// lie at multiples of eight.
 fn is_folded_pseudo(shared: &Shared, frame: Frame) -> bool {
     !frame.sp.is_multiple_of(8) && shared.key_of(edge_of(frame)) == function::TRUNCATED
 }
 
-/// Leaves what [`enter_pseudo`] entered, with everything above it; whether it was there.
+/// Leaves a function that [`enter_pseudo`] entered, and everything above it; returns whether the
+/// function was on the stack.
 pub(crate) fn leave_pseudo(shared: &Shared, function: u32) -> bool {
     let Some(record) = threads::current() else { return false };
     // SAFETY: the calling thread's record; no other `Stack` of it is in use.
@@ -126,7 +127,7 @@ pub(crate) fn leave_pseudo(shared: &Shared, function: u32) -> bool {
     found.is_some()
 }
 
-/// Leaves the topmost suspension, whatever its reason, if there is one.
+/// Leaves the topmost suspension, if there is one, for any reason.
 pub(crate) fn leave_suspension(shared: &Shared) {
     let Some(record) = threads::active() else { return };
     // SAFETY: the calling thread's record; no other `Stack` of it is in use.
@@ -168,8 +169,8 @@ fn push(shared: &Shared, record: ThreadRecord, stack: &mut Stack, function: u32,
     stack_room::note(record, sp, record.u64(own::TOP).load(Ordering::Relaxed));
 }
 
-/// The edge for a path that found no memory: under its caller where there is a free place, else the
-/// one next to the thread's root. What such a path calls stays in the same edge.
+/// The edge for a path that found no memory: below its caller where there is a free place,
+/// otherwise next to the thread's root. Calls of such a path stay in the same edge.
 fn truncated(shared: &Shared, record: ThreadRecord, stack: &Stack, caller: *mut u32) -> *mut u32 {
     let reason = if shared.arena.is_full() {
         LossReason::TreeFull
@@ -239,8 +240,8 @@ fn find_or_make(
     }
 }
 
-/// Puts all edges of `caller` but those of its first block into the thread's map, and makes hooks
-/// look there; whether there was room.
+/// Puts all edges of `caller` except those of its first block into the thread's map, and makes
+/// hooks search there; returns whether there was room.
 fn map_edges(shared: &Shared, record: ThreadRecord, caller: *mut u32, first: u32) -> bool {
     // SAFETY: the calling thread's record; no other `EdgeMap` of it is in use.
     let mut map = unsafe { EdgeMap::of_thread(record) };
@@ -256,8 +257,8 @@ fn map_edges(shared: &Shared, record: ThreadRecord, caller: *mut u32, first: u32
     true
 }
 
-/// The edge of a caller with many callees that is not in its block `last`, behind which hooks don't
-/// walk.
+/// The edge of a caller with many callees that is not in its block `last`. Hooks don't walk behind
+/// that block.
 fn find_or_make_mapped(
     shared: &Shared,
     record: ThreadRecord,
@@ -295,7 +296,8 @@ fn find_or_make_mapped(
     Some(edge)
 }
 
-/// The edge of `function` in the blocks behind `last`: where the map has not room for all.
+/// The edge of `function` in the blocks behind `last`. Used where the map has no room for all
+/// edges.
 fn find_behind(shared: &Shared, last: u32, function: u32) -> Option<*mut u32> {
     let mut at = shared.next(last);
     while at != 0 {

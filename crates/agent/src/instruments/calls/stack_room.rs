@@ -1,5 +1,6 @@
-//! Whether a thread has used up its stack. Hooks take stack too, and recompiled code has larger
-//! frames: a reader who learns that a program ended by stack overflow should also be told the cure.
+//! Detects that a thread has used up its stack. Hooks take stack too, and recompiled code has
+//! larger frames: a reader who learns that a program ended by stack overflow should also learn the
+//! cure.
 
 use std::sync::atomic::Ordering;
 
@@ -10,22 +11,21 @@ use clrscope_agent_base::hooks::own;
 
 use super::frames::{Frame, words};
 
-/// Bytes of stack below which the runtime's own code may overflow it. Programs that take care stop
-/// at twice as much (`RuntimeHelpers.EnsureSufficientExecutionStack`).
+/// With fewer bytes of stack than this the runtime's own code may overflow it. Careful programs
+/// stop at twice as much (`RuntimeHelpers.EnsureSufficientExecutionStack`).
 const LITTLE: usize = 64 << 10;
-/// Part of a small stack that is little.
+/// For a small stack: the part (one in so many) that counts as little.
 const PART: usize = 8;
 
-/// Notes where the calling thread's stack ends. Nothing is said of a thread whose stack can't be
-/// measured.
+/// Notes where the calling thread's stack ends. Threads whose stack can't be measured are ignored.
 pub(super) fn begin(record: ThreadRecord) {
     let bounds = CurrentStack::bounds().unwrap_or(0..0);
     let enough = bounds.start + LITTLE.min(bounds.len() / PART);
     record.u64(own::LITTLE_STACK).store(enough as u64, Ordering::Relaxed);
 }
 
-/// Notes in the thread's record how many calls deep the thread is, where a call with this stack
-/// pointer has hardly any stack left. `top` is the frame of the call.
+/// Notes in the thread's record the depth of its calls, if a call with this stack pointer has
+/// hardly any stack left. `top` is the frame of the call.
 #[inline]
 pub(super) fn note(record: ThreadRecord, sp: usize, top: u64) {
     if (sp as u64) < record.u64(own::LITTLE_STACK).load(Ordering::Relaxed) {
@@ -34,7 +34,7 @@ pub(super) fn note(record: ThreadRecord, sp: usize, top: u64) {
     }
 }
 
-/// Notes the same of a thread that may be running, by the frame on top.
+/// Notes the same for a thread that may be running, from the frame on top.
 pub(super) fn look_at(record: ThreadRecord, top: *mut Frame) {
     // SAFETY: a frame of a thread's shadow stack.
     let (sp, _) = unsafe { words(top) };

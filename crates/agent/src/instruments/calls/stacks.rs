@@ -15,8 +15,8 @@ use super::frames::{self, Frame};
 use super::shared::Shared;
 use super::stack_room;
 
-/// Room for frames that are not managed calls (`[JIT]`, suspensions, filters), in addition to those
-/// that are.
+/// Room for frames that are not managed calls (`[JIT]`, suspensions, filters), in addition to the
+/// frames of managed calls.
 const SPARE_BYTES: usize = 64 << 10;
 /// Size for threads whose stack can't be measured or is unlimited.
 const LARGE_STACK: usize = 256 << 20;
@@ -37,8 +37,8 @@ pub(super) fn prepare() {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner).reserve(KEPT_STACKS);
 }
 
-/// The calling thread is new: its shadow stack and the first block of its tree; whether there was
-/// room.
+/// Makes the shadow stack and the first block of the tree for a new calling thread; returns whether
+/// there was room.
 pub(super) fn begin(shared: &Shared, record: ThreadRecord) -> bool {
     let Some(memory) = take_frames() else { return false };
     let Some(piece) = shared.arena.allocate_piece(0) else {
@@ -66,8 +66,9 @@ pub(super) fn begin(shared: &Shared, record: ThreadRecord) -> bool {
     true
 }
 
-/// As many bytes as the thread's stack has: an entry has 16, and the frames of two calls lie at
-/// least 16 bytes apart, so the fast path needs no check of the limit; a guard page lies behind.
+/// Takes a shadow stack with as many bytes as the thread's stack. An entry has 16 bytes, and the
+/// frames of two calls lie at least 16 bytes apart, so the fast path need not check the limit. A
+/// guard page lies behind.
 fn take_frames() -> Option<Frames> {
     let bytes = (stack_bytes() + SPARE_BYTES).next_multiple_of(PAGE);
     let kept = KEPT.try_lock().ok().and_then(|mut kept| {
@@ -84,7 +85,7 @@ fn map_frames(bytes: usize) -> Option<Frames> {
 /// Keeps a shadow stack for the next thread. It is never unmapped: the helper thread may be reading
 /// it.
 fn keep_frames(frames: Frames) {
-    // SAFETY: our own mapping; what was touched deep down is given back to the system.
+    // SAFETY: our own mapping; pages that deep calls have touched are given back to the system.
     unsafe {
         if frames.bytes > PAGE {
             discard((frames.start + PAGE) as *mut u8, frames.bytes - PAGE);
@@ -97,12 +98,13 @@ fn keep_frames(frames: Frames) {
     }
 }
 
-/// The size of the calling thread's stack. The first thread's is what it may grow to.
+/// The size of the calling thread's stack; for the first thread the size up to which its stack may
+/// grow.
 fn stack_bytes() -> usize {
     CurrentStack::bounds().map_or(LARGE_STACK, |bounds| bounds.len().min(LARGE_STACK))
 }
 
-/// The thread has ended: what it did not use is for others.
+/// The thread has ended: gives its unused memory to other threads.
 pub(super) fn end(shared: &Shared, record: ThreadRecord) {
     // SAFETY: the calling thread's record, and its hooks are over: it has no record any more.
     unsafe { EdgeMap::of_thread(record) }.give_back();

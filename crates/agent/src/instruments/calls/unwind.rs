@@ -1,9 +1,9 @@
 //! Exceptions and the shadow stack.
 //!
-//! The caller's stack pointer alone keeps counts right, but while a finally, fault, catch or filter
-//! block runs, the frames it unwinds still lie on the machine's stack below it. The runtime says
-//! which activation a block belongs to, by its frame pointer; the rules are the framework's
-//! ([`clr_profiler::shadow_stack`]), applied here to the frames that the assembly keeps.
+//! The caller's stack pointer alone keeps counts right. But while a finally, fault, catch or filter
+//! block runs, the frames that it unwinds are still on the machine stack below it. The runtime
+//! gives the frame pointer of the activation that a block belongs to. The framework has the rules
+//! ([`clr_profiler::shadow_stack`]), which are applied here to the frames that the assembly keeps.
 
 use clr_profiler::shadow_stack::{self, Filters, Frames};
 use clrscope_agent_base::hooks::own;
@@ -33,10 +33,10 @@ impl Frames for Stack {
 
 /// A finally, fault or catch block runs: everything above its owner is gone.
 ///
-/// But for the runtime's own exception handling, which is managed code on .NET 9 and later: it has
-/// called the block, and its calls that are under way return once the block has ended. Their frames
-/// are gone by then, as what the block calls belongs to the block's owner; that they leave is no
-/// loss ([`Stack::was_ended_by_block`]).
+/// An exception is the runtime's own exception handling, which is managed code on .NET 9 and later.
+/// It has called the block, and its active calls return once the block has ended. Their frames have
+/// been removed by then, since calls of the block belong to the block's owner. Leave hooks of these
+/// frames are not counted as lost ([`Stack::was_ended_by_block`]).
 pub(super) fn block_enter(shared: &Shared, frame_pointer: usize) {
     with_own(shared, |stack, filters| {
         if shadow_stack::block_enter(stack, filters, frame_pointer) > 0 {
@@ -64,9 +64,9 @@ pub(super) fn filter_leave(shared: &Shared) {
     });
 }
 
-/// Hands out the calling thread's stack and its filters under way, which are kept in its record.
-/// `act` must run no callback: the thread handles one at a time. Nothing happens on a thread
-/// without frames.
+/// Passes the calling thread's stack and its active filters, which are in its record, to `act`.
+/// `act` must run no callback: the thread handles one at a time. Does nothing on a thread without
+/// frames.
 fn with_own(shared: &Shared, act: impl FnOnce(&mut Stack, &mut Filters)) {
     const { assert!(size_of::<Filters>() <= own::FILTERS_BYTES && align_of::<Filters>() <= 8) };
     let Some(record) = threads::active() else { return };

@@ -1,10 +1,10 @@
-//! Intervals of event counters: ours gives way to everybody else's.
+//! Intervals of event counters: ours gives way to the intervals of all other listeners.
 //!
-//! A process has one interval for all counters of an event source, the shortest that anybody has
-//! asked for, and the end of one session ends it for all (`CounterGroup` of
-//! System.Private.CoreLib). So two of its methods are compiled again: our interval counts as long
-//! as no other was asked for, and the last session that ends leaves the program's own listeners
-//! theirs.
+//! A process has one interval for all counters of an event source: the shortest that any listener
+//! has asked for. The end of one session ends it for all (`CounterGroup` of
+//! System.Private.CoreLib). So two methods of `CounterGroup` are recompiled. Then our interval
+//! applies only as long as no other was asked for, and the last session that ends leaves the
+//! interval of the program's own listeners in place.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,7 +25,7 @@ use crate::services::kept_code::{self, Method};
 use crate::services::own_code;
 use crate::services::stop_of_threads::StopOfThreads;
 
-/// Types and members that are meant here.
+/// Names of the types and members that are changed or used here.
 const GROUP: &str = "System.Diagnostics.Tracing.CounterGroup";
 const ENABLE: &str = "EnableTimer";
 const DISABLE: &str = "DisableTimer";
@@ -45,7 +45,7 @@ const NOT_AS_KNOWN: &str = "this version of the runtime has other code there tha
 /// Seconds that no interval has.
 const ENDLESS: f32 = 1e9;
 
-/// Tokens in the library of what inserted code names.
+/// Tokens, in the core library, of the members that inserted code names.
 #[derive(Debug, Clone, Copy)]
 struct Tokens {
     enable: Token,
@@ -75,8 +75,9 @@ impl Tokens {
         })
     }
 
-    /// In front of `EnableTimer(seconds)`, which takes an interval that is shorter than the present
-    /// one: ours counts as endless where there is one, and as none where another is asked for.
+    /// Inserted in front of `EnableTimer(seconds)`, which accepts an interval that is shorter than
+    /// the present one. If we ask while an interval is set, ours counts as endless. If another
+    /// listener asks while ours is set, ours counts as unset.
     fn enable_edits(self) -> Edits {
         let mut edits = Edits::new();
         let (seconds, milliseconds) = ours();
@@ -92,9 +93,9 @@ impl Tokens {
         edits
     }
 
-    /// Around `DisableTimer()`: where the source still has a listener, all is put back as it was.
-    /// Both are done under the lock of counters. `add` is the token by which the other method adds
-    /// to the list of those that are enabled.
+    /// Inserted around `DisableTimer()`: where the source still has a listener, the previous state
+    /// is restored. Both methods run under the lock of counters. `add` is the token with which the
+    /// other method adds to the list of enabled counters.
     fn disable_edits(self, add: u32) -> Edits {
         let mut edits = Edits::new();
         let kept = edits.new_local(&[I4]);
@@ -134,7 +135,7 @@ struct Author(Mutex<Option<Known>>);
 struct Known {
     module: ModuleId,
     tokens: Tokens,
-    /// The token by which the first method adds to the list of those that are enabled, once it was
+    /// The token with which the first method adds to the list of enabled counters, once it was
     /// seen.
     add: Option<u32>,
 }
@@ -169,7 +170,7 @@ impl BodyWriter for Author {
     }
 }
 
-/// The change of the library.
+/// The changes of the core library.
 pub(super) struct Intervals {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
@@ -192,8 +193,8 @@ impl Intervals {
         }
     }
 
-    /// Has the methods compiled again, once: for the callback that a module other than that library
-    /// is loaded, so the runtime is up and no counter has been enabled.
+    /// Recompiles the two methods, once. Called when the first module other than the core library
+    /// is loaded: the runtime is up then, and no counter has been enabled.
     pub(super) fn give_way(&self, names: &clr_profiler::NameCache) {
         if self.is_begun.swap(true, Ordering::Relaxed) {
             return;
@@ -227,7 +228,7 @@ impl Intervals {
         Ok(())
     }
 
-    /// Task that gives the methods their own code back, behind the last session.
+    /// Task that gives the methods their own code back after the last session.
     pub(super) fn task(&self) -> Box<dyn Task> {
         let changed = Arc::clone(&self.changed);
         Box::new(GiveBack(StopOfThreads::behind(&self.info, "clrscope-counters", move |info| {

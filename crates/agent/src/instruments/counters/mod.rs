@@ -1,11 +1,11 @@
 //! `counters`: what event sources (`EventCounter` and its relatives) and meters
 //! (`System.Diagnostics.Metrics`) publish, each second.
 //!
-//! Both publish events to each session that asks for them, so the
-//! [session](clrscope_agent_base::event_pipe) that instruments share asks: event sources by their
-//! names, meters through the one event source that publishes all of them. It tells which meters
-//! there are, and the runtime tells of each new event source; what was not known when the session
-//! began is asked for in a further one.
+//! Both publish events to each session that asks for them. The shared
+//! [session](clrscope_agent_base::event_pipe) of the instruments asks for event sources by name,
+//! and for meters through the one event source that publishes all of them. This event source
+//! reports which meters exist, and the runtime reports each new event source. Sources and meters
+//! that were not known when the session began are asked for in a further session.
 
 mod intervals;
 mod options;
@@ -38,12 +38,12 @@ use values::{CounterValue, MeterEvent, MeterInterval};
 
 pub(crate) use options::CountersOptions;
 
-/// Further sessions that begin as soon as something new is there: what is counted before them is
-/// lost. Those behind them wait for more.
+/// Number of further sessions that begin as soon as there is something new: values counted before
+/// they begin are lost. Later sessions wait for more names.
 const AT_ONCE: u32 = 4;
-/// Rounds of the helper thread (fifty a second) that these wait.
+/// Rounds of the helper thread (fifty a second) that later sessions wait.
 const ROUNDS: u32 = 25;
-/// Further sessions. A process has room for 64, others' among them.
+/// Most further sessions. A process has room for 64, including those of other tools.
 const MOST_SESSIONS: u32 = 16;
 
 /// The running instrument.
@@ -56,20 +56,20 @@ pub(crate) struct Counters {
     /// Providers that events came from.
     providers: RwLock<HashMap<EventPipeProviderId, Provider>>,
     found: Arc<Found>,
-    /// What gives way to others' intervals. In a program that was running nothing does, since an
-    /// agent that has changed code can't leave; nor where another profiler may have the main slot,
-    /// which code is changed from.
+    /// Makes our interval give way to others. `None` after an attach, since an agent that has
+    /// changed code can't detach, and where another profiler may have the main slot, which is
+    /// needed to change code.
     intervals: Option<Intervals>,
     /// Interval whose values meters publish.
     meter_interval: Mutex<MeterInterval>,
 }
 
-/// What is known of a provider.
+/// Kind of a provider.
 #[derive(Debug, Clone)]
 enum Provider {
     /// An event source that may publish counters.
     Source(Arc<str>),
-    /// The one that publishes values of meters.
+    /// The event source that publishes values of meters.
     Meters,
     /// Any other.
     Other,
@@ -83,7 +83,7 @@ struct Found(Mutex<NewNames>);
 struct NewNames {
     sources: Vec<String>,
     meters: Vec<String>,
-    /// Event sources that were asked, or will be.
+    /// Event sources that were asked for, or will be.
     known_sources: HashSet<String>,
     /// Meters that were asked for, or will be.
     known_meters: HashSet<String>,
@@ -94,7 +94,7 @@ impl Found {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes an event source that is there, unless it was asked before.
+    /// Notes a new event source, unless it was asked for before.
     fn made(&self, name: String) {
         let mut names = self.names();
         if names.known_sources.insert(name.clone()) {
@@ -102,7 +102,7 @@ impl Found {
         }
     }
 
-    /// An event source was asked before it is there.
+    /// Notes an event source that was asked for before it exists.
     fn asked(&self, name: String) {
         self.names().known_sources.insert(name);
     }
@@ -117,7 +117,7 @@ impl Found {
         can_be_asked
     }
 
-    /// What is new, as the providers of a session.
+    /// Returns the new names, as the providers of a session.
     fn drain(&self) -> Vec<ProviderConfig> {
         let mut names = self.names();
         let (sources, meters) = (std::mem::take(&mut names.sources), std::mem::take(&mut names.meters));
@@ -127,7 +127,7 @@ impl Found {
 }
 
 impl Counters {
-    /// Own event sources that a module declares.
+    /// The program's own event sources that a module declares.
     fn declared(&self, module: ModuleId) -> Vec<String> {
         let names = self.functions.names();
         let is_own = names.assembly(&self.info, module).is_ok_and(|assembly| providers::is_own(&assembly));
@@ -216,7 +216,7 @@ impl Instrument for Counters {
 }
 
 impl Callbacks for Counters {
-    /// Event sources that are there already are asked in a session of their own.
+    /// Event sources that exist already are asked for in a session of their own.
     fn profiler_attach_complete(&self) {
         for module in self.info.modules().unwrap_or_default() {
             self.declared(module).into_iter().for_each(|name| self.found.made(name));
@@ -235,7 +235,8 @@ impl Callbacks for Counters {
             if self.pipe.want_next(&providers::source(&name)) {
                 self.found.asked(name);
             } else {
-                // The session is about to begin: a further one may still come before the source.
+                // The session is about to begin; a further session may still begin before the
+                // source exists.
                 self.found.made(name);
             }
         }
@@ -268,14 +269,14 @@ impl Callbacks for Counters {
     }
 }
 
-/// Asks for what was found since the session began, now and then.
+/// Asks, now and then, for names that were found since the session began.
 struct AskForMore {
     pipe: &'static EventPipe,
     found: Arc<Found>,
     writer: &'static ProcessWriter,
     rounds: u32,
     sessions: u32,
-    /// Whether the recording says that some are missing.
+    /// Whether the recording says already that some names are missing.
     is_said: bool,
 }
 

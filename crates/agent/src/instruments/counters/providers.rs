@@ -1,4 +1,4 @@
-//! Providers that have counters, and what a session asks them for.
+//! Providers that have counters, and the arguments with which a session asks them.
 
 use clr_profiler::ProviderConfig;
 use clrscope_agent_base::event_pipe::{MARKS, XUNIT};
@@ -6,8 +6,9 @@ use clrscope_agent_base::event_pipe::{MARKS, XUNIT};
 /// The event source that publishes values of meters.
 pub(super) const METERS: &str = "System.Diagnostics.Metrics";
 
-/// Event sources of the framework with counters. Most make them once there is a listener, so each
-/// is asked by its name. Those of the last line are packages that could not be run for tests.
+/// Event sources of the framework with counters. Most create their counters once there is a
+/// listener, so each is asked for by name. Those of the last line are packages that could not be
+/// run for tests.
 pub(super) const SOURCES: &[&str] = &[
     "System.Runtime",
     "System.Net.Http",
@@ -22,30 +23,30 @@ pub(super) const SOURCES: &[&str] = &[
     "Npgsql",
 ];
 
-/// Beginnings of the names of all other event sources of the framework. Some of them do something
-/// else as soon as anybody listens: `Microsoft-Diagnostics-DiagnosticSource` makes activities,
-/// `System.Threading.Tasks.TplEventSource` gives tasks ids.
+/// Beginnings of the names of all other event sources of the framework. Some of them do other work
+/// as soon as there is a listener: `Microsoft-Diagnostics-DiagnosticSource` makes activities,
+/// `System.Threading.Tasks.TplEventSource` assigns ids to tasks.
 const FRAMEWORK: &[&str] = &["Microsoft-", "Microsoft.", "System.", "Private.", "dotnet-"];
 
-/// Event sources that have no counters, by their name: further sessions that ask for one would
-/// have each of its events delivered twice.
+/// Names of event sources without counters: a further session that asks for one would deliver each
+/// of its events twice.
 const WITHOUT_COUNTERS: &[&str] = &[MARKS, XUNIT];
 
-/// Critical events alone: event sources publish counters at whatever level is asked for.
+/// Critical events only: event sources publish counters at every level.
 const CRITICAL: u32 = 1;
-/// A keyword that no event has: events of sources are left out, but those without any keyword that
-/// are critical; counters have none.
+/// A keyword that no event has. It excludes all events of sources except critical events without a
+/// keyword. Counters have no keyword.
 const NO_EVENTS: u64 = 1 << 47;
 
 /// Keywords of `System.Diagnostics.Metrics`: values, and which instruments there are.
 const VALUES_AND_NAMES: u64 = 0x2 | 0x4;
 const INFORMATIONAL: u32 = 4;
 
-/// Seconds between two values of event counters: next to one second, and told from what anybody
-/// else asks for.
+/// Seconds between two values of event counters: close to one second, and distinct from the
+/// intervals that others ask for.
 pub(super) const INTERVAL_S: &str = "1.001";
 
-/// How the session of meters is shared with other tools (`MetricsEventSource`): those that ask for
+/// How the session of meters is shared with other tools (`MetricsEventSource`): tools that ask for
 /// the same interval and limits keep running alongside us. These are the defaults of tools.
 const SHARED: &str = "SessionId=SHARED;ClientId=clrscope;RefreshInterval=1;MaxTimeSeries=1000;MaxHistograms=20";
 
@@ -60,13 +61,13 @@ pub(super) fn can_be_asked(name: &str) -> bool {
     !name.is_empty() && !name.chars().any(|c| c.is_control() || ",;=\"\\".contains(c))
 }
 
-/// What is asked of an event source.
+/// The provider configuration for an event source.
 pub(super) fn source(name: &str) -> ProviderConfig {
     let filter = Some(format!("EventCounterIntervalSec={INTERVAL_S}"));
     ProviderConfig { name: name.to_owned(), keywords: NO_EVENTS, level: CRITICAL, filter }
 }
 
-/// What is asked about meters: the values of these, and the names of all.
+/// The provider configuration for meters: values of the named meters, and the names of all.
 pub(super) fn meters(names: &[String]) -> ProviderConfig {
     let metrics = if names.is_empty() { String::new() } else { format!(";Metrics={}", names.join(",")) };
     let filter = Some(format!("{SHARED}{metrics}"));

@@ -1,4 +1,4 @@
-//! What becomes of values in the recording.
+//! Records the values of counters.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use crate::services::context::Context;
 use crate::services::event_log::EventLog;
 use crate::services::triggers::Triggers;
 
-/// Counters of a recording; each set of labels is one.
+/// Most counters of a recording; each set of labels is a counter.
 const MOST: usize = 10_000;
 
 /// A counter: provider, name and labels.
@@ -21,7 +21,7 @@ type Counter = (String, String, String);
 /// Number of a counter, if its value is to be recorded.
 enum Number {
     Known(u64),
-    /// The value of this interval was told before.
+    /// The value of this interval is recorded already.
     SaidBefore,
     TooMany,
 }
@@ -31,9 +31,9 @@ pub(super) struct Recorder {
     pub(super) log: &'static EventLog,
     writer: &'static ProcessWriter,
     triggers: &'static Triggers,
-    /// Counters by name: the number, and when the interval began whose value was told last.
+    /// Counters by name: the number, and the begin of the interval whose value was recorded last.
     numbers: Mutex<HashMap<Counter, (u64, Option<u64>)>>,
-    /// What was said about missing values.
+    /// Reasons for missing values that were noted already.
     said: Mutex<HashSet<String>>,
 }
 
@@ -43,8 +43,8 @@ impl Recorder {
         Self { log, writer, triggers, numbers: Mutex::default(), said: Mutex::default() }
     }
 
-    /// Records a value of a provider's counter; of a meter with its interval. Meters have one in an
-    /// interval, which each session delivers.
+    /// Records a value of a provider's counter; for a meter with the interval. Meters have one
+    /// value per interval, which each session delivers.
     pub(super) fn record(&self, provider: &str, value: &CounterValue, interval: Option<MeterInterval>) {
         let number = match self.number(provider, value, interval.map(|interval| interval.start)) {
             Number::Known(number) => number,
@@ -74,7 +74,7 @@ impl Recorder {
         }
     }
 
-    /// The number of a counter whose value of an interval is told.
+    /// The number of a counter for the value of an interval.
     fn number(&self, provider: &str, value: &CounterValue, start: Option<u64>) -> Number {
         let counter = (provider.to_owned(), value.name.clone(), value.labels.clone());
         let mut numbers = lock(&self.numbers);

@@ -10,7 +10,7 @@ const ATTRIBUTE: &str = "System.Diagnostics.Tracing.EventSourceAttribute";
 /// The property of the attribute.
 const NAME: &str = "Name";
 
-/// Types between one and the type that all event sources derive from.
+/// Most types between a type and the type that all event sources derive from.
 const MOST_BASES: usize = 8;
 
 /// Elements of an attribute (ECMA-335, II.23.3): a property, and a text.
@@ -18,9 +18,9 @@ const PROPERTY: u8 = 0x54;
 const FIELD: u8 = 0x53;
 const TEXT: u8 = 0x0E;
 
-/// The names of the event sources of a module: what their attribute says, else the name of the type
-/// (`EventSource.GetName`). One whose code hands another name to its base is not known before it
-/// is made.
+/// The names of the event sources of a module, from their attribute or else the name of the type
+/// (`EventSource.GetName`). The name of a source whose code passes another name to its base class
+/// is not known before the source is created.
 pub(super) fn declared(metadata: &MetadataImport) -> Vec<String> {
     let types = metadata.type_defs().unwrap_or_default();
     let sources = types.into_iter().filter(|ty| is_event_source(metadata, *ty));
@@ -46,8 +46,8 @@ fn name(metadata: &MetadataImport, ty: Token) -> Option<String> {
     named.or_else(own)
 }
 
-/// The text that an attribute without arguments gives one of its properties. Properties of other
-/// types than texts end the search: event sources have none in front of their name.
+/// The text that an attribute without arguments gives one of its properties. A property that is no
+/// text ends the search: event sources have none in front of their name.
 fn named_text(blob: &[u8], property: &str) -> Option<String> {
     let rest = blob.strip_prefix(&[1, 0])?;
     let (count, rest) = rest.split_first_chunk::<2>()?;

@@ -3,7 +3,7 @@
 use clrscope_agent_base::event_pipe::Fields;
 use clrscope_recording::model::CounterKind;
 
-/// What a counter says at the end of an interval.
+/// Value of a counter at the end of an interval.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CounterValue {
     pub(super) name: String,
@@ -11,23 +11,22 @@ pub(super) struct CounterValue {
     /// Labels: `name=value,name=value`.
     pub(super) labels: String,
     pub(super) kind: CounterKind,
-    /// State or sum, by kind; `None` where only the total is known.
+    /// Current state or sum of the interval, by kind; `None` where only the total is known.
     pub(super) value: Option<f64>,
-    /// Sum since the program began, of meters.
+    /// For meters: sum since the program began.
     pub(super) total: Option<f64>,
     /// Measurements in the interval.
     pub(super) count: Option<u64>,
-    /// Quantiles of these.
+    /// Quantiles of the measurements.
     pub(super) quantiles: String,
-    /// Seconds of the interval; `None` of meters, whose intervals are told by events of their own.
+    /// Seconds of the interval; `None` for meters, whose intervals have events of their own.
     pub(super) interval_s: Option<f64>,
 }
 
 /// The name by which event sources publish their counters.
 const PUBLISHED: &str = "EventCounters";
 
-/// Whether an event has a value of a counter, by what the runtime says of its fields: its number,
-/// then its name.
+/// Whether an event holds a value of a counter, by the event's metadata: its number, then its name.
 pub(super) fn is_counter(metadata: &[u8]) -> bool {
     let mut fields = Fields::new(metadata);
     fields.u32().is_some() && fields.text().is_some_and(|name| name.eq(PUBLISHED.encode_utf16()))
@@ -45,8 +44,8 @@ impl CounterValue {
     }
 
     /// The value in an event of an event source. There are two forms, for states and for sums
-    /// (`CounterPayload` and `IncrementingCounterPayload` of System.Private.CoreLib); what is one
-    /// of them can't be read as the other to its end.
+    /// (`CounterPayload` and `IncrementingCounterPayload` of System.Private.CoreLib). An event of
+    /// one form can't be read to its end as the other.
     pub(super) fn of_event_source(data: &[u8]) -> Option<Self> {
         state(Fields::new(data)).or_else(|| sum(Fields::new(data)))
     }
@@ -86,26 +85,26 @@ fn sum(mut fields: Fields<'_>) -> Option<CounterValue> {
 /// An interval of meters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct MeterInterval {
-    /// When it began, in units of 100 ns.
+    /// Begin of the interval, in units of 100 ns.
     pub(super) start: u64,
     pub(super) length_ns: u64,
 }
 
-/// An event of `System.Diagnostics.Metrics`, which tells of meters.
+/// An event of `System.Diagnostics.Metrics`, which reports meters.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum MeterEvent {
     /// The values of an interval follow.
     Interval(MeterInterval),
     /// A value of a meter's instrument.
     Value { meter: String, value: CounterValue },
-    /// An instrument of a meter is there, whose values are not told unless the meter is asked for.
+    /// A meter has published an instrument. Its values come only if the meter is asked for.
     Published { meter: String },
     /// Values are missing, and why.
     Failed(String),
 }
 
 impl MeterEvent {
-    /// The event with this number; `None` where it is another one (`MetricsEventSource` of
+    /// Reads the event with this number; `None` for other events (`MetricsEventSource` of
     /// System.Diagnostics.DiagnosticSource).
     pub(super) fn read(id: u32, data: &[u8]) -> Option<Self> {
         let mut fields = Fields::new(data);

@@ -8,8 +8,8 @@ use clrscope_agent_base::record_room::RecordRoom;
 
 use crate::services::context::Context;
 
-/// Address space for all counters, below 2 GiB, where the code that adds to them is short: a
-/// mapping can't grow.
+/// Address space for all counters: a mapping can't grow. It lies below 2 GiB, so that the code that
+/// adds to counters is short.
 const ADDRESS_SPACE: u64 = 512 << 20;
 /// Bytes of a chunk, where no method needs more.
 const CHUNK: usize = 1 << 20;
@@ -20,7 +20,7 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// Without any.
+    /// Creates an empty set of counters.
     ///
     /// # Errors
     /// A sentence for the user, when the file could not be made.
@@ -29,7 +29,7 @@ impl Counters {
         Ok(Self { room: RecordRoom::new(made.map_err(|error| format!("no memory for counters: {error}"))?) })
     }
 
-    /// Allocates counters of zero for each of these methods, or for none where there is no room for
+    /// Allocates zeroed counters for all of these methods, or for none where there is no room for
     /// all. Waits for the disk.
     pub(super) fn allocate(&self, methods: &[(MethodHits, CounterSums)]) -> Option<Vec<MethodCounters>> {
         let bytes = |(method, sums): &(MethodHits, CounterSums)| sums.record_bytes(method.counter_bytes());
@@ -60,7 +60,7 @@ impl Counters {
         Box::new(WriteOut(self))
     }
 
-    /// In a forked child: its code adds to private memory from now on. Async-signal-safe.
+    /// In a forked child: the child's code adds to private memory from now on. Async-signal-safe.
     pub(super) fn detach_in_child(&self) {
         self.room.segment().detach_in_child();
     }

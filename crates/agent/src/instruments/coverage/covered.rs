@@ -7,7 +7,7 @@ use clr_profiler::{ModuleId, Token};
 
 use super::instrumentation::InstrumentedMethod;
 
-/// The modules with counters. No lock is held while the runtime is asked.
+/// The modules with counters. No lock is held while the runtime is queried.
 #[derive(Default)]
 pub(super) struct CoveredModules(RwLock<HashMap<ModuleId, CoveredModule>>);
 
@@ -26,7 +26,7 @@ impl CoveredModule {
         tokens
     }
 
-    /// Takes the records of all methods back: none has counters in its code.
+    /// Withdraws the records of all methods: none has counters in its code.
     pub(super) fn withdraw(&self) {
         self.0.values().for_each(|method| method.withdraw());
     }
@@ -59,7 +59,7 @@ impl CoveredModules {
         self.read().get(&module)?.0.get(&method).cloned()
     }
 
-    /// Takes a method's record back: its code has no counters.
+    /// Withdraws a method's record: its code has no counters.
     pub(super) fn withdraw(&self, module: ModuleId, method: Token) {
         let removed = self.write().get_mut(&module).and_then(|module| module.0.remove(&method));
         if let Some(method) = removed {

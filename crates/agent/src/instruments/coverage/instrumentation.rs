@@ -11,12 +11,11 @@ use clrscope_recording::writer::MethodCounters;
 pub(super) struct InstrumentedMethod {
     /// Places in the method's own code, by the counter's number.
     places: Box<[CounterPlace]>,
-    /// Whether the method has values on the stack there.
+    /// Whether the method has values on the stack at each place.
     has_values: Box<[bool]>,
     counters: MethodCounters,
     counts_hits: bool,
-    /// Whether it is compiled by itself and not put into others; known from when its body was first
-    /// written.
+    /// Whether the method is never inlined; known once its body was first written.
     is_alone: OnceLock<bool>,
     is_compiled: AtomicBool,
     /// Number of counters that the method's body leaves out.
@@ -36,7 +35,7 @@ impl InstrumentedMethod {
         }
     }
 
-    /// The code that the method needs now, whose own is `body`.
+    /// The edits that the method needs now; `body` is its original body.
     pub(super) fn edits(&self, body: &Body) -> Edits {
         if !self.counts_hits {
             self.is_alone.get_or_init(|| is_compiled_alone(body));
@@ -53,10 +52,10 @@ impl InstrumentedMethod {
         edits
     }
 
-    /// Code for a counter. What has fired, where hits are not counted, is as long and does nothing:
-    /// bodies of one method agree about the offsets of all instructions. Small methods keep it: the
-    /// compiler puts those into others, and judges by instructions, `nop`s among them, whether that
-    /// is worth it.
+    /// Code for a counter. Where hits are not counted, the code of a counter that has fired is
+    /// replaced by code of the same length that does nothing, so that all bodies of a method have
+    /// the same instruction offsets. Small methods keep the counter's code: the compiler may inline
+    /// them, and decides that by their instructions, `nop`s included.
     fn counter_code(&self, number: usize) -> Code {
         let address = self.counters.address(number);
         let has_values = self.has_values.get(number).is_some_and(|has_values| *has_values);
@@ -87,7 +86,7 @@ impl InstrumentedMethod {
         self.left_out.swap(fired, Ordering::Relaxed) < fired
     }
 
-    /// Takes the method's record back.
+    /// Withdraws the method's record.
     pub(super) fn withdraw(&self) {
         self.counters.withdraw();
     }
@@ -95,13 +94,13 @@ impl InstrumentedMethod {
 
 /// Adds one to a counter where the method has values on the stack.
 ///
-/// The optimising compiler notes which native code a place of the IL became where the stack is
-/// empty, and behind calls; stack traces find lines by these notes. The first statement that it
-/// makes after such a place takes the note. Where the stack is empty, the instruction behind the
-/// counter has a note of its own, and the counter's would only be one more than without it. A `dup`
-/// of a constant is a statement that takes the note and is thrown away, so [`Code::add_one`] leaves
-/// none. Behind a call, with values on the stack, the instruction has none, and the counter must
-/// keep what it takes.
+/// The optimising compiler maps an IL offset to native code where the stack is empty, and behind
+/// calls; stack traces find lines by this mapping. The first statement that the compiler makes
+/// after such an offset takes the mapping entry. Where the stack is empty, the instruction behind
+/// the counter has an entry of its own, so an entry for the counter would be an extra one. A `dup`
+/// of a constant is a statement that takes the entry and is then dropped, so [`Code::add_one`]
+/// leaves none. Behind a call, with values on the stack, the next instruction has no entry of its
+/// own, so the counter must keep the one that it takes.
 fn add_one_with_a_note(address: u64) -> Code {
     let number = Code::new().address(address).address(address).plain(Opcode::LdindI8);
     number.plain(Opcode::LdcI4_1).plain(Opcode::ConvI8).plain(Opcode::Add).plain(Opcode::StindI8)
@@ -113,10 +112,10 @@ fn set_one_without_a_note(address: u64) -> Code {
     twice.plain(Opcode::LdcI4_1).plain(Opcode::StindI1).plain(Opcode::Pop)
 }
 
-/// Bytes of code of the longest method that the compiler may put into others, by its own limits.
+/// Bytes of code of the longest method that the compiler may inline, by its own limits.
 const LONGEST_INLINED: u32 = 128;
 
-/// Whether the compiler leaves calls of a method calls: it is long, or has a loop.
+/// Whether the compiler never inlines a method: it is long, or has a loop.
 fn is_compiled_alone(body: &Body) -> bool {
     let instructions = body.instructions();
     let end = instructions.last().and_then(|last| last.label().offset()).unwrap_or(0);

@@ -1,12 +1,13 @@
 //! `coverage`: which lines and branches of the program's own assemblies run, and how often.
 //!
-//! When a module with symbols is loaded, each of its methods gets the counters from which hits of
-//! every point and branch of its plan follow (crate `clrscope-coverage`), and a body in which its
-//! own code adds to them: no call, no lock, no hook. Counters lie in the recording itself, so
-//! nothing is lost however the program ends. Precompiled code of those modules is not used.
+//! When a module with symbols is loaded, each of its methods gets counters. The hits of every point
+//! and branch of the method's plan follow from them (crate `clrscope-coverage`). The method also
+//! gets a body in which its own code adds to the counters: no call, no lock, no hook. Counters lie
+//! in the recording itself, so nothing is lost however the program ends. Precompiled code of those
+//! modules is not used.
 //!
-//! With `hits=off` a counter is a byte that is set, and what has been set need not be set again:
-//! whenever the runtime recompiles the method, it gets a body without what has fired.
+//! With `hits=off` a counter is a byte that is set once. Whenever the runtime recompiles the
+//! method, the method gets a body without the counters that are set already.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -46,7 +47,7 @@ pub(crate) use options::CoverageOptions;
 /// End of the path of the runtime's core library.
 const CORE: &str = "System.Private.CoreLib.dll";
 
-/// Refused methods of a module that are named.
+/// Most refused methods of a module that are named.
 const MOST_NAMED: usize = 20;
 
 /// The running instrument.
@@ -54,9 +55,9 @@ pub(crate) struct Coverage {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
     functions: Arc<Functions>,
-    /// Held while files are read, never while the runtime is asked.
+    /// Held while files are read, never while the runtime is queried.
     opener: Mutex<Opener>,
-    /// File of the core library, where plans need to know it; the runtime loads it before all
+    /// File of the core library, where plans need it; the runtime loads this library before all
     /// others.
     core: OnceLock<PathBuf>,
     needs_core: bool,
@@ -79,7 +80,7 @@ impl BodyWriter for Author {
 }
 
 impl Coverage {
-    /// Gives the methods of a module counters, where the module is one of those to be covered.
+    /// Gives the methods of a module counters, if the module is to be covered.
     fn cover(&self, module: ModuleId) {
         let Ok(about) = self.info.module_info(module) else { return };
         if self.needs_core && self.core.get().is_none() && about.path.ends_with(CORE) {
@@ -100,7 +101,8 @@ impl Coverage {
             Err(NoPlan::Unreadable) if !has_folder => return self.refuse_memory(module, &path),
             Err(why) => return log(Level::Info, || format!("coverage: {path} is left out: {why}")),
         };
-        // Covered or not: who reads the recording takes what it does not name for never loaded.
+        // For covered and other modules: readers take a module that the recording does not name for
+        // never loaded.
         let index = self.functions.module_index(module);
         let is_named = self.functions.names_functions();
         if !is_named && (symbols.is_test_project() || !symbols.has_sources()) {
@@ -192,8 +194,9 @@ impl Coverage {
             self.info.set_il_map(function, &self.writers.moves(module, token)?)?;
         }
         if method.can_leave_out_more() {
-            // SAFETY: as in `cover`; what has fired became as many instructions that do nothing, so
-            // every body of the method has the others at the same offsets.
+            // SAFETY: as in `cover`; the code of counters that have fired became the same length of
+            // code that does nothing, so every body of the method has the other instructions at the
+            // same offsets.
             unsafe { self.writers.write_anew(module, token)? };
         }
         Ok(())
@@ -201,7 +204,7 @@ impl Coverage {
 }
 
 impl Callbacks for Coverage {
-    /// Before this the assembly has no name, and after this its methods are compiled.
+    /// Before this callback the assembly has no name, and after it the methods are compiled.
     fn module_attached_to_assembly(&self, module: ModuleId, _assembly: AssemblyId) {
         self.cover(module);
     }
@@ -210,7 +213,7 @@ impl Callbacks for Coverage {
         self.modules.remove(module);
     }
 
-    /// Code that was compiled before has no counters.
+    /// Precompiled code has no counters.
     fn jit_cached_function_search_started(&self, function: FunctionId) -> bool {
         let module = self.info.function_place(function).map(|(_, module, _)| module);
         !module.is_ok_and(|module| self.modules.has(module))
@@ -248,7 +251,7 @@ impl Instrument for Coverage {
         Events::MODULE_LOADS | Events::JIT_COMPILATION | Events::CACHE_SEARCHES
     }
 
-    /// Room is asked for when a module is loaded.
+    /// Room is requested when a module is loaded.
     fn needs_frequent_help(&self) -> bool {
         false
     }

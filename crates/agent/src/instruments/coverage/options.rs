@@ -9,7 +9,7 @@ use crate::instrument::InstrumentOptions;
 /// Options that were asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CoverageOptions {
-    /// Whether hits are counted, and not only whether there was one.
+    /// Whether hits are counted; otherwise only whether there was one.
     pub(super) counts_hits: bool,
     /// Parts of methods that are left out on demand.
     pub(super) plans: PlanOptions,

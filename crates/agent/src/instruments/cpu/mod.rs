@@ -1,7 +1,7 @@
-//! `cpu`: samples of what threads spend CPU time on.
+//! `cpu`: samples of the code on which threads spend CPU time.
 //!
-//! No hooks and no changed code: precompiled code stays in use. The work is that of
-//! [`clrscope_agent_stacks::sampling`](clrscope_agent_stacks::sampling).
+//! There are no hooks and no changed code, so precompiled code stays in use.
+//! [`clrscope_agent_stacks::sampling`](clrscope_agent_stacks::sampling) does the work.
 
 mod options;
 
@@ -36,7 +36,7 @@ impl Instrument for Cpu {
         self.sampler.events()
     }
 
-    /// The draining thread alone writes, and backs what it writes into.
+    /// Only the draining thread writes, and it backs the memory that it writes to.
     fn needs_frequent_help(&self) -> bool {
         false
     }

@@ -11,7 +11,7 @@ pub(crate) struct CpuOptions {
     /// Nanoseconds of CPU time between two samples of a thread.
     pub(crate) interval_ns: u64,
     pub(crate) engine: EngineRequest,
-    /// Stacks go on into the kernel, where the system allows that.
+    /// Stacks include kernel frames, where the system allows that.
     pub(crate) kernel: bool,
     pub(crate) max_bytes: u64,
 }

@@ -1,7 +1,7 @@
-//! Callbacks that are recorded by hand: those whose record does not follow from the table.
+//! Callbacks that are recorded by hand, since their record does not follow from the table.
 //!
-//! Names are asked for before the record is written, and only where the runtime may be asked: not
-//! while something is still loading, not while threads stand still.
+//! Names are asked for before the record is written, and only where the runtime may be queried: not
+//! while an entity is still loading, not while threads stand still.
 
 use clr_profiler::callback_args::{
     DynamicIl, EventPipeEvent, FunctionControl, GcReason, Generations, Inlining, JitCache, MovedRanges, ObjectsOfClass, Roots,
@@ -45,12 +45,12 @@ impl Events {
         self.names.entity(tag, id, Resolve::Now)
     }
 
-    /// An entity that is not there yet or not any more, or that can't be asked about here.
+    /// An entity that does not exist yet or any more, or that can't be queried here.
     pub(super) fn bare(&self, tag: Tag, id: usize) -> EntityRef {
         self.names.entity(tag, id, Resolve::Deferred)
     }
 
-    /// Thread, which is recorded by its number only: a query would find no name here.
+    /// A thread, recorded by its number only: a query would find no name here.
     pub(super) fn thread(&self, thread: ThreadId) -> EntityRef {
         self.names.entity(Tag::THREAD, thread.as_raw(), Resolve::Now)
     }
@@ -60,8 +60,8 @@ impl Events {
             return;
         }
         let call = reason == TransitionReason::Call;
-        // The thread may be on its way between two worlds: only what compilation made known is
-        // named.
+        // The thread may be between managed and unmanaged code, so only functions that are known
+        // from their compilation are named.
         let function = function.map_or(EntityRef::default(), |function| self.names.function(function, Resolve::Now));
         self.write(kind, &[(Tag::FUNCTION, function.into()), (Tag::CALL, call.into())]);
     }
@@ -194,7 +194,8 @@ impl Callbacks for Events {
     fn thread_name_changed(&self, thread: ThreadId, name: &str) {
         if self.wants(Kind::THREAD_NAME_CHANGED) {
             let entity = self.thread(thread);
-            // The record holds the name itself; the dictionary is for the others about this thread.
+            // The record holds the name itself; the dictionary is for other records about this
+            // thread.
             self.names.name(Tag::THREAD, thread.as_raw(), bounded(name));
             record!(self, THREAD_NAME_CHANGED, THREAD: entity, NAME: bounded(name));
         }

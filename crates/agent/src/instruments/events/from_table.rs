@@ -16,7 +16,7 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// Fields of a callback at most: function, number, status and its name.
+    /// Most fields of a callback: function, number, status and the name of the status.
     const MOST: usize = 4;
 
     fn put(&mut self, tag: Tag, value: impl Into<Value<'static>>) {
@@ -27,11 +27,11 @@ impl Fields {
 
 /// An argument of a callback as fields.
 pub(super) trait LoggedArgument {
-    /// Adds the argument; `asks` says whether the runtime may be asked for its name.
+    /// Adds the argument; `asks`: the runtime may be asked for its name.
     fn log(self, events: &Events, asks: bool, fields: &mut Fields);
 }
 
-/// Identifiers of what is loaded.
+/// Identifiers of loaded entities.
 macro_rules! loaded {
     ($($type:ident = $tag:ident),*) => {
         $(impl LoggedArgument for $type {

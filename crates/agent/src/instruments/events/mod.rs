@@ -2,9 +2,9 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`options`] | which groups, and what they cost |
+//! | [`options`] | the groups, and their cost |
 //! | [`from_table`] | callbacks whose record follows from the table of callbacks |
-//! | [`callbacks`] | callbacks of the runtime, written down |
+//! | [`callbacks`] | callbacks that are recorded by hand |
 //! | [`objects`] | objects per class |
 
 #[macro_use]

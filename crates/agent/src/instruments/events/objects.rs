@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Classes there is room for. A power of two.
+/// Most classes. A power of two.
 const SLOTS: usize = 1 << 16;
-/// Places looked at for one class before it counts as one too many.
+/// Places that are searched for one class before its objects count as not placed.
 const PROBES: usize = 64;
 
 /// Counts by class. Several threads of the collector may count at a time.
@@ -32,8 +32,8 @@ impl ClassCounts {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Hands over the counts, most objects first, and starts from 0. Returns how many objects found
-    /// no place. Not while others count.
+    /// Passes the counts to `visit`, most objects first, and resets them to 0. Returns how many
+    /// objects found no place. Must not run while others count.
     pub(crate) fn drain(&self, mut visit: impl FnMut(usize, u64)) -> u64 {
         let taken = |slot: &Slot| (slot.class.swap(0, Ordering::Relaxed), slot.count.swap(0, Ordering::Relaxed));
         let mut found: Vec<_> = self.slots.iter().map(taken).filter(|&(_, count)| count > 0).collect();
@@ -44,7 +44,7 @@ impl ClassCounts {
 }
 
 impl Slot {
-    /// Whether the slot is the class's, or free and from now on the class's.
+    /// Whether the slot belongs to the class; takes a free slot for the class.
     fn is_for(&self, class: usize) -> bool {
         match self.class.load(Ordering::Relaxed) {
             0 => match self.class.compare_exchange(0, class, Ordering::Relaxed, Ordering::Relaxed) {

@@ -51,7 +51,7 @@ impl EventsOptions {
         mask
     }
 
-    /// Remarks about groups that record less than their name promises.
+    /// Remarks about groups that record less than their name suggests.
     pub(crate) fn remarks(&self) -> impl Iterator<Item = &'static str> {
         let remarks = [
             (
@@ -81,7 +81,7 @@ fn mask_of(group: Group) -> Events {
         Group::Threads => Events::THREADS,
         Group::Transitions => Events::CODE_TRANSITIONS,
         Group::Suspend => Events::SUSPENSIONS,
-        // Begin and end only: concurrent collections stay on.
+        // Only begin and end, so that concurrent collections stay enabled.
         Group::Gc => Events::BASIC_GC,
         Group::Objects => Events::GC | Events::LARGE_OBJECT_ALLOCATED | Events::PINNED_OBJECT_ALLOCATED,
         Group::Heap | Group::Handles => Events::GC,

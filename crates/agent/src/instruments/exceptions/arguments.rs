@@ -1,19 +1,20 @@
-//! The shadow stack of arguments: what the calls that have not ended were given, as they were when
-//! they began.
+//! The shadow stack of arguments: the arguments of calls that have not ended, as they were when the
+//! calls began.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clrscope_agent_base::memory::FixedVec;
 
-/// Bytes kept of a call's arguments at most.
+/// Most bytes of a call's arguments that are kept.
 const MOST_BYTES: usize = 1 << 10;
-/// Calls and bytes of a thread at most.
+/// Most calls and bytes of a thread.
 const MOST_CALLS: usize = 10_000;
 const MOST_KEPT: usize = 4 << 20;
-/// One call of so many is a sample: a prime number, as programs repeat themselves in others.
+/// One call of so many is a sample. This is a prime number, since programs repeat themselves in
+/// other periods.
 pub(super) const SAMPLED: u64 = 1021;
-/// A frame that took over another of the same call (OSR) lies at most so far below it.
+/// A frame that replaced another frame of the same call (OSR) lies at most this far below it.
 const TAKEN_OVER_BYTES: usize = 4 << 10;
 
 /// A call that has not ended, or was left by an exception.
@@ -22,14 +23,14 @@ struct Call {
     /// The caller's stack pointer.
     sp: usize,
     function: u32,
-    /// End of the call's bytes; they begin where those of the call before it end.
+    /// End of the call's bytes; they begin at the end of the previous call's bytes.
     end: usize,
 }
 
 struct Calls {
     calls: FixedVec<Call>,
-    /// The first ones are of calls, the others are left from earlier ones: clearing them would cost
-    /// more than all else.
+    /// The first bytes belong to calls; the rest is left from earlier calls, since clearing it
+    /// would cost more than all other work.
     bytes: FixedVec<u8>,
     /// Calls until the next sample.
     until_sample: u64,
@@ -45,13 +46,13 @@ thread_local! {
 /// Calls whose arguments found no room.
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 
-/// Calls whose arguments found no room since this was asked last.
+/// Calls whose arguments found no room since the last call of this function.
 pub(super) fn dropped() -> u64 {
     DROPPED.swap(0, Ordering::Relaxed)
 }
 
-/// Number of times that everything was forgotten: threads forget what they kept before the last
-/// time.
+/// Number of times that all calls were forgotten. Threads drop the calls that they kept before the
+/// last time.
 static FORGOTTEN: AtomicU64 = AtomicU64::new(0);
 
 /// Forgets all calls of all threads: recording was stopped, and calls have ended unseen.
@@ -59,14 +60,14 @@ pub(super) fn forget_all() {
     FORGOTTEN.fetch_add(1, Ordering::AcqRel);
 }
 
-/// Result of `act` on the calls of this thread. `None` without any, and at the very end of a
-/// thread.
+/// Runs `act` on the calls of this thread. `None` where the thread has none, and at the very end of
+/// a thread.
 fn with<R>(act: impl FnOnce(&mut Calls) -> R) -> Option<R> {
     let act = |calls: &RefCell<Option<Calls>>| calls.try_borrow_mut().ok()?.as_mut().map(|calls| act(calls.up_to_date()));
     CALLS.try_with(act).ok().flatten()
 }
 
-/// Gives the thread memory for its calls, if it has none yet and there is some.
+/// Gives the thread memory for its calls, if it has none yet and memory is available.
 fn begin() {
     let _ = CALLS.try_with(|calls| {
         if let Ok(mut calls) = calls.try_borrow_mut()
@@ -77,8 +78,8 @@ fn begin() {
     });
 }
 
-/// Keeps what `write` writes of a call that begins, and says how many bytes that is. Whether the
-/// call is one of [`SAMPLED`].
+/// Keeps the arguments of a call that begins: `write` writes them and returns their number of
+/// bytes. Returns whether the call is a sample ([`SAMPLED`]).
 pub(super) fn keep(function: u32, sp: usize, mut write: impl FnMut(&mut [u8]) -> usize) -> bool {
     let mut keep = |all: &mut Calls| (all.push(function, sp, &mut write), all.is_sampled());
     let kept = with(&mut keep).or_else(|| {
@@ -96,7 +97,7 @@ pub(super) fn drop_below(bound: usize) {
     let _ = with(|all| all.drop_below(bound));
 }
 
-/// The arguments that the activation of `function` with this frame pointer was given.
+/// The arguments of the activation of `function` with this frame pointer.
 pub(super) fn of_frame<R>(function: u32, frame_pointer: usize, take: impl FnOnce(&[u8]) -> R) -> Option<R> {
     with(|all| all.find(function, frame_pointer).map(take)).flatten()
 }
@@ -118,7 +119,7 @@ impl Calls {
         self.calls.push(Call { sp, function, end })
     }
 
-    /// Without what was kept before everything was forgotten.
+    /// Drops the calls that were kept before the last [`forget_all`].
     fn up_to_date(&mut self) -> &mut Self {
         let forgotten = FORGOTTEN.load(Ordering::Acquire);
         if self.forgotten != forgotten {
@@ -143,9 +144,10 @@ impl Calls {
         self.calls.last().map_or(0, |last| last.end)
     }
 
-    /// A method with hooks keeps its caller's frame pointer and return address at its own: the
-    /// caller's stack pointer is 16 above. Where another frame took over, the call's own lies
-    /// somewhat further up. What an exception has left lies below.
+    /// A method with hooks stores its caller's frame pointer and return address at its own frame
+    /// pointer, so the caller's stack pointer is 16 above. Where another frame replaced the call's
+    /// own (OSR), the original frame lies somewhat further up. Calls that an exception has left lie
+    /// below.
     fn find(&self, function: u32, frame_pointer: usize) -> Option<&[u8]> {
         let reach = frame_pointer + 1..=frame_pointer.saturating_add(TAKEN_OVER_BYTES);
         let mut above = (0..self.calls.len()).rev().filter(|&at| reach.contains(&self.calls[at].sp));
@@ -177,12 +179,12 @@ mod tests {
         assert_eq!(calls.find(2, 0x7FF0), Some(&[2; 3][..]));
         assert_eq!(calls.find(1, 0x8F00), Some(&[1; 3][..]));
         assert_eq!((calls.find(1, 0x7FF0), calls.find(2, 0x8FF0)), (None, None));
-        // The catch block of function 1 calls: its frame pointer is that of function 1, below which
-        // the others lie.
+        // The catch block of function 1 calls: its frame pointer is the frame pointer of function
+        // 1, and the other frames lie below.
         push(&mut calls, 3, 0x5000);
         assert_eq!(calls.find(3, 0x4FF0), Some(&[3; 3][..]));
         assert_eq!(calls.find(2, 0x8FF0), None);
-        // Back in function 1, the next call ends what was left.
+        // Back in function 1, the next call ends the calls that the exception has left.
         push(&mut calls, 4, 0x8800);
         assert_eq!((calls.calls.len(), calls.used()), (2, 6));
         calls.drop_below(0x9001);

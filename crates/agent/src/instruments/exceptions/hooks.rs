@@ -1,8 +1,8 @@
-//! The hooks of `exceptions:args`: each call of a method that was named leaves its arguments on a
-//! shadow stack.
+//! The hooks of `exceptions:args`: each call of a named method puts its arguments on a shadow
+//! stack.
 //!
-//! These hooks always go out of line, as there is always a value to take. Where `calls` runs too
-//! they do its work as well.
+//! These hooks always take the slow path, since there is always a value to read. Where `calls` runs
+//! too, they do its work as well.
 
 use std::ffi::c_void;
 
@@ -21,8 +21,8 @@ unsafe extern "C" {
     fn clrscope_tailcall_kept();
 }
 
-/// Hooks that keep arguments, alone and together with the tree: they always go out of line, where
-/// both is done.
+/// Hooks that keep arguments, alone and together with the tree. They always take the slow path,
+/// which does both.
 pub(super) const SETS: &[HookSet] = &[
     HookSet { does: HookParts::ARGUMENTS, entry_points },
     HookSet { does: HookParts::ARGUMENTS.and(HookParts::TREE_SAMPLED), entry_points },

@@ -1,15 +1,15 @@
-//! `exceptions`: the story of each exception: what it says, where it was thrown, who was asked, who
-//! caught it.
+//! `exceptions`: the course of each exception: its message, where it was thrown, which handlers
+//! were searched, and where it was caught.
 //!
-//! Nothing is done until something is thrown, and no hooks are needed. The callbacks are recorded
-//! as they come, in the same form as those of `events`, but without those that say nothing new (the
-//! end of a search or unwind in a function) and with times only where they are asked for; a throw
-//! says what the exception says and the number of its stack. Who belongs to whom is found out when
-//! the recording is read.
+//! The instrument does nothing until an exception is thrown, and needs no hooks. The callbacks are
+//! recorded as they come, in the same form as in `events`. Callbacks without new information (the
+//! end of a search or unwind in a function) are left out, and times are recorded only on request.
+//! The record of a throw holds the contents of the exception and the number of its stack. The
+//! reader of the recording finds out which records belong together.
 //!
 //! Stacks are those of [`clrscope_agent_stacks::stacks`](clrscope_agent_stacks::stacks). With
-//! `args` the calls of methods that were named leave their arguments ([`hooks`], [`arguments`]), to
-//! be stored when something is thrown.
+//! `args` the calls of named methods keep their arguments ([`hooks`], [`arguments`]), which are
+//! stored when an exception is thrown.
 
 mod arch;
 mod arguments;
@@ -56,7 +56,8 @@ use thrown::ThrownObjects;
 /// UTF-16 units kept of a message.
 const MESSAGE_UNITS: usize = 512;
 
-/// Calls, a second's worth or more, from which on a remark says whose arguments are kept.
+/// From this number of calls on, a second's worth or more, a remark names the methods whose
+/// arguments are kept.
 const COSTLY_CALLS: u64 = 20_000_000;
 
 /// The running instrument.
@@ -74,12 +75,12 @@ pub(crate) struct Exceptions {
     /// Other instruments have hooks, too.
     shares_hooks: bool,
     no_stack: NoStackRemark,
-    /// Counts unloads: what threads remember from before one is forgotten.
+    /// Counts unloads: threads forget what they remembered before an unload.
     epoch: AtomicU64,
     clauses: Clauses,
     triggers: &'static Triggers,
-    /// The trigger that a throw of a class is, of those that were thrown; kept where some types are
-    /// triggers, until a module goes.
+    /// The trigger, if any, of each class that was thrown. Kept where some types are triggers,
+    /// until a module is unloaded.
     trigger_types: Mutex<HashMap<ClassId, Option<&'static Trigger>>>,
     /// Whether any filter has run: until then there is no need to ask which clause a catch block
     /// belongs to.
@@ -91,10 +92,10 @@ impl Exceptions {
         self.log.write_short(kind, ShortFields::NONE);
     }
 
-    /// Identifiers are left out, since everything that is seen here gets a number.
+    /// Identifiers are left out, since every entity that is seen here gets a number.
     fn write_function(&self, kind: Kind, function: FunctionId) {
-        // Read first: what is found out across an unload is stored as of before it, and so not
-        // believed.
+        // Read first: an entry whose query spans an unload then has the epoch from before the
+        // unload, and is not used.
         let epoch = self.epoch.load(Ordering::Acquire);
         self.log.write_cached(kind, |cache| cache.get(function.as_raw(), epoch, || self.function(function)));
     }
@@ -116,7 +117,7 @@ impl Exceptions {
         self.log.cached(|cache| cache.get(id, epoch, find))
     }
 
-    /// Functions and code are gone; their identifiers and addresses may be used again.
+    /// Functions and code have been unloaded; their identifiers and addresses may be used again.
     fn code_unloaded(&self) {
         self.epoch.fetch_add(1, Ordering::AcqRel);
         self.stacks.code_unloaded();
@@ -141,8 +142,8 @@ impl Exceptions {
         }
     }
 
-    /// Writes the record of a throw: contents of the exception, whether it was thrown before, and
-    /// the stack of the throw.
+    /// Writes the record of a throw: the contents of the exception, whether it was thrown before,
+    /// and the stack of the throw.
     fn write_thrown(&self, exception: ObjectId<'_>, content: &ExceptionContent<'_>, stack: u32) {
         let Some(class) = self.known(content.class.as_raw(), || self.class(content.class)) else { return };
         if self.triggers.has_exceptions()
@@ -171,8 +172,8 @@ impl Exceptions {
         self.trigger_types.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The trigger that a throw of the class is. No lock is held while the runtime is asked for the
-    /// class's name.
+    /// The trigger that fires when the class is thrown. No lock is held while the runtime is asked
+    /// for the class's name.
     fn trigger(&self, class: ClassId) -> Option<&'static Trigger> {
         let known = self.trigger_types().get(&class).copied();
         known.unwrap_or_else(|| {
@@ -182,7 +183,7 @@ impl Exceptions {
         })
     }
 
-    /// Whether nothing can be thrown in an activation of it, unless it was called on null: no stack
+    /// Whether the function is an accessor that can't throw unless it is called on null. No stack
     /// shows its arguments, and there may be more calls of such methods than of all others.
     fn is_accessor(&self, function: FunctionId) -> bool {
         let Ok(about) = self.info.function_info(function) else { return false };
@@ -260,8 +261,8 @@ impl Instrument for Exceptions {
     }
 }
 
-/// Tasks where arguments are read. What calls cost whose values are read is known for all
-/// instruments together, so who reads none must not advise about it.
+/// Tasks for reading arguments. The cost of calls whose values are read is known only for all
+/// instruments together, so an instrument that reads no values must not advise about it.
 fn tasks_of_values(writer: &'static ProcessWriter, types: Option<&'static Types>) -> Vec<Box<dyn Task>> {
     if types.is_none() {
         return Vec::new();
@@ -270,7 +271,7 @@ fn tasks_of_values(writer: &'static ProcessWriter, types: Option<&'static Types>
     vec![Box::new(advise_overhead), Box::new(ReportUnread::new(writer))]
 }
 
-/// Counts arguments that found no room: the hooks that know of it are quick.
+/// Counts arguments that found no room, since the hooks that notice it must be quick.
 struct DropCounter(&'static ProcessWriter);
 
 impl Task for DropCounter {
@@ -361,8 +362,8 @@ impl Callbacks for Exceptions {
     }
 
     fn exception_catcher_leave(&self) {
-        // A clause with a filter and one without look alike when the catcher is found, and only
-        // here does the runtime of .NET 8 and 9 answer what the block belongs to.
+        // A clause with a filter and one without look alike when the catcher is found. Only here
+        // can the runtime of .NET 8 and 9 tell which clause the block belongs to.
         let asks = self.filters_ran.load(Ordering::Relaxed);
         match asks.then(|| self.clauses.has_filter(&self.info)).flatten() {
             Some(has_filter) => {
@@ -389,7 +390,7 @@ mod tests {
 
     use super::*;
 
-    /// With `flow:args` alongside, the calls whose values `flow` reads were counted as
+    /// With `flow:args` alongside, the calls whose values `flow` reads used to be counted as
     /// `exceptions:args`.
     #[test]
     fn without_arguments_nobody_advises_about_their_cost() {

@@ -9,7 +9,7 @@ use clrscope_agent_stacks::stacks::Walk;
 pub(crate) struct ExceptionsOptions {
     /// Frames kept of the stack at the throw.
     pub(crate) frames: usize,
-    /// Keep the arguments of methods that were named.
+    /// Keep the arguments of named methods.
     pub(crate) arguments: bool,
     /// Way to walk stacks.
     pub(crate) walk: Walk,

@@ -1,10 +1,10 @@
-//! Objects that were thrown, by which a throw is known to be the first of its object or not.
+//! Objects that were thrown, to tell the first throw of an object from later ones.
 //!
-//! `throw;` and what an `await` hands on leave the stack trace that the object carries. At `throw
-//! e;` the runtime has taken that away before it tells of the throw, and nothing in the object says
-//! that it was thrown before. So objects are followed by weak handles, which keep nothing alive,
-//! and are found by where they lie. Only collections move them: after one the next throw asks once
-//! more where they lie.
+//! `throw;` and an exception rethrown by `await` keep the stack trace in the object. At `throw e;`
+//! the runtime has removed the stack trace before it reports the throw, and nothing in the object
+//! shows that it was thrown before. So objects are followed by weak handles, which keep nothing
+//! alive, and are found by address. Only collections move them: the first throw after a collection
+//! asks for all addresses again.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::{HandleKind, ObjectHandle, ObjectId, ProfilerInfo};
 
-/// Objects of one generation; when there are so many, those of the generation before are forgotten.
+/// Most objects of one generation; when it is full, the objects of the previous generation are
+/// forgotten.
 const MOST: usize = 8_192;
 
 /// The objects that were thrown and are alive.
@@ -20,13 +21,13 @@ pub(super) struct ThrownObjects {
     info: ProfilerInfo,
     /// Collections that have begun.
     collections: AtomicU64,
-    /// `None` once the agent holds nothing of the runtime any more.
+    /// `None` once the agent has released all handles of the runtime.
     known: Mutex<Option<Known<ObjectHandle>>>,
 }
 
 /// Handles by the addresses of their objects.
 struct Known<H> {
-    /// The collections before which the addresses were asked.
+    /// Number of collections when the addresses were asked for.
     as_of: u64,
     young: HashMap<usize, H>,
     old: HashMap<usize, H>,
@@ -43,15 +44,15 @@ impl ThrownObjects {
         self.collections.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Gives all handles back, for when no callback about exceptions comes any more.
+    /// Releases all handles, when no callback about exceptions comes any more.
     pub(super) fn release(&self) {
         let all = self.known().take();
         drop(all);
     }
 
-    /// Notes a throw, and returns whether the object was thrown before. In the callback that tells
-    /// of it, where no collection can move the object; `is_traced` says whether it carries a stack
-    /// trace.
+    /// Notes a throw, and returns whether the object was thrown before. Called in the callback
+    /// about the throw, where no collection can move the object. `is_traced`: the object carries a
+    /// stack trace.
     pub(super) fn is_thrown_again(&self, exception: ObjectId<'_>, is_traced: bool) -> bool {
         let address = exception.address();
         // Handles are made and freed while the lock is not held.
@@ -65,13 +66,13 @@ impl ThrownObjects {
         if is_known {
             return true;
         }
-        // Refused where the runtime has no memory for it, or is a fake one.
+        // The runtime refuses a handle where it has no memory, or is a fake one.
         let Ok(handle) = self.info.create_handle(exception, HandleKind::Weak) else { return is_traced };
         let left = match &mut *self.known() {
             Some(known) => known.add(address, handle),
             None => Left::Nothing,
         };
-        // Two threads may throw one object at once, and the other one was first.
+        // Two threads may throw the same object at once, and the other thread was first.
         is_traced || matches!(left, Left::Second(_))
     }
 
@@ -80,18 +81,18 @@ impl ThrownObjects {
     }
 }
 
-/// Where the object of a handle lies; `None` once it was collected.
+/// Address of the object of a handle; `None` once it was collected.
 fn place_now(handle: &ObjectHandle) -> Option<usize> {
     handle.with(|object| object.map(|object| object.address())).ok().flatten()
 }
 
-/// Handles that are not needed, to be freed behind the lock.
+/// Handles that are not needed, to be freed after the lock is released.
 enum Left<H> {
     Nothing,
-    /// Those of a generation that was forgotten.
+    /// Handles of a generation that was forgotten.
     #[expect(dead_code, reason = "held until it is dropped")]
     Forgotten(HashMap<usize, H>),
-    /// A handle of an object that has one.
+    /// A second handle of an object.
     Second(H),
 }
 
@@ -102,8 +103,8 @@ impl<H> Default for Known<H> {
 }
 
 impl<H> Known<H> {
-    /// Asks where the objects lie, if that was before a collection. Returns the handles of those
-    /// that are gone.
+    /// Asks for the objects' addresses, if there was a collection since the last time. Returns the
+    /// handles of objects that are gone.
     fn up_to_date(&mut self, collections: u64, place_now: impl Fn(&H) -> Option<usize>) -> Vec<H> {
         let mut gone = Vec::new();
         if self.as_of == collections {
@@ -121,7 +122,8 @@ impl<H> Known<H> {
         gone
     }
 
-    /// Whether the object at this address was thrown; what is thrown again is not forgotten soon.
+    /// Whether the object at this address was thrown. An object that is thrown again is kept
+    /// longer.
     fn has(&mut self, address: usize) -> bool {
         let of_old = self.old.remove(&address);
         if let Some(handle) = of_old {

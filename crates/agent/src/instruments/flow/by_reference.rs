@@ -1,10 +1,10 @@
-//! Addresses that were passed to calls that have not ended: `ref` and `out` arguments, which are
-//! shown again at the end.
+//! Addresses that were passed to active calls: `ref` and `out` arguments, whose targets are shown
+//! again at the end of the call.
 //!
-//! On the thread's own stack a thing stays where it is while the call lasts. In the heap it stays
-//! as long as there was no collection: where there was one, what became of it is not known. The
-//! memory may also be none of the runtime's, and gone, so it is copied by the system, which refuses
-//! where nothing is.
+//! A target on the thread's own stack stays in place while the call lasts. A target in the heap
+//! stays in place until a collection; after one its new address is not known. The memory may also
+//! not belong to the runtime, and may be unmapped. So the system copies it, and refuses where
+//! nothing is mapped.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,11 +15,11 @@ use clrscope_agent_values::completion::AwaitedTask;
 use clrscope_agent_values::memory::{At, Ground, MemoryReader};
 use clrscope_agent_values::plans::plan_of;
 
-/// Addresses of a call at most.
+/// Most addresses of a call.
 pub(super) const MOST: usize = 8;
-/// Bytes of a value at most.
+/// Most bytes of a value.
 pub(super) const MOST_BYTES: usize = 256;
-/// Calls of a thread at most.
+/// Most calls of a thread.
 const MOST_CALLS: usize = 10_000;
 
 /// A call, by its stack pointer.
@@ -27,7 +27,7 @@ const MOST_CALLS: usize = 10_000;
 struct Pending {
     sp: usize,
     function: u32,
-    /// Epoch of the heap when the call began; `None` where a collection was under way.
+    /// Epoch of the heap when the call began; `None` if a collection was running then.
     epoch: Option<u32>,
     /// Whether the call has given its result to the builder.
     is_complete: bool,
@@ -39,7 +39,7 @@ impl Pending {
         Self { sp, function, epoch: collections::epoch(), is_complete: false, addresses }
     }
 
-    /// Whether what was in the heap may have moved, or been swept away.
+    /// Whether objects in the heap may have moved, or been swept.
     fn has_moved(&self) -> bool {
         self.epoch.is_none() || self.epoch != collections::epoch()
     }
@@ -51,8 +51,8 @@ thread_local! {
     static PENDING: RefCell<Option<(FixedVec<Pending>, u32)>> = const { RefCell::new(None) };
 }
 
-/// Number of times that everything was forgotten: threads forget what they kept before the last
-/// time.
+/// Number of times that all calls were forgotten. Threads drop the calls that they kept before the
+/// last time.
 static FORGOTTEN: AtomicU32 = AtomicU32::new(0);
 
 /// Forgets all calls of all threads: recording was stopped, and calls have ended unseen.
@@ -60,8 +60,8 @@ pub(super) fn forget_all() {
     FORGOTTEN.fetch_add(1, Ordering::AcqRel);
 }
 
-/// Result of `act` on the calls of this thread. `None` without memory for them, and at the very end
-/// of a thread.
+/// Runs `act` on the calls of this thread. `None` without memory for them, and at the very end of a
+/// thread.
 fn with<R>(act: impl FnOnce(&mut FixedVec<Pending>) -> R) -> Option<R> {
     let act = |calls: &RefCell<Option<(FixedVec<Pending>, u32)>>| {
         let now = FORGOTTEN.load(Ordering::Acquire);
@@ -84,7 +84,7 @@ pub(super) fn remember(function: u32, sp: usize, addresses: [usize; MOST]) {
         while calls.last().is_some_and(|last| last.sp <= sp) {
             calls.pop();
         }
-        // What finds no room is shown as not known when the call ends.
+        // Targets of addresses that find no room are shown as not known when the call ends.
         let _ = calls.push(Pending::new(function, sp, addresses));
     });
 }
@@ -102,9 +102,9 @@ pub(super) fn recall(sp: usize) -> Option<RecalledAddresses> {
     Some(RecalledAddresses { sp, has_moved: last.has_moved(), is_complete: last.is_complete, addresses: last.addresses })
 }
 
-/// The call of an `async` method's code that ends the method now: its stack pointer, and what it
-/// works for. `builder` is what the method that ends it was called with, and `sp` its caller's
-/// stack pointer.
+/// The active call of an `async` method's code that completes the method now: its stack pointer,
+/// and its task. `builder` is the argument of the builder's completing method, and `sp` its
+/// caller's stack pointer.
 pub(super) fn complete(sp: usize, builder: usize) -> Option<(usize, AwaitedTask)> {
     // Its frame begins with the caller's frame pointer, and a frame pointer points right below the
     // return address. SAFETY: the frame of the function that was just entered.
@@ -114,8 +114,8 @@ pub(super) fn complete(sp: usize, builder: usize) -> Option<(usize, AwaitedTask)
         calls.iter_mut().rev().find_map(|call| {
             let awaited = plan_of(call.function)?.awaited?;
             let is_builder = call.addresses[0].wrapping_add(awaited.builder as usize) == builder;
-            // Where it may have moved, the frames tell: it calls the builder itself, or is replaced
-            // by that call.
+            // Where the builder may have moved, the frames decide: the code calls the builder
+            // directly, or the call of the builder replaces it.
             let is_it = is_builder || call.has_moved() && callers.contains(&call.sp);
             is_it.then(|| {
                 call.is_complete = true;
@@ -126,7 +126,7 @@ pub(super) fn complete(sp: usize, builder: usize) -> Option<(usize, AwaitedTask)
     found.flatten()
 }
 
-/// The addresses of a call that ends.
+/// The addresses that were kept for a call that ends.
 #[derive(Clone, Copy)]
 pub(super) struct RecalledAddresses {
     sp: usize,
@@ -138,12 +138,12 @@ pub(super) struct RecalledAddresses {
 }
 
 impl RecalledAddresses {
-    /// Copies what lies `offset` behind the address with this number; nothing where it can't be
+    /// Copies the bytes `offset` behind the address with this number; `None` where they can't be
     /// known.
     pub(super) fn value(&self, number: usize, offset: usize, copy: &mut [u8]) -> Option<()> {
         let address = self.addresses.get(number).copied().filter(|address| *address != 0)?.checked_add(offset)?;
-        // Callers' frames lie above; nothing of this thread's can lie further away than its stack
-        // is large.
+        // Callers' frames lie above, and nothing on this thread's stack can be further away than
+        // the size of the stack.
         let at = At::somewhere(address, copy.len());
         let is_of_caller = at.ground() == Ground::Held && address >= self.sp;
         (is_of_caller || !self.has_moved).then(|| MemoryReader::new().copy(at, copy))?.then_some(())

@@ -3,11 +3,11 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`arch`] | the fast paths in assembly, alone and together with `calls`, for each processor |
-//! | [`hooks`] | the sets of them |
-//! | [`slow`] | what they do out of line |
-//! | [`ring`] | the ring that events go to, and how they are written |
+//! | [`hooks`] | the sets of hooks |
+//! | [`slow`] | the slow paths of the hooks |
+//! | [`ring`] | the ring of events, and the code that writes them |
 //! | [`values`] | arguments and results |
-//! | [`by_reference`] | what is passed by reference, until the call ends |
+//! | [`by_reference`] | arguments passed by reference, until the call ends |
 //! | [`results`] | results of `async` methods |
 
 mod arch;
@@ -43,8 +43,8 @@ use options::{Args, Retention};
 
 /// Address space for everything: a mapping can't grow.
 const ALL_BYTES: u64 = 128 << 30;
-/// Chunks of values, two gigabytes and some seconds' worth, from which on a remark says whose they
-/// are.
+/// From this number of chunks of values on (two gigabytes, some seconds' worth) a remark names the
+/// methods that the values belong to.
 const COSTLY_CHUNKS: u64 = (2 << 30) / event_ring::CHUNK as u64;
 
 /// The running instrument.
@@ -70,7 +70,7 @@ impl Flow {
             .create_events(instrument::FLOW, limit.unwrap_or(ALL_BYTES), keep)
             .map_err(|error| format!("no memory for events: {error}"))?
             .with_reserve(event_ring::RESERVE);
-        // At once, as the start of a program makes more events than any other millisecond. A
+        // At once, since the start of a program makes more events than any later millisecond. A
         // refusal is counted where an event finds no place.
         let _ = store.keep_ahead_at_least(event_ring::AHEAD);
         let ring = ring::publish(writer, store, context.helper.clone(), limit);
@@ -86,8 +86,9 @@ impl Flow {
         Ok(Self { info: context.info.clone(), writer, functions: Arc::clone(&context.functions), ring, types, check })
     }
 
-    /// Notes that the exception machinery is about to run a block, and the activation that the
-    /// block belongs to. `callback` is which one it is where that can't be said.
+    /// Notes that the exception handling is about to run a block, and the activation that the block
+    /// belongs to. Where the runtime can't name the activation, the callback is noted as
+    /// `callback`.
     fn block(&self, what: u32, callback: OddCallback) {
         if threads::active().is_none() {
             return;
@@ -170,7 +171,7 @@ impl Callbacks for Flow {
         }
     }
 
-    /// Calls that end an `async` method stay calls in its code, so that their hooks see them.
+    /// Calls that end an `async` method are not inlined into its code, so that their hooks run.
     fn jit_inlining(&self, caller: FunctionId, callee: FunctionId) -> Inlining {
         let Some(types) = self.types else { return Inlining::Allow };
         let is_async = || {

@@ -20,7 +20,7 @@ pub(crate) enum Args {
     Types,
     /// Types and values.
     Values,
-    /// None, and no events either: plans are compared with what the runtime says.
+    /// None, and no events either: plans are only compared with the runtime's own information.
     Check,
 }
 

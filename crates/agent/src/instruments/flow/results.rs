@@ -1,4 +1,4 @@
-//! Results of `async` methods, taken where their code hands them to the builder (see
+//! Results of `async` methods, read where their code passes them to the builder (see
 //! [`completion`](clrscope_agent_values::completion)).
 
 use clrscope_recording::layout::{flow, value};
@@ -12,8 +12,8 @@ use clrscope_agent_values::read::Writer;
 use super::by_reference;
 use super::ring::{MOST_VALUES, here};
 
-/// A function was entered that ends `async` methods: if it was called by code whose calls are
-/// followed, its result is noted for that activation.
+/// A function that ends `async` methods was entered. If its caller's calls are followed, its result
+/// is noted for the caller's activation.
 pub(super) fn completed(completion: Completion, sp: usize, registers: &ArgumentRegisters) {
     let builder = registers.word(ArgumentLocation::General(0), sp);
     let Some((of, awaited)) = by_reference::complete(sp, builder) else { return };
@@ -25,8 +25,7 @@ pub(super) fn completed(completion: Completion, sp: usize, registers: &ArgumentR
     });
 }
 
-/// Writes the outcome that a call reports; the registers are those of the function that
-/// `completion` belongs to.
+/// Writes the outcome that a call reports. The registers belong to the function of `completion`.
 fn write(writer: &mut Writer<'_>, completion: Completion, awaited: AwaitedTask, sp: usize, registers: &ArgumentRegisters) {
     let mut both = [0; 16];
     match completion.outcome {

@@ -1,4 +1,4 @@
-//! The ring of events, and how they are written.
+//! The ring of events, and the code that writes them.
 
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,7 @@ use clrscope_agent_base::threads;
 
 use crate::services::event_ring::{EventRing, RingLayout};
 
-/// Bytes of values per event at most.
+/// Most bytes of values per event.
 pub(super) const MOST_VALUES: usize = 2048;
 
 static RING: PublishedState<EventRing> = PublishedState::nothing();
@@ -50,13 +50,13 @@ fn calls_in(chunk: Chunk) -> u64 {
 }
 
 impl EventRing {
-    /// Appends an event. Only for the thread whose record it is.
+    /// Appends an event. Only for the thread that owns the record.
     pub(in crate::instruments::flow) fn append(&self, record: ThreadRecord, what: u32, sp: usize) {
         self.append_with(record, what, sp, 0, |_| 0);
     }
 
-    /// Appends an event with at most `most` bytes of values: `fill` writes them and says how many
-    /// they are. The event and its values are there together or not at all.
+    /// Appends an event with at most `most` bytes of values: `fill` writes them and returns their
+    /// number. Readers see the event and its values together or not at all.
     pub(in crate::instruments::flow) fn append_with(
         &self,
         record: ThreadRecord,

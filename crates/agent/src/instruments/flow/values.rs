@@ -1,4 +1,4 @@
-//! Arguments and results: what the hooks of functions with a plan do.
+//! Arguments and results: the work of the hooks of functions with a plan.
 
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,8 +22,8 @@ use crate::instruments::calls;
 
 /// The bit of a client identifier that says that the function has a plan.
 const HAS_PLAN: usize = 1 << 31;
-/// The bit that says that all its values are numbers in registers, which the assembly stores by
-/// itself.
+/// The bit that says that all values of the function are numbers in registers, which the assembly
+/// stores by itself.
 const IN_REGISTERS: usize = 1 << 63;
 /// The lowest of three bits for pairs of general registers to be stored; four for vector registers
 /// follow.
@@ -38,7 +38,7 @@ pub(super) fn client_bits(plan: &Plan) -> usize {
 
 static TYPES_ONLY: AtomicBool = AtomicBool::new(false);
 
-/// Sets how values are taken. Called before any hook.
+/// Sets how values are read. Called before any hook.
 pub(super) fn configure(types_only: bool) {
     TYPES_ONLY.store(types_only, Ordering::Release);
 }
@@ -85,7 +85,7 @@ pub(super) extern "C" fn tailcall(client: u32, sp: usize, _registers: *const Res
     guard(|| super::slow::append(flow::TAILCALL | client & flow::FUNCTION, sp));
 }
 
-/// Whether no event is wanted of a function, only what its arguments are.
+/// Whether only the arguments of a function are wanted, but no event.
 fn is_silent(function: u32) -> bool {
     plan_of(function).and_then(|plan| plan.completes).is_some_and(|completion| completion.is_silent)
 }
@@ -99,7 +99,7 @@ fn entered(function: u32, sp: usize, registers: &ArgumentRegisters) {
         plan.map_or(0, |plan| unsafe { registers.write(plan, sp, buffer, types_only()) })
     });
     if chunk != record.u64(own::FLOW_CHUNK).load(Ordering::Relaxed) {
-        // One of as many bytes as a chunk has.
+        // One in as many bytes as a chunk has.
         sample(function);
     }
     if let Some(plan) = plan.filter(|plan| plan.by_reference) {
@@ -111,7 +111,7 @@ fn entered(function: u32, sp: usize, registers: &ArgumentRegisters) {
     }
 }
 
-/// Whether the result is looked for behind `this`, or with what is there.
+/// Whether finding the result needs `this`.
 fn needs_this(plan: &Plan) -> bool {
     plan.awaited.is_some() || matches!(plan.returned, ResultPlan::Behind(..))
 }
@@ -135,7 +135,7 @@ fn left(function: u32, sp: usize, registers: &ResultRegisters) {
     });
 }
 
-/// Writes what a call leaves; the plan is that of the function whose registers these are.
+/// Writes the results of a call; the registers are those of the function with this plan.
 fn take_results(writer: &mut Writer<'_>, plan: &Plan, again: Option<RecalledAddresses>, registers: &ResultRegisters) {
     let of_result = usize::from(needs_this(plan));
     for (number, argument) in plan.referenced().enumerate() {
@@ -171,11 +171,11 @@ fn take_results(writer: &mut Writer<'_>, plan: &Plan, again: Option<RecalledAddr
     let at = unsafe { At::on(Ground::Held, from) };
     let is_proved = writer.proves(&plan.evidence, RESULT, kind, at);
     let ground = if is_proved { Ground::Alive } else { Ground::Held };
-    // SAFETY: as above; objects were seen in this place, so what it refers to is alive.
+    // SAFETY: as above; objects were seen in this place, so the referenced object is alive.
     writer.value(kind, unsafe { At::on(ground, from) }, depth());
 }
 
-/// Says of an `async` method that it goes on later; if it has ended, its result was noted.
+/// Writes that an `async` method continues later; if the method has ended, its result was noted.
 fn take_state(writer: &mut Writer<'_>, plan: &Plan, again: Option<RecalledAddresses>) {
     match (plan.awaited, again) {
         _ if types_only() => writer.word(value::HIDDEN),
@@ -186,7 +186,7 @@ fn take_state(writer: &mut Writer<'_>, plan: &Plan, again: Option<RecalledAddres
     }
 }
 
-/// Looks again at what a call was given the address of.
+/// Reads the target of an address argument again at the end of the call.
 fn take_again(writer: &mut Writer<'_>, kind: Kind, again: Option<RecalledAddresses>, number: usize, offset: usize) {
     let mut copy = [0; by_reference::MOST_BYTES];
     let bytes = kind.size() as usize;

@@ -2,30 +2,30 @@
 
 use clrscope_agent_stacks::stacks::{BYTES_OF_A_STACK, REMEMBERED};
 
-/// Part of the limit that tables outside the recording may take.
+/// Tables outside the recording may take one part in this many of the limit.
 const PART: u64 = 4;
 /// Entries of each table at least.
 const LEAST: usize = 16;
 
-/// Bytes of a range of objects that is noted.
+/// Bytes of a noted range of objects.
 pub(super) const BYTES_OF_A_RANGE: usize = 24;
-/// Bytes of a class in the tables of one collection: what was young, and the sums of its
+/// Bytes of a class in the tables of one collection: its young objects, and the sums of its
 /// generations.
 pub(super) const BYTES_OF_A_CLASS: usize = 256;
 
 /// Limits of the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// Ranges of one collection that are noted.
+    /// Most ranges that are noted of one collection.
     pub(super) ranges: usize,
-    /// Classes of one collection, each in every generation that it is met in.
+    /// Most classes of one collection; a class counts once in every generation in which it occurs.
     pub(super) classes: usize,
-    /// Stacks that are remembered.
+    /// Most stacks that are remembered.
     pub(super) stacks: usize,
 }
 
 impl Limits {
-    /// Returns the limits of the tables where the instrument's is so many bytes.
+    /// Returns the limits of the tables for an instrument whose limit is `max_bytes`.
     pub(super) fn from_max_bytes(max_bytes: u64) -> Self {
         let all = max_bytes / PART;
         let items = |part: u64, bytes: usize, most: usize| ((part / bytes as u64) as usize).clamp(LEAST, most);
@@ -41,7 +41,7 @@ impl Limits {
 mod tests {
     use super::*;
 
-    /// A hundred megabytes of ranges were noted, whatever `max=` said.
+    /// A hundred megabytes of ranges used to be noted, whatever `max=` said.
     #[test]
     fn tables_stay_within_their_part_of_the_limit() {
         for max in [64_u64 << 10, 1 << 20, 1 << 30] {

@@ -1,15 +1,15 @@
 //! `gc`: garbage collections.
 //!
-//! Two sources say what happens, and both are recorded as it comes: callbacks (suspensions, begin
-//! and end of collections) and the runtime's own events from the
-//! [session](clrscope_agent_base::event_pipe) that instruments share (number, reason and type of
-//! each collection, sizes of the generations). What belongs together is found out when the
-//! recording is read. Background collections stay enabled: only begin and end are asked for, not
-//! what survives.
+//! There are two sources, and both are recorded as they come. Callbacks report suspensions, and
+//! begin and end of collections. The runtime's own events, from the
+//! [session](clrscope_agent_base::event_pipe) that instruments share, report number, reason and
+//! type of each collection, and sizes of the generations. The reader of the recording finds out
+//! which records belong together. Background collections stay enabled: only begin and end are asked
+//! for, not survivors.
 //!
-//! The stack of the thread that caused a collection is walked before the program stands still:
-//! where the collector runs on the program's threads, at the begin of the suspension; where it has
-//! threads of its own, at the event that asks for a collection.
+//! The stack of the thread that caused a collection is walked before the program stands still. If
+//! the collector runs on the program's threads, that is at the begin of the suspension; if it has
+//! threads of its own, at the event that requests a collection.
 
 mod limits;
 mod options;
@@ -64,7 +64,7 @@ pub(crate) struct Gc {
 }
 
 impl Gc {
-    /// Adds up what the tables take.
+    /// Adds up the memory of the tables.
     fn look_at_memory(&self) {
         self.own.takes(self.survivors.as_ref().map_or(0, Survivors::own_bytes) + self.stacks.own_bytes());
     }
@@ -77,8 +77,8 @@ impl Gc {
         self.no_stack.number(self.stacks.snapshot_here())
     }
 
-    /// Asks for names of classes that survivors are of, where the runtime may be asked: on threads
-    /// of the program.
+    /// Asks for the names of the survivors' classes. Only on threads of the program, where the
+    /// runtime may be queried.
     fn name_types(&self) {
         if let Some(survivors) = self.survivors.as_ref().filter(|_| self.info.current_thread().is_ok()) {
             survivors.name_types();
@@ -242,8 +242,8 @@ impl Callbacks for Gc {
         }
     }
 
-    /// The refusal ends the runtime's own walk of the heap, which it begins after every collection,
-    /// at the first object.
+    /// The refusal ends the runtime's own heap walk at the first object. The runtime begins this
+    /// walk after every collection.
     fn object_references(&self, _object: ObjectId<'_>, _class: ClassId, _references: &[ObjectId<'_>]) -> Result<()> {
         match self.survivors {
             Some(_) => Err(Error::refused("ObjectReferences", "survivors are known without")),

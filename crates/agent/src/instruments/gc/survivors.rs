@@ -1,9 +1,11 @@
-//! `gc:survivors`: what survives each collection, by class and by the generation that it was in.
+//! `gc:survivors`: the objects that survive each collection, by class and by their generation
+//! before.
 //!
-//! During a collection the runtime reports ranges of objects that it moves or leaves alone; they
-//! are only noted, since their addresses are numbers until the end. At the end, while the program
-//! still stands still, the ranges are walked object by object where they lie now. What was in
-//! generation 0 before the runtime counts by class itself: what of that did not survive died young.
+//! During a collection the runtime reports ranges of objects that it moves or leaves in place. They
+//! are only noted, since their addresses may not be read until the end of the collection. At the
+//! end, while the program is still stopped, the ranges are walked object by object at their new
+//! addresses. The runtime itself counts the objects of generation 0 before the collection by class;
+//! the ones that did not survive died young.
 //!
 //! The runtime reports survivors of blocking collections only, and runs no others while survivors
 //! are asked for.
@@ -25,7 +27,7 @@ use crate::services::object_types::ObjectTypes;
 /// Objects begin at multiples of this many bytes.
 const ALIGNMENT: usize = 8;
 
-/// Objects that a collection did not move apart.
+/// Adjacent objects that a collection moved together or left in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Range {
     /// Address before the collection.
@@ -35,19 +37,19 @@ struct Range {
     bytes: usize,
 }
 
-// The limit counts with what these take.
+// The limit is based on the size of these entries.
 const _: () = assert!(size_of::<Range>() <= BYTES_OF_A_RANGE, "a range takes more than is counted with");
 const _: () = assert!(2 * (size_of::<(ClassId, u32)>() + size_of::<Sums>()) <= BYTES_OF_A_CLASS / 2, "so does a class");
 
 /// Notes on a collection so far.
 struct CollectionNotes {
-    /// Pieces of the heap before, by their addresses.
+    /// Ranges of the heap before the collection, by address.
     heap: Vec<HeapRange>,
     ranges: Vec<Range>,
     /// Ranges and classes that found no room.
     left_out: u64,
     limits: Limits,
-    /// Objects of generation 0 before, by class.
+    /// Objects in generation 0 before the collection, by class.
     young: HashMap<ClassId, u64>,
 }
 
@@ -68,9 +70,9 @@ pub(super) struct Survivors {
     types: Arc<ObjectTypes>,
     limits: Limits,
     noted: Mutex<CollectionNotes>,
-    /// The most bytes that the notes on a collection took.
+    /// Largest number of bytes that the notes on a collection took.
     most_bytes: AtomicU64,
-    /// A collection is under way.
+    /// A collection is running.
     is_collecting: AtomicBool,
 }
 
@@ -88,8 +90,8 @@ impl Survivors {
         Self { info, writer, log, types, limits, noted, most_bytes: AtomicU64::new(0), is_collecting }
     }
 
-    /// Several threads of the collector may report at a time; none of them is stopped while it
-    /// does.
+    /// Locks the notes. Several threads of the collector may report at the same time; none of them
+    /// is stopped while it does.
     fn noted(&self) -> MutexGuard<'_, CollectionNotes> {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -118,7 +120,8 @@ impl Survivors {
         self.noted().add(ranges.iter().map(|(start, bytes)| Range { old: start, new: start, bytes }));
     }
 
-    /// The collection is over, and the program still stands still: the objects lie where they will.
+    /// The collection is over, and the program is still stopped: the objects are at their final
+    /// addresses.
     pub(super) fn collection_finished(&self) {
         if !self.is_collecting.swap(false, Ordering::AcqRel) {
             return;
@@ -145,7 +148,7 @@ impl Survivors {
         }
     }
 
-    /// Visits the objects of a range where they lie now, with their bytes.
+    /// Visits the objects of a range at their new addresses, with their bytes.
     fn walk(&self, range: &Range, visit: &mut dyn FnMut(ClassId, u64)) {
         let mut at = range.new;
         let end = range.new.saturating_add(range.bytes);
@@ -165,12 +168,13 @@ impl Survivors {
         }
     }
 
-    /// The most bytes that the notes on a collection took.
+    /// Largest number of bytes that the notes on a collection took.
     pub(super) fn own_bytes(&self) -> u64 {
         self.most_bytes.load(Ordering::Relaxed)
     }
 
-    /// Names of classes that were met meanwhile are asked for. Where the runtime may be asked.
+    /// Asks for the names of classes that were met since the last time. Only where the runtime may
+    /// be queried.
     pub(super) fn name_types(&self) {
         self.types.settle();
     }
@@ -207,21 +211,21 @@ impl CollectionNotes {
         }
     }
 
-    /// Whether ranges of one generation lie side by side before and after.
+    /// Whether two ranges of one generation are adjacent before and after the collection.
     fn are_one(&self, last: &Range, next: &Range) -> bool {
         let side_by_side = last.old + last.bytes == next.old && last.new + last.bytes == next.new;
         side_by_side && self.generation(last.old) == self.generation(next.old)
     }
 
-    /// Generation that an address lay in before.
+    /// Generation of an address before the collection.
     fn generation(&self, address: usize) -> u32 {
         let behind = self.heap.partition_point(|range| range.start <= address);
         let found = behind.checked_sub(1).and_then(|at| self.heap.get(at));
         found.map_or(0, |range| range.generation.as_raw())
     }
 
-    /// Sums by class and generation, and how many objects of further classes there are; `walk`
-    /// visits the objects of a range.
+    /// Sums by class and generation, and the number of objects of classes that found no room;
+    /// `walk` visits the objects of a range.
     fn sums(&self, walk: impl Fn(&Range, &mut dyn FnMut(ClassId, u64))) -> (HashMap<(ClassId, u32), Sums>, u64) {
         let mut sums: HashMap<(ClassId, u32), Sums> = HashMap::new();
         let mut left_out = 0;

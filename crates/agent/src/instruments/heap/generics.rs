@@ -1,54 +1,54 @@
-//! Static fields of generic classes: where their values lie. The runtime answers that question of
-//! other classes alone.
+//! Finds the places of static fields of generic classes. The runtime gives these places only for
+//! other classes.
 //!
-//! The runtime's own tables say it. They are read as memory that may not be there, and nothing is
-//! believed that does not lead back: a table to the class that it is of, a description of a field
-//! to the class too, and what a class is said to keep must lie in the part of the heap where the
-//! runtime keeps static fields. Where a version lays its tables out in another way, nothing is
-//! found, and the fields have no names.
+//! The places come from the runtime's own tables. They are read as memory that may be unmapped, and
+//! every step is verified: a table must refer back to its class, a description of a field must
+//! refer to the class too, and the values of a class must lie in the part of the heap where the
+//! runtime keeps static fields. Where a version has another table layout, nothing is found, and the
+//! fields have no names.
 //!
 //! | from | what | where |
 //! |---|---|---|
-//! | .NET 9 | the first value of a class, then of two other words the class | the three words in front of what the class names at 32 |
+//! | .NET 9 | the first value of a class, another word, the class | the three words in front of the address that the class holds at 32 |
 //! | | descriptions of the fields | the word before these |
-//! | | two numbers by which threads keep values of the class; the second is that of references | the word before that |
+//! | | two numbers by which threads keep values of the class; the second is the number for references | the word before that |
 //! | .NET 8 | descriptions of the fields, and a number | two words somewhere behind the first eight of the class |
 //! | | classes by their numbers, two counts in front of it | a word of the module |
-//! | | the first values by these numbers | a table of pairs; it and its length stand in what another word of the module leads to |
+//! | | the first values by these numbers | a table of pairs; another word of the module leads to the table and its length |
 //!
 //! A description of a field takes two words: the class; then 24 bits of its token and flags, 27
-//! bits of the distance from the first value, and its type. What each thread has of its own of a
-//! class `thread_values` finds.
+//! bits of the distance from the first value, and its type. `thread_values` finds the values of
+//! thread-static fields.
 
 use clr_profiler::{ModuleId, ProfilerInfo};
 use clrscope_agent_base::os::memory::copy_if_there;
 
 use super::maps::Mappings;
 
-/// Place in a class of the pointer to what is kept next to it.
+/// Offset in a class of the pointer behind the words that are kept next to the class.
 const BESIDE: usize = 32;
-/// First place in a class, in words, where .NET 8 may keep descriptions of fields, and the number
-/// of places.
+/// First offset in a class, in words, at which .NET 8 may keep descriptions of fields, and the
+/// number of possible offsets.
 const DESCRIPTIONS: (usize, usize) = (8, 64);
-/// Words looked at of a module.
+/// Words of a module that are searched.
 const MODULE_WORDS: usize = 256;
 /// Bytes that are copied at a time.
 const PIECE: usize = 64 << 10;
-/// Bytes of the runtime's tables that are looked through at most.
+/// Most bytes of the runtime's tables that are searched.
 const MOST: usize = 1 << 30;
-/// Classes of a module, and fields of a class, at most.
+/// Most classes of a module, and most fields of a class.
 const MOST_CLASSES: usize = 1 << 20;
 const MOST_FIELDS: usize = 1 << 12;
-/// Flags of a field: static at all, one of each thread, one in the module's file.
+/// Flags of a field: static, thread-static, stored in the module's file.
 const STATIC: u32 = 1 << 24;
 const OF_THREAD: u32 = 1 << 25;
 const OF_FILE: u32 = 1 << 26;
-/// Words that say what threads have of a class, and its descriptions, before what it names.
+/// Words for thread statics and field descriptions in front of the place that the class points to.
 const BEFORE: usize = 5;
-/// Numbers that no class has among the values of a thread, and the room of their numbers.
+/// First number of a class among the values of a thread, and the range of these numbers.
 const FIRST_INDEX: u32 = 2;
 const KIND_OF_INDEX: u32 = 24;
-/// Types of fields that hold references: values in boxes, and references.
+/// Types of fields that hold references: boxed values, and references.
 const VALUE: u32 = 0x11;
 const REFERENCE: u32 = 0x12;
 
@@ -63,21 +63,21 @@ pub(super) struct GenericField {
     pub(super) address: usize,
 }
 
-/// A static field of a generic class that each thread has of its own.
+/// A thread-static field of a generic class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ThreadField {
     /// First word of the class's objects.
     pub(super) class: usize,
     /// Token of the field.
     pub(super) token: u32,
-    /// Distance from the first value of the class, or from the beginning of their array: see
-    /// `thread_values`.
+    /// Distance from the first value of the class, or from the beginning of the array of values:
+    /// see `thread_values`.
     pub(super) offset: usize,
     /// Place of the class's values in a thread.
     pub(super) values: ValuesOfClass,
 }
 
-/// Place in which threads keep their values of a class.
+/// Place in which threads keep the values of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValuesOfClass {
     /// From .NET 9 on: by this number among the values of the thread.
@@ -96,13 +96,13 @@ pub(super) enum ValuesOfClass {
 pub(super) struct GenericFields {
     /// Fields of the program.
     pub(super) of_program: Vec<GenericField>,
-    /// Fields that each thread has of its own.
+    /// Thread-static fields.
     pub(super) of_threads: Vec<ThreadField>,
 }
 
 impl GenericFields {
-    /// Adds the fields of a class that are described there: those of the program where its first
-    /// value is known, and those of threads where it is known how they keep them.
+    /// Adds the fields of a class whose descriptions are at an address: static fields if the first
+    /// value is known, thread-static fields if `values` is known.
     fn add(&mut self, class: usize, descriptions: usize, first: Option<usize>, values: Option<ValuesOfClass>) {
         for DescribedField { token, offset, of_thread } in described(class, descriptions) {
             match (of_thread, first, values) {
@@ -114,19 +114,19 @@ impl GenericFields {
     }
 }
 
-/// Pieces of the heap where values can lie: start and end.
+/// Ranges of the heap where values can lie: start and end.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Room(pub(super) Vec<(usize, usize)>);
 
 impl Room {
-    /// Whether an address lies in one of them.
+    /// Whether an address lies in one of the ranges.
     pub(super) fn has(&self, address: usize) -> bool {
         self.0.iter().any(|&(start, end)| (start..end).contains(&address))
     }
 }
 
-/// All static fields of generic classes that can be found. `classes` are some that are loaded, by
-/// their first words.
+/// Finds all static fields of generic classes that can be found. `classes` are some loaded classes,
+/// given by the first words of their objects.
 pub(super) fn find(info: &ProfilerInfo, classes: impl Iterator<Item = usize>, room: &Room) -> GenericFields {
     let (mut beside, mut proven) = (Vec::new(), 0);
     for class in classes {
@@ -142,8 +142,8 @@ pub(super) fn find(info: &ProfilerInfo, classes: impl Iterator<Item = usize>, ro
     found
 }
 
-/// From .NET 9 on: looks for the words kept next to classes, in all mappings where those of known
-/// classes lie.
+/// From .NET 9 on: searches for the words next to classes, in all mappings that contain such words
+/// of known classes.
 fn beside_classes(mut known: Vec<usize>, room: &Room, found: &mut GenericFields) {
     let maps = Mappings::read();
     known.sort_unstable();
@@ -152,7 +152,7 @@ fn beside_classes(mut known: Vec<usize>, room: &Room, found: &mut GenericFields)
     let (mut left, mut piece) = (MOST, vec![0; PIECE + 8 * (BEFORE - 1)]);
     for (start, end) in mappings {
         for at in (start..end).step_by(PIECE) {
-            // What begins at the end of a piece goes on behind it.
+            // An entry that begins at the end of a piece continues behind it.
             let length = (end - at).min(piece.len());
             let piece = &mut piece[..length];
             left = left.saturating_sub(piece.len());
@@ -172,8 +172,7 @@ fn beside_classes(mut known: Vec<usize>, room: &Room, found: &mut GenericFields)
     }
 }
 
-/// The fields of the class whose first value's address stands at a place, if it is one of a generic
-/// class.
+/// Adds the fields of the generic class, if any, whose first value's address is stored at a place.
 fn fields_beside(place: usize, first: usize, found: &mut GenericFields) {
     let class = word(place + 16).filter(|class| word(class.wrapping_add(BESIDE)) == Some(place + 24));
     if let Some((class, descriptions)) = class.and_then(|class| Some((class, word(place - 8)?))) {
@@ -181,8 +180,8 @@ fn fields_beside(place: usize, first: usize, found: &mut GenericFields) {
     }
 }
 
-/// The fields of threads of the class whose numbers for them stand at a place, with the words that
-/// follow, if it is one.
+/// Adds the thread-static fields of the class, if any, whose thread numbers are stored at a place;
+/// `words` are the words from there on.
 fn fields_of_threads(place: usize, words: &[usize], found: &mut GenericFields) {
     let &[indexes, descriptions, _, _, class] = words else { return };
     let (of_values, of_references) = (indexes as u32, (indexes >> 32) as u32);
@@ -202,7 +201,7 @@ struct DescribedField {
     of_thread: bool,
 }
 
-/// The fields that are described there, as long as the descriptions are of this class.
+/// The fields that the descriptions at an address describe, as long as they belong to this class.
 fn described(class: usize, descriptions: usize) -> Vec<DescribedField> {
     let mut found = Vec::new();
     for number in 0..MOST_FIELDS {
@@ -239,7 +238,7 @@ struct Class {
     descriptions: usize,
 }
 
-/// The classes of a table whose number, room and address stand one behind the other.
+/// The classes of a table that is given by three consecutive words: number, capacity and address.
 fn classes_of([count, room, table]: [usize; 3]) -> Option<Vec<Class>> {
     if count == 0 || count > room || room > MOST_CLASSES || !table.is_multiple_of(8) || table == 0 {
         return None;
@@ -258,8 +257,8 @@ fn classes_of([count, room, table]: [usize; 3]) -> Option<Vec<Class>> {
     (!classes.is_empty()).then_some(classes)
 }
 
-/// Address of the first value of each class, 0 where there is none: by a table and its length,
-/// which stand at an address.
+/// Address of the first value of each class, 0 where there is none, from the table whose address
+/// and length are stored at an address.
 fn first_values(head: usize, classes: &[Class], room: &Room) -> Option<Vec<usize>> {
     let head = words::<5>(Some(head).filter(|head| head.is_multiple_of(8) && *head != 0)?)?;
     head.windows(2).find_map(|pair| {
@@ -280,12 +279,12 @@ fn first_values(head: usize, classes: &[Class], room: &Room) -> Option<Vec<usize
     })
 }
 
-/// The word at an address, if there is memory.
+/// The word at an address, if the address is mapped.
 pub(super) fn word(address: usize) -> Option<usize> {
     words::<1>(address).map(|[word]| word)
 }
 
-/// Words from an address on, if there is memory.
+/// Words from an address on, if they are mapped.
 pub(super) fn words<const N: usize>(address: usize) -> Option<[usize; N]> {
     let mut bytes = vec![0; 8 * N];
     if !copy_if_there(address, &mut bytes) {
@@ -322,7 +321,8 @@ mod tests {
         let room = Room(vec![ROOM]);
         let mut class = vec![0_usize; 16];
         let class_at = address(&class);
-        // A reference, a number, one of each thread, a value in a box; then those of another class.
+        // A reference, a number, a thread-static field, a boxed value; then fields of another
+        // class.
         let descriptions = [
             description(class_at, 3, STATIC, 0, REFERENCE),
             description(class_at, 4, STATIC, 0, 8),
@@ -348,7 +348,7 @@ mod tests {
         let of_thread =
             ThreadField { class: class_at, token: 0x0400_0005, offset: 8, values: ValuesOfClass::Index(INDEX as u32) };
         assert!(!found.of_threads.is_empty() && found.of_threads.iter().all(|field| *field == of_thread), "{found:?}");
-        // Nothing leads back.
+        // Nothing refers back.
         class[BESIDE / 8] = 0;
         std::hint::black_box(&mut class);
         let mut found = GenericFields::default();

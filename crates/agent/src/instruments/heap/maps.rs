@@ -1,6 +1,6 @@
-//! Mappings of this process that can be written to: stacks, and the runtime's own tables.
+//! Writable mappings of this process: stacks, and the runtime's own tables.
 
-/// Start and end of each, in ascending order.
+/// Start and end of each mapping, in ascending order.
 #[derive(Debug, Default)]
 pub(super) struct Mappings(Vec<(usize, usize)>);
 

@@ -4,11 +4,11 @@ use std::sync::atomic::AtomicU64;
 
 use clr_profiler::HeapRange;
 
-/// Proof that the program stands still, and that the pieces of the heap are where the runtime says.
+/// Proof that the program stands still, and that the heap ranges are where the runtime says.
 pub(super) struct StopProof(());
 
 impl StopProof {
-    /// In a callback in which the runtime says where objects are.
+    /// Makes the proof in a callback in which the runtime gives the addresses of objects.
     ///
     /// # Safety
     /// The caller is in
@@ -19,16 +19,16 @@ impl StopProof {
         Self(())
     }
 
-    /// The words of a piece of the heap, as the runtime gave it in this callback.
+    /// The words of a heap range that the runtime gave in this callback.
     pub(super) fn words<'s>(&'s self, range: &HeapRange) -> &'s [AtomicU64] {
         if range.start == 0 || !range.start.is_multiple_of(8) {
             return &[];
         }
         let start = std::ptr::with_exposed_provenance::<AtomicU64>(range.start);
-        // SAFETY: the runtime has just said that so many bytes of the heap are in use there, and
-        // gives none of its memory back before the callback returns, which the proof does not
-        // outlive. Native code that has pinned an object may write to it meanwhile, so the words
-        // are atomic; no byte is anything but a number.
+        // SAFETY: the runtime has just said that these bytes of the heap are in use, and frees no
+        // memory before the callback returns; the proof does not outlive the callback. Native code
+        // that has pinned an object may write to it meanwhile, so the words are atomic; any bytes
+        // are valid numbers.
         unsafe { std::slice::from_raw_parts(start, range.bytes / 8) }
     }
 }

@@ -1,24 +1,24 @@
 //! `heap`: snapshots of the managed heap.
 //!
-//! A snapshot is taken in a full collection that the agent asks for, while the program stands still
-//! for it anyway: the runtime reports the roots ([`shot`]), and at the collection's end the heap is
-//! read from memory, object by object ([`walk`], by the [`shape`]s of classes), which takes a
-//! fraction of the time that callbacks about each object would. What is found goes straight into
-//! chunks of the recording, with the types as they are met. Names are asked for when the program
-//! goes on ([`taker`]). With `collect=off` the heap is read at the collection's beginning, garbage
-//! included; roots are reported at its end all the same, and are brought back to where the objects
-//! were ([`moves`]).
+//! A snapshot is taken in a full collection that the agent requests, while the program stands still
+//! anyway. The runtime reports the roots ([`shot`]). At the end of the collection the heap is read
+//! from memory, object by object ([`walk`], by the [`shape`]s of classes), which takes a fraction
+//! of the time of callbacks about each object. The objects go straight into chunks of the
+//! recording, and each type when it is met first. Names are asked for after the program has resumed
+//! ([`taker`]). With `collect=off` the heap is read at the beginning of the collection, garbage
+//! included. The runtime still reports roots at the end, so their addresses are mapped back to the
+//! addresses before the collection ([`moves`]).
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | [`taker`] | a snapshot from its beginning to its end, on a thread of the agent's own |
-//! | [`shot`] | what callbacks of the collection add to it |
-//! | [`walk`] | the objects; [`memory`] the words they lie in, [`shape`] and [`types`] what these mean |
+//! | [`shot`] | the data that callbacks of the collection add to a snapshot |
+//! | [`walk`] | the objects; [`memory`] their words, [`shape`] and [`types`] the meaning of these words |
 //! | [`task_words`] | at which awaits async methods wait |
 //! | [`stacks`] | on which thread's stack an object is held |
-//! | [`root_events`] | the roots where another profiler may have the main slot, which alone has callbacks about them |
-//! | [`moves`] | where objects lay before the collection |
-//! | [`statics`] | the places of static fields; [`generics`] those of generic classes |
+//! | [`root_events`] | the roots where another profiler may have the main slot; only the main profiler gets callbacks about roots |
+//! | [`moves`] | addresses of objects before the collection |
+//! | [`statics`] | the places of static fields; [`generics`] static fields of generic classes |
 //! | [`maps`] | the process's mappings |
 //! | [`task`] | when snapshots are taken |
 
@@ -67,7 +67,7 @@ const ADDRESS_SPACE: u64 = 256 << 30;
 pub(crate) struct Heap {
     taker: &'static Taker,
     options: HeapOptions,
-    /// Whether the snapshot at the end was taken, or is being taken.
+    /// Whether the final snapshot was taken, or is being taken.
     has_ended: Arc<AtomicBool>,
 }
 
@@ -76,8 +76,7 @@ impl Callbacks for Heap {
         // SAFETY: this is the callback, and the proof is dropped with the statement.
         let stopped = unsafe { StopProof::in_collection() };
         let is_full = generations.contains(2);
-        // Without callbacks about objects, collections run in the background, too; none of those
-        // names roots.
+        // Without callbacks about objects, background collections run too; these report no roots.
         let may_be_ours = self.taker.root_events.is_none() || reason == GcReason::Induced;
         signals::with_all_blocked(|| {
             self.taker.exposure.collection_started(is_full && may_be_ours, &self.taker.info, &stopped)
@@ -89,8 +88,7 @@ impl Callbacks for Heap {
     }
 
     fn root_references2(&self, roots: Roots<'_>) {
-        // The server's collector has threads of its own, for which a file size limit would be a
-        // deadly signal.
+        // The server GC has threads of its own, which a file size limit would kill by a signal.
         signals::with_all_blocked(|| self.taker.exposure.roots(roots));
     }
 
@@ -104,8 +102,8 @@ impl Callbacks for Heap {
         signals::with_all_blocked(|| self.taker.exposure.dependents(elements));
     }
 
-    /// The refusal ends the runtime's own walk of the heap, which it begins after every collection,
-    /// at the first object.
+    /// The refusal ends the runtime's own heap walk at the first object. The runtime begins this
+    /// walk after every collection.
     fn object_references(&self, _object: ObjectId<'_>, _class: ClassId, _references: &[ObjectId<'_>]) -> Result<()> {
         Err(Error::refused("ObjectReferences", "the heap is read from memory"))
     }
@@ -142,7 +140,7 @@ impl Callbacks for Heap {
         self.taker.unloads.method_unloads();
     }
 
-    /// The program ends when the snapshot is taken.
+    /// The program ends after the snapshot is taken.
     fn shutdown(&self) {
         if !self.options.at_end || self.has_ended.swap(true, Ordering::AcqRel) {
             return;
@@ -152,7 +150,7 @@ impl Callbacks for Heap {
         // collection.
         let take = move || {
             clrscope_agent_base::boundary::guard(|| {
-                // Where it is refused the collection is, too.
+                // Where this is refused, the collection is refused too.
                 let _ = taker.info.initialize_current_thread();
                 taker.take_snapshot(SnapshotReason::End, "");
             });

@@ -1,4 +1,4 @@
-//! Moves of a collection: where objects lay before it.
+//! Moves of a collection, to map addresses back to the time before it.
 
 use clr_profiler::callback_args::{MovedRange, MovedRanges};
 
@@ -7,7 +7,7 @@ use clr_profiler::callback_args::{MovedRange, MovedRanges};
 pub(super) struct Moves(Vec<MovedRange>);
 
 impl Moves {
-    /// Adds ranges that the runtime reports; those that stay where they are say nothing.
+    /// Adds ranges that the runtime reports, except ranges that stay in place.
     pub(super) fn add(&mut self, ranges: MovedRanges<'_>) {
         self.0.extend(ranges.iter().filter(|range| range.old_start != range.new_start));
     }
@@ -17,7 +17,7 @@ impl Moves {
         self.0.sort_unstable_by_key(|range| range.new_start);
     }
 
-    /// The address before the collection of what lies at an address now.
+    /// The address before the collection of the object that is at an address now.
     pub(super) fn before(&self, address: u64) -> u64 {
         let at = self.0.partition_point(|range| range.new_start as u64 <= address);
         let range = at.checked_sub(1).map(|at| &self.0[at]);

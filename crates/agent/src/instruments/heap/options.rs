@@ -13,11 +13,11 @@ use crate::instrument::InstrumentOptions;
 pub(crate) struct HeapOptions {
     /// Times of snapshots after the start of the recording, ascending.
     pub(super) after: Vec<Duration>,
-    /// Bytes in memory at which there is to be one, ascending.
+    /// Resident bytes at which a snapshot is wanted, ascending.
     pub(super) sizes: Vec<u64>,
-    /// Whether there is to be one at the end.
+    /// Whether a snapshot at the end is wanted.
     pub(super) at_end: bool,
-    /// Whether snapshots are of what a full collection leaves.
+    /// Whether snapshots show the heap after a full collection.
     pub(super) collects: bool,
 }
 

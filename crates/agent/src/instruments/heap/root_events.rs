@@ -1,12 +1,12 @@
-//! Roots of a collection by the runtime's own events, for a profiler that another one may have
-//! taken the main slot from: the runtime calls back about roots in the main profiler alone.
+//! Roots of a collection from the runtime's own events. Needed where another profiler may have the
+//! main slot: the runtime calls only the main profiler back about roots.
 //!
 //! The runtime reports the same roots by the events `GCBulkRootEdge` and
-//! `GCBulkRootConditionalWeakTableElementEdge` while a session asks for a heap dump, in the same
-//! walk after a full collection that a diagnostics tool asked for, which `ForceGC` counts as
-//! (`ScanRootsHelper` in `vm/proftoeeinterfaceimpl.cpp`, fields in `vm/ClrEtwAll.man`). The session
-//! is open all the time; collections that the program has make no such events. When the program
-//! ends the runtime has closed all sessions.
+//! `GCBulkRootConditionalWeakTableElementEdge` while a session asks for a heap dump. It does so in
+//! the same walk, after a full collection that a diagnostics tool requested; `ForceGC` counts as
+//! such a request (`ScanRootsHelper` in `vm/proftoeeinterfaceimpl.cpp`, fields in
+//! `vm/ClrEtwAll.man`). The session is open all the time; the program's own collections raise no
+//! such events. When the program ends, the runtime has already closed all sessions.
 
 use clr_profiler::FunctionId;
 use std::thread;
@@ -18,7 +18,7 @@ use clrscope_agent_base::event_pipe::{EventPipe, Fields, RUNTIME, level};
 use super::shot::{Exposure, RootReference};
 use crate::services::context::Context;
 
-/// Longest wait for a session: one begins within milliseconds of an attach.
+/// Longest wait for a session, which begins within milliseconds of an attach.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(2);
 /// Keyword of the events that describe the heap after a collection.
@@ -43,7 +43,8 @@ impl RootEvents {
         self.0.begin();
     }
 
-    /// Whether there is a session, which may be about to begin. On a thread of the agent's own.
+    /// Waits for the session to begin, and returns whether there is one. On a thread of the agent's
+    /// own.
     pub(super) fn wait_until_open(&self) -> bool {
         let began = Instant::now();
         while !self.0.is_open() && began.elapsed() < LONGEST_WAIT {
@@ -65,7 +66,7 @@ impl RootEvents {
     }
 }
 
-/// The rows of an event, as far as its bytes reach.
+/// The rows of an event, as far as it has bytes.
 fn rows<R>(mut fields: Fields<'_>, read: impl Fn(&mut Fields<'_>) -> Option<R>) -> impl Iterator<Item = R> {
     // Number of the event, of its rows, and of the runtime in the process.
     let head = (fields.u32(), fields.u32(), fields.u16());
@@ -83,8 +84,8 @@ fn roots(fields: Fields<'_>) -> impl Iterator<Item = RootReference> {
             _ => RootKind::Other,
         };
         let (flags, id) = (RootFlags::from_raw(fields.u32()?), fields.u64()?);
-        // SAFETY: of a variable on a stack the runtime names the method, by the address that
-        // callbacks have as its identifier; nothing else is taken for one.
+        // SAFETY: for a variable on a stack the runtime gives the method, by the address that
+        // callbacks use as its identifier; nothing else is taken for a method.
         let function = unsafe { FunctionId::from_raw(id as usize) };
         let function = Some(function).filter(|_| kind == RootKind::Stack && id != 0);
         Some(RootReference { object, kind, flags, function })
@@ -123,7 +124,7 @@ mod tests {
             .collect();
         let expected = [(0x1000, RootKind::Stack, 4, Some(0x5000)), (0x2000, RootKind::Handle, 1, None)];
         assert_eq!(facts, expected);
-        // A number of rows that there is no room for.
+        // A number of rows that exceeds the event's bytes.
         assert_eq!(roots(Fields::new(&event(&[&stack], u32::MAX))).count(), 1);
         for length in 0..bytes.len() {
             assert!(roots(Fields::new(&bytes[..length])).count() < 2, "{length}");

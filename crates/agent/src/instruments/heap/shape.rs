@@ -1,10 +1,10 @@
-//! Shapes of objects: how large they are and where their references lie, by the description that
-//! the runtime's collector uses.
+//! Shapes of objects: their size and the places of their references, from the description that the
+//! runtime's collector uses.
 //!
-//! The collector finds both in front of and at the beginning of a class (its method table), and so
-//! does every tool that walks heaps: the layout is the interface between the runtime and its
-//! exchangeable collectors. Each shape is compared with what the runtime itself says of the first
-//! objects (`walk.rs`), and is not used where that is something else.
+//! Both are stored in front of and at the beginning of a class (its method table). The collector
+//! and every tool that walks heaps read them there, since this layout is the interface between the
+//! runtime and its exchangeable collectors. Each shape is compared with the runtime's own
+//! information about the first objects (`walk.rs`), and is not used where they differ.
 //!
 //! | offset | what |
 //! |---|---|
@@ -20,25 +20,25 @@ use clrscope_agent_base::os::memory::copy_if_there;
 const HAS_COMPONENTS: u32 = 0x8000_0000;
 /// Flag: objects hold references.
 const HAS_REFERENCES: u32 = 0x0100_0000;
-/// Bits that say which category of type it is, and their value for value types.
+/// Bits that give the category of a type, and their value for value types.
 const CATEGORY: u32 = 0x000C_0000;
 const VALUE_TYPE: u32 = 0x0004_0000;
-/// Bytes looked at of a class.
+/// Bytes of a class that are read.
 const HEAD: usize = 64;
-/// Bytes of the least object, and those of the largest without elements.
+/// Bytes of the smallest object, and of the largest object without elements.
 const LEAST: u32 = 24;
 const MOST: u32 = 64 << 20;
-/// Series of references of a class at most.
+/// Most series of references of a class.
 const MOST_SERIES: u64 = 1 << 14;
-/// Bytes of a box whose value is told apart.
+/// Bytes of the largest box whose value is hashed.
 const MOST_BOXED: u32 = 16 + 32;
 
-/// Description of what stands at an address that should be an object's, by its first word.
+/// Meaning of the first word at an address where an object is expected.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Description {
     /// An object of this shape.
     Object(Shape),
-    /// Room that no object takes, in the form of an array of bytes.
+    /// Free space, in the form of an array of bytes.
     Free,
     /// Nothing that could be a class.
     Nothing,
@@ -51,11 +51,11 @@ pub(super) struct Shape {
     pub(super) base: u32,
     /// Bytes of an element, 0 where there are none.
     pub(super) component: u32,
-    /// Words, from the beginning of the object, of the references outside of elements.
+    /// Offsets in words, from the beginning of the object, of the references outside of elements.
     pub(super) fixed: Vec<u32>,
-    /// Word of the first reference of the first element.
+    /// Offset in words of the first reference of the first element.
     pub(super) element_first: u32,
-    /// Words of the references of each element, from that of the first.
+    /// Offsets in words of the references of each element, from its first reference.
     pub(super) element: Vec<u32>,
     /// Stand-in for the content.
     pub(super) content: Content,
@@ -74,7 +74,7 @@ pub(super) enum Content {
 }
 
 impl Shape {
-    /// Bytes of an object with so many elements, up to the next.
+    /// Bytes of an object with `length` elements, up to the next object.
     pub(super) fn bytes(&self, length: u64) -> u64 {
         (u64::from(self.base) + u64::from(self.component) * length).next_multiple_of(8)
     }
@@ -85,7 +85,7 @@ impl Shape {
     }
 }
 
-/// Description of objects whose first word this is.
+/// Describes the objects with this first word.
 pub(super) fn describe(class: usize) -> Description {
     let mut head = [0; HEAD];
     if class == 0 || !class.is_multiple_of(8) || !copy_if_there(class, &mut head) {
@@ -97,7 +97,7 @@ pub(super) fn describe(class: usize) -> Description {
         return Description::Nothing;
     }
     let component = if flags & HAS_COMPONENTS == 0 { 0 } else { flags & 0xFFFF };
-    // It has no base class and belongs to nothing, unlike any class.
+    // The class of free space has no base class and no module, unlike any other class.
     if (base, component) == (LEAST, 1) && head[16..48].iter().all(|&byte| byte == 0) {
         return Description::Free;
     }
@@ -115,7 +115,7 @@ pub(super) fn describe(class: usize) -> Description {
 }
 
 impl Shape {
-    /// Finds out where references lie; `None` where what is there can't be.
+    /// Finds the places of references; `None` where the description is impossible.
     fn find_references(&mut self, class: usize) -> Option<()> {
         match i64_before(class, 8)? {
             0 => None,
@@ -130,8 +130,8 @@ impl Shape {
             let start = i64_before(class, 8 + 16 * number - 8)? as u64;
             let bytes = i64_before(class, 8 + 16 * number)?.checked_add(i64::from(self.base))? as u64;
             if self.component > 0 {
-                // An array of references, or of values that are nothing but references: all of it
-                // is one series.
+                // An array of references, or of values that hold only references: all of it is one
+                // series.
                 let is_all = count == 1 && self.component.is_multiple_of(8) && start == end && start.is_multiple_of(8);
                 self.element_first = (start / 8) as u32;
                 self.element = (0..self.component / 8).collect();
@@ -186,11 +186,11 @@ fn i64_before(class: usize, distance: usize) -> Option<i64> {
 mod tests {
     use super::*;
 
-    /// A class as it lies in memory, with words in front of it.
+    /// A class as in memory, with words in front of it.
     struct Class(Vec<u64>, usize);
 
     impl Class {
-        /// `before` stands in front of the class, the last word nearest to it.
+        /// `before` is placed in front of the class, the last word nearest to it.
         fn new(before: &[u64], flags: u32, base: u32) -> Self {
             let mut words = before.to_vec();
             words.push(u64::from(flags) | u64::from(base) << 32);

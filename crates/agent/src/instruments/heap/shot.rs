@@ -1,5 +1,5 @@
-//! One snapshot while it is taken: what callbacks of the collection add to it, and the walk of the
-//! heap at the collection's end; of the heap as it was, at its beginning.
+//! One snapshot while it is taken: callbacks of the collection add to it, and the heap is walked at
+//! the end of the collection, or at its beginning for a snapshot of the heap before.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -23,17 +23,17 @@ pub(super) struct StackRoot {
     /// Address of the object after the collection.
     pub(super) object: u64,
     pub(super) flags: u32,
-    /// Function whose variable it is; `None` for the runtime's own.
+    /// Function that the variable belongs to; `None` for the runtime's own roots.
     pub(super) function: Option<FunctionId>,
 }
 
-/// Root as a callback or an event reports it.
+/// A root that a callback or an event reports.
 pub(super) struct RootReference {
     /// Address of the object after the collection.
     pub(super) object: u64,
     pub(super) kind: RootOf,
     pub(super) flags: RootFlags,
-    /// Function whose variable it is.
+    /// Function that the variable belongs to, if any.
     pub(super) function: Option<FunctionId>,
 }
 
@@ -41,9 +41,9 @@ pub(super) struct RootReference {
 pub(super) struct Shot {
     pub(super) writer: HeapWriter<'static>,
     pub(super) classes: Classes,
-    /// Words of boxes of async methods.
+    /// Kept words of the boxes of async methods.
     pub(super) kept: KeptWords,
-    /// Roots whose names can be asked for when the program goes on.
+    /// Roots whose names are asked for after the program has resumed.
     pub(super) stack_roots: Vec<StackRoot>,
     pub(super) holders: Holders,
     pub(super) sums: Sums,
@@ -51,19 +51,19 @@ pub(super) struct Shot {
     pub(super) began_ns: u64,
     pub(super) pause_ns: u64,
     pub(super) walk_ns: u64,
-    /// Sequence number of the first chunk that is written when the program goes on.
+    /// Sequence number of the first chunk that is written after the program has resumed.
     pub(super) tail_chunk: u64,
-    /// Question that the runtime did not answer.
+    /// Query that the runtime refused.
     pub(super) refused: Option<String>,
-    /// Pieces of the heap where the runtime keeps static fields.
+    /// Ranges of the heap where the runtime keeps static fields.
     pub(super) room: Room,
-    /// Whether the heap is walked after the collection; otherwise before it, and then objects have
-    /// moved when roots are reported.
+    /// Whether the heap is walked after the collection. Otherwise it is walked before, and objects
+    /// have moved when roots are reported.
     collects: bool,
-    /// Whether a collection without roots is another one, which ran in the background.
+    /// Whether a collection without roots does not count, since it is a background collection.
     needs_roots: bool,
     pub(super) moves: Moves,
-    /// Roots and pairs by the addresses after the collection, of a heap that was walked before.
+    /// For a heap that was walked before the collection: roots and pairs, by addresses after it.
     late_roots: Vec<HeapRootRecord>,
     late_pairs: Vec<(u64, u64)>,
     object_types: Arc<ObjectTypes>,
@@ -125,8 +125,8 @@ impl Shot {
         if self.collects { self.writer.dependent(key, value) } else { self.late_pairs.push((key, value)) }
     }
 
-    /// Writes what came by the addresses after the collection, of a heap that was walked before, by
-    /// those that the objects had there.
+    /// For a heap that was walked before the collection: writes the late roots and pairs with their
+    /// addresses before the collection.
     fn bring_back(&mut self) {
         self.moves.sort();
         for root in std::mem::take(&mut self.late_roots) {
@@ -137,14 +137,14 @@ impl Shot {
         }
     }
 
-    /// The collection is over.
+    /// Finishes the snapshot's data when the collection is over.
     fn finish(&mut self) {
         self.holders = Holders::find(self.stack_roots.iter().map(|root| root.object));
         self.writer.flush_all();
         self.tail_chunk = self.writer.chunks().1 + 1;
     }
 
-    /// Walks the heap. In the callback about the beginning or the end of the collection.
+    /// Walks the heap. Called in the callback about the beginning or the end of the collection.
     fn walk(&mut self, info: &ProfilerInfo, stopped: &StopProof) {
         let began = monotonic_ns();
         let mut ranges = match info.generation_bounds() {
@@ -160,7 +160,7 @@ impl Shot {
         let room =
             ranges.iter().filter(|range| stays(range.generation)).map(|range| (range.start, range.start + range.bytes));
         self.room = Room(room.collect());
-        // So that they are there if the program is killed meanwhile.
+        // So that the records are complete if the program is killed meanwhile.
         self.writer.flush_all();
         let Self { classes, writer, object_types, kept, .. } = self;
         let mut walk = Walk { info, classes, writer, object_types, kept, sums: Sums::default(), met: 0 };
@@ -171,7 +171,7 @@ impl Shot {
     }
 }
 
-/// Progress of a snapshot. Locked for memory accesses only.
+/// Progress of a snapshot. The lock is held for memory accesses only.
 #[derive(Default)]
 pub(super) struct Exposure(Mutex<Phase>);
 
@@ -180,11 +180,11 @@ enum Phase {
     /// No snapshot is wanted.
     #[default]
     Idle,
-    /// The next full collection is to be one.
+    /// The snapshot is to be taken in the next full collection.
     Armed(Box<Shot>),
     /// The collection runs.
     Collecting(Box<Shot>),
-    /// All of the heap was walked.
+    /// The heap was walked completely.
     Taken(Box<Shot>),
 }
 
@@ -193,9 +193,9 @@ impl Exposure {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wants a snapshot with this number of the next full collection: after it, or of the heap as
-    /// it is before, and whether one without roots does not count (`of`). `task` is the type of
-    /// tasks.
+    /// Requests a snapshot with this number in the next full collection. `of` says whether it shows
+    /// the heap after or before the collection, and whether a collection without roots does not
+    /// count. `task` is the type of tasks.
     pub(super) fn arm(
         &self,
         store: &'static EventStore,
@@ -215,7 +215,8 @@ impl Exposure {
         }
     }
 
-    /// A collection begins, and the program stands. In the callback about that.
+    /// A collection begins, and the program stands still. Called in the callback about the
+    /// beginning.
     pub(super) fn collection_started(&self, is_full: bool, info: &ProfilerInfo, stopped: &StopProof) {
         let taken = |phase: &mut Phase| match std::mem::take(phase) {
             Phase::Armed(shot) if is_full => Some(shot),
@@ -227,14 +228,14 @@ impl Exposure {
         let Some(mut shot) = taken(&mut self.phase()) else { return };
         shot.began_ns = monotonic_ns();
         if !shot.collects {
-            // Without the lock: the runtime is asked.
+            // Without the lock, since the runtime is queried.
             shot.walk(info, stopped);
         }
         *self.phase() = Phase::Collecting(shot);
     }
 
-    /// Objects that the collection moves. The server's collector has several threads that report
-    /// them.
+    /// Adds ranges of objects that the collection moves. The server GC reports them from several
+    /// threads.
     pub(super) fn moved(&self, ranges: MovedRanges<'_>) {
         if let Phase::Collecting(shot) = &mut *self.phase()
             && !shot.collects
@@ -243,7 +244,7 @@ impl Exposure {
         }
     }
 
-    /// Roots that the collection reports. The server's collector has several threads that do.
+    /// Adds roots that the collection reports. The server GC reports them from several threads.
     pub(super) fn roots(&self, roots: Roots<'_>) {
         self.add_roots(roots.iter().map(|root| RootReference {
             object: root.object.address() as u64,
@@ -253,29 +254,29 @@ impl Exposure {
         }));
     }
 
-    /// Roots as [`roots`](Self::roots) has them.
+    /// Adds roots, as [`roots`](Self::roots) does.
     pub(super) fn add_roots(&self, roots: impl Iterator<Item = RootReference>) {
         if let Phase::Collecting(shot) = &mut *self.phase() {
             roots.filter(|root| root.object != 0).for_each(|root| shot.add_root(root));
         }
     }
 
-    /// Objects that live as long as others do.
+    /// Adds pairs of objects; the second lives as long as the first.
     pub(super) fn dependents(&self, elements: WeakTableElements<'_>) {
         self.add_dependents(
             elements.iter().map(|(key, value, _handle)| (key.address() as u64, value.address() as u64)),
         );
     }
 
-    /// Objects as [`dependents`](Self::dependents) has them, by their addresses.
+    /// Adds pairs, as [`dependents`](Self::dependents) does, by their addresses.
     pub(super) fn add_dependents(&self, pairs: impl Iterator<Item = (u64, u64)>) {
         if let Phase::Collecting(shot) = &mut *self.phase() {
             pairs.filter(|(key, _)| *key != 0).for_each(|(key, value)| shot.add_dependent(key, value));
         }
     }
 
-    /// A collection has ended, and the program still stands. In the callback about that. Returns
-    /// whether there is a snapshot of what the collection left.
+    /// A collection has ended, and the program is still stopped. Called in the callback about the
+    /// end. Returns whether there is a snapshot of the heap after the collection.
     pub(super) fn collection_finished(&self, info: &ProfilerInfo, stopped: &StopProof) -> bool {
         let mut shot = {
             let mut phase = self.phase();
@@ -293,7 +294,7 @@ impl Exposure {
         };
         let is_of_survivors = shot.collects;
         if is_of_survivors {
-            // Without the lock: the runtime is asked.
+            // Without the lock, since the runtime is queried.
             shot.walk(info, stopped);
         } else {
             shot.bring_back();

@@ -1,7 +1,7 @@
-//! Stacks that hold objects: the words of the stacks of threads that stand still.
+//! Finds the stacks that hold objects, from the stack words of threads that stand still.
 //!
-//! The runtime says which objects a method's variables hold, but not on which thread. A thread that
-//! stands still has the words of its variables on its stack, saved registers among them.
+//! The runtime reports which objects a method's variables hold, but not on which thread. A thread
+//! that stands still has all its variables on its stack, including saved registers.
 
 use std::collections::HashMap;
 
@@ -10,18 +10,17 @@ use clrscope_agent_base::os::threads;
 
 use super::maps::Mappings;
 
-/// Bytes of one stack that are looked at, from its innermost frame on.
+/// Bytes of one stack that are searched, from its innermost frame on.
 const MOST: usize = 1 << 20;
 /// Bytes that are copied at a time.
 const PIECE: usize = 64 << 10;
 
-/// Objects on stacks, and the threads (by the system's number) whose they are.
+/// Objects on stacks, and the threads (by the system's number) that hold them.
 #[derive(Debug, Default)]
 pub(super) struct Holders(HashMap<u64, Vec<u32>>);
 
 impl Holders {
-    /// Looks for objects, given by their addresses, on the stacks of all threads but the calling
-    /// one.
+    /// Searches the stacks of all threads except the calling one for objects with these addresses.
     pub(super) fn find(objects: impl Iterator<Item = u64>) -> Self {
         let mut holders = Self(objects.map(|object| (object, Vec::new())).collect());
         if holders.0.is_empty() {
@@ -58,8 +57,8 @@ impl Holders {
         }
     }
 
-    /// The thread whose variable holds the object; of several one after the other, as the runtime
-    /// names variables of each.
+    /// The thread whose variable holds the object. Several threads are returned one after the
+    /// other, since the runtime reports variables of each.
     pub(super) fn next_of(&mut self, object: u64) -> Option<u32> {
         let threads = self.0.get_mut(&object)?;
         let first = *threads.first()?;

@@ -1,7 +1,7 @@
-//! Static fields: which there are, and where their values lie.
+//! Static fields and the places of their values.
 //!
-//! The runtime keeps what static fields refer to in arrays of its own, which handles hold. That an
-//! element of such an array is a field only its address tells.
+//! The runtime keeps the references of static fields in arrays of its own, which handles hold. Only
+//! the address of an element of such an array shows that it is a static field.
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,15 +26,15 @@ pub(super) struct Fields {
 }
 
 impl StaticFields {
-    /// A module is gone, and its identifier may be used again.
+    /// A module has been unloaded, and its identifier may be used again.
     pub(super) fn module_unloaded(&mut self, module: ModuleId) {
         self.modules.remove(&module);
     }
 
-    /// Adds the static fields of classes, and of those that they are derived from, that are not
-    /// among the fields yet; what was added. Looks through metadata, and so takes its time. That
-    /// classes are loaded must be known: where the runtime is asked for one by its token it loads
-    /// it, and crashes where it does so on a thread that is not managed.
+    /// Adds the static fields of classes and of their base classes that are not among the fields
+    /// yet; returns the added fields. Searches metadata, which takes time. The classes must be
+    /// known to be loaded: when the runtime is asked for a class by its token it loads the class,
+    /// and crashes if it does so on a thread that is not managed.
     pub(super) fn add(
         &mut self,
         info: &ProfilerInfo,
@@ -56,10 +56,10 @@ impl StaticFields {
         added
     }
 
-    /// The classes with static fields that are loaded, but for generic ones. Of their methods, as
-    /// the runtime knows those of loaded classes only: it lists no classes, and where it lists
-    /// compiled code it crashes while code is unloaded (8.0.33), which goes on after it has said
-    /// that the module is gone.
+    /// The loaded classes with static fields, except generic classes. They are found through their
+    /// methods, since the runtime knows only methods of loaded classes. The runtime does not list
+    /// classes. Listing compiled code crashes the runtime while code is unloaded (8.0.33), and that
+    /// unloading continues after the runtime has reported the module as unloaded.
     pub(super) fn loaded(&mut self, info: &ProfilerInfo, names: &NameCache) -> Vec<ClassId> {
         let mut found = Vec::new();
         for module in info.modules().unwrap_or_default() {
@@ -125,14 +125,14 @@ fn may_hold_references(ty: &Type) -> bool {
     }
 }
 
-/// The name of a field in the source: what a property keeps, the compiler names after the property.
+/// The name of a field in the source; the compiler names a property's field after the property.
 fn source_name(name: &str) -> &str {
     name.strip_prefix('<').and_then(|name| name.strip_suffix(">k__BackingField")).unwrap_or(name)
 }
 
 impl Fields {
-    /// The places of the fields that have a value, those of each thread among them. `serial` says
-    /// which thread that is in the recording. Where the runtime may be asked.
+    /// The places of the fields that have a value, including thread-static fields. `serial` gives a
+    /// thread's number in the recording. Only where the runtime may be queried.
     pub(super) fn places(
         &self,
         info: &ProfilerInfo,

@@ -1,5 +1,5 @@
-//! Taking snapshots: on a thread of the agent's own, before, during and after the collection that
-//! each is taken in.
+//! Takes snapshots on a thread of the agent's own: the work before, during and after the collection
+//! of each snapshot.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -28,9 +28,9 @@ use crate::services::object_types::ObjectTypes;
 
 /// Bytes of the heap for each byte that is backed before the program is stopped.
 const HEAP_PER_BYTE: usize = 10;
-/// Bytes that are backed at most before the program is stopped.
+/// Most bytes that are backed before the program is stopped.
 const MOST_BACKED: usize = 512 << 20;
-/// Collections that are asked for at most until one is seen from its beginning to its end.
+/// Most collections that are requested until one is seen from its beginning to its end.
 const MOST_COLLECTIONS: u32 = 8;
 /// Types that are written at once.
 const TYPES_AT_ONCE: usize = 256;
@@ -45,20 +45,20 @@ pub(super) struct Taker {
     pub(super) functions: Arc<Functions>,
     pub(super) object_types: Arc<ObjectTypes>,
     pub(super) start_ns: u64,
-    /// Whether snapshots are of what a collection leaves, rather than of the heap as it was before.
+    /// Whether snapshots show the heap after a collection, rather than before it.
     collects: bool,
     pub(super) exposure: Exposure,
-    /// Roots by events, where callbacks about them are another profiler's.
+    /// Roots from events, where another profiler receives the callbacks about roots.
     pub(super) root_events: Option<RootEvents>,
     pub(super) unloads: Unloads,
-    /// Held by the thread that takes a snapshot; no callback takes it.
+    /// Held by the thread that takes a snapshot; no callback takes this lock.
     turn: Mutex<()>,
     statics: Mutex<StaticFields>,
     /// Modules that were unloaded since static fields were looked up last.
     gone: Mutex<Vec<ModuleId>>,
     /// Classes whose loading was seen.
     loaded: Mutex<HashSet<ClassId>>,
-    /// Whether classes were loaded before the agent came, and have not been looked up.
+    /// Whether classes that were loaded before the attach have not been looked up yet.
     is_late: AtomicBool,
     last: AtomicU32,
 }
@@ -85,8 +85,8 @@ impl Taker {
         }
     }
 
-    /// Static fields as far as they were looked up, without those of modules that are gone. No
-    /// callback takes this lock.
+    /// Static fields as far as they were looked up, without fields of unloaded modules. No callback
+    /// takes this lock.
     fn statics(&self) -> MutexGuard<'_, StaticFields> {
         let mut statics = self.statics.lock().unwrap_or_else(PoisonError::into_inner);
         let gone = std::mem::take(&mut *self.gone());
@@ -102,25 +102,25 @@ impl Taker {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A class is there.
+    /// A class has been loaded.
     pub(super) fn class_loaded(&self, class: ClassId) {
         self.loaded().insert(class);
     }
 
-    /// A class is about to go.
+    /// A class is about to unload.
     pub(super) fn class_unloads(&self, class: ClassId) {
         self.loaded().remove(&class);
     }
 
-    /// A module is about to go: nothing of it is asked about until it is gone.
+    /// A module is about to unload: nothing in it is queried until it is unloaded.
     pub(super) fn module_unloads(&self) {
         self.unloads.begins();
     }
 
-    /// A module is gone, and its identifier may be used again.
+    /// A module has been unloaded, and its identifier may be used again.
     pub(super) fn module_unloaded(&self, module: ModuleId) {
         self.gone().push(module);
-        // Of instantiations and arrays the runtime does not say that they unload.
+        // The runtime does not report the unload of instantiations and arrays.
         self.loaded().retain(|class| !class.is_gone());
         self.unloads.ends();
     }
@@ -147,11 +147,11 @@ impl Taker {
         }
         let (mut seen, names) = (Fields::default(), self.functions.names());
         let known = self.known_classes();
-        // Names that are known before show in what is there of a snapshot that is cut.
+        // Names that are known in advance are readable even in an incomplete snapshot.
         known.iter().for_each(|class| _ = self.object_types.noted(*class));
         let fields = self.statics().add(&self.info, names, known, &mut seen);
         let heap: usize = self.info.generation_bounds().unwrap_or_default().iter().map(|range| range.bytes).sum();
-        // What finds no room shows when it is written.
+        // A lack of room shows when the data are written.
         let _ = self.store.back((heap / HEAP_PER_BYTE).clamp(1 << 20, MOST_BACKED));
         let _release = Release(&self.unloads);
         match self.collect(begun.number) {
@@ -160,9 +160,9 @@ impl Taker {
         }
     }
 
-    /// Has a full collection run, in which the heap is read; with how its types are asked about.
-    /// More than once, if need be: where another one that was asked for is under way already, the
-    /// runtime takes it for ours.
+    /// Requests a full collection, in which the heap is read. Also returns how its types may be
+    /// queried. Repeats the request if necessary: if another requested collection is already
+    /// running, the runtime takes it for ours.
     fn collect(&self, number: u32) -> Result<(Box<Shot>, Seen), String> {
         if self.root_events.as_ref().is_some_and(|events| !events.wait_until_open()) {
             return Err("the runtime delivers no events, by which a notification-only profiler gets roots".to_owned());
@@ -182,14 +182,14 @@ impl Taker {
         Err("the runtime reported no full collection".to_owned())
     }
 
-    /// The program ran before the agent came: what was loaded by then is looked up when it is
-    /// needed.
+    /// The agent was attached to a running program: classes that were loaded before are looked up
+    /// when they are needed.
     pub(super) fn comes_late(&self) {
         self.is_late.store(true, Ordering::Release);
     }
 
-    /// Classes that are known to be loaded: those whose loading was seen and, where the agent came
-    /// later, those that were loaded then.
+    /// Classes that are known to be loaded: classes whose loading was seen and, after an attach,
+    /// classes that were loaded before.
     fn known_classes(&self) -> HashSet<ClassId> {
         if self.is_late.swap(false, Ordering::AcqRel) {
             let found = self.statics().loaded(&self.info, self.functions.names());
@@ -198,9 +198,9 @@ impl Taker {
         self.loaded().clone()
     }
 
-    /// Asks for the names of what was found, when the program goes on.
+    /// Asks for the names of types and roots, after the program has resumed.
     fn finish(&self, begun: &HeapSnapshot, mut shot: Shot, fields: (Fields, Fields), seen: Seen) -> HeapSnapshot {
-        // First, as these may move with the next collection.
+        // First, since these objects may move in the next collection.
         self.places(&mut shot, fields, seen);
         let types = self.types(&mut shot, seen);
         self.stack_roots(&mut shot, seen);
@@ -240,9 +240,8 @@ impl Taker {
         let serial = |thread| self.info.os_thread(thread).map_or(0, serial_of);
         let (info, names) = (&self.info, self.functions.names());
         let mut places = fields.places(info, names, serial);
-        // Classes with objects are loaded, too. Those that may be unloaded are asked about only
-        // where that was noted. SAFETY: as in `describe`, of classes that stay as long as the
-        // process.
+        // Classes with objects are loaded, too. Unloadable classes are queried only where that was
+        // noted. SAFETY: as in `describe`, of classes that stay as long as the process.
         let stay = shot
             .classes
             .all()
@@ -253,11 +252,11 @@ impl Taker {
         let generic = generics::find(info, shot.classes.all().iter().map(|class| class.id), &shot.room);
         let name_of = |class: usize, token| {
             // SAFETY: the runtime's tables say that the class is there: forever, or until the
-            // runtime says that it unloads, for which `Unloads` lets that wait.
+            // runtime reports its unload, and `Unloads` delays the unload.
             let class = unsafe { ClassId::from_raw(class) };
             self.unloads.ask_of_module(seen, || self.statics().name(info, names, class, token)).flatten()
         };
-        // First those that may move.
+        // First the places that may move.
         places.extend(self.of_threads(&generic.of_threads, serial, name_of));
         for field in generic.of_program {
             let place = |name| HeapPlace { address: field.address as u64, kind: RootKind::Static, name, thread: 0 };
@@ -267,7 +266,7 @@ impl Taker {
         shot.writer.places(&places);
     }
 
-    /// The values that threads have of static fields of generic classes.
+    /// The values of thread-static fields of generic classes.
     fn of_threads(
         &self,
         fields: &[ThreadField],
@@ -277,7 +276,7 @@ impl Taker {
         let info = &self.info;
         let threads = info.threads().unwrap_or_default();
         let raw: Vec<usize> = threads.iter().map(|thread| thread.as_raw()).collect();
-        // From .NET 9 on these lead nowhere.
+        // From .NET 9 on these addresses are useless.
         let of_modules = fields.iter().any(|field| matches!(field.values, ValuesOfClass::OfModule { .. }));
         let modules = if of_modules { info.modules().unwrap_or_default() } else { Vec::new() };
         let modules: Vec<usize> = modules.iter().map(|module| module.as_raw()).collect();
@@ -289,7 +288,7 @@ impl Taker {
             let each = raw.iter().zip(&serials);
             each.filter_map(|(thread, serial)| Some((values.address(*thread, field)?, *serial))).collect()
         };
-        // All of them first, as they may move.
+        // All of them first, since they may move.
         let found: Vec<Vec<(usize, u32)>> = fields.iter().map(of_field).collect();
         let mut places = Vec::new();
         for (field, found) in fields.iter().zip(found).filter(|(_, found)| !found.is_empty()) {
@@ -304,12 +303,12 @@ impl Taker {
         places
     }
 
-    /// Writes the types with their names, some at a time: what is written shows also where the
+    /// Writes the types with their names, some at a time: written types are readable even if the
     /// program is killed meanwhile.
     fn types(&self, shot: &mut Shot, seen: Seen) -> Vec<HeapType> {
         let classes = shot.classes.all();
         let mut types: Vec<(usize, HeapType)> = Vec::with_capacity(classes.len());
-        // Those first that may be unloaded.
+        // Unloadable types first.
         let mut order: Vec<usize> = (0..classes.len()).collect();
         order.sort_by_key(|&at| classes[at].loader == 0);
         for at in order {
@@ -333,7 +332,7 @@ impl Taker {
 
     fn describe(&self, number: u32, class: &HeapClass) -> HeapType {
         // SAFETY: the first word of a live object is its class, which stays while its module does:
-        // forever, or until the runtime says that it unloads, and `Unloads` lets that wait.
+        // forever, or until the runtime reports its unload, and `Unloads` delays the unload.
         let id = unsafe { ClassId::from_raw(class.id) };
         let (info, names) = (&self.info, self.functions.names());
         let member = |word: u32| names.member(info, id, word as usize * 8).unwrap_or_default();
@@ -351,13 +350,13 @@ impl Taker {
         }
     }
 
-    /// Writes what stacks hold, with thread and method.
+    /// Writes the objects that stacks hold, with thread and method.
     fn stack_roots(&self, shot: &mut Shot, seen: Seen) {
         for root in std::mem::take(&mut shot.stack_roots) {
             let index = |function| {
                 let known = self.functions.known(function).map(|known| known.index);
                 let ask = || self.functions.noted(function).index;
-                // Noted again where it was only known: reports need its name.
+                // Noted again where the function was only known by number: reports need its name.
                 self.unloads.ask_of_function(seen, ask).or(known)
             };
             shot.writer.root(HeapRootRecord {
@@ -399,7 +398,7 @@ impl Taker {
         shot.writer.awaits(&awaits);
     }
 
-    /// Counts what was left out, and says what it is.
+    /// Counts omitted data and describes them.
     fn count_gaps(&self, shot: &Shot, types: &[HeapType]) {
         let classes = shot.classes.all().iter().zip(types);
         let unlike: Vec<&str> =
@@ -428,7 +427,7 @@ impl Taker {
     }
 }
 
-/// Lets unloads go on when it is dropped.
+/// Lets unloads continue when it is dropped.
 struct Release<'a>(&'a Unloads);
 
 impl Drop for Release<'_> {
@@ -437,14 +436,14 @@ impl Drop for Release<'_> {
     }
 }
 
-/// Whether memory can be copied that may not be there.
+/// Whether possibly unmapped memory can be copied.
 fn can_copy() -> bool {
     let (word, mut copy) = (0x5EED_u64.to_ne_bytes(), [0; 8]);
     copy_if_there(word.as_ptr().expose_provenance(), &mut copy) && copy == word
 }
 
-/// Serial number in the recording of a thread by the system's number, 0 where there is no room for
-/// one.
+/// Serial number in the recording of the thread with this system number; 0 where there is no room
+/// for one.
 fn serial_of(os_id: u32) -> u32 {
     threads::seen(os_id).map_or(0, |record| record.serial())
 }

@@ -15,17 +15,17 @@ use clrscope_recording::writer::{Answer, Command};
 use super::options::HeapOptions;
 use super::taker::Taker;
 
-/// Between two questions how much of the process is in memory.
+/// Time between two readings of the process's resident memory.
 const ASK_EVERY_NS: u64 = 100_000_000;
 
 /// The instrument's work on the helper thread: begins snapshots.
 pub(super) struct HeapTask {
     taker: &'static Taker,
-    /// Times after the start, in nanoseconds.
+    /// Times of snapshots after the start, in nanoseconds.
     after: VecDeque<u64>,
-    /// Bytes in memory.
+    /// Resident bytes at which a snapshot is wanted.
     sizes: VecDeque<u64>,
-    /// When the process was asked for them last, in nanoseconds.
+    /// Time of the last reading of the resident memory, in nanoseconds.
     asked_ns: u64,
     at_end: bool,
     has_ended: Arc<AtomicBool>,
@@ -43,9 +43,8 @@ impl HeapTask {
         Self { taker, after, sizes, asked_ns: 0, at_end: options.at_end, has_ended, commanded: None, last: None }
     }
 
-    /// Begins a snapshot on a thread of its own: the runtime forces collections only for threads
-    /// that have run no managed code, and takes one that has asked for a collection for a managed
-    /// one.
+    /// Begins a snapshot on a new thread. The runtime forces collections only for threads that have
+    /// run no managed code, and treats a thread that has requested a collection as a managed one.
     fn begin(&self, reason: SnapshotReason, name: &str) -> RuntimeThread {
         let (taker, name) = (self.taker, name.to_owned());
         RuntimeThread::begin(&taker.info, "clrscope-heap", move || match taker.take_snapshot(reason, &name) {
@@ -66,7 +65,8 @@ impl Task for HeapTask {
         if asks {
             self.asked_ns = now_ns;
             let bytes = resident().bytes;
-            // One snapshot stands for all sizes passed by now, and has the name of the greatest.
+            // One snapshot stands for all sizes that are exceeded by now, and is named after the
+            // greatest.
             let passed = self.sizes.iter().take_while(|size| **size <= bytes).count();
             let greatest = self.sizes.drain(..passed).next_back();
             if let Some(greatest) = greatest {
@@ -76,7 +76,7 @@ impl Task for HeapTask {
     }
 
     fn write_out(&mut self) {
-        // What fails now is tried again at the next round.
+        // Failures are tried again at the next round.
         let _ = self.taker.store.segment().write_out();
     }
 

@@ -1,9 +1,9 @@
-//! Words of the boxes of async methods, by which it is known at which await each of them waits.
+//! Words of the boxes of async methods, from which the await of each box is found.
 //!
-//! A method that waits has the number of its await in its own state: in the box, or in an object
-//! that the box alone refers to. Only names say which word that is, and asking for names is not
-//! allowed during a collection. So the words of objects derived from tasks are kept that hold no
-//! references, and understood when the program goes on.
+//! A waiting method has the number of its await in its own state: in the box, or in an object to
+//! which only the box refers. Only names show which word holds the number, and names may not be
+//! asked for during a collection. So the collection keeps all words without references of objects
+//! derived from tasks. The words are interpreted after the program has resumed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,11 +15,11 @@ use clrscope_contract::async_code::await_number;
 
 use super::shape::{Description, Shape, describe};
 
-/// Classes between one and its base at most.
+/// Most classes between a class and its base.
 const MOST_BASES: usize = 8;
-/// Words of a box or of a method's own state that are kept at most.
+/// Most words of a box or of a method's own state that are kept.
 const MOST_WORDS: usize = 128;
-/// Words that are kept at most of all objects.
+/// Most words that are kept of all objects.
 const MOST_KEPT: usize = 8 << 20;
 
 /// Words to keep of the objects of a class.
@@ -27,12 +27,12 @@ const MOST_KEPT: usize = 8 << 20;
 pub(super) enum TaskWords {
     /// These words, from the beginning of the object.
     Own(Vec<u32>),
-    /// Those of the object that this word refers to: the class has no field of its own but that.
+    /// Words of the object that this word refers to: the class has no other field of its own.
     Machine(u32),
 }
 
 impl TaskWords {
-    /// Finds the words to keep of a class that is derived from one that is derived from `task`.
+    /// Finds the words to keep of a class whose base class is derived from `task`.
     pub(super) fn find(class: usize, shape: &Shape, task: usize) -> Option<Self> {
         let bases: Vec<usize> =
             std::iter::successors(Some(class), |class| parent_of(*class)).take(MOST_BASES).collect();
@@ -49,7 +49,7 @@ impl TaskWords {
         }
     }
 
-    /// Place among the words that were kept of the number at an offset, and whether it is the upper
+    /// Index, among the kept words, of the number of the await, and whether the number is the upper
     /// half of its word.
     fn place_of(&self, layout: &BoxLayout) -> Option<(usize, bool)> {
         let state = layout.state?;
@@ -78,14 +78,14 @@ struct KeptObject {
 pub(super) struct KeptWords {
     objects: Vec<KeptObject>,
     words: Vec<u64>,
-    /// First word, and number of words, of the objects that those of a class refer to.
+    /// First word, and number of words, of the objects to which the objects of a class refer.
     machines: HashMap<u32, (u64, usize)>,
     /// Objects for which there was no room.
     pub(super) left_out: u64,
 }
 
 impl KeptWords {
-    /// Keeps words of an object of the class with a number; `words` begin with the object.
+    /// Keeps words of an object of class number `class`; `words` begin with the object.
     #[cold]
     pub(super) fn keep(&mut self, address: u64, class: u32, kept: &TaskWords, words: &[AtomicU64]) {
         if self.words.len() + MOST_WORDS > MOST_KEPT {
@@ -132,8 +132,7 @@ impl KeptWords {
         all
     }
 
-    /// The objects of classes of boxes, by class and by the offset in the method's IL of the await
-    /// that they wait at.
+    /// The boxes, by class and by the IL offset of the await at which they wait.
     pub(super) fn by_await(&self, boxes: &HashMap<u32, (TaskWords, BoxLayout)>) -> BTreeMap<(u32, u32), Vec<u64>> {
         let places: HashMap<u32, (usize, bool, &BoxLayout)> = boxes
             .iter()
@@ -148,7 +147,7 @@ impl KeptWords {
             let Some(&(place, is_upper, layout)) = places.get(&object.class) else { continue };
             let Some(word) = self.words[object.first..end].get(place) else { continue };
             let number = await_number((if is_upper { word >> 32 } else { *word }) as u32) as i32;
-            // Negative ones are of a method that runs, or has ended.
+            // Negative numbers mean that the method runs, or has ended.
             let Some(place) = usize::try_from(number).ok().and_then(|number| *layout.awaits.get(number)?) else {
                 continue;
             };
@@ -166,15 +165,15 @@ mod tests {
 
     use super::*;
 
-    /// Classes as they lie in memory: the type of tasks, one with a result, boxes with a method's
-    /// own state in them, boxes with a reference to it, and that state.
+    /// Classes as in memory: the type of tasks, a task with a result, boxes that contain a method's
+    /// state, boxes that refer to it, and that state.
     struct Memory {
         words: Box<[[u64; 16]; 6]>,
         state: Box<[u64; 4]>,
     }
 
-    /// Word of a class's number in its memory; behind it stands what follows the class, in front
-    /// what describes its references.
+    /// Offset in words of a class in its memory: the description of its references is in front, the
+    /// rest of the class behind.
     const AT: usize = 8;
 
     impl Memory {
@@ -254,8 +253,8 @@ mod tests {
             let words: Vec<AtomicU64> = (0..12).map(|at| AtomicU64::new(if at == word { value } else { 0 })).collect();
             words
         };
-        // The number is the upper half of the tenth word; what runs or has ended has a negative
-        // one.
+        // The number is the upper half of the tenth word; a method that runs or has ended has a
+        // negative number.
         for (address, number) in [(0x100, 2_u32), (0x200, 0), (0x300, u32::MAX), (0x400, 2), (0x500, 1), (0x600, 3)] {
             kept.keep(address, 3, &value, &object(9, u64::from(number) << 32 | 7));
         }

@@ -1,8 +1,8 @@
-//! Values that threads have of static fields of generic classes: where they lie.
+//! Finds the places of thread-static fields of generic classes.
 //!
-//! What the runtime knows of a thread leads there, read as `generics` reads: as memory that may not
-//! be there, and believed where it leads back to the thread (from .NET 9 on), or where it makes
-//! sense for every thread and module at the same place (.NET 8).
+//! The places are found from the runtime's data of a thread. As in `generics` these are read as
+//! memory that may be unmapped. They are trusted if they refer back to the thread (from .NET 9 on),
+//! or if they make sense for every thread and module at the same offset (.NET 8).
 //!
 //! | from | what | where |
 //! |---|---|---|
@@ -17,22 +17,22 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::generics::{Room, ThreadField, ValuesOfClass, word, words};
 
-/// Words of a thread that are looked at, and how many at once.
+/// Words of a thread that are searched, and number of words read at once.
 const THREAD_WORDS: usize = 768;
 const AT_ONCE: usize = 32;
-/// Words of a module that are looked at.
+/// Words of a module that are searched.
 const MODULE_WORDS: usize = 256;
-/// Numbers of modules that may be free among those of modules.
+/// Most free numbers among the numbers of modules.
 const MOST_FREE: usize = 16;
-/// Modules of a table, and classes of a module, at most.
+/// Most modules of a table, and most classes of a module.
 const MOST_MODULES: usize = 1 << 16;
 const MOST_CLASSES: usize = 1 << 20;
-/// Numbers of classes that no array of a thread's values has elements for.
+/// Number of low class numbers without elements in the array of a thread's values.
 const NOT_IN_ARRAY: u32 = 2;
 /// Bytes of an array in front of its elements.
 const ARRAY_HEAD: usize = 16;
 
-/// The way from a thread to its values.
+/// The way from a thread's data to its values.
 #[derive(Debug)]
 pub(super) struct ThreadValues {
     way: Way,
@@ -42,15 +42,15 @@ pub(super) struct ThreadValues {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Way {
-    /// From .NET 9 on: by the word at this place of a thread.
+    /// From .NET 9 on: the word at this offset of a thread leads to the array.
     Array(usize),
-    /// .NET 8: by the table at this place of a thread, and by the numbers of modules.
+    /// .NET 8: the offset of the table in a thread, and the numbers of modules.
     Tables(usize, HashMap<usize, usize>),
 }
 
 impl ThreadValues {
-    /// Finds the way for some fields, by threads and modules that there are; `None` where none
-    /// makes sense, or nothing is asked.
+    /// Finds the way for some fields, with the existing threads and modules; `None` where no way
+    /// makes sense, or there are no fields.
     pub(super) fn find(fields: &[ThreadField], threads: &[usize], modules: &[usize], heap: Room) -> Option<Self> {
         let way = match fields.first()?.values {
             ValuesOfClass::Index(_) => Way::Array(threads.iter().find_map(|thread| place_of_array(*thread))?),
@@ -84,8 +84,8 @@ impl ThreadValues {
 }
 
 impl Room {
-    /// Address of the first of some values, by that address or by a handle of their array, which
-    /// has one so far from the first.
+    /// Address of the first of some values. `at` holds that address, or a handle of the array of
+    /// the values, which must have a value at `offset` from the first.
     fn first_value(&self, at: usize, offset: usize) -> Option<usize> {
         if self.has(at) {
             return Some(at);
@@ -95,7 +95,8 @@ impl Room {
     }
 }
 
-/// The array of all values of a thread, by the place in the thread that leads there and back.
+/// The array of all values of a thread, from the offset in the thread that leads to it, if the
+/// array refers back.
 fn array_of(thread: usize, place: usize) -> Option<usize> {
     let [_, array, _, back] = words::<4>(word(thread + place)?)?;
     (back == thread && array != 0).then_some(array)
@@ -115,13 +116,13 @@ fn place_of_array(thread: usize) -> Option<usize> {
     (0..head(thread).len() * 8).step_by(8).find(is_it)
 }
 
-/// The first words of what the runtime knows of a thread, as many as there are.
+/// The first words of the runtime's data of a thread, as far as they are mapped.
 fn head(thread: usize) -> Vec<usize> {
     let pieces = (0..THREAD_WORDS / AT_ONCE).map_while(|piece| words::<AT_ONCE>(thread + 8 * AT_ONCE * piece));
     pieces.flatten().collect()
 }
 
-/// The place at which every thread has a table of modules and its length.
+/// The offset at which every thread has a table of modules and its length.
 fn place_of_tables(threads: &[usize], heap: &Room) -> Option<usize> {
     let heads: Vec<Vec<usize>> = threads.iter().map(|thread| head(*thread)).collect();
     let most = heads.iter().map(Vec::len).min()?;
@@ -153,8 +154,8 @@ fn tables_with_values(tables: usize, count: usize, heap: &Room) -> Option<usize>
     (0..count).map(with_values).sum()
 }
 
-/// Numbers of modules: the word of them that counts them; `None` where there is none such, or
-/// several that differ.
+/// Numbers of modules, from the word in each module that numbers them; `None` where there is no
+/// such word, or several words that differ.
 fn numbers_of(modules: &[usize]) -> Option<HashMap<usize, usize>> {
     let heads: Vec<[usize; MODULE_WORDS]> = modules.iter().map(|module| words(*module)).collect::<Option<_>>()?;
     let mut found: Option<Vec<usize>> = None;
@@ -225,7 +226,7 @@ mod tests {
         let (mut first, second) = (vec![0; THREAD_WORDS], vec![0; THREAD_WORDS]);
         (first[60], first[61]) = (address(&tables), 3);
         let threads = [address(&first), address(&second)];
-        // A word that is alike in both, one too large, and the number.
+        // A word that is equal in both, a word that is too large, and the number.
         let module = |number: usize| {
             let mut words = vec![5; MODULE_WORDS];
             (words[9], words[70]) = (1000 * number, number);
@@ -244,7 +245,7 @@ mod tests {
         assert_eq!(found.address(threads[0], &ThreadField { offset: 16, ..of(ids[1], 1) }), None);
         assert_eq!(found.address(threads[0], &of(ids[0], 1)), None);
         assert_eq!(found.address(threads[1], &of(ids[1], 1)), None);
-        // Values that lie elsewhere are none.
+        // Values that lie elsewhere do not count.
         assert!(ThreadValues::find(&[of(ids[1], 1)], &threads, &ids, Room::default()).is_none());
     }
 }

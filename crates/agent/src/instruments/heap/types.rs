@@ -1,11 +1,11 @@
-//! The types that a walk has met, by the first words of objects.
+//! The types that a walk has met, found by the first words of objects.
 
 use clrscope_recording::model::HeapType;
 
 use super::shape::{Content, Description, Shape, describe};
 use super::task_words::TaskWords;
 
-/// Objects of a type that are compared with what the runtime says of them.
+/// Objects of a type that are compared with the runtime's information about them.
 const PROOFS: u8 = 3;
 /// Slots of the index at the beginning. A power of two.
 const FIRST_SLOTS: usize = 1 << 12;
@@ -16,9 +16,9 @@ pub(super) struct HeapClass {
     /// The runtime's identifier, which is the first word of its objects.
     pub(super) id: usize,
     pub(super) shape: Shape,
-    /// Objects to be compared still.
+    /// Number of objects that are still to be compared.
     pub(super) proofs_left: u8,
-    /// Whether the runtime says something else than the shape: then references are left out.
+    /// Whether the runtime's information differs from the shape; references are then left out.
     pub(super) is_unlike: bool,
     /// Address of the object that keeps the type loaded, 0 for types that stay anyway.
     pub(super) loader: usize,
@@ -27,7 +27,7 @@ pub(super) struct HeapClass {
 }
 
 impl HeapClass {
-    /// The type as it is stored, with as many slots as it has and names for none.
+    /// The type as it is stored, with its slots but without names.
     pub(super) fn without_names(&self, number: u32) -> HeapType {
         let shape = &self.shape;
         let slots = |count: usize| vec![String::new(); if self.is_unlike { 0 } else { count }];
@@ -53,9 +53,9 @@ impl HeapClass {
 pub(super) enum Meaning {
     /// Objects of the class with this number, from 1.
     Class(u32),
-    /// Room that no object takes.
+    /// Free space.
     Free,
-    /// Nothing.
+    /// Not a class.
     Nothing,
 }
 
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn each_class_has_one_number_however_many_there_are() {
-        // Classes without references of 24 bytes, derived from something.
+        // Classes without references, with objects of 24 bytes and a base class.
         let memory: Vec<[u64; 8]> = (0..5_000).map(|number| [24 << 32, 7, 0x1000 + number, 0, 0, 0, 0, 0]).collect();
         let word = |number: usize| memory[number].as_ptr().addr();
         let mut classes = Classes::new(None);

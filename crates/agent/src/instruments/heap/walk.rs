@@ -1,8 +1,9 @@
-//! The walk of the heap: object by object, piece by piece, while the program stands still after a
-//! full collection.
+//! The walk of the heap, range by range and object by object, while the program stands still after
+//! a full collection.
 //!
-//! Everything is read from memory that the runtime says is in use; it is asked about the first
-//! objects of each class only (`prove`), and never for anything that could wait for another thread.
+//! Everything is read from memory that the runtime says is in use. The runtime is queried only
+//! about the first objects of each class (`prove`), and never in a way that could wait for another
+//! thread.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,18 +19,18 @@ use super::task_words::KeptWords;
 use super::types::{Classes, Meaning};
 use crate::services::object_types::ObjectTypes;
 
-/// Bits of the first word that the collector uses for itself.
+/// Bits of an object's first word that the collector uses for itself.
 const MARKS: u64 = 7;
 
-/// Sums of what a walk has found.
+/// Sums of a walk's findings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sums {
     pub(super) objects: u64,
     pub(super) bytes: u64,
     pub(super) references: u64,
-    /// Pieces that were not walked to their end, because something stood there that is no object.
+    /// Ranges that were not walked to their end, because the walk met something that is no object.
     pub(super) unread_pieces: usize,
-    /// Bytes of these pieces from there on.
+    /// Bytes of these ranges from that place on.
     pub(super) unread_bytes: u64,
 }
 
@@ -42,22 +43,22 @@ impl Sums {
     }
 }
 
-/// A walk that is under way.
+/// A walk in progress.
 pub(super) struct Walk<'w, 's> {
     pub(super) info: &'w ProfilerInfo,
     pub(super) classes: &'w mut Classes,
     pub(super) writer: &'w mut HeapWriter<'s>,
     pub(super) object_types: &'w ObjectTypes,
-    /// Words of boxes of async methods.
+    /// Kept words of the boxes of async methods.
     pub(super) kept: &'w mut KeptWords,
     pub(super) sums: Sums,
-    /// Number of the last class that is written already.
+    /// Number of the last class that has been written.
     pub(super) met: u32,
 }
 
 impl Walk<'_, '_> {
-    /// Walks pieces of the heap in the order of their addresses, until there is no room for what is
-    /// found.
+    /// Walks ranges of the heap in the order of their addresses, until there is no room for more
+    /// records.
     pub(super) fn pieces(&mut self, stopped: &StopProof, mut ranges: Vec<HeapRange>) {
         ranges.sort_unstable_by_key(|range| range.start);
         for range in ranges.iter().filter(|range| range.bytes >= 24) {
@@ -72,13 +73,13 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Walks a piece; how many words of it were understood.
+    /// Walks a range; returns how many words of it were understood.
     fn piece(&mut self, start: usize, words: &[AtomicU64], generation: HeapGeneration) -> usize {
         self.writer.row(generation, start as u64);
         let mut at = 0;
         while let Some(first) = words.get(at).map(|word| word.load(Ordering::Relaxed)) {
             if first == 0 {
-                // Room that was handed out for allocation, or the rest of the piece.
+                // An allocation buffer, or the rest of the range.
                 let empty = words[at..].iter().take_while(|word| word.load(Ordering::Relaxed) == 0).count();
                 self.writer.gap(empty as u64 * 8);
                 at += empty;
@@ -106,8 +107,8 @@ impl Walk<'_, '_> {
         at
     }
 
-    /// Writes an object, which begins with `words`; how many words it takes, `None` where it does
-    /// not fit.
+    /// Writes an object, which begins at the start of `words`. Returns how many words it takes;
+    /// `None` where it does not fit.
     #[inline]
     fn object(&mut self, number: u32, address: usize, words: &[AtomicU64], length: u64) -> Option<usize> {
         if self.classes.class(number).proofs_left > 0 {
@@ -151,9 +152,9 @@ impl Walk<'_, '_> {
         Some(words.len())
     }
 
-    /// Writes a class when it is met first: without names, which may not be asked for now, but with
-    /// its number in the dictionary where it is known already. What is written of the heap can be
-    /// read then, also where the program is killed before it goes on.
+    /// Writes a class when it is met first, without names, which may not be asked for now, but with
+    /// its number in the dictionary if it is known already. So the written part of the heap is
+    /// readable even if the program is killed before it resumes.
     fn note(&mut self, number: u32) {
         if number > self.met {
             self.met = number;
@@ -163,7 +164,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Compares what the shape says of an object with what the runtime says.
+    /// Compares the shape of an object with the runtime's information about it.
     #[cold]
     fn prove(&mut self, number: u32, address: usize, words: &[AtomicU64], length: u64) {
         let class = self.classes.class_mut(number);
@@ -182,7 +183,7 @@ impl Walk<'_, '_> {
             }
         };
         shape.fixed.iter().for_each(|&at| expect(at as usize));
-        // Of long arrays the beginning is enough.
+        // For long arrays the beginning is enough.
         let elements = if shape.element.is_empty() { 0 } else { length.min(1 << 10) as usize };
         for element in 0..elements {
             let from = shape.element_first as usize + element * (shape.component as usize / 8);
@@ -192,7 +193,7 @@ impl Walk<'_, '_> {
         let (mut found, mut loader) = (Vec::new(), 0);
         let asked = self.info.references_of(object, |reference| {
             if reference.offset >= bytes as usize {
-                // Not in the object: what keeps its type loaded.
+                // This reference is not in the object: it keeps the object's type loaded.
                 loader = reference.object.address();
             } else if !reference.object.is_null() && reference.offset < compared {
                 found.push((reference.offset, reference.object.address()));
@@ -203,7 +204,7 @@ impl Walk<'_, '_> {
                 false => ControlFlow::Continue(()),
             }
         });
-        // In which order the runtime goes through the fields is its own business.
+        // The runtime may visit the fields in any order.
         found.sort_unstable();
         let is_size_alike = self.info.object_size(object).is_ok_and(|said| (said as u64).next_multiple_of(8) == bytes);
         class.proofs_left -= 1;
@@ -221,15 +222,15 @@ fn generation(generation: Generation) -> HeapGeneration {
         Generation::LargeObjects => HeapGeneration::Large,
         Generation::PinnedObjects => HeapGeneration::Pinned,
         Generation::NonGc => HeapGeneration::Frozen,
-        // What a later runtime has is old.
+        // Generations that only a later runtime has count as old.
         _ => HeapGeneration::Gen2,
     }
 }
 
 /// A hash of the characters of a string and of their number.
 fn hash_characters(words: &[AtomicU64], length: u64) -> u64 {
-    // Number and first two characters are one word; behind the last character stand a zero and what
-    // fills the word up.
+    // The number and the first two characters share a word; a zero and padding up to the word's end
+    // follow the last character.
     let end = 12 + 2 * length as usize;
     let whole = &words[1..(end / 8).clamp(1, words.len())];
     let rest = words.get(end / 8).filter(|_| end / 8 >= 1).map_or(0, |word| word.load(Ordering::Relaxed));
@@ -263,7 +264,7 @@ mod tests {
         bytes.chunks_exact(8).map(|word| AtomicU64::new(u64::from_le_bytes(word.try_into().expect("a word")))).collect()
     }
 
-    /// A note in small print said it, which no report showed on its first screen.
+    /// Only a footnote used to say it, which no report showed on its first screen.
     #[test]
     fn what_a_snapshot_lacks_is_said_as_a_part_of_the_heap() {
         let sums = Sums { bytes: 9_960, unread_pieces: 1, unread_bytes: 40, ..Sums::default() };

@@ -1,9 +1,9 @@
-//! `locks`: threads that wait for locks that others hold, and what else they block on.
+//! `locks`: threads that wait for locks held by other threads, and other blocking waits.
 //!
-//! The runtime raises an event on the thread that begins to wait, when it has spun in vain, and
-//! another one when that thread has the lock: nothing is done for locks that are free. Both are
-//! recorded as they come, the first with lock, type of the object, holder and stack; which threads
-//! waited at the same time, and what a holder did, is found out when the recording is read.
+//! The runtime raises an event on the thread that begins to wait, after it has spun in vain, and
+//! another event when that thread has the lock. Free locks cost nothing. Both events are recorded
+//! as they come, the first with lock, type of the object, holder and stack. The reader of the
+//! recording finds out which threads waited at the same time, and what a holder did.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -41,14 +41,14 @@ use runtime_events::{CONTENTION_KEYWORD, ContendedLock, Contention, WAIT_KEYWORD
 /// Frames kept of the stack of a thread that waits.
 const FRAMES: usize = 64;
 
-/// Remark about a runtime without events of other waits.
+/// Remark about a runtime without events for other waits.
 const NO_WAITS: &str = "locks: this runtime raises events about locks alone; waits for semaphores, events and tasks are \
                         there as samples, where wall records as well";
 /// Remark where a stack is missing.
 const NO_STACK: &str = "locks: the runtime could not walk the stack of a thread that waits";
-/// Stacks taken in each tenth of a second, unless each is wanted.
+/// Most stacks that are taken in each tenth of a second, unless all are wanted.
 const STACKS: u64 = 250;
-/// Time between two looks for types without names.
+/// Time between two searches for types without names.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The running instrument.
@@ -59,7 +59,7 @@ pub(crate) struct Locks {
     pipe: &'static EventPipe,
     object_types: Arc<ObjectTypes>,
     stacks: CallStacks,
-    /// Of how many waits the stack is taken; `None` for all.
+    /// Limit of the waits whose stack is taken; `None` for all.
     rate: Option<StackRate>,
     no_stack: NoStackRemark,
     /// Names are no longer asked for.
@@ -104,8 +104,8 @@ impl Locks {
 /// The class of the object whose monitor is contended; null for a `System.Threading.Lock`.
 ///
 /// The event of a monitor is raised in cooperative mode, in which no collection moves the object
-/// (`AwareLock::EnterEpilogHelper` in `vm/syncblk.cpp`). That of a lock is raised by a P/Invoke,
-/// during which one may.
+/// (`AwareLock::EnterEpilogHelper` in `vm/syncblk.cpp`). The event of a `System.Threading.Lock` is
+/// raised by a P/Invoke, during which a collection may move the object.
 fn class_of(contended: ContendedLock) -> ClassId {
     let word = if contended.is_monitor() { word_if_there(contended.object) } else { None };
     // SAFETY: the first word of an object, which the calling thread is about to lock, is its class;

@@ -6,7 +6,7 @@ use clrscope_contract::instruments::{CheckedInstrument, Spec};
 /// The options as this instrument uses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LocksOptions {
-    /// The stack of each thread that waits is wanted.
+    /// Whether the stack of each waiting thread is wanted.
     pub(crate) exact: bool,
     pub(crate) max_bytes: u64,
 }

@@ -5,13 +5,14 @@ use clrscope_agent_base::event_pipe::{Fields, RuntimeEvent};
 
 /// The provider's keyword for events about contended locks.
 pub(super) const CONTENTION_KEYWORD: u64 = 0x4000;
-/// Its keyword for waits for handles and conditions, and the first version of .NET that has it.
+/// The provider's keyword for waits for handles and conditions, and the first version of .NET that
+/// has it.
 pub(super) const WAIT_KEYWORD: u64 = 0x400_0000_0000;
 pub(super) const WAITS_SINCE: u16 = 9;
-/// Flag of locks that are the runtime's own.
+/// Flag of the runtime's own locks.
 const NATIVE: u8 = 1;
-/// A monitor is named by the address of its native lock, a `System.Threading.Lock` by the handle of
-/// what its threads wait for: handles are small numbers on Linux (`HandleIndexToHandle` in
+/// A monitor is identified by the address of its native lock, a `System.Threading.Lock` by the
+/// handle that its threads wait for. Handles are small numbers on Linux (`HandleIndexToHandle` in
 /// `pal/src/include/pal/handlemgr.hpp`).
 const LEAST_ADDRESS: u64 = 1 << 32;
 
@@ -24,7 +25,7 @@ pub(super) enum Contention {
     Ended,
     /// The calling thread begins to wait for a handle or a condition.
     Blocks,
-    /// The calling thread waits no more for a handle or a condition.
+    /// The calling thread has stopped waiting for a handle or a condition.
     Unblocks,
 }
 
@@ -40,14 +41,14 @@ pub(super) struct ContendedLock {
 }
 
 impl ContendedLock {
-    /// Whether it is a monitor rather than a `System.Threading.Lock`.
+    /// Whether the lock is a monitor rather than a `System.Threading.Lock`.
     pub(super) fn is_monitor(&self) -> bool {
         self.lock >= LEAST_ADDRESS
     }
 }
 
 impl Contention {
-    /// The event; `None` where it is another one, or shorter than events of its kind are.
+    /// Reads the event; `None` for other events, and for events that are too short.
     pub(super) fn read(event: RuntimeEvent<'_>) -> Option<Self> {
         let mut fields = event.fields;
         match event.id {

@@ -1,4 +1,4 @@
-//! Looks at the memory of the process: when, and what of each is recorded.
+//! Readings of the process's memory: when they are taken, and what each records.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -17,27 +17,30 @@ use super::places::{Amount, Marks, extents, sum_up};
 use crate::services::event_log::EventLog;
 use crate::services::gc_events::{GENERATIONS, GenerationSizes};
 
-/// Between two readings of how much is in memory.
+/// Time between two checks of the resident size.
 const EVERY_NS: u64 = 100_000_000;
-/// A look takes at most this part of a processor's time, except the first and the last.
+/// Readings take at most this part (one in so many) of a processor's time, except the first and the
+/// last.
 const PART_OF_TIME: u64 = 100;
-/// Growth beyond the greatest look that is a new peak: a twentieth, and so many bytes.
+/// Growth beyond the greatest reading that counts as a new peak: at least a twentieth, and at least
+/// this many bytes.
 const LEAST_GROWTH: u64 = 1 << 20;
-/// Files that are recorded one by one in a look, those with most in memory; the others as one.
+/// Files that a reading records one by one: those with most resident memory. The others are
+/// recorded as one.
 const MOST_FILES: usize = 32;
 
-/// What the runtime's threads tell about the managed heap.
+/// Information from the runtime's threads about the managed heap.
 #[derive(Debug, Default)]
 pub(super) struct ManagedHeap(Mutex<Told>);
 
 #[derive(Debug, Default)]
 struct Told {
-    /// Everything that belonged to the collector so far, by its beginning: it keeps what it has
-    /// reserved, also where a collection gives memory back.
+    /// All ranges that have belonged to the collector so far, by their beginning: the collector
+    /// keeps its reserved ranges, even if a collection frees memory.
     heap: BTreeMap<u64, u64>,
     frozen: Vec<Range<u64>>,
     asked_ns: u64,
-    /// Sizes after the collection that ends, summed over the heaps that have told theirs.
+    /// Sizes after the collection that is ending, summed over the heaps that have reported theirs.
     of_collection: [GenerationSizes; GENERATIONS],
     /// Sizes after the last collection.
     generations: Option<[GenerationSizes; GENERATIONS]>,
@@ -58,7 +61,7 @@ impl ManagedHeap {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the ranges are to be asked for: once a second is enough.
+    /// Whether the ranges should be asked for now: once a second is enough.
     pub(super) fn is_due(&self) -> bool {
         let (mut told, now) = (self.told(), monotonic_ns());
         let due = told.asked_ns == 0 || now.saturating_sub(told.asked_ns) > 1_000_000_000;
@@ -68,19 +71,20 @@ impl ManagedHeap {
         due
     }
 
-    /// The ranges of the collector are these now.
+    /// Sets the current ranges of the collector.
     pub(super) fn lies_in(&self, heap: Vec<Range<u64>>, frozen: Vec<Range<u64>>) {
         let mut told = self.told();
         told.frozen = frozen;
         heap.into_iter().for_each(|range| told.add(range));
     }
 
-    /// The collector has a further range.
+    /// Adds a range of the collector.
     pub(super) fn has_range(&self, range: Range<u64>) {
         self.told().add(range);
     }
 
-    /// Sizes of one heap after a collection, which ends once all heaps have told theirs.
+    /// Adds the sizes of one heap after a collection. The collection ends once all heaps have
+    /// reported theirs.
     pub(super) fn heap(&self, sizes: &[Option<GenerationSizes>; GENERATIONS]) {
         let mut told = self.told();
         for (sum, size) in told.of_collection.iter_mut().zip(sizes) {
@@ -97,7 +101,7 @@ impl ManagedHeap {
     }
 }
 
-/// Looks at the memory now and then, on the helper thread.
+/// Takes readings of the memory now and then, on the helper thread.
 pub(super) struct Looker {
     log: &'static EventLog,
     heap: Arc<ManagedHeap>,
@@ -116,7 +120,7 @@ impl Looker {
         let is = resident();
         let mut marks = self.marks();
         let mappings = parse(&resident_mappings());
-        // What was reserved with the ranges is the collector's for good.
+        // Memory that was reserved with the ranges belongs to the collector for good.
         marks.heap = extents(&mappings, &marks.heap);
         marks.heap.iter().for_each(|extent| self.heap.has_range(extent.clone()));
         let sums = few_files(sum_up(&mappings, &marks));
@@ -198,7 +202,7 @@ impl Task for Looker {
         }
     }
 
-    /// Nothing is written once recording has stopped, so the last look comes before.
+    /// Nothing is written once recording has stopped, so the last reading comes before.
     fn finish(&mut self) -> bool {
         self.end();
         true
@@ -213,7 +217,7 @@ impl Task for Looker {
     }
 }
 
-/// The files with most in memory one by one, the others of each place as one.
+/// The files with most resident memory one by one, and the others of each place as one.
 fn few_files(sums: BTreeMap<(MemoryPlace, String), Amount>) -> Vec<(MemoryPlace, String, Amount)> {
     let mut files: Vec<_> = sums.iter().filter(|((_, file), _)| !file.is_empty()).collect();
     files.sort_by_key(|(_, amount)| std::cmp::Reverse(amount.resident));
@@ -226,11 +230,11 @@ fn few_files(sums: BTreeMap<(MemoryPlace, String), Amount>) -> Vec<(MemoryPlace,
     few.into_iter().map(|((place, file), amount)| (place, file, amount)).collect()
 }
 
-/// When to look: at the beginning, at each new peak, at the end.
+/// When to take readings: at the beginning, at each new peak, at the end.
 #[derive(Debug, Default)]
 struct Schedule {
     read_ns: u64,
-    /// The greatest look.
+    /// The greatest reading.
     greatest: u64,
     next_ns: u64,
     has_ended: bool,
@@ -249,14 +253,14 @@ impl Schedule {
         now_ns >= self.next_ns && is.bytes >= self.greatest + self.greatest / 20 + LEAST_GROWTH
     }
 
-    /// A look has ended, and taken so much CPU time: by the clock it may take much longer where
-    /// others want the processors, and the peak would be missed.
+    /// A reading has ended and has taken `took_ns` of CPU time. Its wall time may be much longer on
+    /// a busy machine; counting that would delay later readings and miss the peak.
     fn looked(&mut self, bytes: u64, ended_ns: u64, took_ns: u64) {
         self.greatest = self.greatest.max(bytes);
         self.next_ns = ended_ns.saturating_add(took_ns.saturating_mul(PART_OF_TIME));
     }
 
-    /// The end comes in several rounds; the first one looks.
+    /// The end comes in several rounds; only the first one takes a reading.
     fn is_last(&mut self) -> bool {
         !std::mem::replace(&mut self.has_ended, true)
     }

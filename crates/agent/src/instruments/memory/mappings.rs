@@ -1,4 +1,4 @@
-//! Mappings of the process with what of each is in memory.
+//! Mappings of the process, with the resident part of each.
 
 /// A mapping of the process.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -22,7 +22,7 @@ impl Mapping {
         (self.start..self.end).contains(&address)
     }
 
-    /// Whether it is plain memory: without a file, a name or code.
+    /// Whether the mapping is plain memory: without a file, a name or code.
     pub(super) fn is_anonymous(&self) -> bool {
         self.path.is_empty() && !self.is_code
     }

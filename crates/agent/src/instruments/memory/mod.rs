@@ -1,9 +1,8 @@
-//! `memory`: where the memory of the process is, now and at its peak.
+//! `memory`: what the memory of the process is used for, now and at its peak.
 //!
-//! The system says what is mapped and how much of it is in memory; the runtime says which ranges
-//! are the collector's, and in its events the sizes of the generations after each collection. The
-//! helper thread looks at the beginning, whenever more is in memory than ever before, and at the
-//! end.
+//! The system gives the mappings and their resident sizes. The runtime gives the collector's
+//! ranges, and its events give the sizes of the generations after each collection. The helper
+//! thread takes a reading at the beginning, at each new peak of the resident size, and at the end.
 
 mod look;
 mod mappings;
@@ -38,8 +37,8 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Asks where the collector's ranges are, which the runtime says as of the last collection. Not
-    /// on the helper thread, which the runtime does not know.
+    /// Asks for the collector's ranges, which the runtime gives as of the last collection. Not on
+    /// the helper thread, which the runtime does not know.
     fn find_heap(&self) {
         let ranges = |bounds: Vec<HeapRange>| bounds.iter().map(range).collect::<Vec<_>>();
         let heap = self.info.generation_bounds().unwrap_or_default();

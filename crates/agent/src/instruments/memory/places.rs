@@ -1,4 +1,4 @@
-//! The place of each mapping, and what each place takes.
+//! The place of each mapping, and the memory of each place.
 
 use std::collections::BTreeMap;
 use std::ops::{AddAssign, Range};
@@ -8,15 +8,15 @@ use clrscope_recording::model::MemoryPlace;
 
 use super::mappings::Mapping;
 
-/// Alignment and greatest size of the pieces that the C library's heap takes for threads
+/// Alignment and greatest size of the arenas that the C library's heap uses for threads
 /// (`HEAP_MAX_SIZE` of glibc's malloc on 64-bit machines).
 const ARENA_BYTES: u64 = 64 << 20;
 
-/// Bytes from which on memory that is mapped and can't be used is taken for the collector's reserve
-/// where it follows its ranges. Guards of stacks are much smaller.
+/// Inaccessible mapped memory of at least this size that follows the collector's ranges is taken
+/// for its reserve. Guard pages of stacks are much smaller.
 const LEAST_RESERVE: u64 = 256 << 20;
 
-/// What tells places apart.
+/// Data that identify the places of mappings.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     /// Ranges of the collector, in any order.
@@ -33,7 +33,7 @@ pub(super) struct Marks {
     pub(super) executable: PathBuf,
 }
 
-/// What a place, or a file there, takes.
+/// Memory of a place, or of a file there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Amount {
     pub(super) resident: u64,
@@ -59,7 +59,8 @@ impl From<&Mapping> for Amount {
     }
 }
 
-/// Sums up the mappings by place, and within it by file; the file is empty for memory without one.
+/// Sums up the mappings by place, and within a place by file. The file is empty for memory without
+/// a file.
 pub(super) fn sum_up(mappings: &[Mapping], marks: &Marks) -> BTreeMap<(MemoryPlace, String), Amount> {
     let own_file = mappings.iter().find(|mapping| mapping.contains(marks.own_code)).map(|own| own.path.as_str());
     let mut sums: BTreeMap<(MemoryPlace, String), Amount> = BTreeMap::new();
@@ -68,7 +69,7 @@ pub(super) fn sum_up(mappings: &[Mapping], marks: &Marks) -> BTreeMap<(MemoryPla
         let overlaps =
             |ranges: &[Range<u64>]| ranges.iter().any(|range| mapping.start < range.end && range.start < mapping.end);
         let plain = mapping.is_anonymous();
-        // Variables without a first value lie behind the library that has them.
+        // Uninitialized variables lie behind the library that they belong to.
         let continued = library.filter(|library| plain && library.end == mapping.start);
         let place = match mapping.path.as_str() {
             "" if plain && overlaps(&marks.heap) => MemoryPlace::ManagedHeap,
@@ -99,7 +100,7 @@ fn place_of_file(path: &str, own_file: Option<&str>, marks: &Marks) -> MemoryPla
         "[stack]" => MemoryPlace::Stacks,
         "[heap]" => MemoryPlace::NativeHeap,
         _ if Some(path) == own_file || (!recording.is_empty() && file.starts_with(recording)) => MemoryPlace::Agent,
-        // Where the runtime maps code twice, once to write and once to run it.
+        // The runtime may map code twice, once to write and once to run it.
         _ if file.starts_with("/memfd:doublemapper") => MemoryPlace::Code,
         _ if file.starts_with('[') => MemoryPlace::Libraries,
         _ if name.ends_with(".so") || name.contains(".so.") => MemoryPlace::Libraries,
@@ -109,9 +110,9 @@ fn place_of_file(path: &str, own_file: Option<&str>, marks: &Marks) -> MemoryPla
     }
 }
 
-/// Ranges of the collector put together: it reserves a large range at once, so between two ranges
-/// everything is its own where nothing but plain memory without a gap lies there, and so is what
-/// follows up to the end of the large piece that is reserved and not used yet.
+/// Joins the ranges of the collector, which reserves a large range at once. The memory between two
+/// ranges also belongs to the collector if it is only plain memory without a gap. So does the
+/// memory that follows, up to the end of the large piece that is reserved and not used yet.
 pub(super) fn extents(mappings: &[Mapping], ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = ranges.to_vec();
     ranges.sort_by_key(|range| range.start);
@@ -130,8 +131,8 @@ pub(super) fn extents(mappings: &[Mapping], ranges: &[Range<u64>]) -> Vec<Range<
     joined
 }
 
-/// End of the first piece at or behind an address that is reserved and not used, where only plain
-/// memory lies between.
+/// End of the first reserved and unused piece at or behind an address, if only plain memory lies
+/// between.
 fn end_of_reserve(mappings: &[Mapping], from: u64) -> Option<u64> {
     let first = mappings.partition_point(|mapping| mapping.end < from);
     let mut reached = from;
@@ -160,8 +161,8 @@ fn is_plain(mappings: &[Mapping], range: Range<u64>) -> bool {
     reached >= range.end
 }
 
-/// Whether a mapping is the used part of a thread's piece of the C library's heap: it begins at the
-/// alignment of such pieces, and what is not used yet follows up to the next one.
+/// Whether a mapping is the used part of a thread's arena of the C library's heap: it begins at the
+/// alignment of arenas, and its unused part follows up to the next alignment boundary.
 fn is_arena(mapping: &Mapping, next: Option<&Mapping>) -> bool {
     let end = mapping.start.saturating_add(ARENA_BYTES);
     let rest = next.is_some_and(|next| next.start == mapping.end && next.end == end && !next.is_usable);
@@ -212,14 +213,15 @@ mod tests {
             file(MemoryPlace::NativeHeap, "", 2),
             file(MemoryPlace::Files, "/data/prices", 1),
             file(MemoryPlace::Agent, "", 2),
-            // What does not follow the library, and the rest of the piece of the heap.
+            // Memory that does not follow the library, and the rest of the arena.
             file(MemoryPlace::Other, "", 2),
         ];
         assert_eq!(places(&all, &marks), expected);
     }
 
-    /// Regions of small objects grow from the left, of large ones from the right; what lies between
-    /// is the collector's, used or not. What lies behind a gap, a file or code is not.
+    /// Regions of small objects grow from the left, regions of large ones from the right. Memory
+    /// between them belongs to the collector, used or not. Memory behind a gap, a file or code does
+    /// not.
     #[test]
     fn everything_between_two_ranges_of_the_collector_is_its_own() {
         let all = [
@@ -241,7 +243,7 @@ mod tests {
         assert_eq!(heap(&[0xd000..0xe000, 0xb000..0xc000]), (2, 0x2000));
     }
 
-    /// Ranges that came since the last question are in what was reserved.
+    /// Ranges that were added since the last query lie in the reserve.
     #[test]
     fn the_reserve_behind_the_ranges_is_the_collectors() {
         let end = 0x5000 + LEAST_RESERVE;

@@ -11,9 +11,9 @@ use super::methods::Method;
 use super::prober::Prober;
 
 impl Prober {
-    /// The body of a method that is recompiled; `None` for the one that it has. Even without probes
-    /// it is given wherever it is not the method's own: the runtime applies the places of the
-    /// original instructions only to the version that they were given for.
+    /// The body for a method that is being recompiled; `None` for the method's own body. A changed
+    /// body is supplied even if it has no probes: the runtime applies the map of original
+    /// instructions only to the version that the map was supplied for.
     pub(super) fn body_of(&self, method: Method) -> Option<Arc<WrittenBody>> {
         let body = self.methods.body_of(method);
         let body = body.or_else(|| kept_code::body_of(method));

@@ -1,16 +1,16 @@
-//! Code that probes put into methods, and what it calls.
+//! Code that probes insert into methods, and the functions that it calls.
 //!
-//! A probed method calls the three functions of this module by their addresses, as managed code
-//! calls managed code: the thread stays where collections wait for it, no frame is noted, and
-//! nothing is marshalled. That asks of the functions what it asks of hooks: a few instructions, no
-//! lock, no allocation, no call of the runtime, no panic. And a loop must not consist of such calls
-//! alone, because a thread is stopped for a collection in managed code only: each is made once in a
-//! call of the method, at its beginning or its end, and the runtime puts no probed method into
-//! another ([`request_rejit_with_inliners`]).
+//! A probed method calls the three functions of this module by address, as managed code calls
+//! managed code. The thread stays in cooperative mode, where collections wait for it; no transition
+//! frame is pushed, and nothing is marshalled. So the functions must obey the rules of hooks: a few
+//! instructions, no lock, no allocation, no call of the runtime, no panic. A thread is stopped for
+//! a collection in managed code only, so a loop must not consist of such calls alone. Each call is
+//! made once per call of the method, at its beginning or its end, and the runtime inlines no probed
+//! method ([`request_rejit_with_inliners`]).
 //!
-//! What a call needs until its end lies in a new local variable of the method: the time when it
-//! began, and whether it is the outermost one of the method on its thread ([`nesting`]). So
-//! exceptions and threads need no care.
+//! A new local variable of the method holds the data of a call until its end: the time when the
+//! call began, and whether it is the outermost call of the method on its thread ([`nesting`]). So
+//! exceptions and threads need no special handling.
 //!
 //! [`request_rejit_with_inliners`]: clr_profiler::ProfilerInfo::request_rejit_with_inliners
 
@@ -25,9 +25,9 @@ use super::nesting::{self, OUTERMOST};
 use crate::services::code_address::function_address;
 
 
-/// Signature of [`enter`]: of managed code, address and number of the lanes in, the time out.
+/// Signature of [`enter`], as managed code. In: address and number of the lanes. Out: the time.
 pub(super) const ENTER: &[u8] = &[0, 2, I8, UINT, I4];
-/// Signature of [`leave`] and [`fail`]: address and number of the lanes, and the time, in.
+/// Signature of [`leave`] and [`fail`]. In: address and number of the lanes, and the time.
 pub(super) const LEAVE: &[u8] = &[0, 3, VOID, UINT, I4, I8];
 
 /// Tokens of the two signatures in a module.
@@ -70,8 +70,8 @@ fn end(lanes: MethodLanes, began: u64, has_failed: bool) {
     }
 }
 
-/// Ends a call for [`nesting`], and returns whether it counts: its begin did, and recording goes
-/// on.
+/// Ends a call for [`nesting`], and returns whether the end counts: if the begin was counted and
+/// recording still runs.
 #[inline]
 pub(super) fn ends_counted(lanes: MethodLanes, began: u64) -> bool {
     if began == NOT_COUNTED {
@@ -92,7 +92,7 @@ pub(super) fn add(lanes: MethodLanes, began: u64, now: u64, has_failed: bool) ->
     took
 }
 
-/// Whether a call of the method is followed by its return at once.
+/// Whether some call in the method is directly followed by the method's return.
 pub(super) fn ends_by_calls(body: &Body) -> bool {
     let opcodes = body.instructions().windows(2).map(|pair| [pair[0].opcode(), pair[1].opcode()]);
     opcodes.into_iter().any(|[first, second]| first.flow() == Flow::Call && second == Opcode::Ret)

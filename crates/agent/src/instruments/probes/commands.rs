@@ -21,8 +21,8 @@ impl Commands {
         Self { prober: Arc::clone(prober), last: None }
     }
 
-    /// Begins on a thread that the runtime knows. The sender of a command has checked what it names
-    /// before.
+    /// Begins the change on a thread that the runtime knows. The sender has already checked the
+    /// names in the command.
     fn begin<T: Send + 'static>(&self, named: Option<T>, change: fn(&Prober, &T) -> Answer) -> RuntimeThread {
         let prober = Arc::clone(&self.prober);
         RuntimeThread::begin(&self.prober.info, "clrscope-probe", move || {

@@ -1,9 +1,9 @@
-//! Code that counts lines, and what it calls.
+//! Code that counts lines, and the function that it calls.
 //!
-//! A method that is called asks once for each counted place which counter is its thread's, and
-//! keeps the address in a local variable. The place itself adds to the number at that address: a
-//! loop that is nothing but such places is as ready for collections as it was, and no slower than
-//! by an addition. Since each thread has a counter of its own, plain additions lose nothing.
+//! On each call a method asks once per counted place for its thread's counter, and keeps the
+//! address in a local variable. The place itself adds to the number at that address. So a loop that
+//! consists only of such places can be stopped for collections as before, and is slower only by an
+//! addition. Each thread has a counter of its own, so plain additions lose nothing.
 
 use std::sync::atomic::AtomicU64;
 
@@ -16,7 +16,7 @@ use clrscope_agent_base::hooks::is_stopped;
 use super::line_search::Start;
 use crate::services::code_address::function_address;
 
-/// Signature of [`counter`]: of managed code, address of the lanes in, that of a counter out.
+/// Signature of [`counter`], as managed code. In: address of the lanes. Out: address of a counter.
 pub(super) const COUNTER: &[u8] = &[0, 1, UINT, UINT];
 
 /// Number that takes the additions that are not counted.
@@ -35,13 +35,13 @@ pub(super) struct PlacedLine {
     pub(super) is_counted: bool,
 }
 
-/// A method with counted places is called; which counter of the lanes is the thread's. Called as
-/// functions of `code` are.
+/// A method with counted places is called. Returns the thread's counter among the lanes. Called
+/// like the functions of `code`.
 unsafe extern "C" fn counter(lanes: *mut u8) -> *mut u8 {
     if is_stopped() {
         return NOWHERE.as_ptr().cast();
     }
-    // SAFETY: takes nothing and can't fail; no two threads that live have the same.
+    // SAFETY: takes no argument and can't fail; no two live threads have the same value.
     let thread = unsafe { libc::pthread_self() };
     // SAFETY: the address that `edits` put into the code.
     unsafe { LineLanes::at(lanes) }.counter(thread)
@@ -49,16 +49,16 @@ unsafe extern "C" fn counter(lanes: *mut u8) -> *mut u8 {
 
 /// Adds one where the method has values on the stack.
 ///
-/// The optimising compiler notes which native code a place of the IL became where the stack is
-/// empty, and behind calls; stack traces find lines by these notes. Behind a call, with values on
-/// the stack, the counter takes the note, and keeps it.
+/// The optimising compiler maps an IL offset to native code where the stack is empty, and behind
+/// calls; stack traces find lines by this mapping. Behind a call, with values on the stack, the
+/// counter takes the mapping entry, and keeps it.
 fn add_one_with_a_note(own: NewLocal) -> Code {
     Code::new().load(own).add_one_there()
 }
 
-/// Adds one where the stack is empty: the instruction behind the counter has a note of its own
-/// there, and the counter must leave none. The `dup` of a constant takes it, and is thrown away;
-/// the stack stays in use for as long as the counter runs.
+/// Adds one where the stack is empty. The instruction behind the counter has a mapping entry of its
+/// own there, and the counter must leave none. The `dup` of a constant takes the entry and is then
+/// dropped; the stack is not empty while the counter's code runs.
 fn add_one_without_a_note(own: NewLocal) -> Code {
     let taken = Code::new().plain(Opcode::LdcI4_1).plain(Opcode::Dup).plain(Opcode::Pop);
     taken.load(own).add_one_there().plain(Opcode::Pop)

@@ -1,4 +1,4 @@
-//! Lines get counters, and lose them.
+//! Adds and removes the counters of lines.
 
 use clr_profiler::{FunctionName, ModuleId};
 use clrscope_contract::request::{MissedLine, SourceLine, file_name};
@@ -17,7 +17,7 @@ use crate::services::refused_methods::Refused;
 use super::prober::{Prober, RUNTIME_HELPER};
 
 impl Prober {
-    /// Counts a line, in modules that come later too. In a thread that the runtime knows.
+    /// Counts a line, also in modules that are loaded later. On a thread that the runtime knows.
     pub(super) fn add_line(&self, line: &SourceLine) -> Answer {
         let before = self.lines.say(line, true);
         let found = self.find_lines(std::slice::from_ref(line));
@@ -40,7 +40,7 @@ impl Prober {
         }
     }
 
-    /// Counts a line no more. In a thread that the runtime knows.
+    /// Stops counting a line. On a thread that the runtime knows.
     pub(super) fn remove_line(&self, line: &SourceLine) -> Answer {
         self.lines.say(line, false);
         let changed = self.methods.change_line(line, false);
@@ -65,8 +65,8 @@ impl Prober {
         }
     }
 
-    /// The wanted lines, where nothing that is loaded has any of them; empty where some are there,
-    /// or none was wanted.
+    /// The wanted lines, if no loaded module has any of them; empty if some were found, or none was
+    /// wanted.
     pub(super) fn missed_lines(&self) -> Vec<MissedLine> {
         let wanted = self.lines.wanted();
         let found = self.find_lines(&wanted);
@@ -80,13 +80,13 @@ impl Prober {
         wanted.iter().map(|line| MissedLine::new(line.to_string(), hints(line))).collect()
     }
 
-    /// Finds in all modules.
+    /// Finds lines in all modules.
     fn find_lines(&self, lines: &[SourceLine]) -> Vec<(ModuleId, LineMatches)> {
         let modules = self.info.modules().unwrap_or_default().into_iter();
         modules.filter_map(|module| Some((module, self.find_lines_in(module, lines)?))).collect()
     }
 
-    /// Finds lines in a module; `None` where no lines of it were written here.
+    /// Finds lines in a module; `None` where the module has no lines of the program's own.
     fn find_lines_in(&self, module: ModuleId, lines: &[SourceLine]) -> Option<LineMatches> {
         let about = self.info.module_info(module).ok()?;
         let is_of_file = !about.flags.is_dynamic() && !about.flags.is_resource() && !about.path.is_empty();
@@ -98,8 +98,8 @@ impl Prober {
         Some(found)
     }
 
-    /// Gives methods of a module counters at places, unless they have them, or the last word about
-    /// a place is against that.
+    /// Gives methods of a module counters at places, unless a place has a counter or the last rule
+    /// about it says that it is not wanted.
     fn place_lines(&self, module: ModuleId, mut places: Vec<LinePlace>) {
         let is_new = |place: &LinePlace| !self.methods.has_line((module, place.method), &place.file, place.line);
         places.retain(|place| self.lines.wants(place) && is_new(place));
@@ -116,7 +116,7 @@ impl Prober {
         self.refuse(&assembly, &refused);
     }
 
-    /// The places whose methods can be changed, with the names of these.
+    /// The places whose methods can be changed, with the names of the methods.
     fn named(&self, module: ModuleId, places: Vec<LinePlace>, refused: &mut Refused) -> Vec<(FunctionName, LinePlace)> {
         let fixed = self.fixed.why(&self.info, self.functions.names(), module);
         let name = |place: &LinePlace| self.functions.names().method(&self.info, module, place.method).ok();
@@ -131,7 +131,7 @@ impl Prober {
         named
     }
 
-    /// Takes room for places, and has their methods recompiled.
+    /// Allocates counters for places, and has their methods recompiled.
     fn count_places(
         &self,
         module: ModuleId,

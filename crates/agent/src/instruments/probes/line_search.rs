@@ -1,4 +1,4 @@
-//! Places of lines in an assembly, by its PDB, and what could have been meant where there is none.
+//! Places of lines in an assembly, from its PDB, and suggestions for lines without a place.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +11,7 @@ use clrscope_contract::request::{LineHint, SourceLine, file_name};
 use clrscope_contract::words::nearest;
 use clrscope_coverage::{CounterPlace, has_values};
 
-/// Number of the table of methods, as tokens begin with it.
+/// Number of the table of methods, in the upper byte of tokens.
 const METHODS: u32 = 0x0600_0000;
 
 /// A place in a method at which a line begins.
@@ -34,7 +34,7 @@ pub(super) struct Start {
     pub(super) has_values: bool,
 }
 
-/// Reader of symbols; what single-file programs hold is looked up once.
+/// Reader of symbols. The files in single-file programs are looked up once.
 #[derive(Default)]
 pub(super) struct LineSearch(Mutex<Files>);
 
@@ -50,7 +50,7 @@ impl LineSearch {
     /// The lines of the assembly at a path.
     ///
     /// # Errors
-    /// A hint that says why its lines are not known, with the cure.
+    /// A hint that says why the assembly's lines are not known, with the cure.
     pub(super) fn open(&self, path: &Path) -> Result<ModuleLines, LineHint> {
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let unknown = |why: &str| LineHint::Unknown(format!("{}: {why}", file_name(&path.to_string_lossy())));
@@ -109,8 +109,8 @@ impl ModuleLines {
         self.files.get((point.document as usize).wrapping_sub(1)).map_or("", String::as_str)
     }
 
-    /// Hints at what could have been meant by a line without a place: the lines on both sides that
-    /// have one, else files with such a name.
+    /// Suggestions for a line without a place: the nearest lines before and after it that have a
+    /// place, otherwise files with a similar name.
     pub(super) fn hints(&self, missed: &SourceLine) -> Vec<LineHint> {
         if !self.files.iter().any(|file| missed.is_of(file)) {
             return self.files_like(missed);
@@ -122,8 +122,8 @@ impl ModuleLines {
         sides.into_iter().flatten().map(|line| LineHint::Line(*line)).collect()
     }
 
-    /// The files whose names are those of the file that was meant in another folder or case, else
-    /// nearest to it.
+    /// The files with the same name in another folder or letter case, otherwise the files with the
+    /// most similar names.
     fn files_like(&self, missed: &SourceLine) -> Vec<LineHint> {
         let name = |path: &str| file_name(path).to_lowercase();
         let wanted = name(&missed.file);

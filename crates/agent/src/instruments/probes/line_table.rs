@@ -1,4 +1,4 @@
-//! Lines in the table of methods: which are given counters, and which lose them.
+//! Lines in the table of methods: which lines get counters, and which lose them.
 
 use clrscope_contract::request::SourceLine;
 use clrscope_recording::writer::LineLanes;
@@ -23,7 +23,7 @@ impl Methods {
         lined.is_reverted = false;
     }
 
-    /// Takes lines of a method back that could not be counted: those of these lanes.
+    /// Withdraws the lines of a method with these lanes, which could not be counted.
     pub(super) fn withdraw_lines(&self, method: Method, lanes: &[LineLanes]) {
         let mut table = self.lock();
         lanes.iter().for_each(|lanes| lanes.withdraw());
@@ -34,14 +34,14 @@ impl Methods {
         }
     }
 
-    /// Takes all lines of a method back; whether there was one.
+    /// Withdraws all lines of a method; returns whether there was one.
     pub(super) fn withdraw_all_lines(&self, method: Method) -> bool {
         let lined = self.lock().lined.remove(&method).unwrap_or_default();
         lined.places.iter().for_each(|place| place.lanes.withdraw());
         !lined.places.is_empty()
     }
 
-    /// Notes whether a line is to be counted, and gives the methods where that changes something.
+    /// Notes whether a line is to be counted, and returns the methods that this changes.
     pub(super) fn change_line(&self, line: &SourceLine, is_counted: bool) -> Vec<Method> {
         let mut table = self.lock();
         if is_counted && table.is_over() {
@@ -70,7 +70,7 @@ impl Methods {
         table.lined.values().filter(|lined| lined.places.iter().any(is_meant)).count() as u32
     }
 
-    /// Methods among some that have places which are counted, or were.
+    /// The methods among these that have places which are counted, or were.
     pub(super) fn lined_of(&self, methods: &[Method]) -> Vec<Method> {
         let table = self.lock();
         methods.iter().filter(|method| table.lined.contains_key(*method)).copied().collect()

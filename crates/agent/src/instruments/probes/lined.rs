@@ -8,7 +8,7 @@ use super::line_code::{self, PlacedLine};
 #[derive(Default)]
 pub(super) struct MethodLines {
     pub(super) places: Vec<PlacedLine>,
-    /// The method's own code is back, as it was.
+    /// Whether the method's own code is back (reverted).
     pub(super) is_reverted: bool,
 }
 
@@ -18,17 +18,17 @@ impl MethodLines {
         self.places.iter().any(|place| place.is_counted)
     }
 
-    /// Whether the method was recompiled because of its places, and still is so.
+    /// Whether the method runs recompiled code because of its places.
     pub(super) fn is_changed(&self) -> bool {
         !self.is_reverted
     }
 
-    /// The method's own code is back.
+    /// Notes that the method's own code is back.
     pub(super) fn revert(&mut self) {
         self.is_reverted = true;
     }
 
-    /// The code that counts what is to be counted now.
+    /// The code that counts the places that are to be counted now.
     pub(super) fn edits(&self) -> Edits {
         line_code::edits(self.places.iter().filter(|place| place.is_counted))
     }

@@ -1,4 +1,4 @@
-//! Lines that are wanted, and where an assembly has them.
+//! Wanted lines, and their places in an assembly.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -13,23 +13,23 @@ use super::line_store::LineStore;
 
 /// Lines that are wanted, and room for their counters.
 pub(super) struct Lines {
-    /// In the order in which they were given: the last word about a place counts.
+    /// In the order in which the rules were given: the last rule about a place counts.
     rules: Mutex<Vec<LineRule>>,
     search: LineSearch,
     pub(super) store: &'static LineStore,
     writer: &'static ProcessWriter,
-    /// Words about lines that the recording has already.
+    /// Notes about lines that the recording has already.
     noted: Mutex<HashSet<(String, Option<LineHint>)>>,
 }
 
-/// Word about a line.
+/// Rule about a line: wanted or not.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct LineRule {
     line: SourceLine,
     is_wanted: bool,
 }
 
-/// What a module has of lines: their places, or hints at what could have been meant.
+/// Matches of lines in a module: their places, or suggestions.
 #[derive(Default)]
 pub(super) struct LineMatches {
     pub(super) places: Vec<LinePlace>,
@@ -48,7 +48,7 @@ impl Lines {
         }
     }
 
-    /// Whether none was ever wanted.
+    /// Whether no line was ever wanted.
     pub(super) fn is_empty(&self) -> bool {
         self.rules().is_empty()
     }
@@ -57,7 +57,7 @@ impl Lines {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A last word about a line; what was said of it before is returned.
+    /// Sets the last rule about a line; returns the previous rules.
     pub(super) fn say(&self, line: &SourceLine, is_wanted: bool) -> Vec<LineRule> {
         let mut rules = self.rules();
         let before = rules.clone();
@@ -66,12 +66,12 @@ impl Lines {
         before
     }
 
-    /// The lines whose last word says that they are wanted.
+    /// The lines whose last rule says that they are wanted.
     pub(super) fn wanted(&self) -> Vec<SourceLine> {
         self.rules().iter().filter(|rule| rule.is_wanted).map(|rule| rule.line.clone()).collect()
     }
 
-    /// Whether the last word about a place says that it is wanted.
+    /// Whether the last rule about a place says that it is wanted.
     pub(super) fn wants(&self, place: &LinePlace) -> bool {
         let rules = self.rules();
         let last = rules.iter().rev().find(|rule| rule.line.is_meant(&place.file, place.line));
@@ -94,8 +94,8 @@ impl Lines {
         LineMatches { hints: hints.collect(), places }
     }
 
-    /// Notes in the recording which lines have a place, and what could have been meant by the
-    /// others, each once.
+    /// Notes in the recording which lines have a place, and the suggestions for the others, each
+    /// once.
     pub(super) fn note(&self, lines: &[SourceLine], found: &LineMatches) {
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
         let word = |line: &SourceLine| format!("probe-at={line}");

@@ -16,7 +16,7 @@ use super::lined::MethodLines;
 /// A method of a module.
 pub(super) type Method = (ModuleId, Token);
 
-/// The methods that were recompiled. No lock is held while the runtime is asked.
+/// The methods that were recompiled. No lock is held while the runtime is queried.
 #[derive(Default)]
 pub(super) struct Methods(Mutex<Table>);
 
@@ -26,11 +26,11 @@ pub(super) struct Table {
     pub(super) probed: HashMap<Method, MethodProbes>,
     /// Methods with lines that are counted, or were.
     pub(super) lined: HashMap<Method, MethodLines>,
-    /// Code with all probes that methods have, or had last.
+    /// Method bodies with all probes that the methods have, or had last.
     pub(super) bodies: HashMap<Method, Arc<WrittenBody>>,
-    /// Methods that had taken in a probed one.
+    /// Methods that had inlined a probed method.
     inliners: HashSet<Method>,
-    /// Methods that were given probes or refused them: each is looked at once.
+    /// Methods that got probes or were refused: each is examined once.
     claimed: HashSet<Method>,
     /// The recording is over: no further method is recompiled.
     is_over: bool,
@@ -50,7 +50,7 @@ pub(super) struct MethodProbes {
     pub(super) standing: Standing,
 }
 
-/// Code that calls of a method run.
+/// The code that calls of a method run now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     /// The code with probes.
@@ -61,7 +61,7 @@ pub(super) enum Standing {
     Reverted,
 }
 
-/// Names of a method with probes, as patterns look at them.
+/// Names of a method with probes, which patterns match.
 pub(super) struct ProbedName {
     pub(super) assembly: Arc<str>,
     pub(super) name: String,
@@ -69,7 +69,7 @@ pub(super) struct ProbedName {
 }
 
 impl ProbedName {
-    /// Whether a pattern means the method.
+    /// Whether a pattern matches the method.
     fn is_meant(&self, pattern: &Pattern) -> bool {
         pattern.matches(&self.assembly, &self.name, &self.signature)
     }
@@ -86,14 +86,14 @@ impl Methods {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A method is chosen; whether it is to get probes now.
+    /// A method is chosen; returns whether it gets probes now.
     pub(super) fn claim(&self, method: Method) -> bool {
         let mut table = self.lock();
         !table.is_over && table.claimed.insert(method)
     }
 
-    /// Notes that the methods which a pattern means are to run the code with probes again, and
-    /// gives those that do not.
+    /// Notes that the methods which a pattern matches are to run the code with probes again, and
+    /// returns the methods that do not run it yet.
     pub(super) fn put_back(&self, pattern: &Pattern) -> Vec<Method> {
         let mut table = self.lock();
         let is_over = table.is_over;
@@ -107,8 +107,8 @@ impl Methods {
         without.map(put_back).collect()
     }
 
-    /// Notes that the methods which a pattern means are to run their own code, and gives those that
-    /// do not.
+    /// Notes that the methods which a pattern matches are to run their own code, and returns the
+    /// methods that do not run it yet.
     pub(super) fn take_out(&self, pattern: &Pattern) -> Vec<Method> {
         let mut table = self.lock();
         let with = table.probed.iter_mut().filter(|(_, probed)| probed.standing == Standing::Probed && probed.name.is_meant(pattern));
@@ -120,8 +120,7 @@ impl Methods {
         with.map(take_out).collect()
     }
 
-    /// All methods that were recompiled, where none has probes any more: they are to be as they
-    /// were.
+    /// All recompiled methods, if none has probes any more: they are to be reverted.
     pub(super) fn all_unless_probed(&self) -> Option<Vec<Method>> {
         let mut table = self.lock();
         let is_any_counted = table.lined.values().any(MethodLines::is_any_counted);
@@ -135,7 +134,7 @@ impl Methods {
         Some(changed)
     }
 
-    /// Number of the methods with probes that a pattern means.
+    /// Number of the methods with probes that a pattern matches.
     pub(super) fn count(&self, pattern: &Pattern) -> u32 {
         let table = self.lock();
         let is_counted = |probed: &&MethodProbes| probed.standing == Standing::Probed && probed.name.is_meant(pattern);
@@ -152,8 +151,8 @@ impl Methods {
         table.claimed.retain(|method| method.0 != module);
     }
 
-    /// The code with probes of a method that is recompiled. A method without any is noted as one
-    /// that had inlined a probed method.
+    /// The code with probes of a method that is being recompiled. A method without probes is noted
+    /// as an inliner of a probed method.
     pub(super) fn body_of(&self, method: Method) -> Option<Arc<WrittenBody>> {
         let mut table = self.lock();
         let body = table.has_probes(method).then(|| table.bodies.get(&method).cloned()).flatten();
@@ -177,7 +176,7 @@ impl Methods {
         }
     }
 
-    /// Notes that the code with probes of methods whose calls are counted is made.
+    /// Notes that the code with probes is ready for these methods, whose calls are counted.
     pub(super) fn are_ready(&self, methods: &[Method]) {
         let mut table = self.lock();
         for method in methods {
@@ -187,14 +186,14 @@ impl Methods {
         }
     }
 
-    /// The recording is over: all methods that were recompiled.
+    /// Ends the recording; returns all methods that were recompiled.
     pub(super) fn end(&self) -> Vec<Method> {
         let mut table = self.lock();
         table.is_over = true;
         table.changed()
     }
 
-    /// Frees all that was noted about methods: the agent sleeps, and they have their own code.
+    /// Frees all notes about methods: the agent is dormant, and the methods have their own code.
     pub(super) fn forget(&self) {
         *self.lock() = Table { is_over: true, ..Table::default() };
     }

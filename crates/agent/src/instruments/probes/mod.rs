@@ -1,21 +1,21 @@
-//! `probes`: how often chosen methods are called, how long that takes, and how often an exception
-//! ends it; and how often chosen lines are reached.
+//! `probes`: how often chosen methods are called, how long the calls take, and how many an
+//! exception ends; and how often chosen lines are reached.
 //!
-//! When a module is loaded, the runtime is asked to recompile the chosen methods (ReJIT), wherever
-//! they are called from: precompiled code stays in use for all others, and what had taken a chosen
-//! method in is compiled again without it. The methods' new bodies call into this library at their
-//! beginning and at each end ([`code`]). While the recording goes on, commands from outside choose
-//! more methods, or fewer.
+//! When a module is loaded, the runtime is asked to recompile the chosen methods (ReJIT) for all
+//! their callers. Precompiled code of all other methods stays in use; methods that had inlined a
+//! chosen method are recompiled without inlining it. The new bodies call into this library at their
+//! beginning and at each end ([`code`]). During the recording, commands from outside can add and
+//! remove methods.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | [`code`] | the code that is put into methods, and the functions that it calls |
-//! | [`nesting`] | which calls are within another one of their method |
+//! | [`nesting`] | nested calls of a method |
 //! | [`callers`] | counting by callers |
 //! | [`each`] | recording of each call, with arguments and results |
-//! | [`prober`] | which methods are chosen, and how they get probes and lose them |
+//! | [`prober`] | the choice of methods; adds and removes their probes |
 //! | [`anew`] | answers to the runtime while it recompiles methods |
-//! | [`line_prober`] | how lines get counters and lose them |
+//! | [`line_prober`] | adds and removes the counters of lines |
 //! | [`lines`] | which lines are wanted |
 //! | [`line_search`] | where lines are in the methods of an assembly, by its PDB |
 //! | [`line_code`] | the code that counts a line |
@@ -74,14 +74,15 @@ pub(crate) struct Probes {
 }
 
 impl Probes {
-    /// Notes whether the runtime stops the threads: none may wait in a call that is being recorded.
+    /// Notes whether the runtime is stopping the threads: no thread may wait inside a recorded call
+    /// then.
     fn suspends(&self, is_suspending: bool) {
         if let Some(each) = &self.prober.each {
             each.calls.ring().suspends(is_suspending);
         }
     }
 
-    /// Callers may have other code at the same addresses from now on.
+    /// The addresses of callers may hold other code from now on.
     fn code_unloaded(&self) {
         if let Some(callers) = self.prober.callers {
             callers.code_unloaded();
@@ -90,7 +91,8 @@ impl Probes {
 }
 
 impl Callbacks for Probes {
-    /// Modules that are there already; one that comes meanwhile may be told of twice.
+    /// Handles modules that are loaded already. A module that is loaded meanwhile may be reported
+    /// twice.
     fn profiler_attach_complete(&self) {
         self.prober.probe_all();
     }
@@ -106,18 +108,18 @@ impl Callbacks for Probes {
         method: Token,
         control: &FunctionControl<'_>,
     ) -> clr_profiler::Result<()> {
-        // A method that had inlined a probed one is recompiled as it is.
+        // A method that had inlined a probed method is recompiled unchanged.
         let Some(body) = self.prober.body_of((module, method)) else { return Ok(()) };
         // SAFETY: the body is the method's own with calls of functions as their signatures say, at
         // its beginning and at its ends, and with additions to memory that is mapped for ever, at
-        // places of lines. Both use local variables of their own and leave the stack as it was.
-        // What other instruments have put into it since the load of its module is right in every
+        // places of lines. Both use local variables of their own and leave the stack as it was. The
+        // code that other instruments have inserted since the load of its module is valid in every
         // method.
         unsafe { control.set_il_function_body(&body.bytes)? };
         control.set_il_map(&body.moves)
     }
 
-    /// Finds out what is needed to read the values of the method's calls: here the runtime may load
+    /// Makes the plan for reading the values of the method's calls: here the runtime may load
     /// types.
     fn rejit_compilation_started(&self, function: FunctionId, _rejit: ReJitId, _is_safe_to_block: bool) {
         self.prober.compiles(function);
@@ -141,7 +143,7 @@ impl Callbacks for Probes {
         }
     }
 
-    /// The records stay: they say how often the methods were called.
+    /// The records stay: they hold the counts of the methods' calls.
     fn module_unload_started(&self, module: ModuleId) {
         self.prober.methods.module_goes(module);
     }
@@ -183,7 +185,7 @@ impl Instrument for Probes {
         }
     }
 
-    /// Room for counters is asked for when a module is loaded; that for calls must be there when
+    /// Room for counters is requested when a module is loaded; room for calls must be ready when
     /// they come.
     fn needs_frequent_help(&self) -> bool {
         self.prober.each.is_some()

@@ -1,10 +1,9 @@
-//! Calls of a probed method within another call of it on the same thread: their time is part of the
-//! outer call's.
+//! Nested calls of a probed method on the same thread: their time is part of the outer call's time.
 //!
-//! A thread has an entry for each method that it calls, with the stack address of the outermost
-//! call that has not returned. A call is nested if its own stack address is lower, so that an end
-//! that was not counted makes no later call a nested one. Entries are never freed: threads and
-//! methods of a process are few, and new threads use the addresses of those that have ended.
+//! A thread has an entry for each probed method that it calls, with the stack address of the
+//! outermost active call. A call is nested if its own stack address is lower. So a missed end does
+//! not make later calls nested. Entries are never freed: the threads and methods of a process are
+//! few, and new threads reuse the addresses of ended ones.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -12,21 +11,20 @@ use clrscope_recording::writer::{MethodLanes, ProcessWriter};
 use clrscope_agent_base::arch::thread_address;
 use clrscope_agent_base::helper::Task;
 
-/// Entries, a power of two: memory that was never used is not there.
+/// Number of entries, a power of two. Unused memory is not backed.
 const ENTRIES: usize = 1 << 16;
-/// Entries that are looked through for a thread and method.
+/// Most entries that are searched for a thread and method.
 const MOST_LOOKS: usize = 16;
 
-/// In the time when a call began: it is the outermost one of its method on its thread.
+/// Flag in the begin time of a call: the call is the outermost one of its method on its thread.
 pub(super) const OUTERMOST: u64 = 1 << 63;
 
 struct Entry {
-    /// Address of the thread, 0 of an entry that is free.
+    /// Address of the thread; 0 for a free entry.
     thread: AtomicUsize,
-    /// Address of the method's lanes; 0 until the thread has said which.
+    /// Address of the method's lanes; 0 until the thread has set it.
     method: AtomicU64,
-    /// Stack address of the outermost call that has not returned; 0 for none. Only its thread
-    /// writes it.
+    /// Stack address of the outermost active call; 0 for none. Only the entry's thread writes it.
     call: AtomicUsize,
 }
 
@@ -34,7 +32,7 @@ static TABLE: [Entry; ENTRIES] = [const {
     Entry { thread: AtomicUsize::new(0), method: AtomicU64::new(0), call: AtomicUsize::new(0) }
 }; ENTRIES];
 
-/// Calls that found no entry: time of calls within them counts again.
+/// Calls that found no entry: the time of calls nested in them is counted twice.
 static WITHOUT_ENTRY: AtomicU64 = AtomicU64::new(0);
 
 /// Begins a call of the method on the calling thread: returns [`OUTERMOST`] for an outermost call,
@@ -47,7 +45,7 @@ pub(super) fn begin(method: MethodLanes) -> u64 {
         return OUTERMOST;
     };
     let outer = entry.call.load(Ordering::Relaxed);
-    // Stacks grow down: a call that stands above the outer one has outlived it.
+    // Stacks grow down: a call above the noted outer call shows that the outer call has ended.
     if outer > here {
         return 0;
     }
@@ -55,7 +53,7 @@ pub(super) fn begin(method: MethodLanes) -> u64 {
     OUTERMOST
 }
 
-/// The calling thread ends a call that `began` with [`OUTERMOST`], or without.
+/// Ends a call of the calling thread; `began` has the flag [`OUTERMOST`] for an outermost call.
 #[inline]
 pub(super) fn end(method: MethodLanes, began: u64) {
     if began & OUTERMOST != 0
@@ -88,7 +86,7 @@ impl Task for NoteFull {
     }
 }
 
-/// The entry of a thread, which is the calling one, and a method.
+/// The entry of the calling thread and a method.
 #[inline]
 fn find(thread: usize, method: u64, makes: bool) -> Option<&'static Entry> {
     let mixed = ((thread as u64 >> 6) ^ (method >> 6).rotate_left(20)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -124,12 +122,12 @@ mod tests {
     use super::*;
 
     fn lanes(number: usize) -> MethodLanes {
-        // SAFETY: nothing is added to these.
+        // SAFETY: nothing is added to these lanes.
         unsafe { MethodLanes::at(std::ptr::without_provenance_mut(number << 12), 1) }
     }
 
-    /// Makes a call of the method, and so many within it; notes which were outermost, inner ones
-    /// last.
+    /// Makes a call of the method with `within` nested calls; notes which were outermost, inner
+    /// calls last.
     #[inline(never)]
     fn calls(method: MethodLanes, within: usize, found: &mut Vec<bool>) {
         let began = begin(method);

@@ -1,4 +1,4 @@
-//! Options of `probes`; the methods are the request's.
+//! Options of `probes`; the request itself has the methods.
 
 use clrscope_contract::instruments::flow::TYPES;
 use clrscope_contract::instruments::probes::{ARGS, CALLERS, DEPTH, EACH, FRAMES, LAST, SPEC};
@@ -9,9 +9,9 @@ use crate::instrument::InstrumentOptions;
 /// Options that were asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProbesOptions {
-    /// Recording of each call; `None` where calls are counted alone.
+    /// Recording of each call; `None` where calls are only counted.
     pub(super) each: Option<Each>,
-    /// Callers kept of a call; `None` where calls are not counted by callers.
+    /// Number of callers kept per call; `None` where calls are not counted by callers.
     pub(super) callers: Option<u32>,
 }
 
@@ -20,7 +20,7 @@ pub(crate) struct ProbesOptions {
 pub(super) struct Each {
     /// Arguments and results.
     pub(super) values: Option<Values>,
-    /// Depth to which objects among them are opened.
+    /// Depth to which objects among the values are opened.
     pub(super) depth: u32,
     /// Bytes for the last calls.
     pub(super) last: u64,

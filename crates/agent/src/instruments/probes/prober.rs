@@ -1,4 +1,4 @@
-//! Choice of methods, and their change: the methods that patterns mean get probes and lose them.
+//! Chooses methods by patterns, and adds and removes their probes.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,14 +25,15 @@ use super::store::ProbeStore;
 use crate::services::context::Context;
 use crate::services::refused_methods::note_refused;
 
-/// Token of the type `<Module>`, which has the methods outside of types and is in no list of types.
+/// Token of the type `<Module>`, which holds the methods outside of types and is not listed among
+/// the types.
 const GLOBAL_TYPE: u32 = 0x0200_0001;
 /// Reason why a method has no probes.
 pub(super) const RUNTIME_HELPER: &str = "compiled code calls it by itself, where no other code may run";
-/// `miAggressiveOptimization`: no code without optimisation first.
+/// `miAggressiveOptimization`: the method is optimised from its first call on.
 const AGGRESSIVE_OPTIMIZATION: u32 = 0x200;
 
-/// Giver and taker of probes; callbacks and threads of the agent's own call it.
+/// Adds and removes probes. Callbacks and threads of the agent's own call it.
 pub(super) struct Prober {
     pub(super) info: ProfilerInfo,
     writer: &'static ProcessWriter,
@@ -41,7 +42,7 @@ pub(super) struct Prober {
     pub(super) lines: Lines,
     pub(super) store: &'static ProbeStore,
     pub(super) writers: BodyWriters,
-    /// Whether methods without probes may have code that is not their own.
+    /// Whether methods without probes may have code that another instrument has changed.
     pub(super) has_changed_at_load: bool,
     pub(super) methods: Arc<Methods>,
     /// Modules that have no probes.
@@ -55,7 +56,7 @@ pub(super) struct Prober {
 }
 
 impl Prober {
-    /// Without any probes so far.
+    /// Creates a prober without any probes.
     ///
     /// # Errors
     /// A sentence for the user, where there is no room for numbers.
@@ -78,7 +79,7 @@ impl Prober {
         })
     }
 
-    /// Gives the methods that a pattern means probes, those of modules that come later included. In
+    /// Adds probes to the methods that a pattern matches, also in modules that are loaded later. On
     /// a thread that the runtime knows.
     pub(super) fn add(&self, pattern: &Pattern) -> Answer {
         let only = self.patterns().only(pattern);
@@ -99,7 +100,7 @@ impl Prober {
         }
     }
 
-    /// Takes the probes of the methods that a pattern means away. In a thread that the runtime
+    /// Removes the probes of the methods that a pattern matches. On a thread that the runtime
     /// knows.
     pub(super) fn remove(&self, pattern: &Pattern) -> Answer {
         self.change_patterns(|patterns| patterns.and(pattern, false));
@@ -107,8 +108,8 @@ impl Prober {
         if removed.is_empty() {
             return Answer::NoMethod;
         }
-        // Each is as it was once the last has no probes; until then it may have taken in another
-        // that still has.
+        // Methods are reverted only when no method has probes any more. Until then the original
+        // code of one may have inlined a method that still has probes.
         if let Some(all) = self.methods.all_unless_probed() {
             own_code::revert(&self.info, "probes", &all);
         } else if let Err(error) = self.write_lined(&removed).and_then(|()| self.compile_plain(&removed)) {
@@ -119,18 +120,18 @@ impl Prober {
         Answer::Changed(removed.len() as u32)
     }
 
-    /// Gives the chosen methods of all modules probes.
+    /// Adds probes to the chosen methods of all modules.
     pub(super) fn probe_all(&self) {
         self.info.modules().unwrap_or_default().into_iter().for_each(|module| self.probe(module));
     }
 
-    /// Gives the chosen methods of a module probes, and those with lines that are wanted.
+    /// Adds probes to the chosen methods of a module, and counters to its wanted lines.
     pub(super) fn probe(&self, module: ModuleId) {
         self.probe_methods(module);
         self.probe_lines(module);
     }
 
-    /// Gives the chosen methods of a module probes, unless they were given some, or refused them,
+    /// Adds probes to the chosen methods of a module, unless they got probes or were refused
     /// before.
     fn probe_methods(&self, module: ModuleId) {
         let Some((assembly, mut chosen)) = self.chosen_in(module, &self.patterns()) else { return };
@@ -165,7 +166,7 @@ impl Prober {
     }
 
     /// Assembly of a module and the methods in it that patterns choose. `None` where the module is
-    /// not there yet.
+    /// not ready yet.
     fn chosen_in(&self, module: ModuleId, patterns: &ProbePatterns) -> Option<(Arc<str>, Vec<FunctionName>)> {
         let assembly = self.functions.names().assembly(&self.info, module).ok()?;
         let about = self.info.module_info(module).ok()?;
@@ -175,9 +176,9 @@ impl Prober {
         Some((assembly, chosen))
     }
 
-    /// Checks that there is a method in a running program that the patterns choose, or that has a
-    /// line that is wanted: after probes the runtime does not let the agent go, so nothing is begun
-    /// for one that is misspelt.
+    /// Checks that a running program has a method that the patterns choose, or a wanted line. Once
+    /// there were probes, the runtime no longer detaches the agent, so a misspelt name must not
+    /// start a recording.
     pub(super) fn check_choice(&self) -> Result<(), String> {
         let (patterns, missed) = (self.patterns(), self.missed_lines());
         if self.is_any_chosen(&patterns) || (missed.is_empty() && !self.lines.is_empty()) {
@@ -188,7 +189,7 @@ impl Prober {
         Err(methods.into_iter().chain(lines).collect::<Vec<_>>().join("; "))
     }
 
-    /// Whether there is a method in what is loaded that patterns choose.
+    /// Whether patterns choose a method in a loaded module.
     fn is_any_chosen(&self, patterns: &ProbePatterns) -> bool {
         let chooses = |module| self.chosen_in(module, patterns).is_some_and(|(_, chosen)| !chosen.is_empty());
         self.info.modules().unwrap_or_default().into_iter().any(chooses)
@@ -203,7 +204,7 @@ impl Prober {
         named.filter(|name| patterns.choose(name, is_framework)).collect()
     }
 
-    /// The methods whose code can be changed; the others with a reason.
+    /// The methods whose code can be changed, and the others with a reason.
     fn with_code(&self, module: ModuleId, chosen: Vec<FunctionName>) -> (Vec<FunctionName>, Vec<(String, String)>) {
         let mut refused = Vec::new();
         let metadata = self.functions.names().metadata(&self.info, module).ok();
@@ -227,9 +228,9 @@ impl Prober {
         (kept, refused)
     }
 
-    /// Whether calls at a method's ends are tail calls each time, without being marked as such: a
-    /// recursion may rely on that, and with probes they are plain calls. All other methods run
-    /// without optimisation first, and so without tail calls.
+    /// Whether calls at a method's ends are always tail calls, without being marked as such. A
+    /// recursion may rely on that, but with probes they are plain calls. All other methods first
+    /// run without optimisation, and so without tail calls.
     fn relies_on_tail_calls(&self, name: &FunctionName) -> bool {
         let metadata = self.functions.names().metadata(&self.info, name.module_id);
         let about = metadata.and_then(|metadata| metadata.method(name.token));
@@ -240,7 +241,7 @@ impl Prober {
         body.is_ok_and(|body| Body::read(&body).is_ok_and(|body| code::ends_by_calls(&body)))
     }
 
-    /// Makes the methods' new bodies, and gives those that have one.
+    /// Makes the methods' new bodies, and returns the methods that have one.
     fn prepare(
         &self,
         module: ModuleId,
@@ -303,8 +304,8 @@ impl Prober {
         Ok(methods)
     }
 
-    /// Writes the bodies of methods as what is to be counted in them is now. Those that could not
-    /// be, with the reasons: they keep theirs.
+    /// Writes the bodies of methods with their current probes. Returns the methods whose body could
+    /// not be written, with the reasons; these keep their body.
     pub(super) fn write_bodies(&self, methods: &[Method]) -> clr_profiler::Result<Vec<(Method, clr_profiler::Error)>> {
         let mut failed = Vec::new();
         for of_module in methods.chunk_by(|a, b| a.0 == b.0) {
@@ -320,8 +321,8 @@ impl Prober {
         Ok(failed)
     }
 
-    /// Writes again the bodies of those methods that have lines to be counted, or had: these bodies
-    /// change with what else is counted.
+    /// Rewrites the bodies of the methods that have, or had, counted lines: these bodies change
+    /// with the other probes.
     pub(super) fn write_lined(&self, methods: &[Method]) -> clr_profiler::Result<()> {
         match self.write_bodies(&self.methods.lined_of(methods))?.into_iter().next() {
             Some((_, error)) => Err(error),
@@ -343,7 +344,7 @@ impl Prober {
         Ok(())
     }
 
-    /// Has methods recompiled from their own code; none of them inlines one that has probes.
+    /// Has methods recompiled from their own code; none of them inlines a method with probes.
     pub(super) fn compile_plain(&self, methods: &[Method]) -> clr_profiler::Result<()> {
         self.info.request_rejit(methods)?;
         if self.methods.are_over() {
@@ -352,21 +353,21 @@ impl Prober {
         Ok(())
     }
 
-    /// Takes a method's record of calls back, and gives the method's signature: its code has no
-    /// probes for them.
+    /// Withdraws a method's record of calls, since its code has no probes for calls. Returns the
+    /// method's signature.
     pub(super) fn withdraw_calls(&self, method: Method) -> Option<String> {
         let probed = self.methods.lock().probed.remove(&method)?;
         probed.lanes.withdraw();
         Some(probed.name.signature)
     }
 
-    /// Takes the records of all methods of a module back, and gives their signatures.
+    /// Withdraws the records of all methods of a module, and returns the methods' signatures.
     fn withdraw_module(&self, module: ModuleId) -> impl Iterator<Item = String> {
         let gone: Vec<Method> = self.methods.lock().probed.keys().filter(|method| method.0 == module).copied().collect();
         gone.into_iter().filter_map(|method| self.withdraw_calls(method))
     }
 
-    /// Notes methods of an assembly that have no probes, and about some of them why.
+    /// Notes the methods of an assembly that have no probes, with the reason for some of them.
     pub(super) fn refuse(&self, assembly: &str, refused: &[(String, String)]) {
         note_refused(self.writer, LossReason::NotProbed, assembly, refused);
     }

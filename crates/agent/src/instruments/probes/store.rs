@@ -16,8 +16,8 @@ use crate::services::context::Context;
 const ADDRESS_SPACE: u64 = 4 << 30;
 /// Bytes of a chunk, where no method needs more.
 const CHUNK: usize = 1 << 20;
-/// Methods of a module that have as many lanes as help at all, and the lanes of each where there
-/// are more methods.
+/// Modules with more methods than this get at most `FEW_LANES` lanes per method. Other modules get
+/// up to `MOST_LANES`, as many as help at all.
 const FEW_METHODS: usize = 64;
 const FEW_LANES: u32 = 4;
 const MOST_LANES: u32 = 16;
@@ -28,7 +28,7 @@ pub(super) struct ProbeStore {
 }
 
 impl ProbeStore {
-    /// Without any.
+    /// Creates an empty store.
     ///
     /// # Errors
     /// A sentence for the user, when the file could not be made.
@@ -37,7 +37,7 @@ impl ProbeStore {
         Ok(Self { room: RecordRoom::new(made.map_err(|error| format!("no memory for probes: {error}"))?) })
     }
 
-    /// Allocates numbers of zero for each of these methods, as far as there is room. Waits for the
+    /// Allocates zeroed numbers for each of these methods, as far as there is room. Waits for the
     /// disk.
     pub(super) fn allocate_lanes(&self, methods: &[ProbedMethod]) -> Vec<Option<MethodLanes>> {
         let most = if methods.len() > FEW_METHODS { FEW_LANES } else { MOST_LANES };
@@ -61,15 +61,15 @@ impl ProbeStore {
         Box::new(WriteOut(self))
     }
 
-    /// Calls that were under way when methods got their own code back add to memory of the
-    /// process's own from now on.
+    /// Calls that were active when methods got their own code back add to private memory of the
+    /// process from now on.
     pub(super) fn outlive_recording(&self) {
-        // SAFETY: methods have addresses of what was backed and taken, and no more is taken: the
-        // recording is over. Nothing reads it here.
+        // SAFETY: methods have addresses of backed and allocated memory only, and nothing more is
+        // allocated, since the recording is over. Nothing reads the memory here.
         unsafe { self.room.segment().outlive_recording() };
     }
 
-    /// In a forked child: its calls add to private memory from now on. Async-signal-safe.
+    /// In a forked child: the child's calls add to private memory from now on. Async-signal-safe.
     pub(super) fn detach_in_child(&self) {
         self.room.segment().detach_in_child();
     }
@@ -89,7 +89,7 @@ impl Task for WriteOut {
     }
 
     fn stop(&mut self) -> bool {
-        // A call that is being counted is counted in a moment, and does no harm.
+        // A call that is being counted is complete in a moment, and does no harm.
         hooks::stopped_flag().store(1, Ordering::Release);
         true
     }

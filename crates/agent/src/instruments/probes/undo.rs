@@ -1,4 +1,4 @@
-//! The end of the recording in a program that goes on: methods get their own code back.
+//! End of the recording in a running program: methods get their own code back.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::services::own_code::revert;
 pub(super) struct Undo {
     info: ProfilerInfo,
     methods: Arc<Methods>,
-    /// The work, once it was begun.
+    /// The thread that does the work, once it was begun.
     begun: Option<RuntimeThread>,
 }
 
@@ -23,7 +23,7 @@ impl Undo {
         Self { info: info.clone(), methods: Arc::clone(methods), begun: None }
     }
 
-    /// Begins on a thread that the runtime knows: it stops the program for a moment.
+    /// Begins the work on a thread that the runtime knows: the work stops the program for a moment.
     fn begin(&self) -> RuntimeThread {
         let (info, methods) = (self.info.clone(), Arc::clone(&self.methods));
         RuntimeThread::begin(&self.info, "clrscope-revert", move || {

@@ -11,16 +11,16 @@ use clrscope_contract::async_code::CORE_LIBRARY;
 use super::served::Server;
 use super::{commands, made, served, switches};
 
-/// What is known of a library whose methods tell of requests.
+/// A library whose methods report requests.
 #[derive(Clone)]
 enum Library {
-    /// It serves them.
+    /// The library serves requests.
     Serves(&'static Server, served::Tokens),
-    /// It makes them.
+    /// The library makes requests.
     Makes(made::Tokens),
-    /// It sends commands to databases.
+    /// The library sends commands to databases.
     Sends(Arc<commands::Provider>),
-    /// It has the types of the runtime itself.
+    /// The library has the types of the runtime itself.
     Runs(switches::Tokens),
 }
 
@@ -38,7 +38,7 @@ impl Author {
         self.libraries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks into a library with this name. Returns the methods whose code is to be changed.
+    /// Examines a library with this name. Returns the methods whose code is to be changed.
     ///
     /// # Errors
     /// The reason why its requests can't be followed.
@@ -72,7 +72,7 @@ impl Author {
         Ok(methods)
     }
 
-    /// The server of a module, if it is one's.
+    /// The server in a module, if the module has one.
     pub(super) fn server(&self, module: ModuleId) -> Option<&'static Server> {
         match self.libraries().get(&module)? {
             Library::Serves(server, _) => Some(server),
@@ -80,13 +80,13 @@ impl Author {
         }
     }
 
-    /// Whether each of a module's methods tells of requests by itself. Else one would begin what no
-    /// other ends, where not all have the code.
+    /// Whether each of a module's methods reports requests independently. Otherwise all methods
+    /// must have the code: one method begins a request that another one ends.
     pub(super) fn are_alone(&self, module: ModuleId) -> bool {
         matches!(self.libraries().get(&module), Some(Library::Sends(_)))
     }
 
-    /// Whether a module's methods tell of threads that get another context.
+    /// Whether a module's methods report threads that get another context.
     pub(super) fn switches_threads(&self, module: ModuleId) -> bool {
         matches!(self.libraries().get(&module), Some(Library::Runs(_)))
     }

@@ -1,9 +1,10 @@
-//! The request's id in the `ExecutionContext`: the runtime itself carries it wherever the program's
-//! work for the request goes on, as it carries `Activity.Current`: across awaits, `Task.Run`,
+//! The request's id in the `ExecutionContext`. The runtime itself carries the context along with
+//! the program's work for the request, as it carries `Activity.Current`: across awaits, `Task.Run`,
 //! timers and threads.
 //!
 //! The id is the value of an `AsyncLocal` of our own, which the code that begins a request makes
-//! once. No code of the program's knows it. Servers put the context back behind each request.
+//! once. No code of the program knows this `AsyncLocal`. Servers restore the context after each
+//! request.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,7 +15,7 @@ use clr_profiler::il::{Code, Edits, NewLocal, Opcode, Operand};
 use clr_profiler::metadata::signature::{Primitive, Type};
 use clr_profiler::{ModuleId, ProfilerInfo, Token};
 
-/// Types and members that are meant here.
+/// Names of the types and members that are used here.
 const LOCAL_TYPE: &str = "System.Threading.AsyncLocal`1";
 const HANDLE_TYPE: &str = "System.Runtime.InteropServices.GCHandle";
 const NUMBER_TYPE: &str = "System.Int64";
@@ -22,19 +23,19 @@ const NUMBER_TYPE: &str = "System.Int64";
 /// Signature of [`keep`].
 const KEEPS: &[u8] = &[0, 1, VOID, INT];
 
-/// The handle of the `AsyncLocal`: the address of a word that has its address; 0 as long as there
-/// is none.
+/// The handle of the `AsyncLocal`: the address of a word that holds its address; 0 until there is
+/// one.
 static LOCAL: AtomicUsize = AtomicUsize::new(0);
 
-/// The address of the `AsyncLocal` at this moment, for a thread during which no collection begins.
+/// The current address of the `AsyncLocal`, for code during which no collection begins.
 #[inline]
 pub(super) fn local() -> Option<usize> {
     let handle = LOCAL.load(Ordering::Acquire);
-    // SAFETY: a handle that is never given back is the address of a word.
+    // SAFETY: a handle that is never freed is the address of a word.
     (handle != 0).then(|| unsafe { std::ptr::with_exposed_provenance::<usize>(handle).read() })
 }
 
-/// Tokens in a module of what inserted code names.
+/// Tokens, in a module, of the members that inserted code names.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tokens {
     number: u32,
@@ -68,8 +69,8 @@ impl Tokens {
         })
     }
 
-    /// Code that sets the id which a variable has, unless it is 0. `object` is the token of the
-    /// type of all objects.
+    /// Code that sets the id from a variable, unless the id is 0. `object` is the token of
+    /// `System.Object`.
     pub(super) fn set(self, edits: &mut Edits, id: NewLocal, object: u32) -> Code {
         let handle = edits.new_local(&[INT]);
         let read = |code: Code| {
@@ -91,7 +92,7 @@ impl Tokens {
     }
 }
 
-/// The bytes of a type that can stand in each signature.
+/// The bytes of a type that is valid in each signature.
 fn bytes(ty: &Type) -> Vec<u8> {
     ty.to_bytes().unwrap_or_default()
 }
@@ -102,5 +103,5 @@ unsafe extern "C" fn keep(handle: usize) {
     let _ = LOCAL.compare_exchange(0, handle, Ordering::AcqRel, Ordering::Relaxed);
 }
 
-/// Type of the variable that has an id.
+/// Type of the variable that holds an id.
 pub(super) const ID: &[u8] = &[I8];

@@ -1,14 +1,15 @@
-//! Commands that the program sends to databases: code in the commands of ADO.NET's providers, which
-//! are the types derived from `System.Data.Common.DbCommand`. No provider is known by its name.
+//! Commands that the program sends to databases. The code is inserted into the commands of
+//! ADO.NET's providers, which are the types derived from `System.Data.Common.DbCommand`. Providers
+//! are not identified by name.
 //!
 //! | a method that | ends |
 //! |---|---|
-//! | returns what there is | with the method |
-//! | is an async one | where its task gets its result, in the code of its machine, as in [`made`](super::made) |
-//! | returns a task that others make | with the method, where the task is complete by then; else unknown |
+//! | returns its result directly | with the method |
+//! | is async | where its task gets its result, in the code of its state machine, as in [`made`](super::made) |
+//! | returns a task made by other code | with the method, if the task is complete by then; otherwise unknown |
 //!
-//! Async methods of such a type that send no command themselves take along that they are part of
-//! one.
+//! Async methods of such a type that send no command themselves carry over their awaits that they
+//! are part of a command.
 
 use std::collections::{HashMap, HashSet};
 
@@ -33,15 +34,15 @@ use crate::services::await_places::AsyncCode;
 use crate::services::code_address::function_address;
 use crate::services::numbers::MOST;
 
-/// Types and members that are meant here.
+/// Names of the types and members that are used here.
 const COMMAND: &str = "System.Data.Common.DbCommand";
 const CONNECTION: &str = "System.Data.Common.DbConnection";
 const TASK: &str = "System.Threading.Tasks.Task";
-/// Methods that send a command; those with tasks have `Async` behind it.
+/// Methods that send a command; methods that return tasks have the suffix `Async`.
 const METHODS: [&str; 5] =
     ["ExecuteNonQuery", "ExecuteScalar", "ExecuteReader", "ExecuteDbDataReader", "ExecuteXmlReader"];
 const ASYNC: &str = "Async";
-/// Names that compilers give to the machine of an async method, and to its fields.
+/// Names that compilers give to the state machine of an async method, and to its fields.
 const MACHINE: &str = ">d__";
 const BUILDER: &str = "<>t__builder";
 const COMMAND_FIELD: &str = "<>4__this";
@@ -55,38 +56,38 @@ const TYPE_REF: u32 = 0x01;
 
 /// Signature of [`is_within`] and [`begun`].
 const TELLS: &[u8] = &[0, 0, I4];
-/// Signature of [`enter`] and [`carry`]: whether the thread is within a command in, a number out.
+/// Signature of [`enter`] and [`carry`]. In: whether the thread is within a command. Out: a number.
 const ENTERS: &[u8] = &[0, 1, I4, I4];
-/// Signature of [`begin`]: the statement, database, source and activity in, a number out.
+/// Signature of [`begin`]. In: the statement, database, source and activity. Out: a number.
 const BEGINS: &[u8] = &[0, 4, I4, OBJECT, OBJECT, OBJECT, OBJECT];
-/// Signature of [`wait`] and [`end`]: the number, whether the thread was within a command, and
-/// whether it failed.
+/// Signature of [`wait`] and [`end`]. In: the number, whether the thread was within a command, and
+/// whether the command failed.
 const ENDS: &[u8] = &[0, 3, VOID, I4, I4, I4];
-/// Signature of [`settle`]: whether the thread is within a command in, ticks out.
+/// Signature of [`settle`]. In: whether the thread is within a command. Out: ticks.
 const SETTLES: &[u8] = &[0, 1, I8, I4];
-/// Signature of [`settled`]: ticks, commands begun until then, statement, database, source,
-/// activity, and how it ended.
+/// Signature of [`settled`]. In: ticks, number of commands begun before, statement, database,
+/// source, activity, and outcome.
 const SETTLED: &[u8] = &[0, 7, VOID, I8, I4, OBJECT, OBJECT, OBJECT, OBJECT, I4];
 
 /// Number of a command within another.
 const NESTED: u32 = MOST - 1;
-/// Number of a command that is the outermost, and not recorded, or not yet.
+/// Number of an outermost command that is not recorded, or not recorded yet.
 const UNRECORDED: u32 = MOST - 2;
-/// How what returns a task has ended: well, not, or later.
+/// Outcome of a method that returns a task: success, failure, or later.
 const WELL: u32 = 0;
 const FAILED: u32 = 1;
 const LATER: u32 = 2;
 
-/// What a method does.
+/// Kind of a method, by its role for commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Sends a command, and returns what there is.
+    /// Sends a command, and returns its result directly.
     Returns,
     /// Returns a task.
     ReturnsTask,
     /// Code of an async method that sends a command.
     Sends,
-    /// Code of another async method of such a type.
+    /// Code of another async method of a command type.
     Carries,
 }
 
@@ -107,30 +108,30 @@ pub(super) fn base(metadata: &MetadataImport) -> Option<Token> {
     Members(metadata).other_type(COMMAND).ok().map(Token::new)
 }
 
-/// Types derived from a type, of the module itself.
+/// Types of the module itself that are derived from a type.
 fn derived(metadata: &MetadataImport, types: &[Token], base: Token) -> HashSet<Token> {
     let bases: HashMap<Token, Token> =
         types.iter().filter_map(|ty| Some((*ty, metadata.type_def(*ty).ok()?.extends))).collect();
     let is_derived = |ty: &&Token| {
         let chain = std::iter::successors(bases.get(ty).copied(), |above| bases.get(above).copied());
-        // No chain is longer, unless the bases form a cycle.
+        // No chain of bases is longer, unless the bases form a cycle.
         chain.take(types.len()).any(|above| above == base)
     };
     types.iter().filter(is_derived).copied().collect()
 }
 
-/// Whether a method with this name sends a command; the code of async methods has its name in that
-/// of its machine.
+/// Whether a method with this name sends a command. For async methods the name is part of the state
+/// machine's name.
 fn sends(name: &str) -> bool {
     METHODS.contains(&name.strip_suffix(ASYNC).unwrap_or(name))
 }
 
-/// The method's name in that of its machine.
+/// The method's name in the name of its state machine.
 fn method_of_machine(name: &str) -> Option<&str> {
     name.strip_prefix('<')?.split_once(MACHINE).map(|(method, _)| method)
 }
 
-/// What a method of a command does that sends it; `None` of one that is not followed.
+/// Kind of a command's sending method; `None` for methods that are not followed.
 fn kind(metadata: &MetadataImport, method: Token) -> Option<Kind> {
     let about = metadata.method(method).ok()?;
     if !sends(&about.name) || about.attributes.is_static() || !metadata.has_il(method) {
@@ -147,14 +148,14 @@ fn kind(metadata: &MetadataImport, method: Token) -> Option<Kind> {
     };
     match name.ok()?.split('`').next()? {
         TASK => Some(Kind::ReturnsTask),
-        // What is in it can be asked for once only, which the caller does.
+        // The contents can be read only once, by the caller.
         "System.Threading.Tasks.ValueTask" => None,
         _ => Some(Kind::Returns),
     }
 }
 
 impl Provider {
-    /// Looks for commands in a module.
+    /// Searches a module for commands.
     ///
     /// # Errors
     /// The runtime's error. `Ok(None)` where there are none.
@@ -206,7 +207,7 @@ impl Provider {
     }
 }
 
-/// The name of the field that an instruction names.
+/// The name of the field that an instruction accesses.
 fn field_name(instruction: &Instruction, metadata: &MetadataImport) -> Option<String> {
     let Operand::Token(token) = instruction.operand() else { return None };
     let token = Token::new(*token);
@@ -221,18 +222,18 @@ fn is_field(instruction: &Instruction, opcode: Opcode, name: &str, metadata: &Me
     instruction.opcode() == opcode && field_name(instruction, metadata).is_some_and(|found| found == name)
 }
 
-/// Whether a method makes the machine of an async method and starts it.
+/// Whether a method makes the state machine of an async method and starts it.
 fn starts_machine(body: &Body, metadata: &MetadataImport) -> bool {
     body.instructions().iter().any(|instruction| is_field(instruction, Opcode::Stfld, BUILDER, metadata))
 }
 
-/// The only call by which a machine's task gets its result, or its exception.
+/// The single call by which a state machine's task gets its result, or its exception.
 fn settles<'b>(body: &'b Body, metadata: &MetadataImport, name: &str) -> Result<&'b Instruction, Reason> {
     let code = body.instructions();
     let members = Members(metadata);
     let is_builder = |at: Option<usize>| at.is_some_and(|at| is_field(&code[at], Opcode::Ldflda, BUILDER, metadata));
     let mut found = (0..code.len()).filter(|at| {
-        // With the result between, where there is one.
+        // With the result in between, where there is one.
         code[*at].opcode() == Opcode::Call
             && members.is_named(&code[*at], name)
             && (is_builder(at.checked_sub(1)) || is_builder(at.checked_sub(2)))
@@ -240,7 +241,7 @@ fn settles<'b>(body: &'b Body, metadata: &MetadataImport, name: &str) -> Result<
     found.next().filter(|_| found.next().is_none()).map(|at| &code[at]).ok_or(NOT_AS_KNOWN)
 }
 
-/// Tokens in the module of what inserted code names.
+/// Tokens, in the module, of the members that inserted code names.
 #[derive(Debug, Clone, Copy)]
 struct Tokens {
     object: u32,
@@ -260,7 +261,7 @@ struct Tokens {
     settled: u32,
 }
 
-/// What is read of a command into variables of the method.
+/// Variables of the method for the properties that are read from a command.
 #[derive(Clone, Copy)]
 struct About {
     command: NewLocal,
@@ -330,7 +331,7 @@ impl Tokens {
         })
     }
 
-    /// Adds code that reads what a command is about. Its properties are the provider's own, and may
+    /// Adds code that reads the properties of a command. They are the provider's own code, and may
     /// throw. `load` loads the command.
     fn read(self, before: Code, about: About, load: impl Fn(Code) -> Code) -> Code {
         let mut code = Code::new();
@@ -347,7 +348,7 @@ impl Tokens {
         about.cleared(before).catching(self.object, code.mark(behind))
     }
 
-    /// Adds code that begins a command where the thread is within none. `load` loads the command.
+    /// Adds code that begins a command if the thread is not within one. `load` loads the command.
     fn begin(self, before: Code, about: About, load: impl Fn(Code) -> Code, [was, number]: [NewLocal; 2]) -> Code {
         let mut code = calls(before, is_within as *const (), self.tells, 0, 1).store(was);
         let behind = code.new_mark();
@@ -361,7 +362,7 @@ impl Tokens {
         calls(constant(code.load(number).load(was), outcome), end as *const (), self.ends, 3, 0)
     }
 
-    /// The edits of a method that returns what there is.
+    /// The edits of a method that returns its result directly.
     fn of_method(self) -> Edits {
         let mut edits = Edits::new();
         let about = About::new(&mut edits);
@@ -372,7 +373,7 @@ impl Tokens {
         edits
     }
 
-    /// The edits of a method that returns a task which others make.
+    /// The edits of a method that returns a task made by other code.
     fn of_task(self) -> Edits {
         let mut edits = Edits::new();
         let about = About::new(&mut edits);
@@ -425,7 +426,7 @@ impl Tokens {
         let [numbered, behind] = [(); 2].map(|()| entry.new_mark());
         let mut entry = entry.plain(Opcode::LdcI4_0).store(number).plain(Opcode::LdcI4_0).store(was);
         if let Some(kept) = kept {
-            // One that goes on, or has ended, is none of ours.
+            // Ignored if the method resumes, or has ended.
             entry = kept.read(entry, numbered).load(stored).plain(Opcode::LdcI4M1).branch(Opcode::BneUn, behind);
         }
         if sends {
@@ -433,7 +434,7 @@ impl Tokens {
                 .instructions()
                 .iter()
                 .find(|instruction| is_field(instruction, Opcode::Ldfld, COMMAND_FIELD, metadata));
-            // Code that does not use its command has none.
+            // Code that does not use its command has no such field.
             let command = |code: Code| match field {
                 Some(field) => code.plain(Opcode::Ldarg0).with(Opcode::Ldfld, field.operand().clone()),
                 None => code.plain(Opcode::Ldnull),
@@ -475,8 +476,8 @@ unsafe extern "C" fn begun() -> u32 {
     nesting::begun()
 }
 
-/// A method that sends a command begins. Returns the number of one that is not recorded yet, or of
-/// one within another; 0 where nothing is recorded.
+/// A method that sends a command begins. Returns the number for a command that is not recorded yet,
+/// or for a nested command; 0 where nothing is recorded.
 unsafe extern "C" fn enter(was: u32) -> u32 {
     if was != 0 {
         return NESTED;
@@ -484,7 +485,7 @@ unsafe extern "C" fn enter(was: u32) -> u32 {
     if is_stopped() || Recorder::current().is_none() {
         return 0;
     }
-    // What its properties do is part of it.
+    // Calls made by the command's properties are part of the command.
     nesting::put(1);
     UNRECORDED
 }
@@ -494,7 +495,7 @@ unsafe extern "C" fn carry(was: u32) -> u32 {
     if was == 0 { 0 } else { NESTED }
 }
 
-/// The name of a command in a recording.
+/// The number of a command's name in a recording.
 ///
 /// # Safety
 /// All must be null or addresses of texts that do not move meanwhile.
@@ -508,14 +509,14 @@ unsafe fn name(recorder: &Recorder, text: usize, database: usize, source: usize)
     recorder.name(Direction::Made, &wide[..length], Subject::Database(database, source))
 }
 
-/// A command begins, which is the outermost. Returns its number and one.
+/// An outermost command begins. Returns its number plus one.
 unsafe extern "C" fn begin(text: usize, database: usize, source: usize, activity: usize) -> u32 {
     let mut given = UNRECORDED;
     guard(|| {
         nesting::begin();
         let Some((recorder, requests)) = Recorder::current().zip(under_way::of_process()) else { return };
         let ticks = Some(ticks());
-        // SAFETY: what the code that `begin` of the tokens makes hands over: texts or null.
+        // SAFETY: the values that the code of the tokens' `begin` passes: texts or null.
         let name = unsafe { name(recorder, text, database, source) };
         // SAFETY: as above; an object or null.
         let trace = unsafe { ACTIVITIES.numbers(activity) };
@@ -530,7 +531,7 @@ unsafe extern "C" fn wait(_number: u32, was: u32, _outcome: u32) {
     nesting::put(was);
 }
 
-/// The code of an async method goes on. Returns whether the thread was within a command.
+/// The code of an async method resumes. Returns whether the thread was within a command.
 unsafe extern "C" fn go_on() -> u32 {
     nesting::put(1)
 }
@@ -548,14 +549,14 @@ unsafe extern "C" fn end(number: u32, was: u32, outcome: u32) {
     guard(|| Recorder::end_numbered(number, said));
 }
 
-/// A method that returns a task begins. Returns ticks; 0 where it is part of a command, or nothing
-/// is recorded.
+/// A method that returns a task begins. Returns ticks; 0 where the method is part of a command, or
+/// nothing is recorded.
 unsafe extern "C" fn settle(was: u32) -> u64 {
     if was != 0 || is_stopped() || Recorder::current().is_none() { 0 } else { ticks().max(1) }
 }
 
-/// A method that returns a task ends. It counts unless another one did meanwhile, by which it went
-/// on.
+/// A method that returns a task ends. It counts as a command unless the thread has begun another
+/// command meanwhile, to which the method delegated.
 unsafe extern "C" fn settled(
     began: u64,
     before: u32,
@@ -571,11 +572,11 @@ unsafe extern "C" fn settled(
     guard(|| {
         nesting::begin();
         let Some(recorder) = Recorder::current() else { return };
-        // SAFETY: what the code that `of_task` makes hands over: texts or null.
+        // SAFETY: the values that the code of `of_task` passes: texts or null.
         let name = unsafe { name(recorder, text, database, source) };
         // SAFETY: as above; an object or null.
         let trace = unsafe { ACTIVITIES.numbers(activity) };
-        // How long it takes is known of one that is over.
+        // The duration is known only if the command is over.
         let ticks = Some(began).filter(|_| outcome != LATER);
         let outcome = if outcome == FAILED { Outcome::Failure } else { Outcome::Answer };
         recorder.ended(RequestStart { name, ticks, trace, ..RequestStart::default() }, 0, outcome);

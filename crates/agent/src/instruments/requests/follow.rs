@@ -1,4 +1,4 @@
-//! The libraries whose methods tell of requests, and how these get their code.
+//! Changes the methods of the libraries that report requests.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,20 +20,20 @@ use crate::services::kept_code::{self, Method};
 use crate::services::own_code;
 use crate::services::refused_methods::{Refused, note_refused};
 
-/// Changer of the libraries; callbacks call it.
+/// Changes the libraries; callbacks call it.
 pub(super) struct Follower {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
     functions: Arc<Functions>,
     author: Arc<Author>,
     writers: BodyWriters,
-    /// Modules that were looked at: one may be told of twice, on two threads.
+    /// Modules that were examined: a module may be reported twice, on two threads.
     claimed: Mutex<HashSet<ModuleId>>,
     switching: Arc<SwitchingMethods>,
 }
 
-/// Methods that give threads another context, in their changed code. Nothing goes on in them that
-/// has begun there, so they get their own code back.
+/// Methods with changed code that give threads another context. Nothing that begins in them
+/// continues in them later, so they can get their own code back.
 #[derive(Default)]
 pub(super) struct SwitchingMethods(Mutex<Vec<Method>>);
 
@@ -42,7 +42,7 @@ impl SwitchingMethods {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(methods);
     }
 
-    /// Gives them their own code back, once.
+    /// Gives the methods their own code back, once.
     pub(super) fn revert(&self, info: &ProfilerInfo) {
         let methods = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         methods.iter().for_each(|method| kept_code::forget_body(*method));
@@ -73,7 +73,7 @@ impl Follower {
         self.claimed.lock().unwrap_or_else(PoisonError::into_inner).insert(module)
     }
 
-    /// Has the methods of a module that tell of requests compiled again, unless they were.
+    /// Recompiles the methods of a module that report requests, unless they are recompiled already.
     pub(super) fn follow(&self, module: ModuleId) {
         let Ok(assembly) = self.functions.names().assembly(&self.info, module) else { return };
         let is_known = [served::LIBRARY, made::LIBRARY].contains(&&*assembly);
@@ -86,14 +86,14 @@ impl Follower {
         self.change_all(module, &assembly);
     }
 
-    /// Whether there may be commands of databases in a module.
+    /// Whether a module may have database commands.
     fn names_commands(&self, module: ModuleId, assembly: &str) -> bool {
         let metadata = || self.functions.names().metadata(&self.info, module).ok();
         commands::may_have_commands(assembly) && metadata().is_some_and(|metadata| commands::base(&metadata).is_some())
     }
 
-    /// Has the methods compiled again that give threads another context, now that there are
-    /// requests to serve.
+    /// Recompiles the methods that give threads another context, now that there are requests to
+    /// serve.
     fn follow_contexts(&self) {
         let names = self.functions.names();
         let is_core = |module: &ModuleId| names.assembly(&self.info, *module).is_ok_and(|name| &*name == CORE_LIBRARY);
@@ -111,7 +111,7 @@ impl Follower {
         note_refused(self.writer, LossReason::RequestsNotFollowed, assembly, &refused);
     }
 
-    /// Changes methods of a module. Those that stay as they are, each with the reason.
+    /// Changes methods of a module. Returns the methods that stay unchanged, each with the reason.
     fn change(&self, module: ModuleId, assembly: &str) -> clr_profiler::Result<Refused> {
         let metadata = self.functions.names().metadata(&self.info, module)?;
         let methods = self.author.prepare((&self.info, module), assembly, &metadata)?;
@@ -125,7 +125,7 @@ impl Follower {
         Ok(refused)
     }
 
-    /// The runtime could not compile a method again.
+    /// The runtime could not recompile a method.
     pub(super) fn not_compiled(&self, method: Method, error: &clr_profiler::Error) {
         if self.is_followed(method.0) && kept_code::is_kept(method) {
             kept_code::forget_body(method);
@@ -143,10 +143,10 @@ impl Follower {
         self.claimed.lock().unwrap_or_else(PoisonError::into_inner).contains(&module)
     }
 
-    /// A function is about to be compiled again, or was: looks where the objects that its code
-    /// reads have their fields, unless that is known. Other threads run the code as soon as it is
-    /// there, before the runtime tells that it is: so this is done before that. On managed threads,
-    /// as the types are loaded.
+    /// A function is about to be recompiled, or was: finds the field offsets of the objects that
+    /// its code reads, unless they are known. Other threads run the new code before the runtime
+    /// reports it, so the offsets are needed before the compilation. On managed threads, since
+    /// types are loaded.
     pub(super) fn look_into_types(&self, function: FunctionId) {
         let Ok(about) = self.info.function_info(function) else { return };
         let names = self.functions.names();
@@ -160,7 +160,8 @@ impl Follower {
         }
     }
 
-    /// A function was compiled again: says where what its code reads is not as known.
+    /// A function was recompiled: notes where the objects that its code reads differ from the known
+    /// ones.
     pub(super) fn compiled(&self, function: FunctionId) {
         self.look_into_types(function);
         let Ok(about) = self.info.function_info(function) else { return };

@@ -1,6 +1,6 @@
-//! The status of gRPC's answers. Their HTTP status is 200, whatever became of the call: what counts
-//! is `grpc-status`, which stands in the trailers, or in the headers of an answer without a body.
-//! Source: the protocol, `doc/PROTOCOL-HTTP2.md` of grpc/grpc, "Responses".
+//! The status of gRPC responses. Their HTTP status is 200 whether or not the call failed. The
+//! status that counts is `grpc-status`, which is in the trailers, or in the headers of a response
+//! without a body. Source: the protocol, `doc/PROTOCOL-HTTP2.md` of grpc/grpc, "Responses".
 
 use clr_profiler::il::element::{I4, OBJECT, STRING};
 use clr_profiler::il::{Code, NewLocal, Opcode, Operand};
@@ -12,7 +12,7 @@ use super::members::{Members, Reason, getter};
 use super::objects;
 use crate::services::code_address::function_address;
 
-/// Types and members of ASP.NET Core that are meant here.
+/// Names of the types and members of ASP.NET Core that are used here.
 const RESPONSE: &str = "Microsoft.AspNetCore.Http.HttpResponse";
 const HEADERS: &str = "Microsoft.AspNetCore.Http.IHeaderDictionary";
 const TRAILERS: &str = "Microsoft.AspNetCore.Http.Features.IHttpResponseTrailersFeature";
@@ -29,17 +29,17 @@ const KNOWN_HEADERS: &str = "System.Net.Http.Headers.KnownHeaders";
 /// Signature of [`is_grpc`].
 const ASKS: &[u8] = &[0, 1, I4, OBJECT];
 
-/// The content type of gRPC, also with what may follow: `application/grpc+proto`.
+/// The content type of gRPC. A suffix may follow: `application/grpc+proto`.
 const CONTENT_TYPE: &str = "application/grpc";
-/// The status of a call that went well.
+/// The status of a successful call.
 const WELL: u16 = b'0' as u16;
 
-/// The signature of a method of an object's without parameters, with a named type as its result.
+/// The signature of an instance method without parameters that returns a named type.
 fn gives(token: Token, is_value: bool) -> Vec<u8> {
     getter(&Type::Named { token, is_value }.to_bytes().unwrap_or_default())
 }
 
-/// Tokens for answers that the program gives, in the library that serves requests.
+/// Tokens for responses that the program sends, in the library that serves requests.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ServedTokens {
     response: u32,
@@ -55,10 +55,10 @@ pub(super) struct ServedTokens {
 }
 
 impl ServedTokens {
-    /// Finds them, and adds what the library does not name itself.
+    /// Finds the tokens, and adds references that the library does not have itself.
     ///
     /// # Errors
-    /// The runtime's error, or why they can't be found.
+    /// The runtime's error, or the reason why the tokens can't be found.
     pub(super) fn find(
         info: &ProfilerInfo,
         module: ModuleId,
@@ -93,8 +93,8 @@ impl ServedTokens {
         })
     }
 
-    /// Code that stores the status of a request's answer, where the answer is one of gRPC's.
-    /// `http` has the request's context and `features` its features, or null.
+    /// Code that stores the status of a request's response, if it is a gRPC response. `http` holds
+    /// the request's context, and `features` its features or null.
     pub(super) fn read(self, http: NewLocal, features: NewLocal, status: NewLocal, found: NewLocal) -> Code {
         let mut code = Code::new();
         let behind = code.new_mark();
@@ -116,7 +116,7 @@ impl ServedTokens {
     }
 }
 
-/// Tokens for answers that the program gets, in `HttpClient`'s library.
+/// Tokens for responses that the program receives, in `HttpClient`'s library.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MadeTokens {
     headers: u32,
@@ -130,10 +130,10 @@ pub(super) struct MadeTokens {
 }
 
 impl MadeTokens {
-    /// Finds them, and makes the signature.
+    /// Finds the tokens, and makes the signature.
     ///
     /// # Errors
-    /// The runtime's error, or why they can't be found.
+    /// The runtime's error, or the reason why the tokens can't be found.
     pub(super) fn find(info: &ProfilerInfo, module: ModuleId, metadata: &MetadataImport) -> clr_profiler::Result<Self> {
         let asks = info.signature_token(module, ASKS)?.as_raw();
         let members = Members(metadata);
@@ -154,8 +154,8 @@ impl MadeTokens {
         find().map_err(|why: Reason| clr_profiler::Error::refused("requests", why))
     }
 
-    /// Code that stores the status of an answer, where its head has one. It is read as it came:
-    /// nothing of the headers is parsed, as properties would.
+    /// Code that stores the status of a response, if its headers have one. The raw value is read:
+    /// properties would parse the headers, this code does not.
     pub(super) fn read(self, load: impl Fn(Code) -> Code, status: NewLocal, found: NewLocal) -> Code {
         let mut code = Code::new();
         let behind = code.new_mark();
@@ -172,14 +172,14 @@ impl MadeTokens {
     }
 }
 
-/// Asks whether the text on the stack is a content type of gRPC's.
+/// Code that asks whether the text on the stack is a gRPC content type.
 fn asks(code: Code, signature: u32) -> Code {
     code.address(function_address(is_grpc as *const ())).call(Opcode::Calli, signature, 2, 1)
 }
 
-/// Whether a text is a content type of gRPC's.
+/// Whether a text is a gRPC content type.
 unsafe extern "C" fn is_grpc(content_type: usize) -> u32 {
-    // SAFETY: what the code that `asks` makes hands over: a text or null.
+    // SAFETY: the value that the code of `asks` passes: a text or null.
     let text = unsafe { objects::text(content_type) };
     is_content_type(text).into()
 }
@@ -190,7 +190,7 @@ fn is_content_type(text: &[u16]) -> bool {
         && text.iter().zip(CONTENT_TYPE.bytes()).all(|(unit, wanted)| small(unit) == wanted)
 }
 
-/// Whether a status says that a call has failed; an empty one says nothing.
+/// Whether a status means that a call has failed. An empty status does not.
 pub(super) fn has_failed(status: &[u16]) -> bool {
     !status.is_empty() && status != [WELL]
 }

@@ -9,18 +9,19 @@ use crate::services::code_address::function_address;
 /// Signature of [`wants_urls`].
 pub(super) const WANTS: &[u8] = &[0, 0, I4];
 
-/// Goes on at the mark unless names have whole addresses. `signature` is the token of [`WANTS`].
+/// Code that branches to the mark unless names contain whole URLs. `signature` is the token of
+/// [`WANTS`].
 pub(super) fn unless_urls(code: Code, signature: u32, mark: Mark) -> Code {
     let code = code.address(function_address(wants_urls as *const ())).call(Opcode::Calli, signature, 1, 1);
     code.branch(Opcode::Brfalse, mark)
 }
 
-/// Whether names have whole addresses.
+/// Whether names contain whole URLs.
 unsafe extern "C" fn wants_urls() -> u32 {
     Recorder::current().is_some_and(|recorder| recorder.has_urls).into()
 }
 
-/// The variable has no object.
+/// Code that sets the variable to null.
 pub(super) fn null(code: Code, local: NewLocal) -> Code {
     code.plain(Opcode::Ldnull).store(local)
 }

@@ -1,16 +1,16 @@
-//! The number of a request in the state of an async method, as long as the method waits: the
-//! machine has a field with the number of its await, which has room for both. The code takes the
-//! request's number out again before the method reads the field.
+//! The number of a request in the state of an async method, while the method waits. The state
+//! machine has a field for the number of its await, which has room for both numbers. The inserted
+//! code removes the request's number before the method reads the field.
 
 use clr_profiler::il::{Code, Mark, NewLocal, Opcode, Operand};
 use clrscope_contract::async_code::{AWAIT_BITS, NUMBERED_WAIT};
 
-/// Where the code of an async method has a request's number.
+/// Field and variables in which the code of an async method keeps a request's number.
 #[derive(Clone, Copy)]
 pub(super) struct KeptNumber {
-    /// Token of the field that has the number of the machine's await.
+    /// Token of the field that holds the number of the state machine's await.
     pub(super) state: u32,
-    /// Variable for what was in the field when the code began.
+    /// Variable for the value of the field when the code began.
     pub(super) stored: NewLocal,
     /// Variable for the request's number; 0 where there is none.
     pub(super) number: NewLocal,
@@ -26,13 +26,13 @@ impl KeptNumber {
         code.with(opcode, Operand::Token(self.state))
     }
 
-    /// Reads the field, and goes on at the mark where it has a request's number.
+    /// Reads the field, and branches to the mark if it holds a request's number.
     pub(super) fn read(self, code: Code, numbered: Mark) -> Code {
         let code = self.field(code.plain(Opcode::Ldarg0), Opcode::Ldfld).store(self.stored);
         constant(code.load(self.stored), NUMBERED_WAIT).branch(Opcode::Bge, numbered)
     }
 
-    /// Takes the request's number out of the field.
+    /// Removes the request's number from the field.
     pub(super) fn take_out(self, code: Code) -> Code {
         let code = constant(code.load(self.stored), !NUMBERED_WAIT).plain(Opcode::And);
         let code = constant(code, AWAIT_BITS).plain(Opcode::Shr).store(self.number);
@@ -40,8 +40,8 @@ impl KeptNumber {
         self.field(code, Opcode::Stfld)
     }
 
-    /// Stores the request's number together with that of an await, where there is one. `then` adds
-    /// what else is done in that case.
+    /// Stores the request's number, if any, together with the number of an await. `then` adds
+    /// further code for that case.
     pub(super) fn put_in(self, await_number: u32, then: impl FnOnce(Code) -> Code) -> Code {
         let mut code = Code::new();
         let behind = code.new_mark();

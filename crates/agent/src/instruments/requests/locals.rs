@@ -1,8 +1,8 @@
 //! The request's id in an `ExecutionContext`, read from its objects.
 //!
-//! A context has its values in one of several maps, by how many there are: up to four as fields, up
-//! to 16 as keys with their values in an array, more as a dictionary. Read on the context's own
-//! thread, in code that the runtime does not stop: no object moves.
+//! A context has its values in one of several maps, depending on their number: up to four as
+//! fields, up to 16 as pairs in an array, more as a dictionary. They are read on the context's own
+//! thread, in code that the runtime does not stop, so no object moves.
 
 use clr_profiler::{ClassId, ModuleId, NameCache, ProfilerInfo, Token};
 use clrscope_agent_base::memory::PublishedState;
@@ -10,12 +10,12 @@ use clrscope_agent_base::memory::PublishedState;
 use super::carrier;
 use super::members::{EVERY_OBJECT, Members};
 
-/// Types and fields that are meant here.
+/// Names of the types and fields that are used here.
 const CONTEXT: &str = "System.Threading.ExecutionContext";
 const VALUES: &str = "m_localValues";
 const LOCAL: &str = "System.Threading.IAsyncLocal";
 const MAPS: &str = "System.Threading.AsyncLocalValueMap";
-/// Maps with so many pairs as fields, and their names.
+/// Maps with pairs as fields: number of pairs, and name.
 const PAIRS: [(usize, &str); 4] = [
     (1, "OneElementAsyncLocalValueMap"),
     (2, "TwoElementAsyncLocalValueMap"),
@@ -31,13 +31,13 @@ const BASE: (&str, &str) = ("System.Collections.Generic.Dictionary`2", "_entries
 const ENTRY: &str = "Entry";
 const KEY_AND_VALUE: [&str; 2] = ["key", "value"];
 
-/// Where an array has its length, and its elements.
+/// Offsets of an array's length and elements.
 const LENGTH: usize = 8;
 const ELEMENTS: usize = 16;
-/// Where a boxed number is.
+/// Offset of a boxed number.
 const NUMBER: usize = 8;
 
-/// Where values lie.
+/// Offsets of the values.
 #[derive(Debug)]
 struct Layout {
     /// Offset of the map in a context.
@@ -68,7 +68,7 @@ struct Rows {
     class: usize,
     /// Offset of the array in the map.
     array: usize,
-    /// In an element.
+    /// Offsets in an element.
     pair: Pair,
     /// Bytes of an element.
     size: usize,
@@ -76,13 +76,13 @@ struct Rows {
 
 static LAYOUT: PublishedState<Layout> = PublishedState::nothing();
 
-/// Whether it is known where values lie.
+/// Whether the offsets of values are known.
 pub(super) fn is_known() -> bool {
     LAYOUT.get().is_some()
 }
 
-/// Finds out where values lie, in the library of the runtime's own types, unless it is known.
-/// Classes are loaded that are not, so on managed threads only.
+/// Finds the offsets of values, in the library of the runtime's own types, unless they are known.
+/// May load classes, so only on managed threads.
 pub(super) fn look_into(info: &ProfilerInfo, names: &NameCache, module: ModuleId) {
     let found = || {
         let metadata = names.metadata(info, module).ok()?;
@@ -135,8 +135,8 @@ impl Library<'_> {
         Some(Rows { class: class.as_raw(), array, pair, size })
     }
 
-    /// Where a type has key and value, and its size, with the types that maps have as their
-    /// arguments.
+    /// Offsets of key and value in a type, and the type's size, for the type arguments that the
+    /// maps use.
     fn pair(&self, declared: Token) -> Option<(Pair, usize)> {
         let class = |name| self.info.class_from_token(self.module, self.members.own_type(name, None).ok()?).ok();
         let arguments = [class(LOCAL)?, class(EVERY_OBJECT)?];
@@ -159,14 +159,14 @@ impl Library<'_> {
 /// Reads a word of an object.
 ///
 /// # Safety
-/// It must be in a live object, which does not move meanwhile.
+/// The word must be in a live object, which does not move meanwhile.
 unsafe fn word(address: usize) -> usize {
     // SAFETY: the caller's promise.
     unsafe { std::ptr::with_exposed_provenance::<usize>(address).read() }
 }
 
 impl Pair {
-    /// The value below an address, where the key there is the one that is meant.
+    /// The value of the pair at an address, if the pair has this key.
     ///
     /// # Safety
     /// As [`word`].
@@ -244,11 +244,11 @@ mod tests {
             vec![2, 70, 7, 90, 9],
             vec![3, object(&pairs)],
             vec![4, 0, object(&entries)],
-            // None that is known, and one without its array.
+            // An unknown map, and a map without its array.
             vec![5, 90, 9],
             vec![3, 0],
         ];
-        // SAFETY: the maps are as their classes say.
+        // SAFETY: the maps match their classes.
         let found = |key| maps.each_ref().map(|map| unsafe { layout.value(object(map), key) });
         assert_eq!(found(90), [Some(9), Some(9), Some(9), Some(9), None, None]);
         assert_eq!(found(70), [None, Some(7), Some(7), Some(7), None, None]);

@@ -1,10 +1,11 @@
-//! Requests that the program makes: code in the method of `HttpClient`'s library that sends a
-//! request over a connection and waits for the head of the answer. All ways lead through it:
-//! `HttpClient`, gRPC, handlers of the program's own, and what is sent without waiting.
+//! Requests that the program makes. The code is inserted into the method of `HttpClient`'s library
+//! that sends a request over a connection and waits for the response headers. All requests go
+//! through this method: requests of `HttpClient`, of gRPC, of the program's own handlers, and
+//! synchronous ones.
 //!
-//! The method is an async one. As [`awaits`](crate::instruments::awaits) does, the code keeps the
-//! request's number where the method keeps that of its await while it waits, and takes it out again
-//! before the method reads it.
+//! The method is async. As in [`awaits`](crate::instruments::awaits), the code keeps the request's
+//! number in the field for the number of the await while the method waits, and removes it before
+//! the method reads the field.
 
 use clr_profiler::il::element::{I4, OBJECT, VOID};
 use clr_profiler::il::{Body, Code, Edits, Instruction, NewLocal, Opcode, Operand};
@@ -29,7 +30,7 @@ use crate::services::numbers::MOST;
 
 /// The library.
 pub(super) const LIBRARY: &str = "System.Net.Http";
-/// Types and members that are meant here.
+/// Names of the types and members that are used here.
 const POOL: &str = "System.Net.Http.HttpConnectionPool";
 const SEND: &str = "<SendWithVersionDetectionAndRetryAsync>d__";
 const REQUEST: &str = "System.Net.Http.HttpRequestMessage";
@@ -37,16 +38,16 @@ const RESPONSE: &str = "System.Net.Http.HttpResponseMessage";
 const METHOD: &str = "System.Net.Http.HttpMethod";
 const URI: &str = "System.Uri";
 
-/// Signature of [`begin`]: what the method keeps, the request's method, host, port, path with
-/// query, and activity in, a number out.
+/// Signature of [`begin`]. In: the number that the method keeps, the request's method, host, port,
+/// path with query, and activity. Out: a number.
 const BEGINS: &[u8] = &[0, 6, I4, I4, OBJECT, OBJECT, I4, OBJECT, OBJECT];
-/// Signature of [`end`]: the number, the status and gRPC's.
+/// Signature of [`end`]. In: the number, the HTTP status and the gRPC status.
 const ENDS: &[u8] = &[0, 3, VOID, I4, I4, OBJECT];
 
 /// The method whose code changes.
 ///
 /// # Errors
-/// The reason why it can't be found, in words.
+/// The reason why the method can't be found, in words.
 pub(super) fn method(metadata: &MetadataImport) -> Result<Token, Reason> {
     let members = Members(metadata);
     let pool = members.own_type(POOL, None)?;
@@ -58,7 +59,7 @@ pub(super) fn method(metadata: &MetadataImport) -> Result<Token, Reason> {
     members.own(types.into_iter().find(is_it).ok_or(NOT_AS_KNOWN)?, "MoveNext")
 }
 
-/// Tokens in the library of what inserted code names.
+/// Tokens, in the library, of the members that inserted code names.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tokens {
     object: u32,
@@ -75,15 +76,15 @@ pub(super) struct Tokens {
     status: u32,
     begins: u32,
     ends: u32,
-    /// `None` where answers of gRPC can't be told from others.
+    /// `None` where gRPC responses can't be distinguished from others.
     grpc: Option<grpc::MadeTokens>,
 }
 
 impl Tokens {
-    /// Finds them, and makes the signatures.
+    /// Finds the tokens, and makes the signatures.
     ///
     /// # Errors
-    /// The runtime's error, or why they can't be found.
+    /// The runtime's error, or the reason why the tokens can't be found.
     pub(super) fn find(info: &ProfilerInfo, module: ModuleId, metadata: &MetadataImport) -> clr_profiler::Result<Self> {
         let signature = |bytes| info.signature_token(module, bytes).map(Token::as_raw);
         let (begins, ends, wants_urls) = (signature(BEGINS)?, signature(ENDS)?, signature(WANTS)?);
@@ -142,7 +143,7 @@ impl Tokens {
         let mut entry = Code::new();
         let [numbered, behind] = [(); 2].map(|()| entry.new_mark());
         let entry = kept.read(entry.plain(Opcode::LdcI4_0).store(number), numbered);
-        // One that has ended is none of ours.
+        // A method that has ended is ignored.
         let entry = entry.load(stored).plain(Opcode::LdcI4M1).branch(Opcode::Blt, behind);
         let entry = entry.plain(Opcode::LdcI4_0).store(port);
         let entry = [uri, method, host, path, activity].into_iter().fold(entry, null).catching(self.object, read);
@@ -171,7 +172,7 @@ impl Tokens {
         Ok(edits)
     }
 
-    /// Code that stores gRPC's status of an answer to a request that is recorded, or null.
+    /// Code that stores the gRPC status of the response to a recorded request, or null.
     fn grpc_status(&self, number: NewLocal, load: impl Fn(Code) -> Code, grpc: NewLocal, found: NewLocal) -> Code {
         let mut code = null(Code::new(), grpc);
         let Some(tokens) = self.grpc else { return code };
@@ -181,7 +182,7 @@ impl Tokens {
     }
 }
 
-/// Where the method's task gets its result.
+/// Instructions at the place where the method's task gets its result.
 struct Ends<'c> {
     /// Loads the result.
     result: &'c Instruction,
@@ -202,7 +203,7 @@ impl<'c> Ends<'c> {
             found.next().filter(|_| found.next().is_none()).ok_or_else(|| missing(wanted))
         };
         let ((at, returns), (_, fails)) = (named("SetResult")?, named("SetException")?);
-        // The machine's address, that of its builder, and the result.
+        // The state machine's address, the builder's address, and the result.
         let [statement, builder, result] = at.checked_sub(3).map(|first| &code[first..at]).ok_or(NOT_AS_KNOWN)? else {
             return Err(NOT_AS_KNOWN);
         };
@@ -213,8 +214,8 @@ impl<'c> Ends<'c> {
     }
 }
 
-/// A request begins, or its method goes on and has begun it when nothing was recorded. Returns its
-/// number and one; 0 where it is not recorded.
+/// A request begins, or its method resumes a request that began while nothing was recorded. Returns
+/// the request's number plus one; 0 where it is not recorded.
 unsafe extern "C" fn begin(kept: i32, method: usize, host: usize, port: u32, path: usize, activity: usize) -> u32 {
     if is_stopped() {
         return 0;
@@ -223,22 +224,22 @@ unsafe extern "C" fn begin(kept: i32, method: usize, host: usize, port: u32, pat
     guard(|| {
         let Some((recorder, requests)) = Recorder::current().zip(under_way::of_process()) else { return };
         let ticks = (kept == -1).then(ticks);
-        // SAFETY: what the code that `edits` makes hands over: texts or null.
+        // SAFETY: the values that the code of `edits` passes: texts or null.
         let [method, host, path] = [method, host, path].map(|address| unsafe { objects::text(address) });
         let name = recorder.name(Direction::Made, method, Subject::Host(host, port, path));
         // SAFETY: as above; an object or null.
         let trace = unsafe { ACTIVITIES.numbers(activity) };
         let number = recorder.begin(requests, RequestStart { name, ticks, trace, ..RequestStart::default() });
-        // One more than the highest has no room next to the mark.
+        // The highest number plus one has no room next to the mark.
         given = number.filter(|number| number + 1 < MOST).map_or(0, |number| number + 1);
     });
     given
 }
 
-/// A request has an answer, with a status, or ends without.
+/// A request gets a response with a status, or ends without one.
 unsafe extern "C" fn end(number: u32, status: u32, grpc_status: usize) {
     let said = || {
-        // SAFETY: what the code that `edits` makes hands over: a text or null.
+        // SAFETY: the value that the code of `edits` passes: a text or null.
         let has_failed = status == 0 || grpc::has_failed(unsafe { objects::text(grpc_status) });
         (status, if has_failed { Outcome::Failure } else { Outcome::Answer })
     };

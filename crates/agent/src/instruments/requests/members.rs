@@ -1,4 +1,4 @@
-//! Members that the framework's own code names, and that inserted code may so name, too.
+//! Members that the framework's own code refers to, so that inserted code may refer to them, too.
 
 use std::borrow::Cow;
 
@@ -11,33 +11,33 @@ use clr_profiler::{ClassId, ModuleId, ProfilerInfo, Token};
 const TYPE_REF: u32 = 0x0100_0000;
 const MEMBER_REF: u32 = 0x0A00_0000;
 const METHOD_SPEC: u32 = 0x2B00_0000;
-/// Rows of a table that are looked at.
+/// Most rows of a table that are searched.
 const MOST_ROWS: u32 = 1 << 16;
 
-/// First byte of the signature of an object's method (ECMA-335, II.23.2.1).
+/// First byte of the signature of an instance method (ECMA-335, II.23.2.1).
 pub(super) const HAS_THIS: u8 = 0x20;
 
-/// The type of all exceptions, and of everything else.
+/// The base type of all objects.
 pub(super) const EVERY_OBJECT: &str = "System.Object";
 
-/// Reason why a method stays as it is, in words.
+/// Reason why a method stays unchanged, in words.
 pub(super) type Reason = Cow<'static, str>;
 
-/// The reason where code differs from what is known.
+/// The reason if code differs from the known code.
 pub(super) const NOT_AS_KNOWN: Reason =
     Cow::Borrowed("this version of the framework has other code there than is known");
 
-/// The reason where something has another name, or is not there.
+/// The reason if a member has another name, or does not exist.
 pub(super) fn missing(name: &str) -> Reason {
     format!("{NOT_AS_KNOWN}, without '{name}'").into()
 }
 
-/// The signature of an object's method without parameters, whose result has this type.
+/// The signature of an instance method without parameters that returns this type.
 pub(super) fn getter(result: &[u8]) -> Vec<u8> {
     [&[HAS_THIS, 0][..], result].concat()
 }
 
-/// Whether a token is of a table.
+/// Whether a token belongs to a table.
 fn is_in(token: Token, table: u32) -> bool {
     token.as_raw() >> 24 == table >> 24
 }
@@ -51,18 +51,18 @@ impl Members<'_> {
         (1..MOST_ROWS).map(move |row| Token::new(table | row)).take_while(|token| self.0.contains(*token))
     }
 
-    /// Whether a token is of a type of another module with this name.
+    /// Whether a token refers to a type of another module with this name.
     fn is_type(&self, token: Token, name: &str) -> bool {
         is_in(token, TYPE_REF) && self.0.type_ref(token).is_ok_and(|ty| ty.name == name)
     }
 
-    /// A member of a type of another module. The runtime takes tokens of other tables for such
-    /// ones, too, and says what stands at that place.
+    /// A member of a type of another module. The runtime also accepts tokens of other tables here,
+    /// and returns the row at the same place.
     fn member(&self, token: Token) -> Option<MemberRef> {
         is_in(token, MEMBER_REF).then(|| self.0.member_ref(token).ok()).flatten()
     }
 
-    /// Whether an instruction names a member of another type with this name.
+    /// Whether an instruction refers to a member of another type with this name.
     pub(super) fn is_named(&self, instruction: &Instruction, name: &str) -> bool {
         match instruction.operand() {
             Operand::Token(token) => self.member(Token::new(*token)).is_some_and(|member| member.name == name),
@@ -75,7 +75,7 @@ impl Members<'_> {
         self.rows(TYPE_REF).find(|token| self.is_type(*token, name)).map(Token::as_raw).ok_or_else(|| missing(name))
     }
 
-    /// A method of a type of another module, with a signature that suits.
+    /// A method of a type of another module, with a signature that `suits` accepts.
     pub(super) fn other(&self, ty: &str, name: &str, suits: impl Fn(&[u8]) -> bool) -> Result<u32, Reason> {
         let is_it = |token: &Token| {
             self.member(*token).is_some_and(|member| {
@@ -122,8 +122,8 @@ impl Members<'_> {
         }
     }
 
-    /// A class of the module, and where fields of it lie in its objects. For when there may be
-    /// objects of it: the class is loaded where it is not.
+    /// A class of the module, and the offsets of some of its fields. Loads the class if necessary,
+    /// so only for classes that may have objects.
     pub(super) fn offsets<const N: usize>(
         &self,
         info: &ProfilerInfo,
@@ -135,7 +135,7 @@ impl Members<'_> {
         Some((class.as_raw(), self.offsets_in(info, class, ty, fields)?))
     }
 
-    /// Where fields of a class lie in its objects, whose declared type this is.
+    /// Offsets of some fields of a class, which has this declared type.
     pub(super) fn offsets_in<const N: usize>(
         &self,
         info: &ProfilerInfo,

@@ -1,35 +1,35 @@
 //! `requests`: the requests that the program serves and makes, with their times and outcomes.
 //!
 //! A few methods of ASP.NET Core, of `HttpClient`'s library and of the commands of ADO.NET's
-//! providers are compiled again (ReJIT) with code that notes when a request begins and when it
-//! ends. Nothing is listened to: no activity is made and no event is written that the program would
-//! not have without us. What is known of a request under way is found again by a number that the
-//! framework's own objects keep.
+//! providers are recompiled (ReJIT) with code that notes when a request begins and ends. There is
+//! no listener: the program makes no activity and writes no event that it would not have without
+//! us. The framework's own objects keep a number that leads to the data of a pending request.
 //!
-//! A request goes on in the code in which it has begun. So the methods keep their code when the
-//! recording is over, and note nothing then ([`kept_code`](crate::services::kept_code)). Those of
-//! the runtime's own library get theirs back.
+//! A request continues in the code in which it began. So the methods keep their changed code when
+//! the recording is over, but the code then notes nothing
+//! ([`kept_code`](crate::services::kept_code)). Methods of the runtime's own library get their own
+//! code back.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`served`] | the code in ASP.NET Core, and what it calls |
-//! | [`made`] | the code in `HttpClient`'s library, and what it calls |
-//! | [`commands`] | the code in commands of databases, and what it calls |
-//! | [`nesting`] | commands within commands |
-//! | [`statements`] | what a command does |
-//! | [`grpc`] | the status of gRPC's answers |
+//! | [`served`] | the code in ASP.NET Core, and the functions that it calls |
+//! | [`made`] | the code in `HttpClient`'s library, and the functions that it calls |
+//! | [`commands`] | the code in database commands, and the functions that it calls |
+//! | [`nesting`] | nested commands |
+//! | [`statements`] | the kind of a command's statement |
+//! | [`grpc`] | the status of gRPC responses |
 //! | [`inserted`] | pieces of inserted code |
 //! | [`members`] | members that inserted code names |
-//! | [`objects`] | objects that inserted code hands over |
+//! | [`objects`] | objects that inserted code passes |
 //! | [`traces`] | trace and span of requests |
 //! | [`carrier`] | a request's id in the `ExecutionContext` |
-//! | [`locals`] | the id read from there |
+//! | [`locals`] | reading of that id |
 //! | [`switches`] | the code where threads get another context |
-//! | [`author`] | who writes the methods' code |
+//! | [`author`] | the author of the methods' code |
 //! | [`follow`] | how methods get their code |
-//! | [`under_way`] | requests under way, by their numbers |
+//! | [`under_way`] | pending requests, by their numbers |
 //! | [`names`] | names of requests |
-//! | [`recorder`] | what becomes of requests in the recording under way |
+//! | [`recorder`] | recording of requests |
 
 mod author;
 mod carrier;
@@ -88,7 +88,7 @@ impl Instrument for Requests {
         })
     }
 
-    /// The runtime tells of code that is compiled again only where it tells of all code.
+    /// The runtime reports recompiled code only if it reports all code.
     fn events(&self) -> Events {
         Events::MODULE_LOADS | Events::ENABLE_REJIT | Events::JIT_COMPILATION
     }
@@ -107,17 +107,19 @@ impl Instrument for Requests {
 }
 
 impl Callbacks for Requests {
-    /// Before the helper thread's last round, for which the program waits a moment only.
+    /// Comes before the helper thread's last round, for which the program waits only a moment.
     fn shutdown(&self) {
         record_pending(self.recorder);
     }
 
-    /// No callback comes any more: another recording of the process may use what threads keep.
+    /// No callback comes any more. Another recording of the process may use the data that threads
+    /// keep.
     fn profiler_detach_succeeded(&self) {
         request_work::let_go();
     }
 
-    /// Modules that are there already; one that comes meanwhile may be told of twice.
+    /// Handles modules that are loaded already. A module that is loaded meanwhile may be reported
+    /// twice.
     fn profiler_attach_complete(&self) {
         self.info.modules().unwrap_or_default().into_iter().for_each(|module| self.follower.follow(module));
     }
@@ -131,7 +133,8 @@ impl Callbacks for Requests {
         self.follower.look_into_types(function);
     }
 
-    /// Once more: types that could not be loaded before are there now that the code is.
+    /// Tries again: types that could not be loaded before are available now that the code is
+    /// compiled.
     fn rejit_compilation_finished(
         &self,
         function: FunctionId,
@@ -180,8 +183,9 @@ impl Task for End {
         true
     }
 
-    /// No method finds the recording any more, and those that had found it are done with it once
-    /// the runtime has stopped all threads: it does not stop one in the middle of such a call.
+    /// No method finds the recording any more. Methods that had found it are done with it once the
+    /// runtime has stopped all threads, since the runtime does not stop a thread inside such a
+    /// call.
     fn undo(&mut self) -> bool {
         self.stop.is_over(Recorder::withdraw)
     }

@@ -1,57 +1,57 @@
 //! Names of requests: `GET /orders/{id}`, `GET /files/* (no endpoint)`, `GET example.org:8080`,
 //! `SELECT shop@db.example.org`.
 //!
-//! Nearly all requests have a name that was met before: then the table is read without a lock.
-//! Programs may be asked for a million paths, so there are only so many names; what comes later is
-//! `(others)`. Of paths without a template only the first segment is kept, and nothing of queries,
-//! unless whole addresses are asked for.
+//! Nearly all requests have a known name, which is found in the table without a lock. Clients may
+//! ask a program for a million paths, so the number of names is limited; further requests are named
+//! `(others)`. Paths without a template keep only the first segment, and queries are dropped,
+//! unless whole URLs are asked for.
 
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Names of a recording.
+/// Most names of a recording.
 const MOST_NAMES: u32 = 2_000;
-/// Places of the table, a power of two that is a few times that.
+/// Places of the table: a power of two, a few times the number of names.
 const PLACES: usize = 1 << 13;
-/// Characters of a name's parts, and of those of a whole address: all fit into a record.
+/// Most characters of a name's parts, and of the parts of a whole URL: all fit into a record.
 const MOST_CHARACTERS: usize = 200;
 const MOST_OF_URL: usize = 2_000;
-/// Name of what is in none of the others.
+/// Name of requests beyond the limit of names.
 const OTHERS: &str = "(others)";
-/// Name of requests that the server's objects say nothing known about.
+/// Name of requests about which nothing could be read from the server's objects.
 const NOT_KNOWN: &str = "(not known)";
 
 /// Whether a request is served or made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Direction {
-    /// The program answers it.
+    /// The program serves the request.
     Served = 0,
-    /// The program asks.
+    /// The program makes the request.
     Made = 1,
 }
 
-/// What a request is about. Texts are those of the program.
+/// Subject of a request. The texts are the program's own.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Subject<'t> {
-    /// The template of a route, as it is written.
+    /// The template of a route, as written in the source.
     Template(&'t [u16]),
     /// A path for which there is no template, and whether an endpoint serves it.
     Path(&'t [u16], bool),
-    /// A path with its query for which there is no template, and whether an endpoint serves it,
-    /// where names have whole addresses.
+    /// A path with its query for which there is no template, and whether an endpoint serves it.
+    /// Used where names contain whole URLs.
     Url(&'t [u16], &'t [u16], bool),
-    /// A host, with a port that is not the scheme's own; 0 for none. With the path and the query,
-    /// where names have whole addresses.
+    /// A host, with its port if that is not the scheme's default (otherwise 0). With path and query
+    /// where names contain whole URLs.
     Host(&'t [u16], u32, &'t [u16]),
-    /// A database, and the server that has it.
+    /// A database and its server.
     Database(&'t [u16], &'t [u16]),
     /// Nothing is known.
     Unknown,
 }
 
 impl Subject<'_> {
-    /// The characters that count, and what else tells the subject from others.
+    /// The characters that count, and further values that distinguish subjects.
     fn parts(&self) -> ([&[u16]; 2], u32, u8) {
         match *self {
             Self::Template(template) => ([cut(template), &[]], 0, 0),
@@ -104,7 +104,7 @@ fn remark(has_endpoint: bool) -> &'static str {
     if has_endpoint { "" } else { " (no endpoint)" }
 }
 
-/// The first segment of a path with its slash, and whether more follows.
+/// The first segment of a path with its slash, and whether more segments follow.
 fn first_segment(path: &[u16]) -> (&[u16], bool) {
     let slash = u16::from(b'/');
     match path.iter().skip(1).position(|character| *character == slash) {
@@ -115,12 +115,12 @@ fn first_segment(path: &[u16]) -> (&[u16], bool) {
 
 /// The names of a recording.
 pub(super) struct Names {
-    /// Mixes with a secret: paths come from outside, and could be chosen to be alike.
+    /// Hashes with a secret: paths come from outside, and could be chosen to collide.
     mixer: RandomState,
-    /// Mixed names, each with its number at the same place; 0 where there is none.
+    /// Hashes of names, each with the name's number at the same place; 0 for a free place.
     mixed: Box<[AtomicU64]>,
     numbers: Box<[AtomicU32]>,
-    /// Names so far. A thread that adds one holds the lock.
+    /// Number of names so far. A thread that adds a name holds the lock.
     count: AtomicU32,
     adding: Mutex<()>,
 }
@@ -136,7 +136,7 @@ impl Names {
         }
     }
 
-    /// The number of a name. `tell` is told of a new one, once.
+    /// The number of a name. Calls `tell` once for each new name.
     pub(super) fn number(
         &self,
         direction: Direction,
@@ -169,7 +169,7 @@ impl Names {
         mixer.finish() | 1
     }
 
-    /// The number of a mixed name, or the place where it would stand.
+    /// The number of a hashed name, or its free place.
     fn find(&self, mixed: u64) -> Result<u32, usize> {
         let mut at = (mixed >> 32) as usize % PLACES;
         loop {
@@ -206,7 +206,7 @@ mod tests {
         text.encode_utf16().collect()
     }
 
-    /// Names, and those that they have told of, in the order of their numbers.
+    /// Names, and the new names that were reported, in the order of their numbers.
     struct Told {
         names: Names,
         told: RefCell<Vec<String>>,
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(names.last().map(String::as_str), Some(OTHERS));
     }
 
-    /// What stands in them is for those who show them to write out: here they are cut to texts.
+    /// Escaping is left to the code that shows the names; here they are only cut to valid texts.
     #[test]
     fn long_texts_are_cut_and_halves_of_characters_become_text() {
         let told = Told::new();

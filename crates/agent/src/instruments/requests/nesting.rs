@@ -1,8 +1,8 @@
-//! Commands within commands: a provider's method that reads one value asks its method that reads
-//! rows, and both are one command. The outermost counts.
+//! Nested commands: a provider's method that reads one value calls its method that reads rows, and
+//! both are one command. Only the outermost counts.
 //!
-//! A thread is within a command while it runs that command's code. An async method takes this along
-//! over its awaits: it says so again when it goes on, and takes it back when it waits or ends.
+//! A thread is within a command while it runs that command's code. An async method carries this
+//! state over its awaits: it sets the state when it resumes, and resets it when it waits or ends.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,11 +18,11 @@ pub(super) struct Within {
     begun: AtomicU32,
 }
 
-/// Those of the process: code that was changed stays, so they are never given back.
+/// The states of the process's threads. Changed code stays, so they are never freed.
 static THREADS: PublishedState<PerThread<Within>> = PublishedState::nothing();
 static MADE: Mutex<()> = Mutex::new(());
 
-/// Makes room for what threads keep, unless it is there.
+/// Makes room for the threads' states, unless there is room already.
 ///
 /// # Errors
 /// When the process has no thread key left.
@@ -43,7 +43,7 @@ pub(super) fn is_within() -> u32 {
     with(|thread| thread.is_within.load(Ordering::Relaxed))
 }
 
-/// Says whether the calling thread is within a command. Returns whether it was.
+/// Sets whether the calling thread is within a command. Returns whether it was before.
 pub(super) fn put(is_within: u32) -> u32 {
     with(|thread| {
         let was = thread.is_within.load(Ordering::Relaxed);
@@ -52,12 +52,12 @@ pub(super) fn put(is_within: u32) -> u32 {
     })
 }
 
-/// Commands that the calling thread has begun.
+/// Number of commands that the calling thread has begun.
 pub(super) fn begun() -> u32 {
     with(|thread| thread.begun.load(Ordering::Relaxed))
 }
 
-/// The calling thread begins one more.
+/// Counts a command that the calling thread begins.
 pub(super) fn begin() {
     with(|thread| {
         let begun = thread.begun.load(Ordering::Relaxed).wrapping_add(1);

@@ -1,13 +1,13 @@
-//! Objects that inserted code hands over, by their addresses: during the call none of them moves.
+//! Objects that inserted code passes, by their addresses. During the call none of them moves.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use clrscope_agent_base::class_parents::PARENT;
 
-/// Where a text has its length and characters.
+/// Offsets of a text's length and characters.
 const LENGTH: usize = 8;
 const CHARACTERS: usize = 12;
-/// Classes that one is derived from, at most.
+/// Most base classes of a class.
 const MOST_BASES: usize = 16;
 
 /// The characters of a text; none of null.
@@ -26,21 +26,21 @@ pub(super) unsafe fn text<'t>(address: usize) -> &'t [u16] {
     }
 }
 
-/// A field of a class and of those derived from it.
+/// A field of a class and of its derived classes.
 #[derive(Debug, Default)]
 pub(super) struct KnownField {
     class: AtomicUsize,
-    /// Offset from the object's beginning; 0 as long as it is not known.
+    /// Offset from the object's beginning; 0 until it is known.
     offset: AtomicU32,
 }
 
 impl KnownField {
-    /// A field whose place is not known yet.
+    /// A field whose offset is not known yet.
     pub(super) const fn unknown() -> Self {
         Self { class: AtomicUsize::new(0), offset: AtomicU32::new(0) }
     }
 
-    /// The field lies there in objects of the class.
+    /// Sets the class and the field's offset in its objects.
     pub(super) fn know(&self, class: usize, offset: u32) {
         self.class.store(class, Ordering::Relaxed);
         self.offset.store(offset, Ordering::Release);
@@ -50,7 +50,7 @@ impl KnownField {
         self.offset.load(Ordering::Relaxed) != 0
     }
 
-    /// Where the field of an object lies; `None` where the object is null or has no such field.
+    /// Address of the field in an object; `None` where the object is null or has no such field.
     ///
     /// # Safety
     /// The address must be null or that of a live object, which does not move meanwhile.
@@ -60,16 +60,16 @@ impl KnownField {
             return None;
         }
         let wanted = self.class.load(Ordering::Relaxed);
-        // SAFETY: the first word of an object is its class, and each class has the one that it is
-        // derived from, or null.
+        // SAFETY: the first word of an object is its class, and each class has its base class, or
+        // null.
         let word = |address: usize| unsafe { std::ptr::with_exposed_provenance::<usize>(address).read() };
-        // The last one is derived from no class, and nothing may be read at address 0.
+        // The last class has no base class, and nothing may be read at address 0.
         let parent = |class: &usize| Some(word(class + PARENT)).filter(|parent| *parent != 0);
         let has_it = std::iter::successors(Some(word(object)), parent).take(MOST_BASES).any(|class| class == wanted);
         has_it.then_some(object + offset)
     }
 
-    /// Whether a field that is one byte is not zero; no, where there is no such field.
+    /// Whether a one-byte field is not zero; false where there is no such field.
     ///
     /// # Safety
     /// As for [`place`](Self::place).
@@ -104,7 +104,7 @@ mod tests {
         let address = |object: &[usize; 4]| object.as_ptr().expose_provenance();
         let field = KnownField::default();
         let (of_base, of_derived, of_other) = (object(&base), object(&derived), object(&other));
-        // SAFETY: objects as the runtime has them, of two words more.
+        // SAFETY: objects as in the runtime, with two more words.
         unsafe {
             assert_eq!(text(address(&of_base)), [0x61, 0x62]);
             assert!(text(0).is_empty());

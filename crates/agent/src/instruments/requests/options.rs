@@ -7,7 +7,7 @@ use clrscope_contract::instruments::{CheckedInstrument, Spec};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestsOptions {
     pub(crate) max_bytes: u64,
-    /// Names have whole addresses.
+    /// Whether names contain whole URLs.
     pub(crate) has_urls: bool,
 }
 

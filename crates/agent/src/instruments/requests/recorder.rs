@@ -1,4 +1,4 @@
-//! What becomes of requests in the recording under way.
+//! Records requests in the current recording.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,7 +19,7 @@ use crate::services::event_log::EventLog;
 use crate::services::request_work::{self, put_request};
 use crate::services::triggers::Triggers;
 
-/// Status of a request that goes on as something else.
+/// Status of a request that switches to another protocol.
 const SWITCHING_PROTOCOLS: u32 = 101;
 
 static CURRENT: PublishedState<Recorder> = PublishedState::nothing();
@@ -29,15 +29,15 @@ static RECORDINGS: AtomicU32 = AtomicU32::new(0);
 /// Outcome of a request, with the number that the recording has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// There was an answer, whatever it said.
+    /// There was a response, with any status.
     Answer = 0,
-    /// An exception left the handlers, or the program got no answer.
+    /// An exception left the handlers, or the program got no response.
     Failure = 1,
-    /// The client went away.
+    /// The client disconnected.
     Abortion = 2,
 }
 
-/// The recording under way.
+/// The current recording.
 pub(super) struct Recorder {
     pub(super) log: &'static EventLog,
     writer: &'static ProcessWriter,
@@ -47,11 +47,11 @@ pub(super) struct Recorder {
     triggers: &'static Triggers,
     /// Names by number, for triggers.
     texts: Mutex<HashMap<u32, String>>,
-    /// Names have whole addresses.
+    /// Whether names contain whole URLs.
     pub(super) has_urls: bool,
-    /// Tells the recording from others of the process.
+    /// Distinguishes the recording from others of the process.
     number: u32,
-    /// Numbers of requests in copies so far.
+    /// Last number given to a pending request in copies of the recording.
     copied: AtomicU32,
 }
 
@@ -73,23 +73,23 @@ impl Recorder {
         Ok(CURRENT.publish(Self { log, writer, scale, names, triggers, texts, has_urls, number, copied }))
     }
 
-    /// The calling thread works for a request from now on, by its id; 0 for none. The time is by
-    /// the clock that the events of all instruments have, so that none of the thread's own seems to
-    /// lie on the other side.
+    /// The calling thread works for the request with this id from now on; 0 for none. The time
+    /// comes from the clock of all instruments' events, so that no event of the thread falls on the
+    /// wrong side of the switch.
     pub(super) fn works_for(&self, id: u64) {
         request_work::switch(id, || {
             self.log.write_with(Some(monotonic_ns()), Kind::REQUEST_ON_THREAD, |encoder| put_request(encoder, id))
         });
     }
 
-    /// The calling thread gets another context while recording is stopped. Nothing follows how it
-    /// goes on, so it works for none until it gets yet another one in the recording.
+    /// The calling thread gets another context while recording is stopped. Further changes are not
+    /// followed, so the thread works for no request until it gets another context while recording
+    /// runs.
     pub(super) fn works_unseen(&self) {
         request_work::switch(0, || self.log.write_while_stopped(monotonic_ns(), Kind::REQUEST_ON_THREAD, |_| ()));
     }
 
-    /// The recording under way, for code of methods: it is used until the next stop of all threads
-    /// at the latest.
+    /// The current recording, for code of methods. Valid until the next stop of all threads.
     #[inline]
     pub(super) fn current() -> Option<&'static Self> {
         CURRENT.get()
@@ -117,7 +117,7 @@ impl Recorder {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a request that is under way. Returns its number; `None` where none is left.
+    /// Notes a pending request. Returns its number; `None` where no number is left.
     pub(super) fn begin(&self, requests: &Requests, start: RequestStart) -> Option<u32> {
         let number = requests.take_number();
         match number.and_then(|number| requests.known(number)) {
@@ -127,13 +127,13 @@ impl Recorder {
         number
     }
 
-    /// What is known of a request that ends, once.
+    /// The data of a request that ends; only the first call returns them.
     pub(super) fn claim(&self, request: &PendingRequest) -> Option<RequestStart> {
         request.claim(self.number)
     }
 
-    /// A request of the program's own ends, whose code has this number and one; 0 for none. Records
-    /// what `said` says, its status and outcome, if it began in the recording under way.
+    /// A request that the program makes ends. `number` is its number plus one; 0 for none. Records
+    /// the status and outcome that `said` returns, if the request began in the current recording.
     pub(super) fn end_numbered(number: u32, said: impl FnOnce() -> (u32, Outcome)) {
         let Some((number, requests)) = number.checked_sub(1).zip(under_way::of_process()) else { return };
         if let Some(recorder) = Self::current().filter(|_| !is_stopped())
@@ -162,7 +162,7 @@ impl Recorder {
             }
             put_ids(encoder, start);
         });
-        // One that changes the protocol lasts as long as its connection does.
+        // A request that switches the protocol lasts as long as its connection.
         if lasted_ns > self.triggers.request_ns() && status != SWITCHING_PROTOCOLS {
             self.trigger(start.name, lasted_ns);
         }
@@ -177,12 +177,12 @@ impl Recorder {
         });
     }
 
-    /// Records all requests that have not ended, for good.
+    /// Records all requests that have not ended, at the end of the recording.
     pub(super) fn pending(&self, requests: &Requests) {
         requests.all().filter_map(|request| self.claim(request)).for_each(|start| self.under_way(start));
     }
 
-    /// Records all requests that have not ended, for a copy: they go on.
+    /// Records all requests that have not ended, for a copy of the recording: they continue.
     pub(super) fn copied(&self, requests: &Requests) {
         let number = || self.copied.fetch_add(1, Ordering::Relaxed) + 1;
         requests.all().filter_map(|request| request.copy(self.number, number)).for_each(|start| self.under_way(start));
@@ -201,7 +201,7 @@ impl Recorder {
     }
 }
 
-/// What tells a request from others.
+/// Writes the ids that distinguish a request from others.
 fn put_ids(encoder: &mut Encoder<'_>, start: RequestStart) {
     put_request(encoder, start.id);
     if start.copied != 0 {

@@ -1,13 +1,13 @@
-//! Requests that the program serves: code in `HostingApplication` of ASP.NET Core, which every
-//! server calls at the beginning and at the end of each request.
+//! Requests that the program serves. The code is inserted into two methods of `HostingApplication`
+//! of ASP.NET Core, which every server calls at the beginning and at the end of each request.
 //!
-//! Both have the request's `Context`, which is one connection's and is used again by its next
-//! request. Its fields leave a few bytes of the object free: there the code keeps the request's
-//! number. The program can't see it, and no code of ASP.NET's reads it, whatever becomes of our
-//! code.
+//! Both methods have the request's `Context`, which belongs to a connection and is reused by its
+//! next request. Its fields leave a few bytes of the object free, in which the code keeps the
+//! request's number. The program can't see the number, and no code of ASP.NET reads it, whatever
+//! happens to our code.
 //!
-//! What the request is about is read as ASP.NET's own log of requests reads it, which most programs
-//! have switched on: the method, the path, the endpoint with its route, and the status.
+//! The method, the path, the endpoint with its route, and the status are read in the same way as in
+//! ASP.NET's own request log, which most programs have switched on.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -31,10 +31,10 @@ use super::traces::ACTIVITIES;
 use super::under_way::{self, RequestStart};
 use crate::services::code_address::function_address;
 
-/// The library, and the one of the server that comes with it.
+/// The library, and the library of the server that comes with it.
 pub(super) const LIBRARY: &str = "Microsoft.AspNetCore.Hosting";
 const SERVER: &str = "Microsoft.AspNetCore.Server.Kestrel.Core";
-/// Types and members that are meant here.
+/// Names of the types and members that are used here.
 const APPLICATION: &str = "Microsoft.AspNetCore.Hosting.HostingApplication";
 const BEGIN: &str = "CreateContext";
 const END: &str = "DisposeContext";
@@ -49,39 +49,39 @@ const ENDPOINT: &str = "Microsoft.AspNetCore.Http.Endpoint";
 const METADATA: &str = "Microsoft.AspNetCore.Http.EndpointMetadataCollection";
 const ROUTE: &str = "Microsoft.AspNetCore.Http.Metadata.IRouteDiagnosticsMetadata";
 const EXTENSIONS: &str = "HttpExtensions";
-/// Of the server: what the requests of a connection have in common, and its field that says that
-/// the connection is gone.
+/// Names in the server: the type that the requests of a connection share, and its field that says
+/// that the connection is closed.
 const PROTOCOL: &str = "Microsoft.AspNetCore.Server.Kestrel.Core.Internal.Http.HttpProtocol";
 const GONE: &str = "_connectionAborted";
 
-/// Signature of [`begin`]: the context, our server, method, path and activity in, an id out.
+/// Signature of [`begin`]. In: the context, our server, method, path and activity. Out: an id.
 const BEGINS: &[u8] = &[0, 5, I8, OBJECT, UINT, OBJECT, OBJECT, OBJECT];
-/// Signature of [`end`]: the context, our server, method, path, query, endpoint, template,
-/// features, exception, status and gRPC's.
+/// Signature of [`end`]. In: the context, our server, method, path, query, endpoint, template,
+/// features, exception, HTTP status and gRPC status.
 const ENDS: &[u8] = &[0, 11, VOID, OBJECT, UINT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, I4, OBJECT];
 
-/// A library that serves requests; inserted code has the address.
+/// A library that serves requests; inserted code contains the address of this value.
 #[derive(Debug)]
 pub(super) struct Server {
     module: ModuleId,
     application: Token,
     context: Token,
-    /// Offset of free bytes in a context; 0 as long as it is not known.
+    /// Offset of free bytes in a context; 0 until it is known.
     free: AtomicU32,
     gone: KnownField,
 }
 
 impl Server {
-    /// Finds what is meant in a module.
+    /// Finds the types and members in a module.
     ///
     /// # Errors
-    /// The reason why its requests can't be followed, in words.
+    /// The reason why the module's requests can't be followed, in words.
     pub(super) fn find(module: ModuleId, metadata: &MetadataImport) -> Result<&'static Self, Reason> {
         let members = Members(metadata);
         let application = members.own_type(APPLICATION, None)?;
         let context = members.own_type(CONTEXT, Some(application))?;
         let server = Self { module, application, context, free: AtomicU32::new(0), gone: KnownField::default() };
-        // Inserted code has its address for ever.
+        // Inserted code contains its address for ever.
         Ok(Box::leak(Box::new(server)))
     }
 
@@ -91,8 +91,8 @@ impl Server {
         [BEGIN, END].into_iter().map(|name| members.own(self.application, name)).collect()
     }
 
-    /// Looks where contexts have free bytes, and where the server says that a client is gone. For
-    /// the callbacks about the compilation of one of the methods: the types are loaded.
+    /// Finds the free bytes of contexts, and the server's field for disconnected clients. Called in
+    /// the callbacks about the compilation of one of the methods: the types are loaded then.
     pub(super) fn look_into(&self, info: &ProfilerInfo, names: &NameCache) {
         if self.free.load(Ordering::Relaxed) == 0
             && let Some(free) = self.free_bytes(info, names)
@@ -106,7 +106,7 @@ impl Server {
         }
     }
 
-    /// Offset of four bytes in each context that no field has.
+    /// Offset of four bytes in each context that no field uses.
     fn free_bytes(&self, info: &ProfilerInfo, names: &NameCache) -> Option<u32> {
         let metadata = names.metadata(info, self.module).ok()?;
         let layout = info.class_layout(info.class_from_token(self.module, self.context).ok()?).ok()?;
@@ -119,7 +119,7 @@ impl Server {
     }
 }
 
-/// Bytes of a field; `None` of a value type, which is not looked into.
+/// Bytes of a field; `None` for value types, whose size is not looked up.
 fn field_size(signature: &[u8]) -> Option<u32> {
     match signature.get(1)? {
         0x02 | 0x04 | 0x05 => Some(1),
@@ -131,15 +131,15 @@ fn field_size(signature: &[u8]) -> Option<u32> {
     }
 }
 
-/// Where an object whose last field ends there has four bytes more: objects are multiples of 8
-/// bytes.
+/// Offset of four free bytes in an object whose last field ends at `end`: object sizes are
+/// multiples of 8 bytes.
 fn free_behind(end: u32) -> Option<u32> {
     let free = end.next_multiple_of(4);
     (free + 4 <= end.next_multiple_of(8)).then_some(free)
 }
 
-/// The class of the server's requests, with the offset of the field that says that a client is
-/// gone.
+/// The class of the server's requests, with the offset of the field that says that the client has
+/// disconnected.
 fn field_of_server(info: &ProfilerInfo, names: &NameCache) -> Option<(usize, u32)> {
     let is_server = |module: &ModuleId| names.assembly(info, *module).is_ok_and(|name| &*name == SERVER);
     let module = info.modules().ok()?.into_iter().find(is_server)?;
@@ -149,7 +149,7 @@ fn field_of_server(info: &ProfilerInfo, names: &NameCache) -> Option<(usize, u32
     Some((class, offset))
 }
 
-/// Tokens in the library of what inserted code names.
+/// Tokens, in the library, of the members that inserted code names.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tokens {
     object: u32,
@@ -174,15 +174,15 @@ pub(super) struct Tokens {
     begins: u32,
     ends: u32,
     carrier: carrier::Tokens,
-    /// `None` where answers of gRPC can't be told from others.
+    /// `None` where gRPC responses can't be distinguished from others.
     grpc: Option<grpc::ServedTokens>,
 }
 
 impl Tokens {
-    /// Finds them, and makes the signatures.
+    /// Finds the tokens, and makes the signatures.
     ///
     /// # Errors
-    /// The runtime's error, or why they can't be found.
+    /// The runtime's error, or the reason why the tokens can't be found.
     pub(super) fn find(info: &ProfilerInfo, server: &Server, metadata: &MetadataImport) -> clr_profiler::Result<Self> {
         let signature = |bytes| info.signature_token(server.module, bytes).map(Token::as_raw);
         let (begins, ends, wants_urls) = (signature(BEGINS)?, signature(ENDS)?, signature(WANTS)?);
@@ -225,8 +225,8 @@ impl Tokens {
         find().map_err(|why: Reason| clr_profiler::Error::refused("requests", why))
     }
 
-    /// Reads the request's method and path, where the context's class is the known one. What serves
-    /// the request may be the program's own, and throw.
+    /// Reads the request's method and path, if the context's class is the known one. The server may
+    /// be the program's own code, and may throw.
     fn method_and_path(&self, context: impl Fn(Code) -> Code, about: RequestVariables) -> Code {
         let mut code = Code::new();
         let unknown = code.new_mark();
@@ -297,13 +297,13 @@ impl Tokens {
         Ok(edits)
     }
 
-    /// The edits of a method, which is one of the server's.
+    /// The edits of one of the server's methods.
     pub(super) fn edits(&self, (name, body): (&str, &Body), server: &'static Server) -> Result<Edits, Reason> {
         if name == BEGIN { self.begin_edits(body, server) } else { self.end_edits(server) }
     }
 }
 
-/// What is read of a request into variables of the method.
+/// Variables of the method for the values that are read from a request.
 #[derive(Clone, Copy)]
 struct RequestVariables {
     http: NewLocal,
@@ -317,7 +317,8 @@ impl RequestVariables {
         Self { http, method, path }
     }
 
-    /// Nothing is read yet: the method may leave its variables as it finds them.
+    /// Clears the variables, since nothing is read yet: methods need not initialize their
+    /// variables.
     fn cleared(self, code: Code) -> Code {
         [self.http, self.method, self.path].into_iter().fold(code, null)
     }
@@ -341,16 +342,16 @@ fn address_of(server: &'static Server) -> u64 {
 /// The address must be that of a live context, which does not move for `'c`.
 unsafe fn number_in<'c>(context: usize, server: &Server) -> Option<&'c AtomicU32> {
     let free = server.free.load(Ordering::Acquire) as usize;
-    // SAFETY: the caller's promise; within the object, and no field's.
+    // SAFETY: the caller's promise; the place is within the object, and no field uses it.
     (context != 0 && free != 0).then(|| unsafe { &*std::ptr::with_exposed_provenance(context + free) })
 }
 
 /// A request begins. Returns its id.
 unsafe extern "C" fn begin(context: usize, server: *const Server, method: usize, path: usize, activity: usize) -> u64 {
-    // SAFETY: what the code that `begin_edits` makes hands over: objects, and an address that is
+    // SAFETY: the values that the code of `begin_edits` passes: objects, and an address that is
     // never freed.
     let Some(number) = (unsafe { number_in(context, &*server) }) else { return 0 };
-    // A context is used again, and what it has may be an older request's.
+    // A context is reused, and its number may belong to an older request.
     number.store(0, Ordering::Relaxed);
     if is_stopped() {
         return 0;
@@ -361,7 +362,7 @@ unsafe extern "C" fn begin(context: usize, server: *const Server, method: usize,
         let ticks = Some(ticks());
         // SAFETY: as above; both are texts or null.
         let (method, path) = unsafe { (objects::text(method), objects::text(path)) };
-        // Its endpoint is not known yet, and matters only if the request does not end.
+        // The endpoint is not known yet; this name matters only if the request does not end.
         let subject = if method.is_empty() { Subject::Unknown } else { Subject::Path(path, true) };
         let name = recorder.name(Direction::Served, method, subject);
         // SAFETY: as above; an object or null.
@@ -388,8 +389,8 @@ unsafe extern "C" fn end(
     status: u32,
     grpc_status: usize,
 ) {
-    // SAFETY: what the code that `end_edits` makes hands over: objects, and an address that is
-    // never freed.
+    // SAFETY: the values that the code of `end_edits` passes: objects, and an address that is never
+    // freed.
     let server = unsafe { &*server };
     // SAFETY: as above.
     let number = unsafe { number_in(context, server) }.map_or(0, |number| number.swap(0, Ordering::Relaxed));

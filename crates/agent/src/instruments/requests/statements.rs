@@ -1,4 +1,5 @@
-//! What a statement does, by its first word. Nothing else of it is kept: it may hold secrets.
+//! Kind of an SQL statement, from its first word. Nothing else of the statement is kept, since it
+//! may hold secrets.
 
 /// Words that statements begin with.
 const VERBS: [&str; 40] = [
@@ -43,14 +44,14 @@ const VERBS: [&str; 40] = [
     "VACUUM",
     "WITH",
 ];
-/// What stands for all others: names of procedures, and unknown statements.
+/// Name for all others: names of procedures, and unknown statements.
 const OTHER: &str = "COMMAND";
-/// Characters of the longest.
+/// Characters of the longest verb.
 pub(super) const LONGEST: usize = 10;
-/// Characters that are looked at.
+/// Most characters of a statement that are searched.
 const MOST: usize = 4_096;
 
-/// The first word of a statement, behind comments and parentheses.
+/// The first word of a statement, after comments and parentheses.
 pub(super) fn verb(statement: &[u16]) -> &'static str {
     let mut text = &statement[..statement.len().min(MOST)];
     loop {
@@ -74,7 +75,7 @@ pub(super) fn verb(statement: &[u16]) -> &'static str {
     VERBS.iter().find(is_it).copied().unwrap_or(OTHER)
 }
 
-/// What stands behind a mark; nothing where there is none.
+/// The text behind a mark; empty where there is no mark.
 fn behind<'t>(text: &'t [u16], mark: &[u8]) -> &'t [u16] {
     let is_it = |part: &[u16]| part.iter().zip(mark).all(|(unit, byte)| *unit == u16::from(*byte));
     text.windows(mark.len()).position(is_it).map_or(&[], |at| &text[at + mark.len()..])

@@ -1,5 +1,6 @@
-//! Changes of the request that a thread works for: code in the methods of the runtime's own library
-//! that give a thread another `ExecutionContext`. All ways lead through these.
+//! Changes of the request that a thread works for. The code is inserted into the methods of the
+//! runtime's own library that give a thread another `ExecutionContext`. All changes go through
+//! these methods.
 
 use clr_profiler::il::element::{OBJECT, VOID};
 use clr_profiler::il::{Body, Code, Edits, Instruction, Opcode, Operand};
@@ -13,7 +14,7 @@ use super::members::{Members, Reason};
 use super::recorder::Recorder;
 use crate::services::code_address::function_address;
 
-/// Types and members that are meant here.
+/// Names of the types and members that are used here.
 const CONTEXT: &str = "System.Threading.ExecutionContext";
 const METHODS: [&str; 4] =
     ["RestoreChangedContextToThread", "ResetThreadPoolThread", "RunForThreadPoolUnsafe", "SetLocalValue"];
@@ -27,14 +28,14 @@ const SWITCHES: &[u8] = &[0, 1, VOID, OBJECT];
 /// The methods whose code changes.
 ///
 /// # Errors
-/// The reason why they can't be found, in words.
+/// The reason why the methods can't be found, in words.
 pub(super) fn methods(metadata: &MetadataImport) -> Result<Vec<Token>, Reason> {
     let members = Members(metadata);
     let context = members.own_type(CONTEXT, None)?;
     METHODS.into_iter().map(|name| members.own(context, name)).collect()
 }
 
-/// Tokens in the library of what inserted code names.
+/// Tokens, in the library, of the members that inserted code names.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tokens {
     current: u32,
@@ -43,10 +44,10 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// Finds them, and makes the signature.
+    /// Finds the tokens, and makes the signature.
     ///
     /// # Errors
-    /// The runtime's error, or why they can't be found.
+    /// The runtime's error, or the reason why the tokens can't be found.
     pub(super) fn find(info: &ProfilerInfo, module: ModuleId, metadata: &MetadataImport) -> clr_profiler::Result<Self> {
         let switches = info.signature_token(module, SWITCHES)?.as_raw();
         let members = Members(metadata);
@@ -58,8 +59,8 @@ impl Tokens {
         find().map_err(|why: Reason| Error::refused("requests", why))
     }
 
-    /// The edits of one of the methods: behind each store of a thread's context its thread says
-    /// which it has now.
+    /// The edits of one of the methods: after each store of a thread's context the thread reports
+    /// its new context.
     pub(super) fn edits(self, body: &Body) -> Edits {
         let mut edits = Edits::new();
         let is_store = |instruction: &&Instruction| {
@@ -82,7 +83,7 @@ unsafe extern "C" fn switched(context: usize) {
         if is_stopped() {
             return recorder.works_unseen();
         }
-        // SAFETY: what the code that `edits` makes hands over: the thread's context or null.
+        // SAFETY: the value that the code of `edits` passes: the thread's context or null.
         recorder.works_for(unsafe { locals::request_in(context) });
     });
 }

@@ -1,9 +1,9 @@
-//! Trace and span of requests, where the program has activities: .NET's own, of
-//! `System.Diagnostics`.
+//! Trace and span of requests, from .NET's own activities (`System.Diagnostics`), where the program
+//! has any.
 //!
-//! They are read from the activity's fields, as its properties would make texts of them. A program
-//! may bring a library of activities of its own besides that of the runtime, so there may be
-//! several classes.
+//! They are read from the activity's fields, since its properties would allocate texts. A program
+//! may bring its own copy of the library besides the runtime's, so there may be several classes of
+//! activities.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -18,7 +18,7 @@ const LIBRARY: &str = "System.Diagnostics.DiagnosticSource";
 pub(super) const ACTIVITY: &str = "System.Diagnostics.Activity";
 const TRACE: &str = "_traceId";
 const SPAN: &str = "_spanId";
-/// Libraries of activities in a process, at most.
+/// Most libraries of activities in a process.
 const MOST: usize = 4;
 
 /// Trace, the higher half first, and span; 0 where there is none.
@@ -35,11 +35,11 @@ struct ActivityClass {
 pub(super) struct Activities {
     classes: [ActivityClass; MOST],
     count: AtomicUsize,
-    /// Modules that were looked into.
+    /// Modules that were examined.
     modules: Mutex<Vec<ModuleId>>,
 }
 
-/// Those of the process: inserted code leads here.
+/// The activities of the process; inserted code uses this value.
 pub(super) static ACTIVITIES: Activities = Activities {
     classes: [const { ActivityClass { trace: KnownField::unknown(), span: KnownField::unknown() } }; MOST],
     count: AtomicUsize::new(0),
@@ -47,8 +47,8 @@ pub(super) static ACTIVITIES: Activities = Activities {
 };
 
 impl Activities {
-    /// Looks where activities have their numbers. For the callbacks about the compilation of a
-    /// method that uses them: the types are loaded.
+    /// Finds the fields with the numbers of activities. Called in the callbacks about the
+    /// compilation of a method that uses activities: the types are loaded then.
     pub(super) fn look_into(&self, info: &ProfilerInfo, names: &NameCache) {
         let is_library = |module: &ModuleId| names.assembly(info, *module).is_ok_and(|name| &*name == LIBRARY);
         for module in info.modules().unwrap_or_default().into_iter().filter(is_library) {
@@ -62,7 +62,7 @@ impl Activities {
         }
     }
 
-    /// Whether the module was not looked into.
+    /// Whether the module is examined for the first time.
     fn claim(&self, module: ModuleId) -> bool {
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = modules.len() < MOST && !modules.contains(&module);
@@ -84,14 +84,14 @@ impl Activities {
     }
 }
 
-/// The class of a library's activities, and where its fields lie.
+/// The class of a library's activities, and the offsets of its fields.
 fn fields(info: &ProfilerInfo, module: ModuleId, names: &NameCache) -> Option<(usize, [u32; 2])> {
     let metadata = names.metadata(info, module).ok()?;
     let members = Members(&metadata);
     members.offsets(info, module, members.own_type(ACTIVITY, None).ok()?, [TRACE, SPAN])
 }
 
-/// The number that 16 digits say.
+/// The number with these 16 hexadecimal digits.
 fn hexadecimal(digits: &[u16]) -> Option<u64> {
     let digit = |unit: &u16| char::from_u32(u32::from(*unit))?.to_digit(16).map(u64::from);
     let add = |number, unit| Some(number << 4 | digit(unit)?);

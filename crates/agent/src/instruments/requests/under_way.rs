@@ -1,4 +1,4 @@
-//! Requests under way, by the numbers that the framework's objects keep of them.
+//! Pending requests, by the numbers that the framework's objects keep.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
@@ -8,31 +8,32 @@ use clrscope_agent_base::memory::PublishedState;
 use super::traces::TraceNumbers;
 use crate::services::numbers::{Numbered, Numbers};
 
-/// A request under way.
+/// A pending request.
 #[derive(Debug)]
 pub(super) struct PendingRequest {
-    /// Number of the recording that records it; 0 of one that is no longer recorded.
+    /// Number of the recording that records the request; 0 if it is no longer recorded.
     recording: AtomicU32,
-    /// Number of its name in that recording.
+    /// Number of the request's name in that recording.
     name: AtomicU32,
-    /// Ticks when it began; 0 of one that began before the recording.
+    /// Ticks when the request began; 0 if it began before the recording.
     began: AtomicU64,
     trace: [AtomicU64; 3],
     id: AtomicU64,
-    /// Number in copies of the recording that it was under way for; 0 of one in none.
+    /// Number in the copies of the recording that were made while the request was pending; 0 if it
+    /// is in none.
     copied: AtomicU32,
 }
 
-/// What is known of a request at its end.
+/// Data of a request that are known before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct RequestStart {
     pub(super) name: u32,
-    /// Ticks; `None` where it began before the recording.
+    /// Ticks when the request began; `None` if it began before the recording.
     pub(super) ticks: Option<u64>,
     pub(super) trace: TraceNumbers,
-    /// Id in the process; 0 of one that has none.
+    /// Id in the process; 0 for none.
     pub(super) id: u64,
-    /// Number in copies of the recording; 0 of one that is in none.
+    /// Number in copies of the recording; 0 if the request is in none.
     pub(super) copied: u32,
 }
 
@@ -47,15 +48,16 @@ impl PendingRequest {
         self.recording.store(recording, Ordering::Release);
     }
 
-    /// What a recording knows of it, for the caller that records its end; later callers get `None`.
+    /// The request's data in a recording, for the first caller, which records its end; later
+    /// callers get `None`.
     pub(super) fn claim(&self, recording: u32) -> Option<RequestStart> {
         self.recording.compare_exchange(recording, 0, Ordering::SeqCst, Ordering::Relaxed).ok()?;
         Some(self.known())
     }
 
-    /// What a recording knows of it while it goes on, with the number that it has in copies from
-    /// now on: a new one if it has none. `None` where it ends meanwhile, and may not have the
-    /// number.
+    /// The data of a request that is still pending in a recording, with its number in copies: a new
+    /// number if it has none yet. `None` if the request ends meanwhile, since its end may then lack
+    /// the number.
     pub(super) fn copy(&self, recording: u32, new_number: impl FnOnce() -> u32) -> Option<RequestStart> {
         let is_recorded = || self.recording.load(Ordering::SeqCst) == recording;
         let key = || (self.began.load(Ordering::Acquire), self.id.load(Ordering::Acquire));
@@ -66,7 +68,7 @@ impl PendingRequest {
         if self.copied.load(Ordering::Relaxed) == 0 {
             self.copied.store(new_number(), Ordering::Relaxed);
         }
-        // Either the end of the request sees the number, or this sees the end.
+        // Either the end of the request sees the number, or this code sees the end.
         fence(Ordering::SeqCst);
         let known = self.known();
         (is_recorded() && key() == before).then_some(known)
@@ -100,7 +102,8 @@ static REQUESTS: PublishedState<Requests> = PublishedState::nothing();
 /// Only one table is made.
 static MADE: Mutex<()> = Mutex::new(());
 
-/// Makes the table of the process, unless it is there; `None` where there is no address space.
+/// Returns the table of the process, and makes it if necessary; `None` where there is no address
+/// space.
 pub(super) fn open() -> Option<&'static Requests> {
     let _alone = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     of_process().or_else(|| Some(REQUESTS.publish_for_good(Requests::map()?)))

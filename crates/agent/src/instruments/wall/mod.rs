@@ -1,8 +1,9 @@
-//! `wall`: samples of all threads by the clock, with what they wait for.
+//! `wall`: wall-clock samples of all threads, with the reason of each wait.
 //!
-//! Time on a processor is that of the engine's samples of CPU time; what else a thread did is read
-//! from the system, without interrupting the thread: no call of the kernel ends early because of
-//! us. The work is that of [`clrscope_agent_stacks::sampling`](clrscope_agent_stacks::sampling).
+//! Time on a processor comes from the sampling engine's samples of CPU time. The other states of a
+//! thread are read from the system without interrupting the thread, so no system call ends early
+//! because of us. [`clrscope_agent_stacks::sampling`](clrscope_agent_stacks::sampling) does the
+//! work.
 
 mod options;
 
@@ -36,7 +37,7 @@ impl Instrument for Wall {
         self.sampler.events()
     }
 
-    /// The draining thread alone writes, and backs what it writes into.
+    /// Only the draining thread writes, and it backs the memory that it writes to.
     fn needs_frequent_help(&self) -> bool {
         false
     }

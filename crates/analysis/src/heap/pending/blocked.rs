@@ -1,7 +1,8 @@
-//! Threads that block on tasks, as far as that is certain.
+//! Threads that block on tasks, where the snapshot proves it.
 //!
-//! A thread that blocks in `Task.Wait` has put an object of its own behind the task, and a variable
-//! of it holds that object. So the snapshot says which thread waits for which task.
+//! A thread that blocks in `Task.Wait` has registered a wait object as a continuation of the task,
+//! and a variable on its stack holds that object. So the snapshot shows which thread waits for
+//! which task.
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -12,8 +13,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::super::load::LoadedSnapshot;
 use super::PendingFrame;
 
-/// Returns the threads whose waits objects are. An object on the stacks of several threads is left
-/// out, and so are several on one stack: a thread blocks once.
+/// Returns the thread of each wait object. Leaves out an object on the stacks of several threads,
+/// and all objects of a stack with several: a thread blocks in one wait only.
 pub(super) fn threads_of_waits<'a>(
     loaded: &LoadedSnapshot<'a>,
     is_wait: impl Fn(u32) -> bool,
@@ -43,12 +44,14 @@ pub(super) fn threads_of_waits<'a>(
     certain().filter(|(_, thread)| !several.contains(&thread.id)).collect()
 }
 
-/// What a thread blocks on.
+/// The operation that a thread blocks on.
 #[derive(Debug, Clone)]
 pub(super) struct Awaited {
-    /// What the innermost method waits for; `None` where the branches wait for several things.
+    /// The operation that the innermost method waits for; `None` where the branches wait for
+    /// different operations.
     pub(super) waits_for: Option<Arc<str>>,
-    /// The methods that all branches have in common, the outermost last: the thread blocks on it.
+    /// The methods that all branches have in common. The outermost, on which the thread blocks, is
+    /// the last.
     pub(super) frames: Vec<PendingFrame>,
 }
 

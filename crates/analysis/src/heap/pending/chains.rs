@@ -1,4 +1,4 @@
-//! From what is waited for to who awaits it, object by object.
+//! Chains of continuations: from the awaited operation to its awaiters, object by object.
 
 use std::cell::Cell;
 use std::collections::btree_map::Entry;
@@ -14,40 +14,41 @@ use super::blocked::{Awaited, threads_of_waits};
 use super::names::source_in_words;
 use super::roles::{ITERATOR_PROMISE, Part, Role, roles};
 
-/// Links between a continuation and who it is: a wrapper, a delegate, a list, its array.
+/// Greatest number of links between a continuation and the awaiter: a wrapper, a delegate, a list,
+/// its array.
 const MOST_LINKS: usize = 8;
-/// Frames of a stack; what lies beyond is one frame.
+/// Greatest number of frames of a stack; further frames are merged into one.
 const MOST_FRAMES: usize = 200;
-/// Steps that are gone at most, in a snapshot of few objects and for each: paths of tasks that have
-/// many awaiters each are more than there are objects.
+/// Greatest number of steps, in a snapshot of few objects and per object: with many awaiters per
+/// task there are more paths than objects.
 const FEWEST_STEPS: usize = 20_000_000;
 const STEPS_PER_OBJECT: usize = 16;
 
-/// What is waited for when the box itself is what it waits for.
+/// Label of the awaited operation if the box itself is that operation.
 const ITSELF: &str = "itself";
-/// What operations wait for that are in a queue of the pool.
+/// Label of the awaited operation if the waiting one is in a queue of the thread pool.
 const READY: &str = "a thread of the pool";
-/// Of operations that a thread has a variable of and that nothing completes.
+/// Label for operations that a variable of a thread refers to and that nothing completes.
 const RUNNING: &str = "[running]";
-/// What is waited for when no object says it.
+/// Label of the awaited operation if no object identifies it.
 const UNKNOWN: &str = "[not known]";
 
-/// A logical stack and what it waits for.
+/// A logical stack and the operation that it waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Path {
     pub(super) waits_for: Arc<str>,
     pub(super) frames: Vec<PendingFrame>,
 }
 
-/// Operations on a path.
+/// Operations with the same path.
 #[derive(Debug, Default)]
 pub(super) struct PathSum {
     pub(super) count: u64,
-    /// Threads that block on them, by the system's numbers.
+    /// Threads that block on them, by the operating system's numbers.
     pub(super) threads: BTreeSet<u32>,
 }
 
-/// Paths with the operations that are on them.
+/// Paths with their operations.
 #[derive(Debug, Default)]
 pub(super) struct Followed<'a> {
     pub(super) sums: FxHashMap<Path, PathSum>,
@@ -60,25 +61,25 @@ fn most_steps(objects: usize) -> usize {
     objects.saturating_mul(STEPS_PER_OBJECT).max(FEWEST_STEPS)
 }
 
-/// The objects of a snapshot that continue one another.
+/// The objects of a snapshot that form chains of continuations.
 pub(super) struct Chains<'h, 'a> {
     loaded: &'h LoadedSnapshot<'a>,
     roles: Vec<Role>,
-    /// Objects that are something to a chain, in ascending order.
+    /// Objects with a role in a chain, in ascending order.
     nodes: Vec<u32>,
-    /// Who continues each of these, as indices into the nodes.
+    /// Continuations of each node, as indices into the nodes.
     next: Vec<Vec<u32>>,
-    /// Whether something continues with it.
+    /// Whether the node is the continuation of another node.
     is_continued: Vec<bool>,
-    /// Tasks of completion sources.
+    /// Tasks of the objects of type `TaskCompletionSource`.
     of_sources: FxHashSet<u32>,
-    /// Objects in queues of the pool.
+    /// Objects in queues of the thread pool.
     ready: FxHashSet<u32>,
     /// Objects that variables of methods hold, each with the root.
     on_stacks: FxHashMap<u32, u32>,
-    /// Waits for tasks whose threads are known.
+    /// Wait objects whose threads are known.
     waits: FxHashMap<u32, &'a Thread>,
-    /// Links that may still be followed.
+    /// Number of links that may still be followed.
     links: Cell<usize>,
 }
 
@@ -112,7 +113,7 @@ impl<'h, 'a> Chains<'h, 'a> {
         &self.role(self.nodes[node as usize]).part
     }
 
-    /// Nodes that go on when an object is completed.
+    /// Nodes that continue when an object is completed.
     fn continuations(&self, object: u32) -> Vec<u32> {
         let mut found = Vec::new();
         self.onward(object).for_each(|target| self.resolve(target, MOST_LINKS, &mut found));
@@ -158,7 +159,7 @@ impl<'h, 'a> Chains<'h, 'a> {
         }
     }
 
-    /// Tasks that objects of the type `TaskCompletionSource` have.
+    /// Finds the tasks of objects of the type `TaskCompletionSource`.
     fn tasks_of_sources(&self) -> FxHashSet<u32> {
         let classes = self.loaded.classes();
         let is_source: Vec<bool> = (0..classes.len() as u32)
@@ -169,17 +170,17 @@ impl<'h, 'a> Chains<'h, 'a> {
         sources.flat_map(|object| self.loaded.graph.targets(object).iter().copied()).collect()
     }
 
-    /// Whether the method of a box has not ended: what has ended keeps no state.
+    /// Whether the method of a box has not ended: an ended method keeps no state.
     fn is_alive(&self, object: u32) -> bool {
         self.role(object).machine.iter().any(|slot| self.loaded.graph.at(object, *slot).is_some())
     }
 
-    /// Follows every chain from what is waited for to its end.
+    /// Follows every chain from the awaited operation to its end.
     pub(super) fn follow(&self) -> Followed<'a> {
         let mut walk =
             Walk { chains: self, followed: Followed::default(), is_met: vec![false; self.nodes.len()], steps: 0 };
         walk.steps = most_steps(self.nodes.len());
-        // Then some links are missing.
+        // If no links were left, some links are missing.
         walk.followed.not_followed += u64::from(self.links.get() == 0);
         let all = || 0..self.nodes.len() as u32;
         for node in all().filter(|node| !self.is_continued[*node as usize]) {
@@ -194,7 +195,7 @@ impl<'h, 'a> Chains<'h, 'a> {
                 _ => {}
             }
         }
-        // What is left waits in a circle, or for what does.
+        // The remaining methods wait in a cycle, or for a method in a cycle.
         for node in all() {
             let is_left = !walk.is_met[node as usize] && self.is_continued[node as usize];
             if is_left && matches!(self.part(node), Part::Method(_)) && self.is_alive(self.nodes[node as usize]) {
@@ -204,7 +205,7 @@ impl<'h, 'a> Chains<'h, 'a> {
         walk.followed
     }
 
-    /// What a method waits for that nothing completes.
+    /// Label of the operation that a method waits for if nothing completes it.
     fn state_in_words(&self, object: u32) -> &'static str {
         match (self.ready.contains(&object), self.on_stacks.contains_key(&object)) {
             (true, _) => READY,
@@ -233,13 +234,13 @@ impl<'h, 'a> Chains<'h, 'a> {
         }
     }
 
-    /// The thread that blocks on the task whose continuation a node is.
+    /// The thread that blocks on a task with this node as its continuation.
     fn blocked_thread(&self, node: u32) -> Option<&'a Thread> {
         self.waits.get(&self.nodes[node as usize]).copied()
     }
 }
 
-/// Objects in the queues of the pool: the global one, and those of its threads.
+/// Objects in the queues of the thread pool: the global queue, and the queues of its threads.
 fn queued(loaded: &LoadedSnapshot<'_>) -> FxHashSet<u32> {
     const QUEUES: &str = "System.Threading.ThreadPoolWorkQueue";
     const PARTS: [&str; 3] = [QUEUES, "System.Collections.Concurrent.ConcurrentQueue", "object[]"];
@@ -276,7 +277,7 @@ struct Walk<'c, 'h, 'a> {
     chains: &'c Chains<'h, 'a>,
     followed: Followed<'a>,
     is_met: Vec<bool>,
-    /// Steps that are left.
+    /// Number of steps left.
     steps: usize,
 }
 
@@ -287,7 +288,7 @@ impl<'a> Walk<'_, '_, 'a> {
         let mut path: Vec<(u32, usize)> = vec![(node, 0)];
         self.is_met[node as usize] = true;
         let mut is_on_path = FxHashSet::from_iter([node]);
-        // Whether something led on from the last node.
+        // Whether the last node had a continuation.
         let mut went_on = false;
         while let Some((at, taken)) = path.last_mut() {
             let next = self.chains.next[*at as usize].get(*taken).copied();
@@ -339,7 +340,7 @@ impl<'a> Walk<'_, '_, 'a> {
         sum.threads.extend(thread.map(|thread| thread.os_id));
     }
 
-    /// A thread blocks on the last of these methods.
+    /// Notes that a thread blocks on the last of these methods.
     fn blocks(&mut self, thread: &'a Thread, waits_for: &Arc<str>, methods: &[PendingFrame]) {
         let found = Awaited { waits_for: Some(waits_for.clone()), frames: methods.to_vec() };
         match self.followed.blocked.entry(thread.id) {

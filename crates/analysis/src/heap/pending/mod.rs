@@ -1,8 +1,9 @@
-//! The view `pending`: async operations that wait, merged by who awaits whom.
+//! The view `pending`: waiting async operations, merged by their chains of awaiters.
 //!
-//! An async method that waits is an object, the box of its state machine, and what it waits for
-//! refers to it as its continuation. So the objects say who awaits whom: see `chains.rs` for the
-//! walk, `roles.rs` for the types and fields, `blocked.rs` for threads that block on them.
+//! A waiting async method is an object, the box of its state machine. The awaited operation refers
+//! to the box as its continuation. So the objects show which method awaits which. See `chains.rs`
+//! for the walk, `roles.rs` for the types and fields, `blocked.rs` for threads that block on
+//! operations.
 
 mod blocked;
 mod chains;
@@ -22,42 +23,42 @@ use crate::thread_stacks::ThreadStack;
 use crate::waits::WaitReason;
 use chains::Chains;
 
-/// Time that a thread stands still before a snapshot, at least, to be shown with what the snapshot
-/// says of it: samples lie apart.
+/// Time that a thread must stand still before a snapshot, at least, for the snapshot to explain its
+/// wait: samples are some time apart.
 const LEAST_STILL_NS: u64 = 50_000_000;
 
 /// A method of a logical stack.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PendingFrame {
-    /// `Namespace.Type::Method`, or what stands for a thread or for several frames.
+    /// `Namespace.Type::Method`, or a label for a thread or for several frames.
     pub name: Arc<str>,
     /// Kind of function.
     pub kind: FunctionKind,
-    /// The await that the method waits at, where that is known.
+    /// The place of the await at which the method waits, where it is known.
     pub place: Option<AwaitPlace>,
 }
 
 impl PendingFrame {
-    /// What stands for something that is no method.
+    /// A label for something that is not a method.
     fn runtime(name: String) -> Self {
         Self { name: name.into(), kind: FunctionKind::Runtime, place: None }
     }
 }
 
-/// Operations that wait for the same at the same place.
+/// Operations that wait for the same kind of operation with the same logical stack.
 #[derive(Debug, Clone)]
 pub struct PendingOperation<'a> {
     /// The process.
     pub process: &'a Process,
     /// Number of operations.
     pub count: u64,
-    /// What they wait for, in words: `Task.Delay`.
+    /// The awaited operation as text: `Task.Delay`.
     pub waits_for: Arc<str>,
-    /// The method that waits, and who awaits whom from there on; a thread that blocks on the last
-    /// stands behind it.
+    /// The waiting method, then its awaiters from the inside out. If a thread blocks on the last
+    /// method, it follows as the last frame.
     pub frames: Vec<PendingFrame>,
-    /// Threads that block on these operations, by the system's numbers in ascending order. Threads
-    /// for which that is not certain are left out.
+    /// Threads that block on these operations, by the operating system's numbers in ascending
+    /// order. Uncertain cases are left out.
     pub blocked_threads: Vec<u32>,
 }
 
@@ -68,21 +69,23 @@ pub struct BlockedThread<'a> {
     pub process: &'a Process,
     /// The thread.
     pub thread: &'a Thread,
-    /// Nanoseconds from the start of the process's recording to the snapshot that says so.
+    /// Time of the snapshot that shows the block, in nanoseconds from the start of the process's
+    /// recording.
     pub time_ns: u64,
-    /// Nanoseconds that the program stood still for the snapshot.
+    /// Nanoseconds that the program was paused for the snapshot.
     pub pause_ns: u64,
-    /// What the innermost method waits for, in words; `None` where it waits for several things.
+    /// The operation that the innermost method waits for, as text; `None` where it waits for
+    /// several operations.
     pub waits_for: Option<Arc<str>>,
-    /// Who awaits whom, the method that the thread blocks on last. Where that one awaits several
-    /// things at once, those methods are left out that wait for one of them only.
+    /// The chain of awaiters; the method that the thread blocks on is the last. Where a method
+    /// awaits several operations at once, the methods that belong to only one of them are left out.
     pub frames: Vec<PendingFrame>,
 }
 
 /// The view `pending`.
 #[derive(Debug)]
 pub struct PendingOperations<'a> {
-    /// Rows: most operations first.
+    /// Rows, the most operations first.
     pub rows: Vec<PendingOperation<'a>>,
     /// Threads that block on async methods, also those of rows that the limit left out.
     pub blocked: Vec<BlockedThread<'a>>,
@@ -95,8 +98,8 @@ pub struct PendingOperations<'a> {
 }
 
 impl<'a> PendingOperations<'a> {
-    /// Returns what a thread blocks on, where it stood still with the stack that was seen last from
-    /// well before the snapshot to its end.
+    /// Returns the operation that a thread blocks on, if the thread stood still with its last stack
+    /// from well before the snapshot to the snapshot's end.
     #[must_use]
     pub fn blocked_on(&self, thread: &ThreadStack<'_>) -> Option<&BlockedThread<'a>> {
         let is_of = |blocked: &&BlockedThread<'_>| {
@@ -110,10 +113,10 @@ impl<'a> PendingOperations<'a> {
     }
 }
 
-/// Returns the operations that wait, merged by their logical stacks.
+/// Returns the waiting operations, merged by their logical stacks.
 ///
 /// # Errors
-/// When no process or snapshot is meant.
+/// When the query selects no process or snapshot.
 pub fn pending_operations<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<PendingOperations<'a>, QueryProblem> {
     let (mut rows, mut blocked, mut snapshots, mut not_followed) = (Vec::new(), Vec::new(), Vec::new(), 0);
     for (process, snapshot) in query.select(heaps.recording, "pending")? {

@@ -1,13 +1,14 @@
-//! Names of async methods by the types of their state machines, and of what they wait for.
+//! Names of async methods, derived from the types of their state machines, and names of the
+//! operations that they wait for.
 
-/// The method whose box has this type, `Namespace.Type::Method`; `None` for types that are none of
+/// The method of a box with this type, `Namespace.Type::Method`; `None` for types that are not
 /// boxes.
 pub(super) fn method_of_box(type_name: &str) -> Option<String> {
     let machine = type_name.split_once("StateMachineBox<")?.1.strip_suffix('>')?;
     Some(method_of_machine(machine))
 }
 
-/// The method that a type was made of by the compiler: `Shop.Cart::Pay` for `Shop.Cart.<Pay>d__3`.
+/// The method from which the compiler generated a type: `Shop.Cart::Pay` for `Shop.Cart.<Pay>d__3`.
 fn method_of_machine(machine: &str) -> String {
     let Some((before, method)) = split(machine) else { return machine.to_owned() };
     let closure = before.find(".<>c").or_else(|| before.starts_with("<>c").then_some(0));
@@ -23,7 +24,7 @@ fn method_of_machine(machine: &str) -> String {
     }
 }
 
-/// What stands before the last `<Method>d`, and the method.
+/// The part before the last `<Method>d`, and the method.
 fn split(machine: &str) -> Option<(&str, &str)> {
     let end = machine.rfind(">d")?;
     let mut depth = 1;
@@ -38,15 +39,15 @@ fn split(machine: &str) -> Option<(&str, &str)> {
     Some((machine[..start].trim_end_matches('.'), &machine[start + 1..end]))
 }
 
-/// The method around a lambda or local function, and what the compiler put behind it:
-/// `<Main>b__0_1`.
+/// Splits the name of a lambda or local function, such as `<Main>b__0_1`, into the enclosing method
+/// and the compiler's suffix.
 fn nested(method: &str) -> Option<(&str, &str)> {
     let within = method.strip_prefix('<')?;
     let end = within.find(">b__").or_else(|| within.rfind(">g__"))?;
     Some((&within[..end], &within[end + 1..]))
 }
 
-/// What operations wait for whose source has a type, in words.
+/// Name of the awaited operation whose source has this type.
 pub(super) fn source_in_words(type_name: &str, is_of_completion_source: bool) -> &str {
     const KNOWN: [(&str, &str); 15] = [
         ("System.Threading.Tasks.Task.DelayPromise", "Task.Delay"),

@@ -1,7 +1,7 @@
-//! What the types of a snapshot are to a chain of awaits, by names of types and fields.
+//! Roles of a snapshot's types in chains of awaits, determined by names of types and fields.
 //!
-//! The names are those of .NET 8, 9 and 10 (`System.Private.CoreLib`; `System.Threading.Channels`
-//! and `System.Net.Sockets` for what channels and sockets wait with), as dotnet/runtime has them.
+//! The names are those of .NET 8, 9 and 10 in dotnet/runtime (`System.Private.CoreLib`;
+//! `System.Threading.Channels` and `System.Net.Sockets` for waits of channels and sockets).
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use clrscope_recording::model::HeapType;
 use super::super::classes::Classes;
 use super::names::method_of_box;
 
-/// Fields in which an object keeps who goes on when it is completed. Of a struct in the object the
-/// slots have its field's name.
+/// Fields in which an object keeps its continuations. For a struct within the object, its slots
+/// have the name of the struct's field.
 const CONTINUATIONS: [&str; 8] = [
     // Tasks.
     "m_continuationObject",
@@ -26,25 +26,25 @@ const CONTINUATIONS: [&str; 8] = [
     "_writerAwaitable",
 ];
 
-/// Field with who goes on where the continuation itself is the same for all:
+/// Field with the continuation's state where the continuation itself is the same for all:
 /// `SocketAsyncEventArgs`, as Kestrel's transport uses it.
 const USER_TOKEN: &str = "_userToken";
 
-/// Field of an async iterator with a source of its consumer's value task.
+/// Field of an async iterator with the source of its consumer's value task.
 pub(super) const ITERATOR_PROMISE: &str = "<>v__promiseOfValueOrEnd";
 
-/// Part of a class.
+/// Part of a class in a chain.
 #[derive(Debug, Clone)]
 pub(super) enum Part {
     /// Box of the state machine of an async method.
     Method(Arc<str>),
-    /// A thread waits for the task that has it as its continuation.
+    /// A wait object: a thread blocks on the task whose continuation it is.
     BlockedThread,
-    /// Something that is completed, and goes on with others.
+    /// An operation that is completed, and then runs its continuations.
     Source,
-    /// It leads on to what is meant: a delegate, a list.
+    /// An object that refers to the actual continuation: a delegate, a list.
     Link,
-    /// Nothing to a chain.
+    /// No part in a chain.
     None,
 }
 
@@ -52,15 +52,15 @@ pub(super) enum Part {
 #[derive(Debug, Clone)]
 pub(super) struct Role {
     pub(super) part: Part,
-    /// Slots that lead on to who goes on.
+    /// Slots that refer to continuations.
     pub(super) onward: Vec<u32>,
-    /// Whether every element leads on.
+    /// Whether every element refers to a continuation.
     pub(super) is_array: bool,
     /// Slots of the state machine of a box.
     pub(super) machine: Vec<u32>,
 }
 
-/// Roles of the classes of a snapshot, by their numbers.
+/// Roles of the classes of a snapshot, by class number.
 pub(super) fn roles(classes: &Classes<'_>) -> Vec<Role> {
     (0..classes.len() as u32).map(|class| role(&classes.name(class), classes.get(class))).collect()
 }

@@ -1,4 +1,5 @@
-//! Sentences about allocations: the types that most is allocated of, and the code that does it.
+//! Sentences about allocations: the types with most allocated bytes, and the code that allocates
+//! them.
 
 use clrscope_recording::model::Recording;
 
@@ -9,24 +10,23 @@ use crate::numbers::{bytes, number, percent};
 use crate::query::{Query, QueryProblem};
 use crate::views::allocations::{AllocationRow, Allocations, LiveSum, allocations};
 
-/// Types that have a sentence of their own.
+/// Most types that get a sentence of their own.
 const MOST: usize = 3;
-/// A type with a smaller part of all bytes has none.
+/// Least share of all bytes for a sentence about a type.
 const LEAST_SHARE: f64 = 0.05;
 
-/// Allocations of a summary, where they were recorded: all types, those with the most bytes first.
+/// Allocations for a summary, where they were recorded: all types, ordered by bytes.
 pub(super) fn recorded<'a>(recording: &'a Recording, query: &Query) -> Result<Option<Allocations<'a>>, QueryProblem> {
     let plain = Query { sort: None, limit: None, ..query.clone() };
     BYTES.is_in(recording).then(|| allocations(recording, &plain)).transpose()
 }
 
-/// Bytes that are allocated in a second of a program whose allocations are worth a sentence.
+/// Bytes allocated per second from which on allocations are worth a sentence.
 const MUCH_PER_SECOND: f64 = 10e6;
-/// What a byte costs that is allocated, nanoseconds, collections left out: for the order of
-/// sentences alone.
+/// Cost of an allocated byte without collections, nanoseconds. Used only to order sentences.
 const BYTE_NS: f64 = 0.1;
 
-/// The sentences of a summary of a program that was shown for so long, where it allocates much.
+/// The sentences of a summary, if the program allocates much; `run_ns` is the shown time.
 pub(super) fn found(view: Option<&Allocations<'_>>, run_ns: u64) -> Vec<Finding> {
     let Some(view) = view else { return Vec::new() };
     let per_second = per_second(view.bytes, run_ns);
@@ -37,13 +37,12 @@ pub(super) fn found(view: Option<&Allocations<'_>>, run_ns: u64) -> Vec<Finding>
     findings_about_allocations(view).into_iter().map(|found| Finding { cost: cost(&found), ..found }).collect()
 }
 
-/// Sentences about allocations: how much there was, the types that most of it is of, with the code
-/// that allocates them, and what was still alive at the end. `view` must have all rows, those with
-/// the most bytes first.
+/// Sentences about allocations: their amount, the types with most bytes and the code that allocates
+/// them, and the objects still alive at the end. `view` must have all rows, ordered by bytes.
 #[must_use]
 pub fn findings_about_allocations(view: &Allocations<'_>) -> Vec<Finding> {
     let mut found: Vec<Finding> = whole(view).into_iter().collect();
-    // Who follows objects asks for what stays.
+    // Objects are followed to find which of them stay alive.
     found.extend(alive(view));
     let large = view.rows.iter().map(|row| (row, Part::between(row.bytes, row.bytes_bounds, view.bytes)));
     let large = large.filter(|(_, part)| part.is_surely(LEAST_SHARE)).take(MOST);
@@ -61,7 +60,7 @@ fn whole(view: &Allocations<'_>) -> Option<Finding> {
     (view.bytes > 0).then(|| allocation(text, 1.0))
 }
 
-/// Words before amounts that samples stand for.
+/// The word before amounts that are estimated from samples.
 fn about(view: &Allocations<'_>) -> &'static str {
     if view.rows.iter().any(|row| row.bytes_bounds.0 < row.bytes) { "about " } else { "" }
 }
@@ -73,8 +72,9 @@ fn of_type(row: &AllocationRow<'_>) -> String {
     format!("{} of the bytes ({}) are {}{by}", percent(row.share), bytes(row.bytes), name(row))
 }
 
-/// The type that had most alive at the end: of what outlived a collection, where something did.
-/// What was allocated last is alive as long as nothing was collected, and says nothing of leaks.
+/// The type with the most live bytes at the end. If any object survived a collection, only
+/// survivors count: objects allocated after the last collection are still alive and say nothing
+/// about leaks.
 fn alive(view: &Allocations<'_>) -> Option<Finding> {
     let most = |live: &LiveSum| (live.survived_bytes, live.bytes);
     let (row, live) = view.rows.iter().filter_map(|row| Some((row, row.live?))).max_by_key(|(_, live)| most(live))?;

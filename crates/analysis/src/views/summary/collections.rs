@@ -11,16 +11,16 @@ use crate::query::Query;
 /// Pauses of this many nanoseconds are worth a sentence.
 const LONG_NS: u64 = 1_000_000;
 
-/// Time from the first full collection to the last from which on a growth is said by the minute.
+/// Least time between the first and the last full collection for a growth rate per minute.
 const LEAST_OF_RATE_NS: u64 = 60_000_000_000;
 
-/// Share of the time that the program stands still from which on it is worth a sentence.
+/// Share of the time in pauses that is worth a sentence.
 const MUCH: f64 = 0.05;
-/// Cost of a heap that grows: it takes no time, and ends the program one day.
+/// Cost of a growing heap: it takes no time, but ends the program some day.
 const GROWTH_COST: f64 = 0.05;
 
-/// The sentences of a summary, where collections were recorded: about the time that they take where
-/// that is much, and about a heap that grows.
+/// The sentences of a summary, if collections were recorded: about long pauses, and about a growing
+/// heap.
 pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
     let Some(facts) = collection_facts(recording, query) else { return Vec::new() };
     let share = facts.paused_share();
@@ -33,8 +33,8 @@ pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
     .collect()
 }
 
-/// Sentences about collections: how long the program stood still for them, the longest pause with
-/// its cause, and whether the heap grows.
+/// Sentences about collections: the total pause time, the longest pause with its cause, and whether
+/// the heap grows.
 #[must_use]
 pub fn findings_about_collections(facts: &CollectionFacts<'_>) -> Vec<Finding> {
     let share = facts.paused_share();
@@ -44,7 +44,7 @@ pub fn findings_about_collections(facts: &CollectionFacts<'_>) -> Vec<Finding> {
     texts.extend(facts.growth.map(|growth| {
         let [first, last] = [growth.first_bytes, growth.last_bytes].map(bytes);
         let (full, took) = (number(growth.collections as u64), time(growth.span_ns));
-        // A minute of what was seen for a moment is a guess.
+        // A rate per minute from a short observation would be a guess.
         let rate = match growth.span_ns >= LEAST_OF_RATE_NS {
             true => format!(", by {} per minute", bytes(growth.bytes_per_minute as u64)),
             false => String::new(),

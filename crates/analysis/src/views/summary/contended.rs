@@ -10,18 +10,18 @@ use crate::numbers::{number, time};
 use crate::parts::watched_ns;
 use crate::query::Query;
 
-/// Returns the sentences about all processes that a query means; none where locks were not
+/// Returns the sentences about all processes that a query selects; none where locks were not
 /// recorded.
 pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
     let query = Query { limit: None, sort: None, metric: None, ..query.clone() };
     let query = LockQuery { query, types: Vec::new() };
     let rows = locks(recording, &query).map_or_else(|_| Vec::new(), |(rows, _)| rows);
-    // Threads may wait for what no thread holds because there is nothing to do.
+    // Threads that wait for something that no thread holds may simply have nothing to do.
     let held = rows.iter().filter(|row| row.kind.is_held());
     held.filter_map(|row| about(row, watched_ns(row.process, &query.query))).take(MOST).collect()
 }
 
-/// The sentence about one row, where threads waited long.
+/// The sentence about one row, if threads waited long.
 fn about(row: &LockRow<'_>, watched_ns: u64) -> Option<Finding> {
     let threads = row.total_ns as f64 / watched_ns.max(1) as f64;
     let own = row.waiters.iter().find_map(LockPath::own_frame);

@@ -1,5 +1,5 @@
-//! Where in the program's own code the CPU time was spent, and which code led to collections and
-//! exceptions: the innermost own frame of each sample.
+//! The places in the program's own code that spent CPU time, or caused collections and exceptions:
+//! the innermost own frame of each sample.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -19,7 +19,8 @@ use crate::samples::{EventKinds, SAMPLED_CPU, SampleKind};
 use crate::select;
 use crate::stack_trees::EventFilter;
 
-/// Kinds of work that are told apart: what own code leads to and does not do itself, and all else.
+/// Kinds of work that are summed separately, because own code causes them and does not do them
+/// itself.
 const TOLD_APART: [SampleKind; 3] = [SampleKind::Gc, SampleKind::Exceptions, SampleKind::Kernel];
 
 /// CPU time below one place in own code.
@@ -48,7 +49,7 @@ impl PlaceSums {
         position(kind).map_or(0, |at| self.apart_ns[at])
     }
 
-    /// Work of the code, which makes no garbage and throws no exceptions.
+    /// Work of the code itself, without collections and exception handling.
     fn work_ns(&self) -> u64 {
         self.all_ns.saturating_sub(self.of_kind(SampleKind::Gc)).saturating_sub(self.of_kind(SampleKind::Exceptions))
     }
@@ -58,7 +59,7 @@ fn position(kind: SampleKind) -> Option<usize> {
     TOLD_APART.iter().position(|apart| *apart == kind)
 }
 
-/// CPU time of a function in all its instantiations, by place.
+/// CPU time of a function over all its instantiations, by place.
 #[derive(Debug, Default)]
 struct FunctionPlaces<'a> {
     /// One of the instantiations.
@@ -73,14 +74,14 @@ impl<'a> FunctionPlaces<'a> {
         self.by_place.entry(place).or_default().add(sums);
     }
 
-    /// The place with the most of a sum; of equal ones the first.
+    /// The place with the largest sum; the first of equal ones.
     fn most(&self, sum: impl Fn(&PlaceSums) -> u64) -> Option<CodePlace<'a>> {
         let places = self.by_place.iter().map(|(place, sums)| (sum(sums), Reverse(*place)));
         places.max().map(|(_, Reverse(place))| place)
     }
 }
 
-/// CPU time by kind of work, and by own function and place, where samples of it were taken.
+/// CPU time by kind of work, and by own function and place, where CPU time was sampled.
 #[derive(Debug, Default)]
 pub(super) struct CpuPlaces<'a> {
     functions: BTreeMap<(&'a str, Cow<'a, str>), FunctionPlaces<'a>>,
@@ -111,10 +112,10 @@ impl KindSum {
 }
 
 impl<'a> CpuPlaces<'a> {
-    /// Reads the samples that a query means.
+    /// Reads the samples that a query selects.
     ///
     /// # Errors
-    /// When no process or thread is meant.
+    /// When the query matches no process or thread.
     pub(super) fn read(recording: &'a Recording, query: &Query) -> Result<Self, QueryProblem> {
         let mut found = Self::default();
         for selected in select::threads(recording, query)? {
@@ -127,7 +128,7 @@ impl<'a> CpuPlaces<'a> {
     fn add(&mut self, process: &'a Process, measured: &MetricEvents, query: &Query) {
         let sums = Sums::read(process, measured, query);
         self.kinds.add(&sums.kinds);
-        // By address of the function: names are put together once for each.
+        // By address of the function, so that each name is built once.
         let mut functions: FxHashMap<*const Function, FunctionPlaces<'a>> = FxHashMap::default();
         for (stack, sums) in (0..).zip(sums.by_stack) {
             if sums.all_ns == 0 {
@@ -148,8 +149,7 @@ impl<'a> CpuPlaces<'a> {
         }
     }
 
-    /// Returns the kinds of work, in the order of [`SampleKind::ALL`]; those without a sample are
-    /// left out.
+    /// Returns the kinds of work that have samples, in the order of [`SampleKind::ALL`].
     pub(super) fn kinds(&self) -> Vec<KindRow> {
         let rows = SampleKind::ALL.iter().zip(&self.kinds.0);
         let rows = rows.map(|(&kind, sum)| KindRow { kind, samples: sum.samples, time_ns: sum.ns });
@@ -167,8 +167,9 @@ impl<'a> CpuPlaces<'a> {
         places.map_or(0, |places| places.all.all_ns.saturating_sub(places.all.work_ns()))
     }
 
-    /// Returns the function below which most work of a kind was done, and the place in its code;
-    /// `None` where threads that run no own code did it, and for kinds that are not told apart.
+    /// Returns the function below which most work of a kind was done, and the place in its code.
+    /// `None` where only threads without own code did it, and for kinds that are not summed
+    /// separately.
     pub(super) fn most_of(&self, kind: SampleKind) -> Option<(FunctionRef<'a>, Option<CodePlace<'a>>)> {
         let most = self.functions.values().rev().max_by_key(|places| places.all.of_kind(kind))?;
         let place = most.most(|sums| sums.of_kind(kind));
@@ -178,7 +179,7 @@ impl<'a> CpuPlaces<'a> {
 
 /// CPU time of the events of a process.
 struct Sums {
-    /// By number of the stack among those of the events; without the profiler's own.
+    /// By number of the stack among the events' stacks; without the profiler's own time.
     by_stack: Vec<PlaceSums>,
     kinds: KindSums,
 }

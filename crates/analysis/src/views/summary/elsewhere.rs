@@ -1,4 +1,4 @@
-//! Time that was no work of functions, by kind.
+//! Time that was not spent on the work of functions, by kind.
 
 use std::cmp::Reverse;
 
@@ -74,22 +74,23 @@ pub struct FrequentExceptions<'a> {
     pub count: u64,
     /// The innermost own function on the stacks, or the thrower where there is none.
     pub place: Option<FunctionRef<'a>>,
-    /// The place in its code where the first of them was thrown, where it is of the program's own.
+    /// The place in its code where the first of them was thrown, if the function is the program's
+    /// own.
     pub at: Option<FindingPlace>,
 }
 
-/// Time that was no work of functions.
+/// Time that was not spent on the work of functions.
 #[derive(Debug, Clone)]
 pub struct Elsewhere<'a> {
     /// Kind of the time.
     pub kind: ElsewhereKind,
-    /// Thread time: the times of all threads added up; nothing where none was measured.
+    /// Thread time: the sum over all threads; `None` where none was measured.
     pub time_ns: Option<u64>,
-    /// CPU time; nothing where none was measured.
+    /// CPU time; `None` where none was measured.
     pub cpu_ns: Option<u64>,
-    /// Number of occurrences; nothing where they were not counted.
+    /// Number of occurrences; `None` where they were not counted.
     pub count: Option<u64>,
-    /// The own function with most of it, and its part of the time.
+    /// The own function with most of the time, and its part of it.
     pub most: Option<(FunctionRef<'a>, u64)>,
     /// Collections by the highest generation that was collected: 0, 1, 2 and above.
     pub generations: [u64; 3],
@@ -104,7 +105,7 @@ impl Elsewhere<'_> {
     }
 }
 
-/// The rows. `with_waits`: also what threads waited for.
+/// Returns the rows; `with_waits` includes the waits of threads.
 pub(super) fn elsewhere<'a>(
     recording: &'a Recording,
     query: &Query,
@@ -130,11 +131,11 @@ pub(super) fn elsewhere<'a>(
     found
 }
 
-/// Waits of a kind, in one row.
+/// One row with all waits of a kind.
 fn waited<'a>(kind: WaitKind, waits: &[OwnWait<'a>]) -> Option<Elsewhere<'a>> {
     let all = || waits.iter().filter(|wait| wait.kind == kind);
     let ns = all().fold(0_u64, |sum, wait| sum.saturating_add(wait.ns));
-    // No function's code makes idle threads wait.
+    // Waits of idle threads are not caused by a function's code.
     let named = all().filter(|_| kind != WaitKind::Idle);
     let most = named.filter_map(|wait| Some((wait.function?, wait.ns)));
     let most = most.min_by(|a, b| Reverse(a.1).cmp(&Reverse(b.1)).then_with(|| a.0.compare(&b.0)));
@@ -142,7 +143,7 @@ fn waited<'a>(kind: WaitKind, waits: &[OwnWait<'a>]) -> Option<Elsewhere<'a>> {
     (ns > 0).then_some(row)
 }
 
-/// Work of the runtime that is a row of functions.
+/// Work of the runtime that the recording has as a pseudo-function.
 fn of_runtime<'a>(kind: ElsewhereKind, name: &str, rows: &[FunctionRow<'a>]) -> Option<Elsewhere<'a>> {
     let is_it = |row: &&FunctionRow<'_>| row.function.kind() == FunctionKind::Runtime && row.function.name() == name;
     let found = || rows.iter().filter(is_it);
@@ -187,7 +188,7 @@ fn thrown<'a>(recording: &'a Recording, query: &Query) -> Option<Elsewhere<'a>> 
     (count > 0).then_some(row)
 }
 
-/// The exceptions that constructors were called for.
+/// The exceptions, by calls of their constructors.
 fn made<'a>(below: &[(Option<FunctionRef<'a>>, u64)]) -> Option<Elsewhere<'a>> {
     let count = below.iter().fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
     let named = below.iter().filter_map(|(function, count)| Some((function.as_ref()?, *count)));
@@ -203,7 +204,7 @@ fn made<'a>(below: &[(Option<FunctionRef<'a>>, u64)]) -> Option<Elsewhere<'a>> {
     (count > 0).then_some(row)
 }
 
-/// The function as one of the recording, which outlives the log that it was found in.
+/// Finds the function again in the recording, which outlives the log that the function came from.
 fn of_recording<'a>(recording: &'a Recording, place: &FunctionRef<'_>) -> Option<FunctionRef<'a>> {
     recording.processes.iter().filter(|process| process.pid == place.pid).find_map(|process| {
         let function = process.functions.iter().find(|function| std::ptr::eq(*function, place.function))?;

@@ -1,10 +1,10 @@
-//! A sentence of the summary, with what programs need of it.
+//! A sentence of the summary, with its data for programs.
 
 use crate::code_place::CodePlace;
 use crate::function::FunctionRef;
 use crate::sampling::share_bounds;
 
-/// Trouble that a sentence speaks of.
+/// Kind of problem that a sentence reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum FindingKind {
@@ -30,11 +30,11 @@ pub enum FindingKind {
     Allocation,
     /// Memory that grows from one collection, or one snapshot of the heap, to the next.
     GrowingHeap,
-    /// What the heap holds.
+    /// Contents of the heap.
     Heap,
     /// The profiler's own work.
     Profiler,
-    /// What the recording lacks.
+    /// Data that the recording lacks.
     Recording,
 }
 
@@ -67,55 +67,54 @@ impl FindingKind {
 pub struct Finding {
     /// The sentence.
     pub text: String,
-    /// Trouble that it speaks of.
+    /// Kind of problem that it reports.
     pub kind: FindingKind,
-    /// Threads that the trouble keeps, on average over the time that is shown: 1 is one thread all
-    /// the time. Sentences are ordered by it. 0 where a sentence speaks of no trouble, or nothing
-    /// says how much of the time it takes.
+    /// Average number of threads that the problem occupies over the shown time: 1 is one thread all
+    /// the time. Sentences are ordered by this cost. 0 where the sentence reports no problem, or
+    /// the time that it takes is not known.
     pub cost: f64,
-    /// The share it speaks of, 0 to 1.
+    /// The share that the sentence mentions, 0 to 1.
     pub share: f64,
-    /// Bounds between which the share lies in 95 of 100 cases; the share itself where it was
-    /// measured whole. A sentence about a share that is worth one from some size on is there only
-    /// where the lower bound is that large.
+    /// 95 % bounds of the share; equal to the share where it was measured completely. A sentence
+    /// that needs a least share appears only if the lower bound reaches it.
     pub bounds: (f64, f64),
-    /// The function that it names.
+    /// The function that the sentence names.
     pub function: Option<FindingFunction>,
-    /// It speaks of threads that sleep.
+    /// Whether the sentence is about sleeping threads.
     pub is_sleep: bool,
-    /// Name of the metric that it was found by.
+    /// Name of the metric that the finding is based on.
     pub metric: Option<&'static str>,
     /// Options of `clrscope report` that show more.
     pub report: Option<String>,
 }
 
-/// A function that a sentence names, by what its line is looked up by.
+/// A function that a sentence names, with the data to look up its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FindingFunction {
     /// `Namespace.Type::Method`.
     pub name: String,
-    /// File of the assembly that has it.
+    /// File of the function's assembly.
     pub module_path: String,
-    /// Token of the method in that.
+    /// Token of the method in that assembly.
     pub token: u32,
     /// Place in its code that the sentence is about; `None` for the whole function.
     pub place: Option<FindingPlace>,
 }
 
-/// A [`CodePlace`], kept.
+/// An owned [`CodePlace`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FindingPlace {
     place: CodePlace<'static>,
     callee: Option<String>,
-    /// What stands between the sentence and the line of the place.
+    /// Text between the sentence and the line of the place.
     pub lead: &'static str,
 }
 
-/// Before the line with the most of what a sentence is about.
+/// Text before the line with the largest part.
 pub(super) const MOST_AT: &str = ", the most at ";
 
 impl FindingPlace {
-    /// Creates a place with what stands before its line.
+    /// Creates a place with the text before its line.
     pub(super) fn new(place: CodePlace<'_>, lead: &'static str) -> Self {
         let callee = place.callee.map(str::to_owned);
         Self { place: CodePlace { callee: None, ..place }, callee, lead }
@@ -129,7 +128,7 @@ impl FindingPlace {
 }
 
 impl Finding {
-    /// A sentence about something that was measured whole.
+    /// Creates a sentence about a share that was measured completely.
     #[must_use]
     pub fn exact(kind: FindingKind, text: String, share: f64) -> Self {
         let (bounds, cost, is_sleep) = ((share, share), 0.0, false);
@@ -162,14 +161,13 @@ impl Finding {
         self.names(function, Some(place))
     }
 
-    /// The sentence names a function, at a place where one is known, with what stands before its
-    /// line.
+    /// The sentence names a function, and a place if one is known, with the text before its line.
     #[must_use]
     pub(super) fn at_known(self, function: &FunctionRef<'_>, place: Option<CodePlace<'_>>, lead: &'static str) -> Self {
         self.names(function, place.map(|place| FindingPlace::new(place, lead)))
     }
 
-    /// The trouble keeps so many threads on average.
+    /// The problem occupies this many threads on average.
     #[must_use]
     pub(super) fn costs(self, threads: f64) -> Self {
         Self { cost: threads, ..self }
@@ -185,23 +183,23 @@ impl Finding {
         Self { function: Some(function), ..self }
     }
 
-    /// The sentence was found by a metric.
+    /// The finding is based on a metric.
     #[must_use]
     pub(super) fn by(self, metric: &'static str) -> Self {
         Self { metric: Some(metric), ..self }
     }
 
-    /// More is shown by a report with these options.
+    /// A report with these options shows more.
     #[must_use]
     pub(super) fn shown_by(self, options: impl Into<String>) -> Self {
         Self { report: Some(options.into()), ..self }
     }
 
-    /// More is shown by the callers of the function that it names, where it names one.
+    /// The callers of the named function show more, if the sentence names one.
     #[must_use]
     pub(super) fn shown_by_callers(self) -> Self {
-        // Code without names stands as its library: `[libcoreclr.so]`, which as a pattern is all of
-        // a module.
+        // Code without names appears as its library, `[libcoreclr.so]`, and as a pattern that would
+        // match a whole module.
         let named = self.function.as_ref().filter(|function| !function.name.starts_with('['));
         let options = named
             .zip(self.metric)
@@ -210,8 +208,7 @@ impl Finding {
     }
 }
 
-/// A part of a whole that was found by samples, with bounds between which it lies in 95 of 100
-/// cases.
+/// A part of a whole that was found by samples, with 95 % bounds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part {
     pub(super) share: f64,
@@ -220,18 +217,18 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Part of `all` that an amount with bounds is.
+    /// The part of `all` that an amount with bounds makes up.
     pub(super) fn between(amount: u64, (low, high): (u64, u64), all: u64) -> Self {
         Self { share: part(amount, all), low: part(low.min(amount), all), high: part(high.max(amount), all) }
     }
 
-    /// Part of so many samples.
+    /// A share that was found with `samples` samples.
     pub(super) fn of_samples(share: f64, samples: u64) -> Self {
         let (low, high) = share_bounds(share, samples);
         Self { share, low, high }
     }
 
-    /// Part that is known.
+    /// A share that is known exactly.
     pub(super) fn exact(share: f64) -> Self {
         Self { share, low: share, high: share }
     }
@@ -241,13 +238,13 @@ impl Part {
         (self.low, self.high)
     }
 
-    /// Whether the part is surely as large as this.
+    /// Whether the lower bound of the part reaches `least`.
     pub(super) fn is_surely(self, least: f64) -> bool {
         self.low >= least && self.low > 0.0
     }
 }
 
-/// Amount in a second of a program that was shown for so long.
+/// Amount per second over `run_ns`.
 pub(super) fn per_second(amount: u64, run_ns: u64) -> f64 {
     amount as f64 * 1e9 / run_ns.max(1) as f64
 }

@@ -19,7 +19,7 @@ use crate::sampling::{Steps, sampled_bounds};
 use crate::views::rows::FunctionRow;
 use crate::waits::{WaitKind, wait_kind};
 
-/// Part of all work that a function's amount is, with the bounds that `calls` gives it.
+/// A function's part of all work, with the bounds that `calls` gives.
 fn part_of_work(view: &Summary<'_>, amount: u64, bounds: (u64, u64)) -> Part {
     let (all, _) = all_work(view);
     match view.conditions.metric.is_sampled() {
@@ -35,43 +35,42 @@ fn bounds_of_work(row: &FunctionRow<'_>) -> (u64, u64) {
 
 /// Shares of CPU time, and of calls, that are worth a sentence.
 const MUCH: f64 = 0.05;
-/// Share of CPU time that is most of it.
+/// Share of CPU time that counts as most of it.
 const MOST: f64 = 0.5;
-/// Assembly of what each thread runs in.
+/// The core library, whose methods are at the bottom of every thread's stack.
 const CORE_LIBRARY: &str = "System.Private.CoreLib";
-/// Share of one processor that has to be used for a sentence about code: a program that hardly
-/// works has no busiest function worth a word.
+/// Least use of one processor for a sentence about code: the busiest function of a nearly idle
+/// program is not worth a sentence.
 const MUCH_OF_PROCESSOR: f64 = 0.05;
 /// Exceptions in a second that are worth a sentence.
 const MANY_PER_SECOND: f64 = 100.0;
-/// What throwing and catching an exception costs, nanoseconds: for the order of sentences alone.
-/// Measured with two frames between them: 10 us on 8, 2 to 3 us on 9 and 10.
+/// Cost of throwing and catching an exception, nanoseconds. Used only to order sentences. Measured
+/// with two frames between throw and catch: 10 us on .NET 8, 2 to 3 us on .NET 9 and 10.
 const THROW_NS: f64 = 10_000.0;
-/// Share of the run that threads waited below one function that is worth a sentence: what a
-/// service's requests wait for is little of the time that it runs.
+/// Waiting time below one function, as a share of the run, that is worth a sentence. It is low,
+/// because the waits of a service's requests are a small part of the time that the service runs.
 const MUCH_WAITED: f64 = 0.02;
-/// Share of CPU time in code that is not optimised that is worth a sentence: each program starts
-/// with some.
+/// Share of CPU time in unoptimised code that is worth a sentence: each program starts with some.
 const MUCH_UNOPTIMISED: f64 = 0.10;
 /// Exceptions that are worth a sentence.
 const MANY_EXCEPTIONS: u64 = 100;
 
-/// What sentences are made of.
+/// The data that sentences are based on.
 pub(super) struct Evidence<'v, 'a> {
     pub(super) view: &'v Summary<'a>,
     /// All rows of functions.
     pub(super) rows: &'v [FunctionRow<'a>],
     /// Waits by the names of functions.
     pub(super) waits: &'v [OwnWait<'a>],
-    /// Where in own code CPU time was spent.
+    /// Places in own code where CPU time was spent.
     pub(super) places: CpuPlaces<'a>,
-    /// Time that is shown, nanoseconds.
+    /// The shown time, nanoseconds.
     pub(super) run_ns: u64,
-    /// The query asks for some functions alone.
+    /// Whether the query selects only some functions.
     pub(super) is_filtered: bool,
 }
 
-/// The sentences, those about the program first. Waits of idle threads are none.
+/// The sentences; sentences about the program come first. Waits of idle threads get no sentence.
 pub(super) fn findings(evidence: &Evidence<'_, '_>) -> Vec<Finding> {
     let Evidence { view, rows, run_ns, .. } = *evidence;
     let mut found = Vec::new();
@@ -91,12 +90,12 @@ pub(super) fn findings(evidence: &Evidence<'_, '_>) -> Vec<Finding> {
 }
 
 impl Evidence<'_, '_> {
-    /// Threads that so much time keeps on average.
+    /// Converts a time into an average number of threads.
     fn threads(&self, ns: u64) -> f64 {
         ns as f64 / self.run_ns.max(1) as f64
     }
 
-    /// Whether work is worth a word, however large a part of all it is.
+    /// Whether an amount of work is worth a sentence, regardless of its share.
     fn is_much_work(&self, work_ns: u64) -> bool {
         !self.view.conditions.metric.is_sampled() || self.threads(work_ns) >= MUCH_OF_PROCESSOR
     }
@@ -116,7 +115,8 @@ fn all_work(view: &Summary<'_>) -> (u64, &'static str) {
     (conditions.work_ns(), if is_cpu { "CPU time" } else { "time" })
 }
 
-/// The own function with the most work below it in the framework, in all its instantiations.
+/// The own function with the most work, framework code below it included, summed over its
+/// instantiations.
 fn busiest_own(evidence: &Evidence<'_, '_>) -> Option<Finding> {
     let view = evidence.view;
     let mut work: BTreeMap<(&str, Cow<'_, str>), (u64, u64, u64)> = BTreeMap::new();
@@ -127,23 +127,23 @@ fn busiest_own(evidence: &Evidence<'_, '_>) -> Option<Finding> {
         sum.1 = sum.1.saturating_add(own.work_bounds_ns.0);
         sum.2 = sum.2.saturating_add(own.work_bounds_ns.1);
     }
-    // The first of those that are equal.
+    // The first of equal functions.
     let ((module, name), (work, low, high)) = work.iter().rev().max_by_key(|(_, work)| work.0)?;
     let is_it = |function: &FunctionRef<'_>| function.module() == *module && function.label() == *name;
     let function = view.own.iter().map(|own| own.row.function).find(is_it)?;
     let (_, what) = all_work(view);
     let part = part_of_work(view, *work, (*low, *high));
     let text = format!("{name} and the framework code that it calls used {} of the {what}", percent(part.share));
-    // Collections and exceptions below it have sentences of their own.
+    // Collections and exceptions below the function have sentences of their own.
     let others_ns = work.saturating_sub(evidence.places.apart_from_work_ns(&function));
     let found = part.is_surely(MUCH).then(|| evidence.of_work(text, part, &function, others_ns)).flatten()?;
     let place = evidence.places.busiest_place(&function);
     Some(found.at_known(&function, place, MOST_AT))
 }
 
-/// The innermost function of a library below which most of the CPU time was spent, where own code
-/// and what it calls used less: a program whose threads begin in a library does nearly everything
-/// there. Methods of the core library, which runs all threads, say nothing.
+/// The innermost library function below which most of the CPU time was spent, if own code and its
+/// callees used less. Programs whose threads start in a library do nearly all work below that
+/// library. Methods of the core library are ignored, because they run all threads.
 fn busiest_library(evidence: &Evidence<'_, '_>) -> Option<Finding> {
     let Evidence { view, rows, .. } = *evidence;
     if view.conditions.metric.instrument != instrument::CPU {
@@ -167,16 +167,15 @@ fn busiest_library(evidence: &Evidence<'_, '_>) -> Option<Finding> {
     is_most.then(|| evidence.of_work(text, found, &row.function, row.amount.total)).flatten()
 }
 
-/// The function of the framework with the most work, where own code does little. None where all
-/// threads were sampled by the clock: most of them wait then, in native code that does not say for
-/// what.
+/// The framework function with the most work, if own code does little. `None` where threads were
+/// sampled by `wall`: most of them wait then, in native code that does not show the reason.
 fn busiest(evidence: &Evidence<'_, '_>) -> Option<Finding> {
     let view = evidence.view;
     if view.conditions.metric.instrument == instrument::WALL {
         return None;
     }
-    // Threads that wait for work spin a little before they sleep: that is no finding. What the
-    // runtime was about is said by kind of work.
+    // Threads that wait for work spin a little before they sleep, which is no finding. Work of the
+    // runtime has sentences by kind of work.
     let is_runtimes = |row: &FunctionRow<'_>| {
         row.function.kind() == FunctionKind::Native && kind_of_function(&row.function) != SampleKind::Native
     };
@@ -187,8 +186,9 @@ fn busiest(evidence: &Evidence<'_, '_>) -> Option<Finding> {
     part.is_surely(MUCH).then(|| evidence.of_work(text, part, &row.function, row.work_ns())).flatten()
 }
 
-/// The own function below which threads waited longest for this: worth a sentence by how long the
-/// program ran, however many idle threads it had. Samples by the clock have sentences of their own.
+/// The own function below which threads waited longest for this kind. Whether it is worth a
+/// sentence depends on the length of the run, not on the number of idle threads. Samples of `wall`
+/// have sentences of their own.
 fn longest_wait(evidence: &Evidence<'_, '_>, kind: WaitKind) -> Option<Finding> {
     let Evidence { view, waits, run_ns, .. } = *evidence;
     if view.conditions.metric.is_sampled() {
@@ -202,7 +202,7 @@ fn longest_wait(evidence: &Evidence<'_, '_>, kind: WaitKind) -> Option<Finding> 
     let what = if kind == WaitKind::Lock { "waiting for locks" } else { "sleeping" };
     let text = format!("below {} threads spent {} {what}", function.label(), time(ns));
     let metric = view.conditions.metric.name;
-    // Sums of calls do not tell who sleeps as it is meant to.
+    // Sums of calls do not show which threads sleep by design.
     let cost = if kind == WaitKind::Lock { evidence.threads(ns) } else { 0.0 };
     let found = Finding::with_share(FindingKind::Wait, text, part).costs(cost).about(&function).by(metric);
     part.is_surely(MUCH_WAITED).then(|| found.shown_by(format!("--view tree --metric {metric} --just-my-code")))
@@ -215,7 +215,7 @@ fn step_of_waits(view: &Summary<'_>) -> f64 {
     steps.fold(0.0, f64::max)
 }
 
-/// Whether an instrument recorded.
+/// Whether an instrument was recorded.
 pub(super) fn has(view: &Summary<'_>, instrument: &str) -> bool {
     view.conditions.instruments.iter().any(|request| request.name == instrument)
 }
@@ -251,14 +251,14 @@ fn most_by_kind(evidence: &Evidence<'_, '_>) -> Vec<Finding> {
     much.map(|(row, part, (kind, what))| {
         let text = format!("{} of the CPU time {what}", percent(part.share));
         let found = Finding::with_share(kind, text, part).by(metric);
-        // What is ours is no trouble of the program.
+        // The profiler's own work is no problem of the program.
         let cost = if kind == FindingKind::Profiler { 0.0 } else { evidence.threads(row.time_ns) };
         below_own_code(evidence, row.kind, found.costs(cost))
     })
     .collect()
 }
 
-/// Names the own code below which most work of a kind was done, where that is known.
+/// Adds to a sentence the own code below which most work of a kind was done, where it is known.
 fn below_own_code(evidence: &Evidence<'_, '_>, kind: SampleKind, found: Finding) -> Finding {
     let Some((function, place)) = evidence.places.most_of(kind) else { return found };
     let text = format!("{}, the most below {}", found.text, function.label());
@@ -266,7 +266,7 @@ fn below_own_code(evidence: &Evidence<'_, '_>, kind: SampleKind, found: Finding)
     found.at_known(&function, place, ", at ")
 }
 
-/// Time in methods whose code was still that of their first, quick compilation.
+/// Time in methods that still ran the code of their first, quick compilation.
 fn unoptimised(view: &Summary<'_>, rows: &[FunctionRow<'_>]) -> Option<Finding> {
     let of = |row: &FunctionRow<'_>| {
         let quick = [Tier::Tier0, Tier::InstrumentedTier0];
@@ -304,7 +304,8 @@ fn most_thrown(view: &Summary<'_>, run_ns: u64) -> Option<Finding> {
     (per_second >= MANY_PER_SECOND).then_some(found)
 }
 
-/// The own function below which most exceptions were made, where `exceptions` did not record them.
+/// The own function below which most exceptions were created, where `exceptions` did not record
+/// them.
 fn most_made(view: &Summary<'_>, run_ns: u64) -> Option<Finding> {
     let row = view.elsewhere.iter().find(|row| row.kind == ElsewhereKind::ExceptionsMade)?;
     let (all, most) = (row.count?, row.exceptions.as_ref()?);
@@ -330,7 +331,7 @@ fn most_called(view: &Summary<'_>, rows: &[FunctionRow<'_>]) -> Option<Finding> 
     (row.times.calls > 1 && share >= MUCH).then(|| found.shown_by_callers())
 }
 
-/// The profiler's own time, and what is missing.
+/// Sentences about the profiler's own time and about missing data.
 fn runtime(view: &Summary<'_>) -> Vec<Finding> {
     let (totals, raw) = (&view.conditions.totals, view.conditions.raw);
     let measured = totals.functions_ns.saturating_add(if raw { 0 } else { totals.profiler_ns });

@@ -1,5 +1,4 @@
-//! The view `summary`: what stands out, own code and framework by work, and where the other time
-//! went.
+//! The view `summary`: findings, own code and framework by work, and the rest of the time.
 
 mod allocating;
 mod collections;
@@ -53,13 +52,14 @@ pub struct OwnRow<'a> {
     /// Work of the function and of all framework code below it up to the next own function: CPU
     /// time, or wall time where CPU time was not measured.
     pub work_ns: u64,
-    /// Bounds of that work, between which it lies in 95 of 100 cases: those of the clock of `calls`
-    /// and of the cost of its hooks. Work by samples has those of its share of all samples.
+    /// 95 % bounds of that work. They come from the clock of `calls` and the cost of its hooks, or,
+    /// for sampled work, from its share of all samples.
     pub work_bounds_ns: (u64, u64),
-    /// Time that its threads waited below it for locks, times, files, sockets, tasks and events.
+    /// Time that threads waited below the function for locks, timeouts, files, sockets, tasks and
+    /// events.
     pub waited_ns: u64,
-    /// Callees that the function calls most, with the metric of those calls; for the first
-    /// functions by samples.
+    /// The callees with most of the metric, and their amounts; only for the first functions by
+    /// samples.
     pub calls: [Option<(FunctionRef<'a>, u64)>; sampled::MOST_CALLEES],
 }
 
@@ -71,11 +71,12 @@ struct OwnWait<'a> {
     ns: u64,
 }
 
-/// Waits and exceptions below own functions; `None` where there is no own function above.
+/// Waits and exceptions below own functions; the function is `None` where no own function is on the
+/// stack.
 #[derive(Debug, Default)]
 struct OwnSums<'a> {
     waits: Vec<OwnWait<'a>>,
-    /// Exceptions made.
+    /// Created exceptions.
     exceptions: Vec<(Option<FunctionRef<'a>>, u64)>,
 }
 
@@ -84,26 +85,26 @@ struct OwnSums<'a> {
 pub struct Summary<'a> {
     /// Findings, the most important first.
     pub findings: Vec<Finding>,
-    /// The ten first functions by exclusive time, or in the order that the query asks for.
+    /// The first ten functions by exclusive time, or in the query's order.
     pub top: Vec<FunctionRow<'a>>,
-    /// Functions that were called in all.
+    /// Number of called functions.
     pub functions: usize,
     /// The first own functions by work.
     pub own: Vec<OwnRow<'a>>,
-    /// Own functions that were called in all.
+    /// Number of called own functions.
     pub own_functions: usize,
     /// The first functions of the framework by work.
     pub framework: Vec<FunctionRow<'a>>,
-    /// Functions of the framework that were called in all.
+    /// Number of called functions of the framework.
     pub framework_functions: usize,
-    /// Time that was no work of functions: waits by kind, compilation, suspensions, collections,
-    /// exceptions.
+    /// Time that was not spent on the work of functions: waits by kind, compilation, suspensions,
+    /// collections, exceptions.
     pub elsewhere: Vec<Elsewhere<'a>>,
     /// Work by kind, where samples of CPU time were taken.
     pub kinds: Vec<KindRow>,
-    /// Thread time by state, where samples were taken by the clock.
+    /// Thread time by state, where samples of `wall` were taken.
     pub states: Vec<StateRow<'a>>,
-    /// Threads, where samples are all there is.
+    /// Threads, where only samples were recorded.
     pub threads: SampledThreads<'a>,
     /// Allocations of all types, those with the most bytes first, where they were recorded.
     pub allocated: Option<Allocations<'a>>,
@@ -119,8 +120,8 @@ const TOP_FRAMEWORK: usize = 5;
 /// The summary of the selected part of a recording.
 ///
 /// # Errors
-/// When no process or thread is meant, or the query asks for a part of the time or for
-/// threads apart.
+/// When the query matches no process or thread, or the query asks for a part of the time or for
+/// rows per thread.
 pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a>, QueryProblem> {
     query.without_metric("summary")?;
     query.merged_threads("summary")?;
@@ -131,7 +132,7 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
     let paths = paths::select(recording, query, metric)?;
     let programs = own_programs(recording);
     let is_users = |process: &Process| programs.iter().any(|own| std::ptr::eq(*own, process));
-    // Code of the SDK's tools is not own code as long as a program of the user is there, too.
+    // Code of the SDK's tools is not own code if a program of the user was recorded as well.
     let has_users = paths.iter().any(|paths| is_users(paths.process));
     let has_states = metric.instrument == instrument::WALL;
     for paths in paths {
@@ -172,7 +173,7 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
         functions: rows.len(),
         own_functions,
         framework_functions: framework.len(),
-        // What threads waited for is said by their states where these are known.
+        // Where the states of threads are known, they show the waits.
         elsewhere: elsewhere::elsewhere(recording, query, &rows, &below, !has_states, &conditions),
         kinds: places.kinds(),
         states: sampled::states(recording, query)?,
@@ -197,14 +198,13 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
     Ok(view)
 }
 
-/// The sentences of a summary, over all that was recorded: those about what keeps most threads
-/// first.
+/// The sentences of a summary over all recorded data, ordered by cost.
 fn ranked(evidence: &Evidence<'_, '_>, recording: &Recording, query: &Query) -> Result<Vec<Finding>, QueryProblem> {
     let Evidence { view, run_ns, is_filtered, .. } = *evidence;
     let mut found = findings::findings(evidence);
     if !is_filtered {
         found.extend(waiting::found(recording, query)?);
-        // Samples by the clock have sentences about the same waits.
+        // Samples of `wall` have sentences about the same waits.
         if !findings::has(view, instrument::WALL) {
             found.extend(contended::found(recording, query));
         }
@@ -218,17 +218,17 @@ fn ranked(evidence: &Evidence<'_, '_>, recording: &Recording, query: &Query) -> 
         let others = found.iter().any(|found| found.cost >= waiting::MUCH);
         found.extend(slow_awaits::found(recording, query, others));
     }
-    // What costs the same stays in this order.
+    // Sentences with equal costs stay in this order.
     found.sort_by(|a, b| b.cost.total_cmp(&a.cost));
     Ok(found)
 }
 
-/// Whether a row is one of functions rather than of the runtime.
+/// Whether a row belongs to a function and not to the runtime.
 fn is_code(row: &FunctionRow<'_>) -> bool {
     matches!(row.function.kind(), FunctionKind::Managed | FunctionKind::Native)
 }
 
-/// Clock by which `calls` measured work in a process.
+/// The clock of `calls` in a process.
 struct Clock {
     step_ns: f64,
     raw: bool,
@@ -244,12 +244,12 @@ impl Clock {
         Self { step_ns, raw: query.raw }
     }
 
-    /// Part of a function's measured time that is left when hooks took so much of it.
+    /// The measured time of a function minus the cost of hooks.
     fn left(&self, measured: u64, hooks_ns: u64, margin: f64) -> f64 {
         if self.raw || measured == 0 { 1.0 } else { (1.0 - hooks_ns as f64 * margin / measured as f64).max(0.0) }
     }
 
-    /// Bounds of work: `low` is left of it if hooks cost most, and `high` if they cost least.
+    /// Bounds of work: `low` is the work if hooks cost most, `high` if they cost least.
     fn bounds(&self, low: u64, high: u64) -> (u64, u64) {
         (sampled_bounds(low as f64, self.step_ns).0 as u64, sampled_bounds(high as f64, self.step_ns).1 as u64)
     }
@@ -282,7 +282,7 @@ fn own_rows<'a>(sums: &ProcessSums<'a>, owners: &Owners, wanted: &[bool], clock:
     slots.filter_map(row).collect()
 }
 
-/// Most work first, then what waited longest.
+/// Orders by most work, then by longest waits.
 fn compare_own(a: &OwnRow<'_>, b: &OwnRow<'_>) -> Ordering {
     (Reverse(a.work_ns), Reverse(a.waited_ns))
         .cmp(&(Reverse(b.work_ns), Reverse(b.waited_ns)))
@@ -290,7 +290,8 @@ fn compare_own(a: &OwnRow<'_>, b: &OwnRow<'_>) -> Ordering {
 }
 
 impl<'a> OwnSums<'a> {
-    /// Adds those of a process, without names where its code is not the user's own.
+    /// Adds the waits and exceptions of a process, without functions where its code is not the
+    /// user's own.
     fn add(&mut self, sums: &ProcessSums<'a>, owners: &Owners, is_own: bool) {
         let function = |owner| (is_own && owner != sums.catalog.root()).then(|| sums.catalog.function(owner));
         self.waits.extend(owners.waits().map(|(owner, kind, ns)| OwnWait { function: function(owner), kind, ns }));

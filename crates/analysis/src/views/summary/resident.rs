@@ -1,4 +1,4 @@
-//! The sentence about where the memory of a process is.
+//! The sentence about the resident memory of a process.
 
 use clrscope_recording::model::Recording;
 
@@ -7,10 +7,10 @@ use crate::memory::{MemoryPart, MemoryRow, memory};
 use crate::numbers::{bytes, time};
 use crate::query::Query;
 
-/// Places that are named.
+/// Most places that a sentence names.
 const NAMED: usize = 3;
 
-/// A sentence for each process whose memory was looked at.
+/// A sentence for each process whose memory was examined.
 pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
     let Ok(view) = memory(recording, &Query { metric: None, ..query.clone() }) else { return Vec::new() };
     let sentence = |times: &crate::memory::MemoryTimes<'_>| {

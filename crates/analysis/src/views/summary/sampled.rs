@@ -20,11 +20,11 @@ use crate::views::rows::ThreadRow;
 
 /// Threads with less than this share of the time are not shown one by one.
 const LEAST_OF_THREAD: f64 = 0.01;
-/// Threads shown one by one at most.
+/// Most threads that are shown one by one.
 const MOST_THREADS: usize = 8;
-/// Own functions whose callees are shown.
+/// Most own functions whose callees are shown.
 const MOST_WITH_CALLEES: usize = 5;
-/// Callees shown of each.
+/// Most callees shown of each.
 pub(super) const MOST_CALLEES: usize = 3;
 
 /// Time of samples of one kind.
@@ -47,15 +47,15 @@ pub struct StateRow<'a> {
     pub samples: u64,
     /// Thread time that they stand for.
     pub time_ns: u64,
-    /// The part of it without a known stack.
+    /// The part of that time without a known stack.
     pub unplaced_ns: u64,
-    /// Threads that were met in the state.
+    /// Number of threads that were found in the state.
     pub threads: u64,
-    /// The own function that most of that time was on top of, and its part.
+    /// The innermost own function with most of that time, and its part.
     pub most: Option<(FunctionRef<'a>, u64)>,
 }
 
-/// Threads of a summary by samples: those that matter, and how many others there are.
+/// Threads of a summary by samples: rows of the important threads, and sums of the others.
 #[derive(Debug, Clone, Default)]
 pub struct SampledThreads<'a> {
     /// Threads with a share worth a line, the largest first.
@@ -64,7 +64,7 @@ pub struct SampledThreads<'a> {
     pub others: u64,
     /// Roles of the others, each with how many have it, in the order of [`ThreadRole::ALL`].
     pub roles: Vec<(ThreadRole, u64)>,
-    /// Time of the others together.
+    /// Total time of the others.
     pub others_ns: u64,
 }
 
@@ -83,7 +83,7 @@ impl<'a> SampledThreads<'a> {
     }
 }
 
-/// Hands the samples of an instrument that a query means to `visit`, process by process.
+/// Calls `visit` with the samples of an instrument that a query selects, process by process.
 pub(super) fn each_wanted<'a>(
     recording: &'a Recording,
     query: &Query,
@@ -101,7 +101,7 @@ pub(super) fn each_wanted<'a>(
     Ok(())
 }
 
-/// Whether a query means a sample.
+/// Whether a query selects a sample.
 fn wants(query: &Query, process: &Process, sample: &Sample) -> bool {
     let thread = thread_numbered(process, sample.thread);
     let first_ns = process.started_ns.saturating_add(sample.time_ns);
@@ -109,8 +109,8 @@ fn wants(query: &Query, process: &Process, sample: &Sample) -> bool {
     query.wants_thread_if_known(thread) && query.wanted_ns(process, first_ns, last_ns).is_some()
 }
 
-/// Owners of what the threads of a process did and waited for, by samples of `wall`: their states
-/// know more than the names of the functions that threads stand in.
+/// Owners of the work and the waits of a process's threads, by samples of `wall`. The states of the
+/// samples know more than the names of functions.
 pub(super) fn owners(process: &Process, catalog: &Catalog<'_>, query: &Query) -> Owners {
     let (mut owners, mut frames) = (Owners::default(), OwnFrames::new(process));
     each_sample(process, instrument::WALL, |sample| {
@@ -134,8 +134,7 @@ struct StateSums<'a> {
     own: FxHashMap<(u32, u32), (FunctionRef<'a>, u64)>,
 }
 
-/// States of threads by samples of `wall`, in the order of [`ThreadState::ALL`]; those without a
-/// sample are left out.
+/// States of threads that have samples of `wall`, in the order of [`ThreadState::ALL`].
 pub(super) fn states<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<StateRow<'a>>, QueryProblem> {
     let mut sums: FxHashMap<ThreadState, StateSums<'a>> = FxHashMap::default();
     let mut owners: Option<(u32, OwnFrames<'a>)> = None;
@@ -169,7 +168,7 @@ pub(super) fn states<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<
     Ok(ThreadState::ALL.iter().filter_map(|state| sums.get_key_value(state)).map(row).collect())
 }
 
-/// Puts to the first own functions what those call most.
+/// Adds to the first own functions their most expensive callees.
 pub(super) fn add_callees<'a>(own: &mut [OwnRow<'a>], all: &[(Paths<'a>, Catalog<'a>)], query: &Query) {
     let first = own.len().min(MOST_WITH_CALLEES);
     for (paths, catalog) in all {

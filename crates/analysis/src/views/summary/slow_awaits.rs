@@ -1,7 +1,7 @@
-//! Sentences about awaits that take long, where `awaits` recorded them.
+//! Sentences about long awaits, where `awaits` recorded them.
 //!
-//! A method that waits keeps no thread, and much of what waits is there to do so: loops in the
-//! background, consumers of queues. What is left of a program that only waits is said.
+//! An awaiting method occupies no thread, and many methods await by design: background loops,
+//! consumers of queues. Sentences are only about the remaining awaits.
 
 use clrscope_recording::model::Recording;
 use rustc_hash::FxHashSet;
@@ -14,8 +14,8 @@ use crate::numbers::{number, time};
 use crate::parts::watched_ns;
 use crate::query::Query;
 
-/// What is awaited by those who are there to wait: for work, for clients, for others' work, for the
-/// end.
+/// Operations that consumers await by design: work, clients, the work of others, the end of the
+/// program.
 const OF_CONSUMERS: [&str; 17] = [
     "Microsoft.AspNetCore.Builder.WebApplication::RunAsync",
     "Microsoft.Extensions.Hosting.HostingAbstractionsHostExtensions::",
@@ -35,23 +35,23 @@ const OF_CONSUMERS: [&str; 17] = [
     "System.Threading.Tasks.Parallel::",
     "System.Threading.Tasks.TaskFactory::StartNew",
 ];
-/// What is awaited by those who let time pass.
+/// The operation that timers await.
 const DELAY: &str = "System.Threading.Tasks.Task::Delay";
 
-/// Whom an await belongs to.
+/// Kind of method that an await belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Waiter {
-    /// Work that takes longer by it.
+    /// Work that takes longer because of the await.
     Work,
-    /// What may be background work: one loop that waits for something all the time.
+    /// Possibly background work: one loop that waits for something all the time.
     Loop,
-    /// Loops that let time pass.
+    /// Loops with a delay.
     Timer,
 }
 
-/// Returns the sentences about all processes that a query means; none where awaits were not
-/// recorded. Where nothing else stands out (`others` is false), those about what may be background
-/// work are among them.
+/// Returns the sentences about all processes that a query selects; none where awaits were not
+/// recorded. Sentences about possible background work are included only if there are no other
+/// findings (`others` is false).
 pub(super) fn found(recording: &Recording, query: &Query, others: bool) -> Vec<Finding> {
     let query = Query { limit: None, sort: None, metric: None, ..query.clone() };
     let rows = awaits(recording, &query).map_or_else(|_| Vec::new(), |(rows, _)| rows);
@@ -104,6 +104,6 @@ fn about(row: &AwaitRow<'_>, query: &Query) -> Finding {
     let text = format!("in {function} {awaited} {how_often}");
     let found = Finding::exact(FindingKind::Await, text, methods.min(1.0)).by(AWAITED.name).shown_by("--view awaits");
     let found = found.at(&row.frame.function, FindingPlace::new(row.frame.place, ": "));
-    // It keeps no thread: what blocks one, or uses a processor, matters more.
+    // An await occupies no thread: code that blocks a thread, or uses a processor, matters more.
     found.costs(methods.min(f64::from(row.process.processors.max(1))) / 2.0)
 }

@@ -1,4 +1,4 @@
-//! Sentences about snapshots of the heap.
+//! Sentences about heap snapshots.
 
 use clrscope_contract::instruments::check;
 use clrscope_contract::instruments::heap::{AT, SPEC};
@@ -11,9 +11,9 @@ use crate::printable::one_line;
 use crate::query::Query;
 use crate::select::processes;
 
-/// The sentences of a summary, where snapshots were to be taken: what became of each, that there is
-/// none at the end where the program ended without a word, and none at times that it did not live
-/// to see.
+/// The sentences of a summary, if snapshots were requested: the outcome of each, a missing snapshot
+/// at the end if the program ended abruptly, and snapshots at moments that the program did not
+/// reach.
 pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
     let heap = recording.run.filled.instruments().iter().find(|request| request.name == SPEC.name);
     let checked = heap.and_then(|request| check(request).ok());
@@ -42,7 +42,7 @@ pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
     texts.into_iter().map(|text| Finding::exact(FindingKind::Recording, text, 0.0)).collect()
 }
 
-/// Moments of snapshots that a process did not reach while it was recorded.
+/// Moments for snapshots that a process did not reach while it was recorded.
 fn moments_missed<'a>(process: &Process, moments: &'a [Moment]) -> impl Iterator<Item = &'a Moment> + use<'a> {
     let taken = |reason| process.snapshots.iter().filter(move |found| found.reason == reason);
     let times = taken(SnapshotReason::Time).count();
@@ -51,7 +51,7 @@ fn moments_missed<'a>(process: &Process, moments: &'a [Moment]) -> impl Iterator
     let all_times = moments.iter().filter(|moment| matches!(moment, Moment::After(_))).skip(times);
     let missed_times =
         all_times.filter(move |moment| matches!(moment, Moment::After(ms) if ms.saturating_mul(1_000_000) > lasted));
-    // A snapshot has the name of the greatest size that was passed by then.
+    // A snapshot has the name of the greatest size that the process had exceeded by then.
     let all_sizes = moments.iter().filter(|moment| matches!(moment, Moment::Resident(_)));
     let is_taken = |moment: &Moment| taken(SnapshotReason::Size).any(|found| found.name == moment.to_string());
     let passed = all_sizes.clone().enumerate().filter(|(_, moment)| is_taken(moment)).map(|(at, _)| at + 1).last();
@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    /// `heap:at=2s` of a program that ended before said nothing.
+    /// Regression: `heap:at=2s` gave no sentence for a program that ended earlier.
     #[test]
     fn times_that_the_program_did_not_live_to_see_are_named() {
         let moments = [500, 2_000, 3_000].map(Moment::After);
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(missed(&process), ["3s"]);
     }
 
-    /// One snapshot is of all sizes that were passed at once.
+    /// One snapshot stands for all sizes that were exceeded at once.
     #[test]
     fn sizes_behind_the_last_snapshot_were_never_reached() {
         let moments = [100_u64 << 20, 1 << 30, 2 << 30].map(Moment::Resident);

@@ -1,5 +1,5 @@
-//! Processors that a program left unused: samples of CPU time say nothing about what its threads
-//! waited for then.
+//! Processors that a program left unused: samples of CPU time do not show what its threads waited
+//! for.
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Recording, ThreadRole};
@@ -12,17 +12,17 @@ use crate::samples::SampleKind;
 use crate::sampling::sampled_bounds;
 use crate::views::rows::{FunctionRow, ThreadRow};
 
-/// Shortest time that is worth a word: programs that start and end have much to wait for.
+/// Shortest time that is worth a sentence: short programs wait a lot at start and end.
 const LEAST_NS: u64 = 500_000_000;
 /// A program that uses more of the processors than this leaves few unused.
 const MUCH_OF_ALL: f64 = 0.5;
-/// A program with a thread that was at work for more of the time than this was not kept by waits
+/// A program with a thread that worked for more of the time than this was not limited by waits
 /// alone.
 const MUCH_OF_ONE: f64 = 0.5;
 
-/// Sentences about a program that used clearly less than the processors allow: where to see what
-/// its threads waited for, and which code goes on after awaits, in which no thread waits. None
-/// where the recording shows waits already.
+/// Sentences about a program that used clearly fewer processors than available. They say how to see
+/// what its threads waited for, and which code is resumed after awaits, during which no thread
+/// waits. None where the recording shows waits already.
 pub(super) fn found(view: &Summary<'_>, recording: &Recording, query: &Query) -> Vec<Finding> {
     let shows_waits = view.conditions.metric.is_of_calls() || has(view, instrument::WALL);
     let filtered = query.filters_functions() || !query.threads.is_empty();
@@ -57,7 +57,7 @@ pub(super) fn found(view: &Summary<'_>, recording: &Recording, query: &Query) ->
     [Some(waits), awaits].into_iter().flatten().map(|text| Finding::exact(FindingKind::Wait, text, unused)).collect()
 }
 
-/// Whether a thread runs the program's code, and not the runtime's alone.
+/// Whether a thread runs code of the program, not only of the runtime.
 fn is_programs(row: &ThreadRow<'_>) -> bool {
     matches!(row.thread.role, ThreadRole::User | ThreadRole::Main | ThreadRole::Pool)
 }

@@ -1,8 +1,8 @@
-//! Waits below the program's own code, by samples of the clock: which function waits for what, on
+//! Waits below the program's own code, by samples of `wall`: which function waits for what, and on
 //! how many threads at once.
 //!
-//! Threads that are there to wait are left out: consumers of queues, and threads that stand in one
-//! wait all their life while others do something, as those of timers, loggers and a main method do.
+//! Threads that wait by design are left out: consumers of queues, and threads that stay in one wait
+//! all their life while others work, such as timers, loggers and the main thread.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,12 +20,12 @@ use crate::parts::watched_ns;
 use crate::query::{Query, QueryProblem};
 use crate::waits::WaitReason;
 
-/// Threads of the pool that run nothing that was queued.
+/// Pool threads that run no work items.
 const NO_WORKERS: [&str; 3] = [".NET TP Gate", ".NET TP Wait", ".NET Timer"];
-/// Time within which the threads of a program that ran already are met, one by one.
+/// Time within which the sampler finds all threads of an already running program.
 const ALL_MET_NS: u64 = 100_000_000;
 
-/// Waits of one own function, in all its instantiations, for one thing.
+/// Waits of one own function, over all its instantiations, for one reason.
 #[derive(Debug, Clone)]
 pub(super) struct WaitGroup<'a> {
     pub(super) function: FunctionRef<'a>,
@@ -33,22 +33,22 @@ pub(super) struct WaitGroup<'a> {
     pub(super) place: CodePlace<'a>,
     pub(super) reason: WaitReason,
     pub(super) blocked: Blocked,
-    /// The part on threads of the pool.
+    /// The part on pool threads.
     pub(super) of_pool: Blocked,
-    /// Threads that waited at once, at most.
+    /// Largest number of threads that waited at once.
     pub(super) most_at_once: u64,
 }
 
-/// Threads of the pool that run what is queued.
+/// Pool threads that run work items.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PoolThreads {
-    /// Time that they were blocked.
+    /// Time that these threads were blocked.
     pub(super) blocked: Blocked,
-    /// Threads that were blocked at once, at most.
+    /// Largest number of threads that were blocked at once.
     pub(super) most_blocked: u64,
-    /// Threads that there were soon after the first of them was blocked.
+    /// Number of threads soon after the first of them was blocked.
     pub(super) at_first: u64,
-    /// Threads that there were at once, at most, from then on.
+    /// Largest number of threads from then on.
     pub(super) most: u64,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct ProcessWaits<'a> {
     pub(super) process: &'a Process,
     /// Time that was watched, nanoseconds.
     pub(super) watched_ns: u64,
-    /// Those with the most time first.
+    /// The groups, ordered by time.
     pub(super) groups: Vec<WaitGroup<'a>>,
     pub(super) pool: PoolThreads,
 }
@@ -66,7 +66,7 @@ pub(super) struct ProcessWaits<'a> {
 /// Returns the waits of each process that `wall` sampled.
 ///
 /// # Errors
-/// When no process or thread is meant.
+/// When the query matches no process or thread.
 pub(super) fn process_waits<'a>(
     recording: &'a Recording,
     query: &Query,
@@ -77,7 +77,7 @@ pub(super) fn process_waits<'a>(
     })?;
     let mut found: BTreeMap<u32, Grouping<'a>> =
         all.into_iter().map(|(pid, (process, times))| (pid, grouping(process, &times, query))).collect();
-    // What waits at once is known only when idle threads are.
+    // The number of concurrent waits is known only once the idle threads are known.
     each_wanted(recording, query, instrument::WALL, |process, sample| {
         if let Some(grouping) = found.get_mut(&process.pid) {
             grouping.add_moment(sample);
@@ -86,7 +86,7 @@ pub(super) fn process_waits<'a>(
     Ok(found.into_values().map(Grouping::finish).collect())
 }
 
-/// Groups the waits that are trouble.
+/// Groups the waits that are a problem.
 fn grouping<'a>(process: &'a Process, times: &ThreadTimes<'a>, query: &Query) -> Grouping<'a> {
     let watched_ns = watched_ns(process, query).max(1);
     let idle = times.idle_threads(watched_ns, 0);
@@ -128,10 +128,10 @@ fn grouping<'a>(process: &'a Process, times: &ThreadTimes<'a>, query: &Query) ->
     }
 }
 
-/// Module and label of the function, and what is waited for.
+/// Module and label of the function, and the reason of the wait.
 type GroupKey<'a> = (&'a str, Cow<'a, str>, WaitReason);
 
-/// Waits of a process in groups, and when they were.
+/// Waits of a process in groups, with their times.
 struct Grouping<'a> {
     process: &'a Process,
     watched_ns: u64,
@@ -140,7 +140,7 @@ struct Grouping<'a> {
     group_of_wait: FxHashMap<(u32, u32, ThreadState), usize>,
     /// Begins and ends of the waits of each group.
     moments: Vec<Vec<(u64, i64)>>,
-    /// Those of all threads of the pool.
+    /// Begins and ends of the waits of all pool threads.
     moments_of_pool: Vec<(u64, i64)>,
 }
 
@@ -167,7 +167,8 @@ impl<'a> Grouping<'a> {
         let mut blocked = Blocked::default();
         self.groups.iter().for_each(|group| blocked.add(group.of_pool));
         let most_blocked = most_at_once(&mut self.moments_of_pool);
-        // Times of threads count from the start of the run, those of samples from the process's.
+        // Times of threads count from the start of the run, times of samples from the start of the
+        // process.
         let first = self.moments_of_pool.first().map_or(0, |first| first.0).saturating_add(ALL_MET_NS);
         let first_ns = self.process.started_ns.saturating_add(first);
         let is_worker = |thread: &&Thread| thread.role == ThreadRole::Pool && !NO_WORKERS.contains(&&*thread.name);

@@ -1,5 +1,4 @@
-//! Sentences about waits below own code: a starved pool, convoys at locks, and what else keeps
-//! threads.
+//! Sentences about waits below own code: a starved pool, lock convoys, and other blocked threads.
 
 use clrscope_recording::model::Recording;
 
@@ -13,15 +12,15 @@ use crate::samples::SAMPLED_WALL;
 use crate::sampling::sampled_bounds;
 use crate::waits::{WaitKind, WaitReason};
 
-/// Share of the time that one thread has to wait in all for a sentence.
+/// Total waiting time, as a share of one thread's time, that is worth a sentence.
 pub(super) const MUCH: f64 = 0.05;
-/// Groups that have a sentence of their own at most, in a process.
+/// Most groups per process that get a sentence of their own.
 pub(super) const MOST: usize = 3;
 
-/// Returns the sentences about all processes that a query means.
+/// Returns the sentences about all processes that a query selects.
 ///
 /// # Errors
-/// When no process or thread is meant.
+/// When the query matches no process or thread.
 pub(super) fn found(recording: &Recording, query: &Query) -> Result<Vec<Finding>, QueryProblem> {
     Ok(process_waits(recording, query)?.iter().flat_map(findings).collect())
 }
@@ -36,7 +35,8 @@ fn findings(waits: &ProcessWaits<'_>) -> Vec<Finding> {
     about_pool.into_iter().map(|(_, found)| found).chain(others).collect()
 }
 
-/// The sentence about the pool, where its threads are blocked: `most` is what blocks them most.
+/// The sentence about the pool, if its threads are blocked; `most` is the group that blocks them
+/// most.
 fn about_pool(waits: &ProcessWaits<'_>, most: &WaitGroup<'_>) -> Option<Finding> {
     let PoolThreads { blocked, most_blocked, .. } = waits.pool;
     let WaitReason { kind, what } = most.reason;
@@ -54,7 +54,7 @@ fn about_pool(waits: &ProcessWaits<'_>, most: &WaitGroup<'_>) -> Option<Finding>
     let grown = growth(&waits.pool).map_or_else(String::new, |grown| format!("; {grown}"));
     let in_pool = growth(&waits.pool).map_or_else(String::new, |grown| format!(", and {grown}"));
     let (kind, text, sum) = match is_starved {
-        // Where threads stand in line for a lock, more of them would stand there, too.
+        // Where threads queue for a lock, additional threads would queue as well.
         true if kind == WaitKind::Lock => {
             let (function, at_once) = (most.function.label(), most.most_at_once);
             let text = format!(
@@ -81,13 +81,13 @@ fn about_pool(waits: &ProcessWaits<'_>, most: &WaitGroup<'_>) -> Option<Finding>
     finding(waits, kind, text, sum, most)
 }
 
-/// Words about a pool that grew while its threads were blocked.
+/// Text about a pool that grew while its threads were blocked.
 fn growth(pool: &PoolThreads) -> Option<String> {
     let PoolThreads { at_first, most, .. } = *pool;
     (most > at_first + 1).then(|| format!("the pool grew from {at_first} to {most} threads"))
 }
 
-/// The sentence about what one function waits for, where that is long.
+/// The sentence about the waits of one function, if they are long.
 fn about_group(waits: &ProcessWaits<'_>, group: &WaitGroup<'_>) -> Option<Finding> {
     let WaitReason { kind, what } = group.reason;
     let instead = instead_of_await(group.reason);
@@ -110,7 +110,7 @@ fn instead_of_await(reason: WaitReason) -> &'static str {
     if reason == WaitReason::TASK { " (sync over async)" } else { "" }
 }
 
-/// The sentence, where the time it speaks of is surely much.
+/// The sentence, if the lower bound of its time is large enough.
 fn finding(
     waits: &ProcessWaits<'_>,
     kind: FindingKind,

@@ -1,4 +1,4 @@
-//! A folder of recordings, exported at once: a file for each.
+//! Exports all recordings of a folder, each into its own file.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,11 +11,11 @@ use crate::errors::{Failure, reason, shown};
 use crate::output::file_of;
 use crate::terminal::say;
 
-/// Ending of recordings.
+/// File extension of recordings.
 const ENDING: &str = "clrs";
 
-/// Recordings in a folder, in the order of their names: files `NAME.clrs`, and directories
-/// `NAME.clrs.d` without such a file. `None` where it is a recording itself, or has none.
+/// Recordings in a folder, ordered by name: files `NAME.clrs`, and directories `NAME.clrs.d`
+/// without such a file. `None` if the folder is a recording itself, or has no recordings.
 pub(super) fn recordings_in(folder: &Path) -> Option<Vec<PathBuf>> {
     if !folder.is_dir() || is_recording(folder) {
         return None;
@@ -32,20 +32,19 @@ pub(super) fn recordings_in(folder: &Path) -> Option<Vec<PathBuf>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// Whether a directory is that of one recording.
+/// Whether a directory is a recording.
 fn is_recording(folder: &Path) -> bool {
     let has_process =
         || fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(|of| of.path().join("process.log").exists()));
-    // A recording without a launcher has processes alone; one in a folder of recordings has its
-    // launcher's log.
+    // A recording with a launcher has its log; a recording without one has only processes.
     folder.join("run.log").exists() || file_of(folder).is_some() && has_process()
 }
 
-/// Writes a file for each recording; one that can't be exported is named, and the others are
-/// exported all the same.
+/// Writes a file for each recording. A recording that can't be exported is reported, and the others
+/// are still exported.
 ///
 /// # Errors
-/// Where the folder to write to can't be made, and at the end where a recording could not be
+/// When the output folder can't be created, and, at the end, when a recording could not be
 /// exported.
 pub(super) fn export(options: &ExportTask, format: &dyn Exporter, recordings: &[PathBuf]) -> Result<(), Failure> {
     let what = || format!("cannot export the recordings in {}", shown(&options.recording));
@@ -79,7 +78,7 @@ pub(super) fn export(options: &ExportTask, format: &dyn Exporter, recordings: &[
     Err(Failure::new(what, "each is named above with the reason", "see to these alone; the others are exported"))
 }
 
-/// Name of the export of a recording: its own with the ending of the format.
+/// File name of an export: the recording's name with the extension of the format.
 fn name(recording: &Path, extension: &str) -> OsString {
     let file = file_of(recording);
     let mut name = file.as_deref().unwrap_or(recording).file_stem().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Source of the framework for the new crate.
+//! Finds the framework that the new crate depends on.
 
 use std::env;
 use std::fs;
@@ -8,8 +8,7 @@ use crate::errors::{Failure, shown};
 
 /// The crate inside a checkout.
 const INSIDE: &str = "crates/clr-profiler";
-/// The crates that a profiler depends on: for itself, and for its tests. The second lies next to
-/// the first.
+/// The crates that a profiler and its tests depend on. The second lies next to the first.
 pub(super) const FRAMEWORK: [&str; 2] = ["clr-profiler", "clr-profiler-fake"];
 
 /// The folder of the crate `clr-profiler`.
@@ -17,12 +16,11 @@ pub(super) const FRAMEWORK: [&str; 2] = ["clr-profiler", "clr-profiler-fake"];
 pub(super) struct Framework(PathBuf);
 
 impl Framework {
-    /// `given`, a checkout or the crate's folder; else the checkout around the current folder or
-    /// this program.
+    /// Uses `given`, which may be a checkout or the crate's folder; else the checkout around the
+    /// current folder or this program.
     ///
     /// # Errors
-    /// When what was given is neither, and where there is none around: the crate is not published
-    /// yet.
+    /// When `given` is neither, and when no checkout is found: the crate is not published yet.
     pub(super) fn choose(given: Option<&Path>) -> Result<Self, Failure> {
         if let Some(given) = given {
             return in_folder(given).map(Self).ok_or_else(|| {
@@ -48,23 +46,23 @@ impl Framework {
     }
 
     /// Returns the dependency of the crate in `crate_folder` on one of [`FRAMEWORK`]: the published
-    /// version; and as long as there is none that can be fetched, the path in a checkout next to
-    /// it, relative where the crate stands in that checkout.
+    /// version and, as long as none is published, also the path in a checkout. The path is relative
+    /// if the crate lies in that checkout.
     pub(super) fn dependency(&self, package: &str, crate_folder: &Path) -> String {
         let published = env!("CARGO_PKG_VERSION");
         let Self(folder) = self;
         let path = within(folder, crate_folder).unwrap_or_else(|| folder.clone());
         let path = if package == FRAMEWORK[0] { path } else { path.with_file_name(package) };
         let path = format!("path = {}", quoted(&path.to_string_lossy()));
-        // Cargo refuses a path where the version is another.
+        // Cargo refuses a path whose crate has another version.
         if has_version(folder, published) { format!("version = \"{published}\", {path}") } else { path }
     }
 }
 
-/// The way from a crate in a checkout to the framework in it.
+/// The relative path from a crate in a checkout to the framework in it.
 fn within(framework: &Path, crate_folder: &Path) -> Option<PathBuf> {
     let root = framework.ancestors().nth(Path::new(INSIDE).components().count())?;
-    // The folder of the new crate is not there yet.
+    // The folder of the new crate does not exist yet.
     let parent =
         crate_folder.ancestors().skip(1).find_map(|above| fs::canonicalize(above).ok().map(|real| (above, real)));
     let (above, real) = parent?;
@@ -73,7 +71,7 @@ fn within(framework: &Path, crate_folder: &Path) -> Option<PathBuf> {
     Some(up.join(INSIDE))
 }
 
-/// Whether the checkout of the framework is of this version.
+/// Whether the checkout of the framework has this version.
 fn has_version(framework: &Path, version: &str) -> bool {
     let says = format!("version = \"{version}\"");
     let workspace = framework.ancestors().nth(Path::new(INSIDE).components().count());
@@ -81,7 +79,7 @@ fn has_version(framework: &Path, version: &str) -> bool {
     manifests.filter_map(|path| fs::read_to_string(path).ok()).any(|text| text.lines().any(|line| line.trim() == says))
 }
 
-/// The crate's folder, if `folder` is it or a checkout that has it.
+/// The crate's folder, if `folder` is that folder or a checkout.
 fn in_folder(folder: &Path) -> Option<PathBuf> {
     let is_it = |folder: &Path| {
         let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
@@ -91,7 +89,7 @@ fn in_folder(folder: &Path) -> Option<PathBuf> {
     fs::canonicalize(found).ok()
 }
 
-/// A basic string of TOML.
+/// Quotes a text as a basic string of TOML.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! `clrscope new`: a crate for a profiler, made from one of the repository's examples.
+//! `clrscope new`: creates a profiler crate from one of the repository's examples.
 
 mod framework;
 mod name;
@@ -24,14 +24,14 @@ pub(crate) struct NewOptions {
     pub(crate) template: &'static Template,
     /// Folder of the crate; must not exist.
     pub(crate) folder: PathBuf,
-    /// Folder of the framework; looked for around the current folder and this program when `None`.
+    /// Folder of the framework; `None` searches around the current folder and this program.
     pub(crate) framework: Option<PathBuf>,
 }
 
-/// Makes it.
+/// Creates the crate.
 ///
 /// # Errors
-/// When the folder exists or can't be written, or the framework is not where it was said to be.
+/// When the folder exists or can't be written, or the framework is not at the given place.
 pub(crate) fn perform(options: &NewOptions) -> Result<(), Failure> {
     let folder = path::absolute(&options.folder).map_err(|error| cannot(&options.folder, &error))?;
     if folder.symlink_metadata().is_ok() {
@@ -48,7 +48,7 @@ pub(crate) fn perform(options: &NewOptions) -> Result<(), Failure> {
         stands_in_a_package(&folder),
     );
     write(&folder, &files).map_err(|error| {
-        // A half-made crate would only be in the way of the next try.
+        // An incomplete crate would only block the next try.
         let _ = fs::remove_dir_all(&folder);
         cannot(&options.folder, &error)
     })?;
@@ -70,12 +70,12 @@ fn write(folder: &Path, files: &[(&str, String)]) -> io::Result<()> {
     files.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))
 }
 
-/// A package above would otherwise claim the new one for its workspace.
+/// Whether a package encloses the folder: it would claim the new crate for its workspace.
 fn stands_in_a_package(folder: &Path) -> bool {
     folder.ancestors().skip(1).any(|above| above.join("Cargo.toml").is_file())
 }
 
-/// A random one (version 4), as every profiler needs its own.
+/// Returns a random class id (UUID version 4), because every profiler needs its own.
 fn fresh_class_id() -> io::Result<String> {
     let mut bytes = [0_u8; 16];
     fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;

@@ -1,6 +1,6 @@
-//! Names that cargo takes for a crate.
+//! Names that cargo accepts for a crate.
 
-/// Words that are no names in Rust, and names that cargo or the crate's own dependencies need.
+/// Keywords of Rust, and names that cargo or the crate's own dependencies need.
 const TAKEN: [&str; 61] = [
     "abstract",
     "alloc",
@@ -64,7 +64,7 @@ const TAKEN: [&str; 61] = [
     "while",
     "yield",
 ];
-/// As on the public registry.
+/// Longest name, as on the public registry.
 const LONGEST: usize = 64;
 
 /// A checked name.
@@ -73,14 +73,14 @@ pub(crate) struct CrateName(String);
 
 impl CrateName {
     /// # Errors
-    /// Why cargo would not take it.
+    /// Why cargo would refuse the name.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let Some(first) = text.chars().next() else { return Err("it is empty".to_owned()) };
         if let Some(bad) = text.chars().find(|c| !c.is_ascii_alphanumeric() && !"-_".contains(*c)) {
             return Err(format!("it has the character {bad:?}"));
         }
         if let Some(capital) = text.chars().find(char::is_ascii_uppercase) {
-            // Cargo takes it, and then warns at each build.
+            // Cargo accepts capitals, but warns at each build.
             return Err(format!("it has the capital {capital:?}"));
         }
         if !first.is_ascii_alphabetic() {
@@ -95,12 +95,12 @@ impl CrateName {
         Ok(Self(text.to_owned()))
     }
 
-    /// As it was written.
+    /// The name as it was written.
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// As in code, and in the name of the library: `shop_watch`.
+    /// The name in code and in the file name of the library: `shop_watch`.
     pub(super) fn in_code(&self) -> String {
         self.0.replace('-', "_")
     }

@@ -1,8 +1,8 @@
-//! The new crate's files: those of `examples/template`, with other names.
+//! The new crate's files: the files of an example, with other names.
 
 use super::name::CrateName;
 
-/// A profiler to begin with: an example of the repository.
+/// A profiler to start from: an example of the repository.
 #[derive(Debug)]
 pub(crate) struct Template {
     /// Name on the command line.
@@ -16,7 +16,7 @@ pub(crate) struct Template {
     readme: &'static str,
     /// The example's own class.
     class_id: &'static str,
-    /// Program of the README's commands.
+    /// Program that the README's commands run.
     program: &'static str,
 }
 
@@ -36,7 +36,7 @@ macro_rules! template {
     };
 }
 
-/// The first is the one without a word.
+/// The first is the default.
 pub(crate) static TEMPLATES: [Template; 4] = [
     template! { "counter" from "template", "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C01}", "Recursion.dll":
     "counts the calls of each function" },
@@ -55,13 +55,13 @@ impl Template {
     }
 }
 
-/// Layout of the sources: `cargo fmt` leaves them as they are.
+/// Format options of the sources, so that `cargo fmt` changes nothing.
 const LAYOUT: &str = include_str!("../../../../../rustfmt.toml");
 /// Marks around the part of the README that concerns the repository alone.
 const LEFT_OUT: (&str, &str) = ("<!-- only in the repository -->\n", "<!-- end -->\n");
 
-/// Paths in the crate's folder, and what is in them. `framework` has the dependencies of library
-/// and tests; `apart` keeps the crate out of a workspace around it.
+/// Paths in the crate's folder, and the contents of the files. `framework` has the dependencies of
+/// library and tests; `apart` keeps the crate out of an enclosing workspace.
 pub(super) fn files(
     template: &Template,
     name: &CrateName,
@@ -90,7 +90,7 @@ pub(super) fn files(
     ]
 }
 
-/// A dependency has version, path or both.
+/// The crate's `Cargo.toml`. A dependency has a version, a path or both.
 fn manifest(name: &CrateName, framework: &[(&str, String); 2], apart: bool) -> String {
     let [(library, for_library), (tests, for_tests)] = framework;
     let mut text = format!(

@@ -1,5 +1,5 @@
-//! `clrscope stacks`: what a program that runs, or hangs, does and waits for. One recording for the
-//! moment, which is not kept.
+//! `clrscope stacks`: shows what the threads of a running or hanging program do and wait for, from
+//! a temporary recording.
 
 mod system_threads;
 
@@ -30,22 +30,23 @@ pub(crate) struct StacksOptions {
     pub(crate) reads_heap: bool,
     /// Read a heap of any size.
     pub(crate) force: bool,
-    /// Rows of async operations at most.
+    /// Most rows of async operations.
     pub(crate) limit: Option<usize>,
 }
 
-/// Time in which each thread is seen: several times the interval of `wall`.
+/// Time in which threads are sampled: several times the interval of `wall`, so that each thread is
+/// seen.
 const LOOK_FOR: Duration = Duration::from_millis(250);
-/// Longest time that a program may stand still unless that was forced.
+/// Longest time that a program may be suspended without `--force`.
 const LONGEST_STOP: Duration = Duration::from_secs(5);
-/// Bytes of private memory whose objects are collected and read in a second.
+/// Bytes of private memory whose objects are collected and read per second.
 const BYTES_PER_SECOND: u64 = 400 << 20;
 
 /// Shows the stacks.
 ///
 /// # Errors
-/// When the process can't be attached to; what the system knows of its threads is shown before,
-/// where that may be seen.
+/// When the process can't be attached to. The system's data about its threads is shown first, where
+/// it is accessible.
 pub(crate) fn perform(options: &StacksOptions) -> Result<(), Failure> {
     let target = Target::find(options.pid).inspect_err(|_| system_threads::show(options))?;
     if options.reads_heap && !options.force {
@@ -66,7 +67,7 @@ pub(crate) fn perform(options: &StacksOptions) -> Result<(), Failure> {
     print(&report, format)
 }
 
-/// Records threads and heap; the file.
+/// Records threads and heap. Returns the file.
 fn record_moment(options: &StacksOptions, target: &Target, output: &Path) -> Result<PathBuf, Failure> {
     let mut instruments = vec![InstrumentRequest::named(WALL.name)];
     instruments.extend(options.reads_heap.then(|| by_command(true)));
@@ -82,7 +83,7 @@ fn record_moment(options: &StacksOptions, target: &Target, output: &Path) -> Res
     }
 }
 
-/// Refuses to let a program stand still for long.
+/// Refuses to suspend a program for long.
 fn check_size(process: &Process) -> Result<(), Failure> {
     let status = fs::read_to_string(format!("/proc/{}/status", process.pid())).unwrap_or_default();
     let private =

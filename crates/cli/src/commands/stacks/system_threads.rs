@@ -1,4 +1,4 @@
-//! Threads of a process that does not answer, as the system has them.
+//! Threads of a process that does not answer, from the operating system's data.
 
 use std::fs;
 
@@ -14,11 +14,11 @@ struct SystemThread {
     id: u32,
     name: String,
     state: &'static str,
-    /// Function of the kernel that it waits in, where the system says it.
+    /// Kernel function that the thread waits in, where the system tells it.
     kernel_wait: Option<String>,
 }
 
-/// Prints what the system knows, as far as that may be seen; nothing where there is no such
+/// Prints the system's data about the threads, where accessible; nothing if there is no such
 /// process.
 pub(super) fn show(options: &StacksOptions) {
     let threads = threads(options.pid);
@@ -26,7 +26,7 @@ pub(super) fn show(options: &StacksOptions) {
         return;
     }
     let text = if options.json { format!("{:#}\n", as_json(&threads)) } else { as_text(&threads) };
-    // The failure itself is what matters.
+    // An error here must not hide the original failure.
     let _ = crate::terminal::print(&text);
 }
 
@@ -46,7 +46,7 @@ fn threads(pid: u32) -> Vec<SystemThread> {
     all
 }
 
-/// States as `proc_pid_stat(5)` has them.
+/// Thread states of `proc_pid_stat(5)`, in words.
 fn state_in_words(state: char) -> &'static str {
     match state {
         'R' => "running",

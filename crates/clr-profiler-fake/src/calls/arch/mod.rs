@@ -1,4 +1,5 @@
-//! Calls of hooks in registers: one module per processor; the target's is re-exported.
+//! Calls hooks with arguments in registers: one module per processor architecture. The target's
+//! module is re-exported.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

@@ -4,9 +4,9 @@ use std::arch::naked_asm;
 
 use crate::calls::Hook;
 
-/// The registers a hook may not change, before or after the call. At enter that is the arguments
-/// (`rdi`, `rsi`, `rdx`, `rcx`, `r8`, `r9`, `xmm0` to `xmm7`), at leave the results (`rax`, `rdx`,
-/// `rcx`, `xmm0`, `xmm1`); always `rbx`, `r12` to `r15`.
+/// The registers that a hook must preserve, before or after the call. At enter these are the
+/// arguments (`rdi`, `rsi`, `rdx`, `rcx`, `r8`, `r9`, `xmm0` to `xmm7`), at leave the results
+/// (`rax`, `rdx`, `rcx`, `xmm0`, `xmm1`), and always `rbx` and `r12` to `r15`.
 #[repr(C, align(16))]
 #[derive(Clone, Copy, PartialEq)]
 struct Registers {
@@ -33,12 +33,12 @@ impl Registers {
     }
 }
 
-/// Calls a hook at `entry`; `Err` names what it changed.
+/// Calls a hook at `entry`. `Err` names the registers that the hook changed.
 pub(crate) fn call(hook: Hook, entry: usize, id: usize, sp: usize) -> Result<(), String> {
     let before = {
         let mut registers = Registers::pattern();
         if hook == Hook::Enter {
-            // r14 and r15 bring identifier and stack pointer.
+            // r14 and r15 hold the identifier and the stack pointer.
             registers.saved[3] = id as u64;
             registers.saved[4] = sp as u64;
         }
@@ -57,7 +57,7 @@ pub(crate) fn call(hook: Hook, entry: usize, id: usize, sp: usize) -> Result<(),
     if changed.is_empty() { Ok(()) } else { Err(format!("the {hook:?} hook changed {}", changed.join(", "))) }
 }
 
-/// Registers that the hook must keep and that differ.
+/// Registers that the hook must preserve but has changed.
 fn changes(hook: Hook, before: &Registers, after: &Registers) -> Vec<String> {
     let (general, vectors): (&[&str], usize) = match hook {
         Hook::Enter => (&["rdi", "rsi", "rdx", "rcx", "r8", "r9"], 8),
@@ -73,7 +73,7 @@ fn changes(hook: Hook, before: &Registers, after: &Registers) -> Vec<String> {
     changed
 }
 
-/// `rdi`: the hook, `rsi`: the registers to load before and to store after. The stack is in line at
+/// `rdi`: the hook, `rsi`: the registers to load before and to store after. The stack is aligned at
 /// the hook's call: six registers and 8 bytes after the return address.
 #[unsafe(naked)]
 unsafe extern "C" fn call_enter(entry: usize, registers: *mut Registers) {

@@ -1,5 +1,5 @@
-//! Callbacks that need the runtime's frame pointer: one module per processor; the target's is
-//! re-exported.
+//! Callbacks that need the runtime's frame pointer: one module per processor architecture.
+//! Re-exports the module of the target.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

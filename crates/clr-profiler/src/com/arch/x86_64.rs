@@ -1,6 +1,6 @@
-//! Callbacks that need the runtime's frame pointer, on x86-64 System V. Rust code may use `rbp` for
-//! anything from its first instruction on, and does; so the register is taken before any of it
-//! runs, and handed on together with the arguments.
+//! Callbacks that need the runtime's frame pointer, on x86-64 System V. Rust code may overwrite
+//! `rbp` from its first instruction on, and does so. These entry points therefore read the register
+//! before any Rust code runs, and pass it on as an argument.
 
 use std::arch::naked_asm;
 use std::ffi::c_void;
@@ -29,9 +29,9 @@ pub(in crate::com) unsafe extern "system" fn exception_thrown(
     naked_asm!("mov rdx, rbp", "jmp {target}", target = sym framed::exception_thrown)
 }
 
-/// `EventPipeEventDelivered`: most of its arguments lie on the stack, where there is no room for
-/// one more. The number and the version of the event have 32 bits each in registers of 64: the
-/// other halves take the halves of the frame pointer, see
+/// `EventPipeEventDelivered`: most arguments are on the stack, and there is no room for one more.
+/// The number and the version of the event are 32-bit values in 64-bit registers. The upper halves
+/// of these registers carry the two halves of the frame pointer, see
 /// [`frame_in_upper_halves`](crate::arch::frame_in_upper_halves).
 #[unsafe(naked)]
 pub(in crate::com) unsafe extern "system" fn event_pipe_event_delivered(

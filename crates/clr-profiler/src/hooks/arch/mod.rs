@@ -1,4 +1,5 @@
-//! Entry points for the fast hooks: one module per processor; the target's is re-exported.
+//! Entry points for the fast hooks: one module per processor architecture. Re-exports the module of
+//! the target.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

@@ -1,11 +1,11 @@
-//! Entry points for the fast hooks on x86-64 System V: from the compiler's register convention to
-//! Rust's.
+//! Entry points for the fast hooks on x86-64 System V. They translate the register convention of
+//! the JIT compiler into the calling convention of Rust.
 //!
 //! Enter: identifier in `r14`, caller's stack pointer in `r15`; argument registers are live,
 //! vectors too. Leave and tail call: `rdi` and `rsi`; the result registers are live, and `rcx` is
 //! kept for runtime-async continuations. Rust code may use any caller-saved register, so the stubs
-//! save all that the convention wants kept. Only the lower 128 bits of vector registers need it:
-//! compiled code treats the upper parts as lost over a call.
+//! save all registers that the hook convention preserves. Of vector registers they save only the
+//! lower 128 bits: compiled code assumes that a call overwrites the upper parts.
 
 use std::arch::naked_asm;
 
@@ -29,8 +29,8 @@ pub(in crate::hooks) extern "C" fn nothing() {
     naked_asm!("ret")
 }
 
-/// The stack is 8 off 16 at entry: 184 bytes bring it back in line and hold 7 registers and 8
-/// vectors.
+/// At entry the stack pointer is 8 bytes off a multiple of 16. 184 bytes align it again and hold 7
+/// registers and 8 vectors.
 #[unsafe(naked)]
 pub(in crate::hooks) extern "C" fn enter() {
     naked_asm!(
@@ -109,11 +109,12 @@ macro_rules! leave_stub {
 }
 
 leave_stub! {
-    /// 56 bytes bring the stack in line and hold 3 registers and 2 vectors.
+    /// 56 bytes align the stack and hold 3 registers and 2 vectors.
     leave, on_leave
 }
 
 leave_stub! {
-    /// As leave: what a tail call passes on is loaded into registers after the hook.
+    /// As for leave: the arguments of the tail-called function are loaded into registers after the
+    /// hook.
     tailcall, on_tailcall
 }

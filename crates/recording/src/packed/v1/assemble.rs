@@ -1,4 +1,4 @@
-//! From sections to a recording.
+//! Assembles a recording from sections.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::parallel::both;
 use crate::payload::PayloadReader;
 use crate::records::{Arena, InFile, MatchedPatterns};
 
-/// Problems of a kind that are listed; more are counted only.
+/// Greatest number of listed problems of one kind; further ones are only counted.
 const MOST_PROBLEMS: usize = 1_000;
 
-/// Reads what can be read. Dictionaries are decoded, trees checked and left where they are.
+/// Reads all readable data. Dictionaries are decoded; trees are checked but not decoded.
 pub(crate) fn read(source: Arc<Source>) -> Recording {
     let found = find(&source);
     let mut assembly = Assembly { source, ..Assembly::default() };
@@ -49,16 +49,16 @@ pub(crate) fn read(source: Arc<Source>) -> Recording {
     assembly.finish()
 }
 
-/// The part of a section that is needed when a recording is opened.
+/// The part of a section that is read when a recording is opened.
 enum Body {
-    /// All of it.
+    /// The whole content.
     Content(Vec<u8>),
-    /// The bytes in front of content that stays where it is.
+    /// The bytes before the content; the content is not read.
     Prefix([u8; EVENTS_PREFIX]),
 }
 
 impl Body {
-    /// Reads a section and checks that it is what was written.
+    /// Reads a section and verifies its checksum.
     fn read(source: &Source, section: &Section) -> Result<Self, String> {
         let head = &section.head;
         let mut stored = Vec::new();
@@ -81,23 +81,23 @@ struct Assembly {
     source: Arc<Source>,
     recording: Recording,
     processes: BTreeMap<u32, Parts>,
-    /// Problems of this file, as opposed to those it lists.
+    /// Problems of this file, as opposed to the problems that it lists.
     problems: Vec<Problem>,
     unlisted: usize,
 }
 
-/// Parts of a process that were found.
+/// The parts of a process found so far.
 #[derive(Default)]
 struct Parts {
     process: Process,
-    /// Ends of the last sections of functions, modules, threads and types: they bound what may be
-    /// missing.
+    /// Ends of the last sections of functions, modules, threads and types: they limit how many
+    /// entries may be missing.
     ends: [u64; 4],
     trees: BTreeMap<u32, Vec<Section>>,
     tree_sections: usize,
-    /// By part and thread.
+    /// By part of the recording and thread.
     part_trees: BTreeMap<(u32, u32), Vec<Section>>,
-    /// The first remark was written before remarks had kinds.
+    /// Whether the first remark was written before remarks had kinds.
     first_without_kind: bool,
     lost: u64,
 }
@@ -189,7 +189,7 @@ impl Assembly {
                 self.parts(section).take_records(section, &mut log)?;
             }
             kind::STACKS => return self.take_stacks(section, content),
-            // A later clrscope's.
+            // A kind from a later version of clrscope.
             _ => return Ok(()),
         }
         if log.was_cut() { Err("ends in the middle of a record".to_owned()) } else { Ok(()) }
@@ -244,7 +244,7 @@ impl Parts {
             }
             kind::NATIVE_SYMBOLS => {
                 self.process.native_symbols.extend(all::<NativeSymbol>(log));
-                // As the writer had them, unless another program wrote the file.
+                // The writer sorts them, but another program may have written the file.
                 self.process.native_symbols.sort_by_key(NativeSymbol::module_and_offset);
             }
             kind::COVERAGE_PLANS => self.process.coverage_plans.extend(all::<CoveragePlan>(log)),
@@ -258,7 +258,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Takes a record; `None` where this version has no words for it.
+    /// Adds a record; `None` if this version can't represent it.
     fn take_process_record(&mut self, kind: u16, payload: PayloadReader<'_>) -> Option<()> {
         let process = &mut self.process;
         match kind {
@@ -285,13 +285,13 @@ impl Parts {
         Some(())
     }
 
-    /// The process, with trees that are decoded when asked for; and what is wrong with them.
+    /// The process, with trees that are decoded on request, and the problems with them.
     fn finish(mut self, source: &Arc<Source>) -> (Process, Vec<String>) {
         let mut problems = Vec::new();
         self.finish_part_trees(source, &mut problems);
         for (item, mut parts) in self.trees {
             let item = item as usize;
-            // Each thread has a tree section, so more threads than those can't be.
+            // Each thread has a tree section, so there can't be more threads than these.
             if item >= self.process.threads.len().max(self.tree_sections) {
                 problems.push(format!("a tree belongs to thread number {item}, which does not exist; it was left out"));
                 self.lost += 1;
@@ -341,7 +341,7 @@ impl Parts {
     }
 }
 
-/// Before remarks had kinds, the first remark of a process that was refused said why, and the loss
+/// Before remarks had kinds, the first remark of a refused process gave the reason, and the loss
 /// marked such a process.
 fn mark_refusal(process: &mut Process) {
     let refused = process.losses.iter().any(|loss| loss.reason == LossReason::ProcessRefused);
@@ -361,20 +361,20 @@ fn is_without_kind(mut payload: PayloadReader<'_>) -> bool {
     payload.is_at_end()
 }
 
-/// Callers in ascending order, whatever the file says.
+/// Sorts the costs by caller and keeps one per caller, in case the file does not.
 fn one_cost_per_caller(mut calls: CallsInfo) -> CallsInfo {
     calls.pair_costs.sort_by_key(|measured| measured.caller);
     calls.pair_costs.dedup_by_key(|measured| measured.caller);
     calls
 }
 
-/// Whether something of a process is missing when a section of this kind is.
+/// Whether a missing section of this kind means missing data of a process.
 fn of_a_process(kind: u16) -> bool {
     !matches!(kind, kind::RUN | kind::PROBLEMS)
 }
 
-/// Makes the table end where the section begins. What lies between is lost; how much that can be is
-/// bounded by the bytes between the sections, since even lost records take space in a file.
+/// Extends the table up to the start of the section. The entries between are lost; their number is
+/// limited by the bytes between the sections, since even lost records take space in a file.
 fn make_room<T>(
     table: &mut Vec<T>,
     section: &Section,
@@ -406,7 +406,7 @@ fn lost_thread(at: usize) -> Thread {
     Thread { id: u32::try_from(at).unwrap_or(u32::MAX).saturating_add(1), ..Thread::default() }
 }
 
-/// Parts of a tree that are missing, as the end of a sentence.
+/// Parts of a tree that are missing, as the second half of a sentence.
 fn gaps(parts: &[Section]) -> Option<&'static str> {
     let in_order = (0..).zip(parts).all(|(number, part)| part.head.part & !LAST_PART == number);
     let ends = parts.last().is_some_and(|part| part.head.part & LAST_PART != 0);
@@ -433,7 +433,7 @@ impl ByteSource for Chunk {
     }
 }
 
-/// Content of a section that was there when the recording was opened.
+/// Content of a section that was intact when the recording was opened.
 fn content(source: &Source, section: &Section, buffer: &mut Vec<u8>) -> Result<Vec<u8>, Problem> {
     let problem = |what| Problem { place: section_label(section), what };
     source
@@ -442,7 +442,7 @@ fn content(source: &Source, section: &Section, buffer: &mut Vec<u8>) -> Result<V
     section.head.unpack(buffer).map_err(|what| problem(what.to_owned()))
 }
 
-/// The tree as far as its parts can be read, and the first problem.
+/// The readable part of the tree, and the first problem.
 fn decode_tree(source: &Source, parts: &[Section]) -> (CallTree, Option<Problem>) {
     let nodes: u64 = parts.iter().map(|part| u64::from(part.head.count)).sum();
     let mut decoder = Decoder::new(usize::try_from(nodes).unwrap_or(0));

@@ -1,22 +1,22 @@
-//! Sections read several at a time, on several processors: a large file is mostly checksums and
-//! decompression.
+//! Reads several sections at a time on several processors: for a large file, most of the time goes
+//! into checksums and decompression.
 
 use super::index::Section;
 use crate::parallel::each;
 
-/// Bytes of content that are read at a time, unless a single section has more.
+/// Bytes of content that are read at a time, unless a single section is larger.
 const MOST: u64 = 32 << 20;
-/// Bytes of a file that are much.
+/// Size of a large file in bytes.
 const MUCH: u64 = 32 << 20;
-/// Fewer bytes are not worth another thread.
+/// Fewer bytes are not worth an additional thread.
 const LEAST: u64 = 1 << 20;
 
-/// The first sections, which are read together, and those behind them.
+/// The first sections, which are read together, and the remaining ones.
 pub(super) fn first(sections: &[Section]) -> (&[Section], &[Section]) {
     sections.split_at(length(sections))
 }
 
-/// Number of the first sections that are read together: at least one, of those that are there.
+/// Number of the first sections that are read together: at least one, if there are any.
 fn length(sections: &[Section]) -> usize {
     let mut all = 0_u64;
     let fits = |section: &&Section| {
@@ -26,8 +26,8 @@ fn length(sections: &[Section]) -> usize {
     sections.iter().take_while(fits).count().max(1).min(sections.len())
 }
 
-/// Whether there is so much that one batch is read while another is put together, which takes a
-/// thread more, and memory for two.
+/// Whether the sections are large enough to read one batch while another is assembled. That takes
+/// one more thread, and memory for two batches.
 pub(super) fn are_many(sections: &[Section]) -> bool {
     stored(sections) >= MUCH
 }
@@ -36,7 +36,7 @@ fn stored(sections: &[Section]) -> u64 {
     sections.iter().fold(0, |sum, section| sum.saturating_add(section.head.stored))
 }
 
-/// The results of `examine` for each section, in their order.
+/// The results of `examine` for all sections, in order.
 pub(super) fn examined<T: Send>(sections: &[Section], examine: impl Fn(&Section) -> T + Sync) -> Vec<T> {
     if stored(sections) < LEAST {
         return sections.iter().map(examine).collect();

@@ -1,4 +1,4 @@
-//! Finding the sections: by the index at the end, or, where that is gone, by walking from head to
+//! Finds the sections: by the index at the end or, if that is missing, by walking from head to
 //! head.
 
 use super::section::{HEAD, Head, MARKER, kind};
@@ -18,7 +18,7 @@ pub(super) struct Section {
 }
 
 impl Section {
-    /// Offset of what is stored.
+    /// Offset of the stored data.
     pub(super) fn body(&self) -> u64 {
         self.at + HEAD as u64
     }
@@ -26,7 +26,7 @@ impl Section {
 
 /// The sections of a file, and problems with them.
 pub(super) struct SectionIndex {
-    /// In the order of the file; none overlaps another, all lie within the file.
+    /// In file order; they do not overlap, and all lie within the file.
     pub(super) sections: Vec<Section>,
     /// Sentences for the user.
     pub(super) problems: Vec<String>,
@@ -58,7 +58,7 @@ fn by_index(source: &Source) -> Option<Vec<Section>> {
     entries(&content, at)
 }
 
-/// The entries of an index. They must all lie one behind the other and before `end`.
+/// The entries of an index. They must be in file order and end before `end`.
 fn entries(content: &[u8], end: u64) -> Option<Vec<Section>> {
     let mut sections = Vec::with_capacity(content.len() / ENTRY);
     let mut free = START;
@@ -73,7 +73,7 @@ fn entries(content: &[u8], end: u64) -> Option<Vec<Section>> {
     Some(sections)
 }
 
-/// Walks from head to head; where one is damaged, on to the next that is not.
+/// Walks from head to head; from a damaged head it goes on to the next undamaged one.
 fn scan(source: &Source) -> SectionIndex {
     let mut found = SectionIndex { sections: Vec::new(), problems: Vec::new() };
     let mut at = START;
@@ -83,7 +83,7 @@ fn scan(source: &Source) -> SectionIndex {
         let head = source.read(at, HEAD as u64, &mut buffer).ok().and_then(|()| Head::decode(&buffer));
         let Some(head) = head else {
             let next = next_head(source, at);
-            // A cut is reported below; this is about a hole.
+            // A truncated file is reported below; this reports a gap.
             if let Some(next) = next {
                 found.problems.push(format!("bytes {at} to {next} are damaged and were passed over"));
             }
@@ -101,7 +101,7 @@ fn scan(source: &Source) -> SectionIndex {
         }
         at = next;
     }
-    // Behind the index stands the trailer.
+    // The trailer follows the index.
     let behind = source.len().saturating_sub(at.saturating_add(TRAILER));
     found.problems.push(if complete && behind > 0 {
         format!("{behind} bytes behind its end were not read: is it several files in one?")
@@ -113,15 +113,15 @@ fn scan(source: &Source) -> SectionIndex {
     found
 }
 
-/// The next unharmed head behind `from`. Heads lie at multiples of eight.
+/// The next undamaged head after `from`. Heads are at multiples of eight.
 fn next_head(source: &Source, from: u64) -> Option<u64> {
     const MOST: u64 = 64 << 10;
-    // Small at first: many small holes must not cost a large read each.
+    // Start small: many small gaps must not cost a large read each.
     let mut window = 1 << 10;
     let mut buffer = Vec::new();
     let mut at = from + 8;
     while at + HEAD as u64 <= source.len() {
-        // Windows overlap by a head, so that none is missed on the border.
+        // Windows overlap by a head, so that no head is missed at a border.
         let length = (window + HEAD as u64).min(source.len() - at);
         source.read(at, length, &mut buffer).ok()?;
         let hit = (0..buffer.len().min(window as usize))

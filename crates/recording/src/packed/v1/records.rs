@@ -1,5 +1,6 @@
-//! Dictionary sections: records as in a log (`u32 length`, `u16 kind`, `u16 version`, payload), so
-//! that a later clrscope can add fields at the end of a payload and records of new kinds.
+//! Dictionary sections: records in the form of log records (`u32 length`, `u16 kind`, `u16
+//! version`, payload). Later versions can add fields at the end of a payload, and records of new
+//! kinds.
 
 use crate::codec;
 use crate::model::Process;

@@ -1,11 +1,11 @@
-//! Changing a packed file and making it look right again, for tests of the reader.
+//! Changes a packed file and recomputes its checksums and index, for tests of the reader.
 
 use super::index::find;
 use super::section::{HEAD, Head, pack};
 use super::{START, TRAILER_MAGIC, checksum::checksum, section::kind};
 use crate::packed::Source;
 
-/// Claims of a section of a packed recording about its content. A test may change them.
+/// Fields of a section's head that describe its content. A test may change them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claims {
     /// Kind of section.
@@ -18,14 +18,15 @@ pub struct Claims {
     pub part: u32,
     /// Records, nodes or entries.
     pub count: u32,
-    /// Bytes stored; written when changed, else what is right.
+    /// Stored bytes; a changed value is written as it is, otherwise the correct one.
     pub stored: u64,
-    /// Bytes of content; written when changed, else what is right.
+    /// Bytes of content; a changed value is written as it is, otherwise the correct one.
     pub plain: u64,
 }
 
-/// Hands every section's claims and content to `change`, and writes a file in which all checksums
-/// and the index fit the result. `stored` and `plain` are only written where they were changed.
+/// Passes the claims and the content of every section to `change`, and writes a file whose
+/// checksums and index match the result. `stored` and `plain` are written only if they were
+/// changed.
 pub(crate) fn reseal(packed: &[u8], change: &mut dyn FnMut(&mut Claims, &mut Vec<u8>)) -> Vec<u8> {
     let mut out = packed.get(..START as usize).unwrap_or(packed).to_vec();
     let Ok(mut compressor) = zstd::bulk::Compressor::new(1) else { return out };

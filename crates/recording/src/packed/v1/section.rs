@@ -1,4 +1,4 @@
-//! Sections: the head that stands before each, and how their content is compressed within bounds.
+//! Sections: the head of each section, and the bounded compression of its content.
 
 use zstd::zstd_safe::DCtx;
 
@@ -9,15 +9,15 @@ use crate::layout::{u32_at, u64_at};
 pub(super) const HEAD: usize = 56;
 /// First four bytes of a section's head.
 pub(super) const MARKER: [u8; 4] = *b"SECT";
-/// Content may be at most this many times as large as its stored form. The writer pads what
-/// compresses better, so that a reader knows what a file can make it allocate.
+/// Content may be at most this many times as large as its stored form. The writer pads content that
+/// compresses better, so that a reader knows how much memory a file can make it allocate.
 pub(super) const RATIO: u64 = 8;
 
 /// Kinds of sections.
 pub(super) mod kind {
     /// The run.
     pub(in super::super) const RUN: u16 = 1;
-    /// A process: all but its tables.
+    /// A process: everything except its tables.
     pub(in super::super) const PROCESS: u16 = 2;
     /// Functions; `item` is the index of the first.
     pub(in super::super) const FUNCTIONS: u16 = 3;
@@ -31,7 +31,7 @@ pub(super) mod kind {
     pub(in super::super) const TREE: u16 = 7;
     /// A chunk of events; `item` is the index of its arena.
     pub(in super::super) const EVENTS: u16 = 8;
-    /// Problems met while the recording was packed.
+    /// Problems found during packing.
     pub(in super::super) const PROBLEMS: u16 = 9;
     /// The index.
     pub(in super::super) const INDEX: u16 = 10;
@@ -43,16 +43,16 @@ pub(super) mod kind {
     pub(in super::super) const OBJECT_TYPES: u16 = 15;
     /// Plans of coverage.
     pub(in super::super) const COVERAGE_PLANS: u16 = 13;
-    /// Part of the tree of what a thread gained in a part of the recording; `item` is the index of
-    /// that part.
+    /// Part of a tree with a thread's gains in a part of the recording; `item` is the index of that
+    /// part.
     pub(in super::super) const PART_TREE: u16 = 14;
 }
 
-/// Bytes of a section of the tree of a part that are stored as they are: `u32` thread.
+/// Uncompressed bytes at the start of a part-tree section: `u32` thread.
 pub(super) const PART_TREE_PREFIX: usize = 4;
-/// Bytes of an events section that are stored as they are: `u32` thread, `u64` sequence.
+/// Uncompressed bytes at the start of an events section: `u32` thread, `u64` sequence.
 pub(super) const EVENTS_PREFIX: usize = 12;
-/// Forms in which content is stored.
+/// Storage forms of content.
 const RAW: u16 = 0;
 const ZSTD: u16 = 1;
 /// Set in `part` on the last part.
@@ -89,7 +89,7 @@ impl Head {
         bytes
     }
 
-    /// The head in `bytes`, if there is one and it is unharmed.
+    /// The head in `bytes`, if there is one and it is undamaged.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(..HEAD)?;
         if !bytes.starts_with(&MARKER) || u64_at(bytes, 48) != checksum(&bytes[..48]) {
@@ -108,17 +108,17 @@ impl Head {
         })
     }
 
-    /// Bytes from the head to the next section's head; `None` for a length no file has.
+    /// Bytes from the head to the next section's head; `None` for a length that no file can have.
     pub(super) fn reach(&self) -> Option<u64> {
         self.stored.checked_next_multiple_of(8)?.checked_add(HEAD as u64)
     }
 
-    /// Whether `stored` is what was written.
+    /// Whether the checksum of `stored` is correct.
     pub(super) fn vouches_for(&self, stored: &[u8]) -> bool {
         stored.len() as u64 == self.stored && checksum(stored) == self.checksum
     }
 
-    /// Bytes before the content that are stored as they are.
+    /// Number of uncompressed bytes before the content.
     pub(super) fn prefix(&self) -> usize {
         match self.kind {
             kind::EVENTS => EVENTS_PREFIX,
@@ -127,13 +127,13 @@ impl Head {
         }
     }
 
-    /// Bytes of content, if the bytes stored allow for as many.
+    /// Bytes of content, if the number of stored bytes permits that many.
     pub(super) fn content(&self) -> Result<usize, &'static str> {
         let allowed = Some(self.plain).filter(|&plain| plain <= self.stored.saturating_mul(RATIO));
         allowed.and_then(|plain| usize::try_from(plain).ok()).ok_or("claims more content than its size allows")
     }
 
-    /// The content of `stored`, which is of exactly the size the head states.
+    /// The decompressed content of `stored`, of exactly the size in the head.
     pub(super) fn unpack(&self, stored: &[u8]) -> Result<Vec<u8>, &'static str> {
         let plain = self.content()?;
         let stored = stored.get(self.prefix()..).ok_or("is too short")?;
@@ -150,12 +150,12 @@ impl Head {
     }
 }
 
-/// Memory that a context of the library takes, at most.
+/// Greatest memory use of a context of the library.
 const CONTEXT: usize = 256 << 10;
 
-/// State of a decompression. The library takes its memory from the system and knows no other answer
-/// to a refusal than a panic; where it is refused, as much is asked for as the program asks for its
-/// own, which has the answer to that.
+/// State of a decompression. The zstd library allocates from the system, and on failure can only
+/// panic. If its allocation fails, this function allocates the same amount with the program's own
+/// allocator, which handles such a failure, and then tries again.
 fn context() -> Result<DCtx<'static>, &'static str> {
     let ask = || drop(std::hint::black_box(Vec::<u8>::with_capacity(CONTEXT)));
     DCtx::try_create()
@@ -167,7 +167,7 @@ fn context() -> Result<DCtx<'static>, &'static str> {
 }
 
 /// Compresses content, filling in the fields of `head` that describe it. The result begins with
-/// `prefix` and obeys [`RATIO`].
+/// `prefix` and respects [`RATIO`].
 pub(super) fn pack(
     head: &mut Head,
     prefix: &[u8],
@@ -185,8 +185,8 @@ pub(super) fn pack(
     stored
 }
 
-/// Appends a frame that decompressors skip, where the content is more than [`RATIO`] times as
-/// large.
+/// Appends a frame that decompressors skip, if the content is more than [`RATIO`] times as large as
+/// the compressed form.
 fn pad(mut compressed: Vec<u8>, plain: usize) -> Vec<u8> {
     const SKIPPABLE: u32 = 0x184D_2A50;
     const FRAME_HEAD: usize = 8;

@@ -1,18 +1,19 @@
-//! Trees: columns of numbers in preorder, cut into parts that can be read one without the other.
+//! Trees: columns of numbers in preorder, split into parts that can be read independently.
 
 use crate::model::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeValues, ROOT};
 use crate::varint::{Varints, put};
 
-/// Nodes in a part.
+/// Number of nodes in a part.
 pub(super) const PART_NODES: usize = 1 << 17;
-/// Paths longer than this are not repeated at the start of a part: a part would be mostly path.
+/// Greatest length of a path that is repeated at the start of a part: longer paths would make up
+/// most of the part.
 const LONGEST_PATH: usize = 1 << 13;
-/// A node takes at least this many bytes of content: one in each of the three full columns.
+/// Least number of bytes of content for a node: one in each of the three full columns.
 pub(super) const LEAST_NODE: usize = 3;
 const COLUMNS: usize = 7;
 
-/// Encodes a tree part by part. `emit` gets the content, the number of nodes in it and whether it
-/// is the last.
+/// Encodes a tree part by part. `emit` gets a part's content, its number of nodes, and whether it
+/// is the last part.
 pub(super) fn encode<E>(tree: &CallTree, mut emit: impl FnMut(&[u8], u32, bool) -> Result<(), E>) -> Result<(), E> {
     let tree = tree.in_preorder();
     let mut encoder = Encoder { tree: &tree, path: Vec::new(), time: 0, tail: 0 };
@@ -30,9 +31,9 @@ pub(super) fn encode<E>(tree: &CallTree, mut emit: impl FnMut(&[u8], u32, bool) 
 
 struct Encoder<'a> {
     tree: &'a CallTree,
-    /// Nodes from the root to the node before.
+    /// The path from the root to the preceding node.
     path: Vec<u32>,
-    /// Times and tail calls already encoded.
+    /// Number of times and tail calls already encoded.
     time: usize,
     tail: usize,
 }
@@ -95,16 +96,16 @@ impl Encoder<'_> {
     }
 }
 
-/// Puts parts together. Parts may be missing: the nodes on the path above what follows are made up
-/// again, without calls and times.
+/// Joins parts. Parts may be missing: missing nodes on the path above the following nodes are
+/// recreated, without calls and times.
 pub(super) struct Decoder {
     builder: CallTreeBuilder,
-    /// The number the next node has in the file.
+    /// The number of the next node in the file.
     next: u32,
-    /// The path from the root to the last node: the first `depth` of these.
+    /// The path from the root to the last node: its first `depth` entries.
     path: Vec<u32>,
     depth: usize,
-    /// Runs: places where numbers in the tree and in the file begin to run side by side.
+    /// Runs: positions from which numbers in the tree and in the file increase in step.
     runs: Vec<Run>,
 }
 
@@ -115,14 +116,15 @@ struct Run {
 }
 
 impl Decoder {
-    /// `nodes` is how many are to be expected; it must have been checked against the size of the
-    /// file.
+    /// `nodes` is the expected number of nodes; the caller must have checked it against the size of
+    /// the file.
     pub(super) fn new(nodes: usize) -> Self {
         let builder = CallTreeBuilder::with_capacity(nodes);
         Self { builder, next: 0, path: Vec::new(), depth: 0, runs: Vec::new() }
     }
 
-    /// Adds a part of `count` nodes, as far as it can be read; whether it could be read to its end.
+    /// Adds a part of `count` nodes, as far as it can be read. Returns whether it could be read to
+    /// its end.
     pub(super) fn add(&mut self, content: &[u8], count: u32) -> bool {
         self.try_add(content, count).is_some()
     }
@@ -166,7 +168,8 @@ impl Decoder {
         self.add_columns(columns, first, count)
     }
 
-    /// Goes to the place in the tree where a part begins whose predecessor is missing.
+    /// Moves to the start of a part whose predecessor is missing: finds or recreates its path in
+    /// the tree.
     fn find_path(&mut self, path: &[(u32, u32)]) {
         let here = &self.path[..self.depth];
         let same = here.iter().zip(path).take_while(|(have, want)| self.in_file(**have) == want.0).count();
@@ -181,7 +184,7 @@ impl Decoder {
         self.depth = self.path.len();
     }
 
-    /// The number in the file of a node of the tree.
+    /// The number that a node of the tree has in the file.
     fn in_file(&self, node: u32) -> u32 {
         let run = self.runs.partition_point(|run| run.in_tree <= node).checked_sub(1).map(|at| self.runs[at]);
         run.map_or(node, |run| run.in_file.wrapping_add(node - run.in_tree))
@@ -190,10 +193,10 @@ impl Decoder {
     fn add_columns(&mut self, mut read: Columns<'_>, first: u32, count: u32) -> Option<()> {
         let tree = self.builder.columns();
         let before = tree.parents.len();
-        // Numbers in the tree are numbers in the file plus or minus what is missing or made up.
+        // Numbers in the tree differ from those in the file by missing and recreated nodes.
         let shift = u32::try_from(before).ok()?;
         first.max(shift).checked_add(count)?;
-        // No more than there are bytes for, whatever the head says.
+        // No more nodes than there are bytes for, even if the head claims more.
         let most = read.functions.len().min(count as usize);
         tree.functions.reserve(most);
         tree.calls.reserve(most);
@@ -250,7 +253,8 @@ struct Columns<'a> {
     tails: Sparse<'a>,
 }
 
-/// The nodes of a part that have something, counted from the first node of the part.
+/// The nodes of a part that have an entry in a sparse column, counted from the first node of the
+/// part.
 struct Sparse<'a> {
     gaps: Varints<'a>,
     last: Option<u32>,
@@ -261,7 +265,7 @@ impl<'a> Sparse<'a> {
         Self { gaps, last: None }
     }
 
-    /// The next one, which must be greater than the one before and lower than `end`.
+    /// The next node, which must be greater than the previous one and lower than `end`.
     fn next(&mut self, end: u32) -> Option<u32> {
         let gap = self.gaps.next_u32()?;
         let at =

@@ -9,7 +9,7 @@ use crate::model::{CallTree, Part, Problem, Process, Recording, StackNode, Stack
 
 /// Dictionary sections hold about this many bytes, so that damage costs little.
 const DICTIONARY_BYTES: usize = 256 << 10;
-/// Nodes of the stack table in a section, for the same reason.
+/// Nodes of the stack table per section, bounded for the same reason.
 const STACK_NODES: usize = DICTIONARY_BYTES / stack::BYTES;
 
 /// Progress of writing.
@@ -37,7 +37,7 @@ pub(crate) fn write(
         progress,
     };
     writer.start()?;
-    // All dictionaries stand before all trees: a file that is cut still has names and threads.
+    // All dictionaries precede all trees, so that a truncated file still has names and threads.
     writer.run(recording)?;
     for (number, process) in (0..).zip(&recording.processes) {
         writer.process(number, process)?;
@@ -49,7 +49,7 @@ pub(crate) fn write(
         }
     }
     for (number, process) in (0..).zip(&recording.processes) {
-        // Thread by thread: a tree is the same in all parts but for what it gained.
+        // Thread by thread, because the trees of a thread in all parts differ only in their gains.
         for thread in 0..process.threads.len() as u32 {
             for (item, part) in (0..).zip(&process.parts) {
                 writer.part_tree(number, (item, thread), part)?;
@@ -105,7 +105,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A table, cut into sections; none for an empty one.
+    /// Writes a table as one or several sections; writes nothing for an empty table.
     fn table<T>(&mut self, head: Head, items: &[T], put: impl Fn(&mut Vec<u8>, &T)) -> io::Result<()> {
         let mut content = Vec::new();
         let mut first = 0;
@@ -156,7 +156,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The tree of a thread in a part of the recording; nothing where it gained nothing there.
+    /// Writes a thread's tree of one part of the recording; writes nothing where the tree gained
+    /// nothing in that part.
     fn part_tree(&mut self, process: u32, (item, thread): (u32, u32), of: &Part) -> io::Result<()> {
         let tree = of.trees.of_thread(thread).map(|tree| tree.load()).filter(|tree| !tree.is_empty());
         let Some(tree) = tree else { return Ok(()) };

@@ -1,4 +1,5 @@
-//! JSON documents: a schema, the recording, then sections of rows. Rows are written as they come.
+//! JSON documents: a schema, the recording, then sections of rows. Rows are written one by one as
+//! they arrive.
 
 pub(crate) mod recording;
 pub(crate) mod values;
@@ -18,7 +19,7 @@ pub(crate) fn object<const N: usize>(entries: [(&str, Value); N]) -> Object {
     entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// Layout of a document: its line breaks and blanks.
+/// Layout of a document: where it has line breaks and spaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layout {
     /// Everywhere.
@@ -153,7 +154,7 @@ impl Renderer for Json<'_> {
     }
 }
 
-/// A row as an object. What a row does not have is left out, or `null` where the request picked the
+/// A row as an object. Missing values are left out, or are `null` where the request selected the
 /// columns.
 fn row(section: &Section, entry: &dyn Entry) -> Object {
     let mut all = Object::new();
@@ -172,10 +173,11 @@ fn write_indented(out: &mut dyn Write, value: &Value, line: &str) -> io::Result<
     write!(out, "{}", format!("{value:#}").replace('\n', line))
 }
 
-/// Writes nodes one by one: a large tree need not be in memory twice, a deep one needs no stack.
+/// Writes nodes one by one, so that a large tree is not in memory twice and a deep tree needs no
+/// recursion.
 struct Tree<'o> {
     out: &'o mut dyn Write,
-    /// The number of nodes whose array of children is open.
+    /// Number of nodes whose array of children is open.
     open: u32,
 }
 
@@ -223,7 +225,7 @@ mod tests {
         }
     }
 
-    /// The array of a tree of nodes at these depths.
+    /// The written array of a tree with nodes at these depths.
     fn written(depths: impl IntoIterator<Item = u32>) -> Vec<u8> {
         let sheet: Sheet<'_, Depths> =
             Sheet::new([Column::new("depth", "", Kind::Count, |row: &Depth| Cell::Count(row.0.into()))]);
@@ -239,7 +241,7 @@ mod tests {
         text.strip_prefix(b",\"roots\":").expect("the key").to_vec()
     }
 
-    /// The depths as the document nests them.
+    /// The depths of the nodes, from the nesting of the document.
     fn depths(nodes: &Value) -> Vec<u64> {
         let mut all = Vec::new();
         for node in nodes.as_array().expect("an array") {

@@ -1,4 +1,4 @@
-//! The `recording` object: what every document says about where its numbers come from.
+//! The `recording` object: the source of the numbers, part of every document.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ pub(crate) fn recording(recording: &Recording) -> Object {
     all
 }
 
-/// RFC 3339, in UTC.
+/// A time in the format of RFC 3339, in UTC.
 fn started(unix_ns: u64) -> String {
     match jiff::Timestamp::from_nanosecond(i128::from(unix_ns)) {
         Ok(time) => time.to_string(),
@@ -73,7 +73,7 @@ fn process(recording: &Recording, process: &Process) -> Object {
     all
 }
 
-/// Attributes by which processes of many recordings are told apart, by the keys of OpenTelemetry.
+/// Attributes that identify processes across many recordings, with the keys of OpenTelemetry.
 fn resource(recording: &Recording, process: &Process) -> Object {
     let resource = Resource::from_process(recording, process);
     let value = |value: &AttributeValue<'_>| match value {
@@ -93,7 +93,7 @@ fn part(process: &Process, part: &PartSpan) -> Object {
     ])
 }
 
-/// The losses of all processes, summed by reason; what could not be read is one of them.
+/// The losses of all processes, summed by reason; unreadable data are one of the reasons.
 fn all_losses(recording: &Recording) -> Vec<Object> {
     let mut sums: BTreeMap<LossReason, Loss> = BTreeMap::new();
     for loss in recording.processes.iter().flat_map(|p| &p.losses) {

@@ -10,7 +10,7 @@ pub(crate) fn this(captured: &CapturedValues<'_>) -> Option<Value> {
     captured.this.as_ref().map(|this| this.value.as_ref().map_or(Value::Null, value))
 }
 
-/// The arguments: an empty list at the begin of a call without any, nothing at its end.
+/// The arguments: an empty list at the begin of a call without arguments, nothing at its end.
 pub(crate) fn arguments(captured: &CapturedValues<'_>, at_enter: bool) -> Option<Value> {
     let all = &captured.arguments;
     (at_enter || !all.is_empty()).then(|| all.iter().map(argument).collect())
@@ -38,7 +38,7 @@ fn argument(argument: &Argument<'_>) -> Value {
     Value::Object(all)
 }
 
-/// The value, or why there is none.
+/// Adds the value, or the reason why there is none.
 fn add_value(all: &mut Object, taken: &Taken<'_>) {
     match taken {
         Taken::Hidden => {}
@@ -96,7 +96,7 @@ fn value(taken: &Taken<'_>) -> Value {
     }
 }
 
-/// Adds what people know a value by: its text, its method, or its elements.
+/// Adds the readable form of a value: its text, its method, or its elements.
 fn with_meaning(mut object: Value, taken: &Taken<'_>) -> Value {
     if let Some(text) = taken.text() {
         object["text"] = json!(text);

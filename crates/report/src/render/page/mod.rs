@@ -1,5 +1,5 @@
-//! Parts of the page for browsers that are made of sections: rows packed as columns, and the
-//! summary that is read without script.
+//! Parts of the page for browsers that are made from sections: rows packed as columns, and the
+//! summary for readers without script.
 
 mod packed;
 mod plain;

@@ -1,11 +1,11 @@
-//! Documents as a page holds them: the JSON of a view, its rows turned into columns and each text
-//! kept once.
+//! Documents in the form that a page holds: the JSON of a view, with rows turned into columns and
+//! each text stored once.
 //!
-//! The page rebuilds the exact document of `--format json` from it: a column has the values of the
-//! JSON key, and what the screen needs as well (titles, kinds, and the words that people see in
-//! place of a value). Numbers, yes, no and null stand as they are in a column marked `"plain"`, and
-//! `""` where a row has no such key; in others stand places in the pool, -1 where a row has no such
-//! key.
+//! The page rebuilds the exact document of `--format json` from this form. A column has the values
+//! of the JSON key, and further data for display (titles, kinds, and the words that people see in
+//! place of a value). A column marked `"plain"` holds numbers, booleans and null as they are, and
+//! `""` where a row has no such key. Other columns hold indices into the pool, and -1 where a row
+//! has no such key.
 
 use std::fmt::Write as _;
 use std::io;
@@ -17,16 +17,16 @@ use crate::cell::{Cell, Kind};
 use crate::render::text::grid::words;
 use crate::render::{About, Entry, Renderer, Rows, Section, Tail, Title};
 
-/// Values that are more than a number, each once.
+/// A pool of values that are not plain numbers, each stored once.
 #[derive(Default)]
 pub(crate) struct Pool {
     places: FxHashMap<String, usize>,
-    /// The values as the members of an array.
+    /// The values as JSON text, as members of an array.
     text: String,
 }
 
 impl Pool {
-    /// Returns the index of a value, which is added where it is new.
+    /// Returns the index of a value; adds the value where it is new.
     pub(crate) fn index_of(&mut self, value: &Value) -> usize {
         let text = value.to_string();
         if let Some(&place) = self.places.get(&text) {
@@ -69,7 +69,7 @@ impl<'p> SectionPacker<'p> {
     }
 }
 
-/// A column while rows come.
+/// A column while rows are added.
 struct Packing {
     column: usize,
     plain: bool,
@@ -120,7 +120,7 @@ impl Packing {
     }
 }
 
-/// Words that people see in place of a value, where those are not how the value is written anyway.
+/// Words that people see in place of a value, where they differ from its usual form.
 pub(crate) fn said(cell: Cell<'_>, is_tree: bool) -> Option<String> {
     match cell {
         Cell::Said(..) => Some(words(&cell)),
@@ -136,7 +136,7 @@ pub(crate) fn said(cell: Cell<'_>, is_tree: bool) -> Option<String> {
     }
 }
 
-/// The columns that a page has of a section: those of JSON and of text, in the order of JSON.
+/// The columns of a section for a page: the columns of JSON and of text, in the order of JSON.
 fn columns(section: &Section) -> Vec<usize> {
     let others = section.text.iter().map(|shown| shown.column).chain(section.csv.iter().copied());
     let mut all = section.json.clone();

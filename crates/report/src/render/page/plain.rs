@@ -1,5 +1,4 @@
-//! The summary as plain HTML: what a page shows where no script runs, and what search engines of a
-//! desk read.
+//! The summary as plain HTML, for readers without script and for desktop search engines.
 
 use std::borrow::Cow;
 use std::io;
@@ -9,17 +8,17 @@ use clrscope_analysis::one_line;
 use crate::render::text::grid::words;
 use crate::render::{About, Entry, Renderer, Rows, Section, Style, Title};
 
-/// Rows of a table at most.
+/// Maximum number of rows of a table.
 const MOST_ROWS: usize = 50;
 
-/// Writes the sections that text has as headings, lists and tables.
+/// Writes the sections of text output as headings, lists and tables.
 #[derive(Default)]
 pub(crate) struct Plain {
     /// The HTML.
     pub(crate) html: String,
 }
 
-/// Text in which nothing is a tag, a quote or an entity.
+/// The text with the characters of tags, quotes and entities escaped.
 pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(['&', '<', '>', '"', '\'']) {
         return Cow::Borrowed(text);

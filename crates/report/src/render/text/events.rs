@@ -6,9 +6,9 @@ use clrscope_recording::model::Thread;
 use super::one_line;
 use super::units::time;
 
-/// Columns a level of nesting takes.
+/// Columns of indentation per level of nesting.
 const INDENT: usize = 2;
-/// Levels that are still indented further.
+/// Maximum number of indented levels.
 const DEEPEST: usize = 40;
 
 /// Title of a thread in a log: `thread 3 (1234, Worker)`.
@@ -19,19 +19,19 @@ pub(crate) fn thread_title(pid: Option<u32>, thread: Option<&Thread>) -> String 
     format!("{process}thread {} ({}, {})", thread.id, thread.os_id, one_line(name))
 }
 
-/// Way in which lines of a log keep threads apart.
+/// How lines of a log tell their threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Threads {
     /// By headings.
     Apart,
     /// By their numbers.
     Mixed,
-    /// By the numbers of their processes and their own.
+    /// By the numbers of process and thread.
     OfProcesses,
 }
 
 impl Threads {
-    /// Mixed ones, of one process or of several.
+    /// The way for mixed threads, of one process or of several.
     pub(crate) fn mixed(several_processes: bool) -> Self {
         if several_processes { Self::OfProcesses } else { Self::Mixed }
     }
@@ -82,7 +82,7 @@ pub(crate) fn event_line(row: &EventRow<'_>, threads: Threads) -> String {
     line
 }
 
-/// Entities that the event is about, each with a blank before it.
+/// Entities of the event, each with a space before it.
 fn subjects(row: &EventRow<'_>) -> String {
     let named = |subject: Subject<'_>| subject.name.map_or_else(|| format!("{:#x}", subject.id), one_line);
     let (callees, others): (Vec<_>, Vec<_>) = row.subjects().partition(|subject| subject.role == "callee");
@@ -108,7 +108,8 @@ fn detail(key: &str, value: u64) -> String {
     }
 }
 
-/// The runtime counts the heaps of large and of pinned objects as generations, too.
+/// Name of a generation. The runtime also counts the large object heap and the pinned object heap
+/// as generations.
 fn generation(number: u64) -> String {
     match number {
         3 => "large".to_owned(),

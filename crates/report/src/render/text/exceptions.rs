@@ -80,14 +80,13 @@ fn steps(exception: &Exception<'_>, line: &mut impl FnMut(&str)) {
     }
 }
 
-/// Frames that a recursion through several methods may have before it repeats.
+/// Maximum number of methods in one round of a recursion.
 const LONGEST_ROUND: usize = 8;
-/// Rounds of several frames that are worth folding.
+/// Minimum number of rounds of several frames that are folded.
 const LEAST_ROUNDS: usize = 3;
 
-/// Folds equal texts that follow each other, such as the frames of a recursion, into one:
-/// `at Deep (x 31)`. Of a recursion through several methods one round is left: `at Ping`,
-/// `at Pong (these 2 x 31)`.
+/// Folds consecutive equal texts, such as the frames of a recursion, into one: `at Deep (x 31)`. A
+/// recursion through several methods is folded into one round: `at Ping`, `at Pong (these 2 x 31)`.
 fn folded(texts: Vec<String>) -> Vec<String> {
     let mut folded = Vec::new();
     let mut rest = texts.as_slice();
@@ -103,8 +102,8 @@ fn folded(texts: Vec<String>) -> Vec<String> {
     folded
 }
 
-/// Number of texts at the front that come again at once, and how often they stand there: those that
-/// make up most.
+/// Length of the round of texts at the front that repeats at once, and the number of repetitions;
+/// the choice that covers the most texts.
 fn repeated(texts: &[String]) -> (usize, usize) {
     let rounds = |round: usize| texts.chunks_exact(round).take_while(|chunk| *chunk == &texts[..round]).count();
     let one = (1, rounds(1));

@@ -1,4 +1,4 @@
-//! Everything that is known of how the numbers of a recording came about, a fact each.
+//! Facts about how the numbers of a recording came about.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,14 @@ use super::sampling::{awaiters, inlined, sampled};
 use super::units::{bytes, count, share, time};
 use crate::recorded::is_complete;
 
-/// Processes, remarks and problems listed before the rest is only counted.
+/// Maximum number of processes, remarks and problems that are listed; the rest is only counted.
 const MOST_LISTED: usize = 8;
 
-/// Labels listed before the rest is only counted: all that one process can have.
+/// Maximum number of labels that are listed: all labels that one process can have. The rest is only
+/// counted.
 const MOST_LABELS_LISTED: usize = clrscope_contract::labels::MOST_LABELS;
 
-/// Digits of a container's identifier that are shown, as its engine shows them.
+/// Number of shown digits of a container's identifier, the same as container engines show.
 const SHORT_ID: usize = 12;
 
 /// Keys of facts that every report of samples has.
@@ -34,17 +35,18 @@ pub(crate) struct Fact {
     pub(crate) key: &'static str,
     /// The fact, as a sentence or a part of one.
     pub(crate) text: String,
-    /// Whether something is missing, wrong or to be done, so that every report has to say it.
+    /// Whether the fact is a warning that every report shows: something is missing, wrong, or to be
+    /// done.
     pub(crate) is_warning: bool,
-    /// The time it speaks of.
+    /// The time in the fact.
     pub(crate) time_ns: Option<u64>,
-    /// The least and the most that the time is believed to be.
+    /// Lower and upper bound of the time.
     pub(crate) bounds_ns: Option<[u64; 2]>,
-    /// The part that the time is of the thread time, 0 to 1.
+    /// The time as a share of the thread time, 0 to 1.
     pub(crate) share: Option<f64>,
-    /// Knowledge of inlined methods that it speaks of.
+    /// What is known about inlined methods, where the fact is about them.
     pub(crate) inlining: Option<InliningKnowledge>,
-    /// Samples whose method has an unknown awaiter, where it speaks of them.
+    /// Samples whose method has an unknown awaiter, where the fact is about them.
     pub(crate) unknown_awaiter: Option<u64>,
 }
 
@@ -58,7 +60,7 @@ impl Fact {
     }
 }
 
-/// The facts about a recording, in the order in which text has them.
+/// The facts about a recording, in the order of text.
 pub(crate) fn facts(recording: &Recording, conditions: &Conditions<'_>) -> Vec<Fact> {
     let mut facts = vec![run(recording)];
     facts.extend(parts(recording));
@@ -67,7 +69,7 @@ pub(crate) fn facts(recording: &Recording, conditions: &Conditions<'_>) -> Vec<F
     facts.extend(identity(recording, conditions));
     facts.extend(labels(conditions));
     if !conditions.recorded.is_empty() {
-        // With blanks it can be wrapped.
+        // With spaces the line can be wrapped.
         facts.push(Fact::new("recorded", conditions.recorded.replace(',', ", ").replace(';', "; ")));
     }
     let [of_samples, of_inlined, of_awaiters] = OF_SAMPLES;
@@ -94,8 +96,8 @@ pub(crate) fn facts(recording: &Recording, conditions: &Conditions<'_>) -> Vec<F
     facts
 }
 
-/// Service, version, host and container of each process, those alike once, and the recording's
-/// identifier.
+/// Service, version, host and container of each process, with equal ones listed once, and the
+/// recording's identifier.
 fn identity(recording: &Recording, conditions: &Conditions<'_>) -> Vec<Fact> {
     let mut texts: Vec<String> = Vec::new();
     for one in &conditions.processes {
@@ -119,7 +121,7 @@ fn identity(recording: &Recording, conditions: &Conditions<'_>) -> Vec<Fact> {
     texts.into_iter().map(|text| Fact::new("service", text)).chain(id.map(|id| Fact::new("id", id))).collect()
 }
 
-/// Labels that are not in [`identity`], those alike of several processes once.
+/// Labels that are not in [`identity`]; equal labels of several processes are listed once.
 pub(super) fn labels(conditions: &Conditions<'_>) -> Option<Fact> {
     let mut texts: Vec<String> = Vec::new();
     for label in conditions.processes.iter().flat_map(|one| &one.process.identity.labels) {
@@ -183,7 +185,7 @@ fn runtime_and_profiler(facts: &mut Vec<Fact>, totals: &Totals, raw: bool) {
     }
 }
 
-/// Line about the memory that instruments took for themselves in the program.
+/// Line about the memory that the instruments themselves used in the program.
 fn own_memory(processes: &[ProcessConditions<'_>]) -> Option<Fact> {
     let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
     for (instrument, bytes) in processes.iter().flat_map(|process| process.process.memory_of_instruments()) {
@@ -208,7 +210,7 @@ fn more(facts: &mut Vec<Fact>, key: &'static str, all: usize) {
     facts.extend((all > MOST_LISTED).then(|| Fact::new(key, format!("and {} more", all - MOST_LISTED))));
 }
 
-/// Losses, one sentence per reason: nothing is lost silently.
+/// Losses, one sentence per reason, so that no loss is silent.
 fn losses(facts: &mut Vec<Fact>, recording: &Recording, conditions: &Conditions<'_>) {
     for problem in recording.problems.iter().take(MOST_LISTED) {
         facts.push(Fact::warning("unreadable", format!("{}: {}", problem.place, problem.what)));
@@ -235,8 +237,8 @@ fn times(number: u64) -> String {
     if number == 1 { "once".to_owned() } else { format!("{} times", count(number)) }
 }
 
-/// Fact about the run: how long it took, since when, and how it ended. A program that ran on was
-/// watched for that time; how long it runs is unknown.
+/// Fact about the run: how long it took, since when, and how it ended. For a program that ran on,
+/// the time is that of the recording; its total run time is unknown.
 pub(super) fn run(recording: &Recording) -> Fact {
     Fact::new(if ran_on(recording) { "watched" } else { "ran" }, ran(recording))
 }
@@ -261,7 +263,7 @@ fn ran(recording: &Recording) -> String {
     }
 }
 
-/// The parts of the recording, where it has some: those that are shown, or all.
+/// The parts of the recording, where it has parts: the shown ones, or all.
 pub(super) fn parts(recording: &Recording) -> Option<Fact> {
     let of_process = |process: &'_ Process| {
         let is_shown = |part: &PartSpan| process.shows(part.since_ns) && process.shows(part.until_ns);
@@ -284,7 +286,7 @@ pub(super) fn parts(recording: &Recording) -> Option<Fact> {
     (!parts.is_empty()).then(|| Fact::new(key, text))
 }
 
-/// The requests whose work alone is shown, where the recording was reduced to that of some.
+/// The requests to whose work the recording was reduced, if it was.
 pub(super) fn only_requests(recording: &Recording) -> Option<Fact> {
     let shown: Vec<&ShownWork> = recording.processes.iter().filter_map(|one| one.shown_work.as_deref()).collect();
     if shown.is_empty() {
@@ -308,13 +310,13 @@ fn ran_on(recording: &Recording) -> bool {
     !recording.processes.is_empty() && recording.processes.iter().all(was_stopped)
 }
 
-/// Whether recording of a process was stopped while it ran on, as an attached recording and a
-/// snapshot are.
+/// Whether the recording of a process was stopped while the process ran on, as with attached
+/// recordings and snapshots.
 fn was_stopped(process: &Process) -> bool {
     has_lost(process, LossReason::Stopped)
 }
 
-/// Whether nothing says that the processes ended: the recording was looked at while they ran.
+/// Whether no end of a process is recorded, because the recording was read while they ran.
 fn ran_still(recording: &Recording) -> bool {
     !recording.processes.is_empty() && !recording.processes.iter().any(|one| has_lost(one, LossReason::AbruptEnd))
 }
@@ -328,8 +330,8 @@ pub(super) fn runtime<'a>(one: &ProcessConditions<'a>) -> &'a str {
     if one.process.runtime.is_empty() { "unknown runtime" } else { &one.process.runtime }
 }
 
-/// End of a process, where that is not an orderly one that was seen: `, ran on`, `, end not seen`.
-/// The line of the run says so of all.
+/// Remark about the end of a process, where no regular end was seen: `, ran on`, `, end not seen`.
+/// Empty where the line about the run says it for all processes.
 pub(super) fn open_end(recording: &Recording, one: &ProcessConditions<'_>) -> &'static str {
     match (one.process.complete, was_stopped(one.process)) {
         (true, _) => "",
@@ -340,8 +342,7 @@ pub(super) fn open_end(recording: &Recording, one: &ProcessConditions<'_>) -> &'
     }
 }
 
-/// The program and its arguments without the folders in front: what is left says which program it
-/// is.
+/// The program and its arguments without folders, short but enough to identify the program.
 fn without_folders(process: &Process) -> String {
     let program = Program::from_process(process);
     let short = |word: &String| match word.rsplit_once('/') {

@@ -11,13 +11,13 @@ use crate::render::{Entry, Section};
 
 /// Columns of a picture whose width is not limited.
 const WIDTH: usize = 100;
-/// Narrower frames are folded: they would be nothing but their edges.
+/// Frames narrower than this are folded, because they would consist of their edges only.
 const LEAST: usize = 2;
-/// Columns of a label from which on the share stands behind it.
+/// Minimum columns of a label for the share to follow it.
 const LEAST_WITH_SHARE: usize = 24;
 
-/// Colours by kind of code, each as one of the 256 of terminals: those of the page for browsers,
-/// which are told apart without red and green.
+/// Colours by kind of code, as numbers of the 256 terminal colours. They are the colours of the
+/// page for browsers, which people can distinguish without seeing red and green.
 const COLOURS: [(&[&str], &str, u8); 9] = [
     (&["own"], "own code", 214),
     (&["framework"], "framework", 117),
@@ -31,7 +31,7 @@ const COLOURS: [(&[&str], &str, u8); 9] = [
     (&["profiler", "unknown"], "unknown", 254),
 ];
 
-/// In the place of the kind of code, for time in which no thread ran or was blocked.
+/// Used in place of the kind of code for awaited time, in which no thread ran or was blocked.
 const AWAITED: &str = "awaited";
 
 /// A frame of a flame graph.
@@ -39,7 +39,7 @@ const AWAITED: &str = "awaited";
 pub(super) struct Frame {
     /// 0 for the outermost.
     pub(super) depth: u32,
-    /// Amount of the metric, with everything that was called.
+    /// Amount of the metric, including callees.
     pub(super) total: u64,
     /// Name of the function.
     pub(super) label: String,
@@ -48,8 +48,8 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Returns the frame of a node, whose section has the columns total, name and kind of code in
-    /// text.
+    /// Returns the frame of a node. The section must have the text columns total, name and kind of
+    /// code.
     pub(super) fn from_entry(section: &Section, entry: &dyn Entry) -> Self {
         let mut cells = section.text.iter().map(|shown| entry.cell(shown.column));
         let total = cells.next().map_or(0, |cell| amount(&cell));
@@ -76,7 +76,7 @@ fn amount(cell: &Cell<'_>) -> u64 {
     }
 }
 
-/// Adds to the amount of each frame, which is its own, those of all frames below.
+/// Adds the own amounts of all frames below to the amount of each frame.
 pub(super) fn add_up(frames: &mut [Frame]) {
     // Sums of the children of the frames that come next, by their depths.
     let mut below: Vec<u64> = Vec::new();
@@ -92,7 +92,7 @@ pub(super) fn add_up(frames: &mut [Frame]) {
 /// A picture.
 #[derive(Debug, Default)]
 pub(super) struct Picture {
-    /// Lines, each with a line break, and what the colours mean where there are some.
+    /// Lines, each with a line break, and a legend where there are colours.
     pub(super) text: String,
     /// Number of frames that were too narrow to be drawn.
     pub(super) folded: usize,
@@ -103,11 +103,11 @@ pub(super) struct Picture {
 struct Part {
     from: usize,
     to: usize,
-    /// Place of the frame in the list; `None` for frames that are too narrow, together.
+    /// Index of the frame in the list; `None` for a group of frames that are too narrow.
     frame: Option<usize>,
 }
 
-/// Edges of frames, and the mark of those that are too narrow.
+/// Characters for the edges of frames, and the mark of frames that are too narrow.
 struct Signs {
     left: char,
     right: char,
@@ -117,8 +117,8 @@ struct Signs {
 const ASCII: Signs = Signs { left: '[', right: ']', folded: '.' };
 const BOXES: Signs = Signs { left: '\u{258f}', right: '\u{2595}', folded: '\u{00b7}' };
 
-/// Draws frames, which come in preorder, in so many columns; with box characters and colours for a
-/// terminal, else in ASCII.
+/// Draws frames, given in preorder, in `width` columns; with box characters and colours for a
+/// terminal, otherwise in ASCII.
 pub(super) fn draw(frames: &[Frame], width: usize, on_terminal: bool) -> Picture {
     let width = if width == super::UNLIMITED { WIDTH } else { width };
     let (lines, folded) = laid_out(frames, width);
@@ -149,7 +149,7 @@ fn whole(frames: &[Frame]) -> u64 {
     outermost.fold(0_u64, |sum, frame| sum.saturating_add(frame.total))
 }
 
-/// The parts of each line, and the number of frames that are in none.
+/// The parts of each line, and the number of frames that are in no line.
 fn laid_out(frames: &[Frame], width: usize) -> (Vec<Vec<Part>>, usize) {
     let whole = whole(frames).max(1);
     let column = |amount: u64| (u128::from(amount) * width as u128 / u128::from(whole)) as usize;
@@ -212,7 +212,7 @@ fn style_of(code: &str) -> Ansi {
     Ansi::new().bg_color(Some(Color::Ansi256(Ansi256Color(colour)))).fg_color(Some(Color::Ansi(AnsiColor::Black)))
 }
 
-/// The colours that the frames have, each with what it stands for.
+/// The colours of the frames, each with its meaning.
 fn legend(frames: &[Frame]) -> String {
     let is_met = |codes: &[&str]| frames.iter().any(|frame| codes.contains(&frame.code.as_str()));
     let met = COLOURS.iter().filter(|(codes, ..)| is_met(codes));

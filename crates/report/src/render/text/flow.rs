@@ -8,7 +8,7 @@ use super::values::{arguments, results};
 use super::{FAINT, TITLE, one_line, styled, value_lines};
 use crate::cell::code_of;
 
-/// Deeper calls than this are indented no further.
+/// Calls deeper than this are not indented further.
 const MOST_INDENTED: u32 = 60;
 
 /// The heading above the rows of a thread.
@@ -21,14 +21,15 @@ pub(crate) fn flow_heading(row: &FlowRow<'_>, several: bool) -> String {
     styled(TITLE, &title) + &styled(FAINT, units) + "\n"
 }
 
-/// One row: time, then the function under its caller; which call of it, or how it ended.
+/// One row: the time, the function indented below its caller, and the number of the call or how it
+/// ended.
 pub(crate) fn flow_line(row: &FlowRow<'_>) -> String {
     let parts = Parts::from_row(row);
     parts.with(&values(row))
 }
 
-/// One row, and below it a line for each of its values where all in one line would be wider than
-/// `width`.
+/// One row. Where the values do not fit into one line of `width` columns, each value gets a line
+/// below the row.
 pub(crate) fn flow_lines(row: &FlowRow<'_>, width: usize) -> String {
     let (parts, values) = (Parts::from_row(row), values(row));
     let indent = MOMENT + parts.indent + MARK;
@@ -59,7 +60,7 @@ const MARK: usize = 3;
 /// Parts of a row around its values.
 struct Parts {
     moment: String,
-    /// Columns by which the function stands under its callers.
+    /// Columns of indentation of the function below its callers.
     indent: usize,
     mark: &'static str,
     name: String,

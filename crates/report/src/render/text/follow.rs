@@ -1,4 +1,4 @@
-//! Logs that still grow: each poll shows the rows that no poll before has shown.
+//! Logs that still grow: each poll shows the rows that no earlier poll has shown.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -54,15 +54,14 @@ impl Renderer for News<'_> {
     }
 }
 
-/// Rows of each thread that have been shown, by their time stamps: rows are only ever added behind
-/// others.
+/// The shown rows of each thread, by time stamp. Rows are only ever added at the end.
 #[derive(Debug, Default)]
 struct ShownRows {
     before: HashMap<ThreadKey, Mark>,
     now: HashMap<ThreadKey, Mark>,
 }
 
-/// The last time stamp, and how many rows had it.
+/// The last time stamp, and the number of rows with it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Mark {
     stamp: u64,
@@ -78,7 +77,7 @@ impl ShownRows {
         }
     }
 
-    /// Takes the next row of a thread in this poll: whether no poll before has shown it.
+    /// Takes the next row of a thread in this poll. Returns whether no earlier poll has shown it.
     fn is_new(&mut self, thread: ThreadKey, stamp: u64) -> bool {
         let at = self.now.entry(thread).or_default();
         at.rows = if at.stamp == stamp { at.rows + 1 } else { 1 };

@@ -9,28 +9,28 @@ use crate::render::{Entry, Section};
 
 /// Columns of indentation per level of a tree.
 const STEP: usize = 2;
-/// Indentation takes at most this part of the width.
+/// Indentation takes at most the width divided by this.
 const MOST_INDENT: usize = 4;
-/// Indentation in columns at most, however wide a table may be.
+/// Maximum indentation in columns, however wide a table may be.
 const WIDEST_INDENT: usize = 60;
 
-/// Rows of a section, until all that are laid out together are known.
+/// Rows of a section, collected until they are laid out together.
 pub(super) struct Grid {
     columns: Vec<(usize, Column)>,
     /// The column that is indented, if the rows are a tree.
     indented: Option<usize>,
-    /// Whether what is said below rows is shown.
+    /// Whether the lines below rows are shown.
     with_below: bool,
     width: usize,
     rows: Vec<Line>,
-    /// Widths of the rows that were laid out before, whose titles stand above these as well.
+    /// Column widths of the rows that were laid out before, whose titles also apply to these rows.
     widths: Option<Vec<usize>>,
 }
 
 /// A line of the table, before its columns have widths.
 enum Line {
     Cells(Vec<Text>),
-    /// Words below a row.
+    /// Lines of text below a row.
     Below(String),
 }
 
@@ -40,7 +40,7 @@ enum Text {
         indentation: String,
         words: String,
     },
-    /// Shown by name, or by signature where others have the same name.
+    /// A function, shown by name, or by signature where others have the same name.
     Function {
         indentation: String,
         before: String,
@@ -101,7 +101,7 @@ impl Grid {
         self.rows.len()
     }
 
-    /// Returns the rows so far as text, below their titles the first time, and forgets them.
+    /// Returns the rows so far as text and forgets them. The first time, titles stand above.
     pub(super) fn flush(&mut self) -> String {
         let rows = std::mem::take(&mut self.rows);
         if rows.is_empty() || self.columns.is_empty() {
@@ -150,7 +150,7 @@ impl Grid {
     }
 }
 
-/// A value in one line of words.
+/// A value as text in one line.
 pub(crate) fn words(cell: &Cell<'_>) -> String {
     match cell {
         Cell::Absent | Cell::Null => String::new(),
@@ -172,7 +172,8 @@ pub(crate) fn words(cell: &Cell<'_>) -> String {
     }
 }
 
-/// Spaces, as long as they leave room for names; further down a number says the depth.
+/// Spaces for the indentation, as long as they leave room for names; deeper rows show their depth
+/// as a number.
 fn indentation(depth: usize, width: usize) -> String {
     let most = (width / MOST_INDENT).min(WIDEST_INDENT);
     match depth * STEP {

@@ -1,4 +1,4 @@
-//! The head of a report: what ran, how long, on what, and what is missing.
+//! The head of a report: the program, its duration, the runtime, and missing data.
 
 use anstyle::Style;
 use clrscope_analysis::{Conditions, ProcessConditions, Program, own_programs};
@@ -14,8 +14,8 @@ use super::{FAINT, TITLE, WARNING, styled};
 /// Columns of the labels on the left.
 const LABELS: usize = 11;
 
-/// The head of a report about `recording`; `verbose` with everything that is known of how its
-/// numbers came about.
+/// The head of a report about `recording`; with `verbose`, all facts about how its numbers came
+/// about.
 pub(super) fn head(recording: &Recording, conditions: &Conditions<'_>, width: usize, verbose: bool) -> String {
     let mut head = Head { text: String::new(), width };
     let command = one_line(recording.run.command.join(" "));
@@ -32,7 +32,7 @@ pub(super) fn head(recording: &Recording, conditions: &Conditions<'_>, width: us
         facts::labels(conditions).iter().for_each(|fact| head.line(fact.key, &fact.text));
         let given = recording.run.given.text();
         if !given.is_empty() && given != DEFAULT.name {
-            // With blanks it can be wrapped.
+            // With spaces the line can be wrapped.
             head.line("recorded", &given.replace(',', ", ").replace(';', "; "));
         }
         let missing: Vec<Fact> = facts::facts(recording, conditions)
@@ -82,7 +82,7 @@ impl Head {
         self.text.push_str(&format!("{label}{}\n", wrapped(&one_line(text), room).join(&indent)));
     }
 
-    /// Line about the process: the only one, or how many there were and which of them is the user's
+    /// Line about the process; where there were several, their number and which one is the user's
     /// own.
     fn processes(&mut self, recording: &Recording, processes: &[ProcessConditions<'_>]) {
         if let [only] = processes {
@@ -113,8 +113,8 @@ impl Head {
     }
 }
 
-/// Lines of at most `room` columns, broken at spaces; a longer word stands alone, shortened unless
-/// quotes say that it is to be typed: `--exclude '[System.Reflection.Metadata]*'`.
+/// Lines of at most `room` columns, broken at spaces; a longer word gets a line of its own, and is
+/// shortened unless it is quoted for the user to type: `--exclude '[System.Reflection.Metadata]*'`.
 pub(crate) fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

@@ -1,4 +1,4 @@
-//! Reports for people: aligned columns, shares next to times, as wide as the terminal.
+//! Reports for people, as wide as the terminal, with aligned columns and shares next to times.
 
 pub(crate) mod events;
 pub(crate) mod exceptions;
@@ -33,24 +33,25 @@ pub use notes::first_functions;
 
 /// Titles of sections and columns.
 const TITLE: Ansi = Ansi::new().bold();
-/// Style of what matters less.
+/// Style of less important text.
 const FAINT: Ansi = Ansi::new().dimmed();
-/// Style of what must not be overlooked.
+/// Style of warnings.
 const WARNING: Ansi = AnsiColor::Yellow.on_default();
 /// The width of tables without a limit.
 pub const UNLIMITED: usize = usize::MAX;
-/// Columns of sentences where the width is not limited.
+/// Width of sentences where the width is not limited.
 const PROSE: usize = 100;
-/// Rows of a log as a table that are laid out together: a log may be longer than memory.
+/// Rows of a log that are laid out together as a table; bounded because a log may be larger than
+/// memory.
 const TOGETHER: usize = 10_000;
 
 /// Writes a report for people.
 pub(crate) struct Text<'o> {
     out: Guard<&'o mut dyn Write>,
     width: usize,
-    /// Columns of sentences.
+    /// Width of sentences in columns.
     prose: usize,
-    /// Whether the section that the view is about had no rows at all.
+    /// Whether the main section had no rows at all.
     is_empty: bool,
     /// Whether a table stands above.
     is_below_table: bool,
@@ -59,7 +60,7 @@ pub(crate) struct Text<'o> {
 }
 
 impl<'o> Text<'o> {
-    /// Text in at most `width` columns.
+    /// Creates a renderer for text in at most `width` columns.
     pub(crate) fn new(out: &'o mut dyn Write, width: usize, on_terminal: bool) -> Self {
         let prose = if width == UNLIMITED { PROSE } else { width };
         Self { out: Guard::new(out), width, prose, is_empty: false, is_below_table: false, on_terminal }
@@ -233,7 +234,7 @@ impl Renderer for Text<'_> {
     fn section(&mut self, section: &Section, rows: &mut Rows<'_>) -> io::Result<()> {
         match section.style {
             _ if section.is_picked => self.table(section, rows),
-            // Columns of JSON and CSV that text says in other words.
+            // Columns of JSON and CSV that text shows in another form.
             Style::Table if section.text.is_empty() => Ok(()),
             Style::Table | Style::Single | Style::Tree => self.table(section, rows),
             Style::Flame { own } => self.flame(section, own, rows),

@@ -1,4 +1,4 @@
-//! Names of functions, as long as there is room for.
+//! Names of functions, shortened to the available room.
 
 use rustc_hash::FxHashMap;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -10,8 +10,8 @@ pub(super) fn columns(text: &str) -> usize {
     text.width()
 }
 
-/// Shortens a text in the middle: of a name, the end says most and the beginning more than the
-/// rest.
+/// Shortens a text in the middle, because the end of a name is the most informative part, followed
+/// by the beginning.
 pub(super) fn shortened(text: &str, room: usize) -> String {
     let text = one_line(text);
     if columns(&text) <= room {
@@ -24,8 +24,8 @@ pub(super) fn shortened(text: &str, room: usize) -> String {
     format!("{head}{dots}{tail}")
 }
 
-/// Shortens the name or the signature of a function, so that the method's own name stays:
-/// namespaces of parameters go first, then those of the method, then the parameters, then type
+/// Shortens the name or the signature of a function, so that the method's own name stays: it drops
+/// namespaces of parameters first, then namespaces of the method, then the parameters, then type
 /// arguments, at last the type.
 pub(super) fn shortened_function(text: &str, room: usize) -> String {
     let text = one_line(text);
@@ -40,20 +40,20 @@ pub(super) fn shortened_function(text: &str, room: usize) -> String {
     })
 }
 
-/// Names longer than this lose the namespaces within, even where there is room.
+/// Names longer than this lose their inner namespaces, even where there is room.
 const LONGEST_NAME: usize = 160;
-/// A method's name is not made shorter than this for what is said behind it.
+/// A method's name is not made shorter than this to make room for the text after it.
 const LEAST_METHOD: usize = 12;
 
 /// The parts of a function's name or signature.
 #[derive(Debug, PartialEq, Eq)]
 struct Parts<'t> {
-    /// Namespace and type with what separates them from the method.
+    /// Namespace and type, including the separator before the method.
     qualifier: &'t str,
     method: &'t str,
-    /// With their parentheses.
+    /// Parameters, including the parentheses.
     parameters: &'t str,
-    /// Marker behind the signature: ` (lambda)`.
+    /// Marker after the signature: ` (lambda)`.
     after: &'t str,
 }
 
@@ -155,9 +155,8 @@ fn cuts(qualifier: &str) -> Vec<usize> {
     found
 }
 
-/// The name or signature, without namespaces in type arguments and parameters where it is longer
-/// than anybody reads: those of state machines, which are named after their types and stand in
-/// both.
+/// The name or signature. If it is very long, the namespaces in type arguments and parameters are
+/// removed. Such names come from state machines, whose names repeat their types.
 pub(super) fn readable(text: String) -> String {
     if columns(&text) <= LONGEST_NAME { text } else { without_inner_namespaces(&text) }
 }
@@ -176,8 +175,8 @@ fn without_inner_namespaces(text: &str) -> String {
             '>' | ')' => open = open.saturating_sub(1),
             _ => {}
         }
-        // A type within one whose name ends with type arguments has a dot before, the compiler's
-        // own names one behind.
+        // A nested type of a generic type has a dot before its name; compiler-generated names have
+        // a dot after it.
         let namespace = word.trim_end_matches('.').rfind('.').filter(|_| open > 0 && !word.starts_with('.'));
         short.push_str(&word[namespace.map_or(0, |at| at + 1)..]);
     }
@@ -237,7 +236,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The types of the parameters as they stand at the end of a signature: `(int, string)`.
+/// The parameter types at the end of a signature: `(int, string)`.
 pub(super) fn parameters(signature: &str) -> &str {
     let mut open = 0_u32;
     for (at, byte) in signature.bytes().enumerate().rev() {

@@ -16,9 +16,9 @@ pub(super) fn bullet(text: &str, width: usize) -> String {
     format!("- {}\n", lines.join("\n  "))
 }
 
-/// A short table of the first functions by work, for the end of a run: of own code with the
-/// framework code below it, or of the framework where no own code worked. Below it a line says
-/// where threads waited and what the runtime did.
+/// A short table of the functions with the most work, for the end of a run. Lists own code
+/// including the framework code that it calls, or framework code where no own code worked. A line
+/// below the table tells where threads waited and what the runtime did.
 #[must_use]
 pub fn first_functions(view: &Summary<'_>, width: usize) -> String {
     let totals = &view.conditions.totals;
@@ -50,7 +50,7 @@ pub fn first_functions(view: &Summary<'_>, width: usize) -> String {
     }
 }
 
-/// Calls of a row, marked where there were more.
+/// Calls of a row, marked where there were more calls than counted.
 fn at_least(row: &FunctionRow<'_>) -> String {
     format!("{}{}", if row.counts_at_least() { "\u{2265}" } else { "" }, count(row.times.calls))
 }

@@ -8,8 +8,7 @@ use super::units::time;
 use super::values::{arguments, results};
 use super::{FAINT, WARNING, one_line, styled};
 
-/// One call in a line: when and on which thread, what it was given and what it left, how long it
-/// took and how it ended.
+/// One call in a line: time, thread, arguments, results, duration, and how it ended.
 pub(crate) fn call(call: &ProbeCall<'_>, several: bool) -> String {
     let process = if several { format!("process {} ", call.process.pid) } else { String::new() };
     let thread = call.thread.map_or_else(|| "?".to_owned(), |thread| thread.id.to_string());

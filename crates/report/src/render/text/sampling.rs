@@ -1,4 +1,4 @@
-//! Ways in which samples were taken, in words.
+//! How samples were taken, in words.
 
 use clrscope_analysis::{InliningKnowledge, SamplingConditions};
 use clrscope_recording::layout::instrument;
@@ -6,14 +6,13 @@ use clrscope_recording::model::SamplingEngine;
 
 use super::units::{count, share, time};
 
-/// Part by which the interval that was reached may be longer than the one asked for before it is
-/// worth a word.
+/// The actual sampling interval is mentioned where it exceeds this multiple of the requested one.
 const LATE: f64 = 1.2;
 
-/// Part of the samples whose awaiters are not known from which on another engine is worth a word.
+/// Another engine is recommended from this share of samples with unknown awaiters on.
 const WORTH_ANOTHER_ENGINE: f64 = 0.05;
 
-/// Line about methods that the compiler put into others; `None` where nothing is known of that.
+/// Line about inlined methods; `None` where nothing is known about them.
 pub(super) fn inlined(of: &SamplingConditions<'_>) -> Option<String> {
     let InliningKnowledge { none, named, unknown, older_methods } = of.inlining;
     let all = of.inlining.samples();
@@ -36,7 +35,8 @@ pub(super) fn inlined(of: &SamplingConditions<'_>) -> Option<String> {
     Some(text)
 }
 
-/// Line about methods that went on after an `await`; `None` where each is below what awaits it.
+/// Line about methods that resumed after an `await`; `None` where every method is shown below its
+/// awaiter.
 pub(super) fn awaiters(of: &SamplingConditions<'_>) -> Option<String> {
     let part = of.unknown_awaiter as f64 / of.samples.max(1) as f64;
     let mut text = format!(
@@ -54,8 +54,7 @@ pub(super) fn awaiters(of: &SamplingConditions<'_>) -> Option<String> {
     (of.unknown_awaiter > 0).then_some(text)
 }
 
-/// Line about the samples of an instrument: engine, interval, number, complete stacks, and what
-/// would be better.
+/// Line about the samples of an instrument: engine, interval, number, complete stacks, and advice.
 pub(super) fn sampled(of: &SamplingConditions<'_>) -> String {
     let is_cpu = of.instrument == instrument::CPU;
     let mut text = of.instrument.to_owned();
@@ -65,7 +64,7 @@ pub(super) fn sampled(of: &SamplingConditions<'_>) -> String {
         Some(SamplingEngine::Signals) => "signals to each thread",
         Some(SamplingEngine::Unknown) | None => "",
     };
-    // Threads that wait are looked at from outside; the engine interrupts those that run.
+    // The engine reads the stacks of waiting threads from outside, and interrupts running threads.
     match (is_cpu, engine) {
         (true, "") => {}
         (true, engine) => text.push_str(&format!(" by {engine}")),

@@ -1,23 +1,23 @@
-//! Tables: aligned columns; names and the last column are as wide as there is room.
+//! Tables with aligned columns. Names and the last column use the remaining width.
 
 use super::head::wrapped;
 use super::names::{columns, shortened, shortened_function};
 use super::{TITLE, styled};
 
-/// Between two columns.
+/// Gap between two columns.
 const GAP: &str = "  ";
-/// Indentation of what stands below a row, in its last column.
+/// Indentation of lines below a row, in its last column.
 const BELOW: usize = 2;
-/// Words below a row begin within this part of the width, and go on in further lines.
+/// Text below a row begins within the width divided by this, and continues in further lines.
 const MOST_BEFORE_BELOW: usize = 3;
-/// Names and the last column are not narrower than this, each, as long as others can be left out.
+/// Minimum width of names and of the last column, as long as other columns can be left out.
 const LEAST_NAMES: usize = 30;
-/// Names are never made narrower.
+/// Names are never made narrower than this.
 const LEAST_NAME: usize = 8;
-/// The narrowest of the widths that are compared with one another, and the distance of one to the
-/// next: at each of them names have at least as much room as at the one before.
+/// The narrowest of the compared widths, and the distance between them. At each of these widths,
+/// names have at least as much room as at the previous one.
 const STEP: usize = 40;
-/// Wider tables are not compared with narrower ones: everything has room there.
+/// Tables wider than this are not compared with narrower ones, because everything fits.
 const MOST_STEPS: usize = 400;
 
 /// Layout of a column.
@@ -25,12 +25,12 @@ const MOST_STEPS: usize = 400;
 pub(super) struct Column {
     /// Title of the column.
     title: &'static str,
-    /// Left out on narrow terminals: the highest first, all that have the same number at once; 0
-    /// never.
+    /// Rank by which narrow terminals omit the column: the highest first, all with the same number
+    /// at once; 0 never.
     dispensable: u8,
-    /// Text rather than numbers.
+    /// Whether the column is left-aligned: text rather than numbers.
     left: bool,
-    /// Names of functions, which are shortened where there is no room.
+    /// Whether the column has names of functions, which are shortened where there is no room.
     names: bool,
 }
 
@@ -51,7 +51,7 @@ impl Column {
     }
 }
 
-/// A table. Columns of names, and the last one, take what room is left.
+/// A table. Columns of names and the last column take the remaining width.
 #[derive(Debug)]
 pub(super) struct Table {
     columns: Vec<Column>,
@@ -62,10 +62,10 @@ pub(super) struct Table {
 enum Row {
     Cells {
         cells: Vec<String>,
-        /// Stands before the last cell and is never shortened.
+        /// Prefix of the last cell, which is never shortened.
         prefix: String,
     },
-    /// Words about the row above, which are told whole, in as many lines as they take.
+    /// Text about the row above, shown whole, in as many lines as needed.
     Below(String),
 }
 
@@ -75,15 +75,15 @@ impl Table {
         Self { columns, rows: Vec::new() }
     }
 
-    /// Adds a row whose last cell stands behind a prefix (an indentation), which is kept whole when
+    /// Adds a row whose last cell follows a prefix (an indentation). The prefix stays whole when
     /// the cell is shortened.
     pub(super) fn row_with_prefix(&mut self, cells: Vec<String>, prefix: String) {
         debug_assert_eq!(cells.len(), self.columns.len());
         self.rows.push(Row::Cells { cells, prefix });
     }
 
-    /// Adds words about the last row. Where the last column has names of functions they are one
-    /// more name there.
+    /// Adds text about the last row. Where the last column has names of functions, the text is
+    /// shown like another name.
     pub(super) fn below(&mut self, words: String) {
         match self.columns.split_last() {
             Some((last, others)) if last.names => {
@@ -94,8 +94,8 @@ impl Table {
         }
     }
 
-    /// The table in at most `width` columns, a line break after each row, and the widths of its
-    /// columns. They are at least those of `above`, the rows that stand above these.
+    /// The table in at most `width` columns, with a line break after each row, and the widths of
+    /// its columns. The widths are at least those in `above`, of the rows above.
     pub(super) fn render_below(&self, width: usize, above: Option<Vec<usize>>) -> (String, Vec<usize>) {
         let mut widths = self.widths();
         widths.iter_mut().zip(above.into_iter().flatten()).for_each(|(width, above)| *width = above.max(*width));
@@ -135,14 +135,14 @@ impl Table {
         self.columns[column].names || (self.columns[column].left && column + 1 == self.columns.len())
     }
 
-    /// The columns there is room for.
+    /// The columns for which there is room.
     fn shown(&self, widths: &[usize], width: usize) -> Vec<usize> {
         let all: Vec<usize> = (0..self.columns.len()).collect();
         let names = |shown: &[usize], most: usize| {
             let flexible = shown.iter().filter(|&&i| self.is_flexible(i));
             flexible.map(|&i| widths[i].min(most)).sum::<usize>()
         };
-        // The narrowest first: what names have there they have in wider tables as well.
+        // Begins with the narrowest width: wider tables give names at least the same room.
         let (mut least, mut shown) = (0, all.clone());
         for width in (1..).map(|step| step * STEP).take_while(|&step| step < width.min(MOST_STEPS)).chain([width]) {
             shown.clone_from(&all);
@@ -160,13 +160,13 @@ impl Table {
         shown
     }
 
-    /// The widths of the columns that are shown, names as wide as there is room.
+    /// The widths of the shown columns, with names as wide as possible.
     fn fitted(&self, shown: &[usize], widths: &[usize], width: usize) -> Vec<usize> {
         let mut fitted = widths.to_vec();
         let mut room = self.room(shown, widths, width);
         let mut flexible: Vec<usize> = shown.iter().copied().filter(|&i| self.is_flexible(i)).collect();
         flexible.sort_by_key(|&i| widths[i]);
-        // The narrow ones get what they need, and leave the rest to the others.
+        // Narrow columns get the width that they need, and leave the rest to the others.
         for (done, &i) in flexible.iter().enumerate() {
             fitted[i] = widths[i].min((room / (flexible.len() - done)).max(LEAST_NAME));
             room = room.saturating_sub(fitted[i]);
@@ -199,8 +199,8 @@ impl Table {
     }
 }
 
-/// Lines with words about a row: from `start` on, or further left where that leaves them too little
-/// room.
+/// Lines of text about a row, from the column `start` on, or further left where that leaves too
+/// little room.
 fn below(words: &str, start: usize, width: usize) -> String {
     let start = start.min(width / MOST_BEFORE_BELOW);
     let lines = wrapped(words, width.saturating_sub(start).max(LEAST_NAME));
@@ -280,8 +280,8 @@ mod tests {
         assert!(all.contains(name) && all.contains("at most"), "{all}");
     }
 
-    /// Lines below rows had the room of the last column alone: with more columns, on wider
-    /// terminals, less of them was left.
+    /// Lines below rows used to have only the room of the last column, so that more columns on
+    /// wider terminals left less room.
     #[test]
     fn words_below_a_row_are_told_whole_at_any_width() {
         let mut table = Table::new(vec![

@@ -1,16 +1,16 @@
-//! Numbers for people: three digits and a unit. Those that sentences of the analysis have too are
-//! made there.
+//! Numbers for people: three digits and a unit. Formats that sentences of the analysis also use are
+//! defined in the analysis crate.
 
 pub(crate) use clrscope_analysis::numbers::{bytes, number as count, percent as share, time};
 use clrscope_analysis::numbers::{bytes_parts, time_parts};
 
-/// A time for a column: the units stand under each other.
+/// A time for a column, with aligned units.
 pub(crate) fn time_cell(ns: u64) -> String {
     let (number, unit) = time_parts(ns);
     format!("{number} {unit:<2}")
 }
 
-/// A size for a column: the units stand under each other.
+/// A size for a column, with aligned units.
 pub(crate) fn bytes_cell(bytes: u64) -> String {
     let (number, unit) = bytes_parts(bytes);
     format!("{number} {unit:<2}")

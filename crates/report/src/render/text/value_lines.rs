@@ -1,5 +1,5 @@
-//! Values of the program over several lines: a line for each argument and for each field with its
-//! type, where one line for all would be wider than there is room.
+//! Values of the program over several lines, where one line would be too wide: a line for each
+//! argument and for each field with its type.
 
 use clrscope_analysis::{Argument, CapturedValues, Elements, Field, Value};
 
@@ -7,12 +7,12 @@ use super::names::columns;
 use super::one_line;
 use super::values::{argument, known, short, type_before, value};
 
-/// Columns that what belongs to a line stands further right.
+/// Additional indentation of the lines that belong to a line.
 const INDENT: usize = 2;
-/// A line has at least so much room, however deep it stands.
+/// Minimum room of a line, however deep it is nested.
 const LEAST_ROOM: usize = 20;
 
-/// Lines for the values of a call, each without indentation of its own beyond that of parts.
+/// Lines for the values of a call; only nested parts are indented.
 pub(super) fn lines(captured: &CapturedValues<'_>, room: usize) -> Vec<String> {
     let mut lines = Lines { room, lines: Vec::new() };
     if let Some((type_name, returned)) = &captured.returns {
@@ -40,7 +40,7 @@ impl Lines {
         let whole = argument(of);
         match &of.value {
             Some(found) if !self.fits(&whole, 0) => {
-                // What stands before the value is whatever one line has there.
+                // The text before the value is the same as in one line.
                 let before = whole.strip_suffix(&value(found)).unwrap_or_default().to_owned();
                 self.value(&before, found, 0);
             }
@@ -48,7 +48,7 @@ impl Lines {
         }
     }
 
-    /// A value behind its name, in one line where it fits.
+    /// A value after its name, in one line where it fits.
     fn value(&mut self, before: &str, found: &Value<'_>, depth: usize) {
         let whole = format!("{before}{}", value(found));
         if self.fits(&whole, depth) {
@@ -92,7 +92,7 @@ impl Lines {
         }
     }
 
-    /// Dots where there are more elements than were kept.
+    /// Dots where there are more elements than were recorded.
     fn more(&mut self, kept: u64, count: u64, depth: usize) {
         if kept < count {
             self.add("...", depth);
@@ -107,8 +107,8 @@ fn type_of<'v>(found: &Value<'v>) -> &'v str {
     }
 }
 
-/// Whether elements are more than words: a line for each number of a hundred would say less than
-/// one for all.
+/// Whether elements have parts of their own. A hundred simple numbers are better shown in one line
+/// than in a line each.
 fn has_parts(items: &[Value<'_>]) -> bool {
     items.iter().any(|item| matches!(item, Value::Object { .. } | Value::Struct { .. } | Value::Array { .. }))
 }

@@ -92,7 +92,7 @@ pub(super) fn value(found: &Value<'_>) -> String {
     }
 }
 
-/// Form that people know a value by, with its type.
+/// Readable form of a value, with its type.
 pub(super) fn known(found: &Value<'_>) -> Option<String> {
     let (Value::Struct { type_name, .. } | Value::Object { type_name, .. }) = found else { return None };
     if let Some(text) = found.text() {
@@ -129,7 +129,7 @@ fn with_dimensions(type_name: &str, dimensions: &[u32]) -> String {
     format!("{element}[{}]{behind}", sizes.join(","))
 }
 
-/// Elements in rows and rows of rows, as far as there are any.
+/// Elements in nested rows by dimension, as far as there are elements.
 fn shaped<'v, 'a: 'v>(dimensions: &[u32], items: &mut std::slice::Iter<'v, Value<'a>>) -> String {
     let Some((count, inner)) = dimensions.split_first() else { return items.next().map_or_else(String::new, value) };
     let mut all = Vec::new();
@@ -148,7 +148,7 @@ fn string(text: &str, length: u32, is_cut: bool) -> String {
     format!("\"{}\"{end}", escaped(&shown, '"'))
 }
 
-/// A character as C# writes it; half of a pair by its number.
+/// A character as C# writes it; half of a surrogate pair by its number.
 fn character(unit: u16) -> String {
     match char::from_u32(u32::from(unit)) {
         Some(c) => format!("'{}'", escaped(&c.to_string(), '\'')),
@@ -156,8 +156,8 @@ fn character(unit: u16) -> String {
     }
 }
 
-/// Text between quotes as C# writes it: nothing in it ends the quotes, or moves what a terminal
-/// shows.
+/// Text between quotes as C# writes it, with characters escaped that would end the quotes or change
+/// what a terminal shows.
 fn escaped(text: &str, quote: char) -> String {
     let mut all = String::with_capacity(text.len());
     for c in text.chars() {
@@ -175,7 +175,7 @@ fn escaped(text: &str, quote: char) -> String {
     all
 }
 
-/// Characters that are not seen and change how others are: directions, joiners, marks.
+/// Whether a character is invisible and changes how others are shown: directions, joiners, marks.
 fn is_formatting(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }

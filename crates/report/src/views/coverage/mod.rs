@@ -1,4 +1,4 @@
-//! The view `coverage`: lines and branches that were run, by assembly, class and method, or line by
+//! The view `coverage`: executed lines and branches, by assembly, class and method, or line by
 //! line; with the source.
 
 mod source;
@@ -33,10 +33,10 @@ pub(super) static VIEW: View = View {
     open: |recording, request, _| Ok(Box::new(OpenView::new(recording, request)?)),
 };
 
-/// Classes that text shows.
+/// Maximum number of classes in text.
 const MOST_CLASSES: usize = 30;
 
-/// Sums of an assembly, class or method, with what they are of.
+/// Sums of an assembly, class or method, with its names.
 struct Sums<'a> {
     module: &'a str,
     file: &'a str,
@@ -74,7 +74,7 @@ fn text_of<'c>(key: &'static str, title: &'static str, of: fn(&Sums<'_>) -> Stri
     Column::new(key, title, Kind::Text, move |row: &Sums<'_>| Cell::Text(of(row).into()))
 }
 
-/// Columns of sums, behind those that say what they are of.
+/// Columns of sums; they follow the columns with names.
 fn sums<'c>() -> impl Iterator<Item = Column<'c, SumRows>> {
     let number = |key, title, of: fn(&CoverageSums) -> u64| {
         Column::new(key, title, Kind::Count, move |row: &Sums<'_>| Cell::Count(of(&row.sums)))
@@ -129,7 +129,7 @@ fn method_sheet<'c>() -> Sheet<'c, SumRows> {
     Sheet::new(names.into_iter().chain(sums()))
 }
 
-/// The whole path; people are shown only the file's name.
+/// Column with the whole path; people see only the file's name.
 fn file_column<'c>() -> Column<'c, SumRows> {
     Column::new("file", "file", Kind::Text, |row: &Sums<'_>| Cell::text(row.file).said(file_name(row.file)))
 }
@@ -156,7 +156,7 @@ struct OpenView<'a> {
 pub(super) struct OfSummary<'a>(OpenView<'a>);
 
 impl<'a> OfSummary<'a> {
-    /// Returns the coverage of the recording; `None` where that was not recorded, or no lines are
+    /// Returns the coverage of the recording; `None` where it was not recorded, or no lines are
     /// known.
     pub(super) fn for_query(recording: &'a Recording, query: &Query) -> Option<Self> {
         let request = Request { query: query.clone(), ..Request::default() };
@@ -164,7 +164,7 @@ impl<'a> OfSummary<'a> {
         (!opened.files.is_empty()).then_some(Self(opened))
     }
 
-    /// Shows it, in text where several tables are shown.
+    /// Shows the coverage, in text only where several tables are shown.
     ///
     /// # Errors
     /// Errors of the renderer.
@@ -193,7 +193,7 @@ impl<'a> OpenView<'a> {
         Ok(Self { files: coverage.files(), coverage, request: request.clone(), recording })
     }
 
-    /// Sums of the files that lie together by a key, in order.
+    /// Sums of the files of each assembly, in order.
     fn modules_of(&self) -> Vec<Sums<'_>> {
         let mut rows: Vec<Sums<'_>> = Vec::new();
         for file in &self.files {
@@ -322,7 +322,8 @@ fn row(method: &MethodCoverage) -> Sums<'_> {
     Sums { module, file, class, name, parameters, line: method.first_line(), sums: CoverageSums::from_lines(lines) }
 }
 
-/// Most lines that were not run first, then as they stand in the source.
+/// Sorts rows by the number of lines that were not executed, largest first, then by their place in
+/// the source.
 fn order(rows: &mut [Sums<'_>]) {
     let missed = |row: &Sums<'_>| row.sums.lines - row.sums.lines_covered;
     rows.sort_by(|a, b| missed(b).cmp(&missed(a)).then_with(|| sort_key(a).cmp(&sort_key(b))));

@@ -1,4 +1,4 @@
-//! The source of covered files, line by line, with what became of each line.
+//! The source of covered files, line by line, with the state of each line.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,22 +13,22 @@ use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::{Renderer, Section, Style, Tail, Title};
 use crate::views::sources::{file_name, not_found};
 
-/// Endings of files that are sources: a recording names files, and nothing else is read of this
-/// machine.
+/// Extensions of source files. A recording names the files to read, so only files with these
+/// extensions are read from this machine.
 const ENDINGS: [&str; 10] = ["cs", "csx", "vb", "fs", "fsi", "fsx", "razor", "cshtml", "xaml", "il"];
-/// Lines that text shows.
+/// Maximum number of lines in text.
 const MOST_LINES: usize = 400;
-/// Lines of source in the place of a row that a limit allows: they are short.
+/// Source lines per row of the limit, because source lines are short.
 const LINES_FOR_A_ROW: usize = 10;
 
 /// A line of a source file.
 struct SourceLine<'a> {
     file: &'a FileCoverage,
-    /// First line of the file that is there.
+    /// Whether this is the first shown line of the file.
     is_first: bool,
     number: u32,
     text: String,
-    /// Lines without code have none.
+    /// Coverage of the line; `None` for lines without code.
     line: Option<&'a LineCoverage>,
 }
 
@@ -40,8 +40,8 @@ impl RowKind for SourceLines {
     type Row<'a> = SourceLine<'a>;
 }
 
-/// The state of a line, for programs and for people: run, run on some of its branches only, not
-/// run, no code.
+/// The state of a line, as a word for programs and one for people: executed, executed on some of
+/// its branches only, not executed, no code.
 fn state(line: Option<&LineCoverage>) -> (&'static str, &'static str) {
     match line {
         None => ("none", ""),
@@ -75,7 +75,7 @@ fn sheet<'c>() -> Sheet<'c, SourceLines> {
     ])
 }
 
-/// Sources that compilers put into the PDBs of covered assemblies.
+/// Sources that compilers embedded into the PDBs of covered assemblies.
 fn embedded(recording: &Recording) -> HashMap<String, String> {
     let mut lines = Lines::default();
     for process in &recording.processes {
@@ -90,12 +90,12 @@ fn embedded(recording: &Recording) -> HashMap<String, String> {
     lines.embedded_sources()
 }
 
-/// Everything that is known of the sources of some files.
+/// Facts about the sources of some files.
 struct SourceFacts<'a> {
     lines: Vec<SourceLine<'a>>,
     /// Files that this machine does not have.
     missing: Vec<String>,
-    /// Files that are not those that were compiled.
+    /// Files that differ from the compiled ones.
     others: Vec<&'a str>,
 }
 
@@ -127,7 +127,7 @@ fn found<'a>(files: &'a [FileCoverage], started_unix_ns: u64, sources: &mut Sour
     found
 }
 
-/// Files that are not those that were compiled, as a sentence.
+/// A sentence about files that differ from the compiled ones.
 fn changed(others: &[&str]) -> Option<String> {
     let (first, rest) = others.split_first()?;
     let more = match rest.len() {
@@ -138,7 +138,7 @@ fn changed(others: &[&str]) -> Option<String> {
     Some(format!("Changed since it ran, so that marks may be beside their lines: {first}{more}."))
 }
 
-/// Hands the source of all files to a renderer.
+/// Passes the source of all files to a renderer.
 pub(super) fn section(opened: &OpenView<'_>, renderer: &mut dyn Renderer) -> io::Result<()> {
     let OpenView { files, request, recording, .. } = opened;
     let mut sources = Sources::new(embedded(recording), request.source_root.clone());

@@ -1,4 +1,4 @@
-//! The view `heap-diff`: two snapshots, or two sets of them, side by side.
+//! The view `heap-diff`: compares two snapshots, or two sets of snapshots.
 
 use std::io;
 use std::slice::from_ref;
@@ -21,8 +21,8 @@ use crate::view::{Answer, View};
 /// The view `heap-diff`.
 pub(crate) static VIEW: View = heap_view::<Changes>();
 
-/// Number of the snapshot to compare with, in one recording: the first that is complete, unless the
-/// request names one.
+/// Number of the snapshot to compare with, within one recording: the one in the request, otherwise
+/// the first complete one.
 fn earlier(recording: &Recording, request: &Request) -> Result<u32, QueryProblem> {
     match request.against {
         Some(number) => Ok(number),
@@ -30,7 +30,7 @@ fn earlier(recording: &Recording, request: &Request) -> Result<u32, QueryProblem
     }
 }
 
-/// The part of a request that is about the snapshots of a side, each in a recording of its own.
+/// The part of a request about the snapshots of a side; each snapshot is in its own recording.
 pub(crate) fn heap_query_of(side: Side, request: &Request) -> HeapQuery {
     let query = heap_query(request);
     match side {
@@ -39,11 +39,11 @@ pub(crate) fn heap_query_of(side: Side, request: &Request) -> HeapQuery {
     }
 }
 
-/// Recordings side by side: of each its last complete snapshot, or the one that the request names
-/// for its side. `last` is the last of those after.
+/// Compares recordings, each by the snapshot that the request names for its side, otherwise by its
+/// last complete snapshot. `last` is the last recording of the side after.
 ///
 /// # Errors
-/// When no snapshot is meant in a recording.
+/// When the request selects no snapshot of a recording.
 pub(crate) fn heap_changes_of<'a>(
     before: &[&'a Recording],
     after: &[&'a Recording],
@@ -62,7 +62,7 @@ impl RowKind for Changes {
     type Row<'a> = ChangeEntry<'a>;
 }
 
-/// A type that changed, and the line about who holds what came.
+/// A type that changed, and the line about what holds the new objects.
 struct ChangeEntry<'a> {
     change: &'a HeapChange,
     lines: Vec<String>,
@@ -88,7 +88,7 @@ impl Row for ChangeEntry<'_> {
     }
 }
 
-/// An amount of a row.
+/// Function that takes an amount from a row.
 type Part = fn(&HeapChange) -> &Change;
 
 /// A column of counts or bytes.

@@ -1,4 +1,4 @@
-//! The view `dominators`: what holds what alone, type by type.
+//! The view `dominators`: the dominator tree of the heap, merged by type.
 
 use std::io;
 
@@ -22,7 +22,7 @@ impl RowKind for Nodes {
     type Row<'a> = NodeEntry<'a>;
 }
 
-/// A node, and the bytes of the heap that its own are a part of.
+/// A node, and the bytes of the heap, for its share.
 struct NodeEntry<'a> {
     node: &'a DominatorNode<'a>,
     all: u64,

@@ -1,4 +1,4 @@
-//! Lines of the source that give static fields what they hold.
+//! Source lines that assign static fields.
 
 use std::collections::HashMap;
 
@@ -8,18 +8,18 @@ use clrscope_symbols::{Lines, SourceLine};
 
 use crate::views::sources::line_behind;
 
-/// Finds the lines of static fields, where the modules and PDBs are on this machine. Each module is
-/// read once.
+/// Finds the lines that assign static fields, where the modules and PDBs are on this machine. Reads
+/// each module once.
 pub(super) struct FieldLines<'a> {
     modules: Vec<&'a Module>,
     lines: Lines,
-    /// Lines by the names of fields, as rows have the same ones again and again.
+    /// Lines by field name, kept because many rows have the same fields.
     known: HashMap<String, Option<SourceLine>>,
 }
 
 impl<'a> FieldLines<'a> {
-    /// Creates an index for fields of the programs of these processes; the framework's own have no
-    /// lines that would say anything.
+    /// Creates an index for static fields of the programs of these processes. Lines of framework
+    /// fields would not help the reader.
     pub(super) fn new(processes: &'a [Process]) -> Self {
         let is_searched =
             |module: &&Module| !module.framework && module.kind == ModuleKind::Managed && !module.path.is_empty();
@@ -35,18 +35,19 @@ impl<'a> FieldLines<'a> {
         known.entry(field.to_owned()).or_insert_with(find).as_ref()
     }
 
-    /// ` (Cart.cs:12)` to stand behind the name of a field; nothing where no line is known.
+    /// ` (Cart.cs:12)`, to follow the name of a field; empty where no line is known.
     fn behind(&mut self, field: Option<&str>) -> String {
         let found = field.and_then(|field| self.find(field));
         line_behind(found)
     }
 
-    /// A way in a line, with that of its static field.
+    /// A root path in one line of text, with the source line of its static field.
     pub(super) fn way(&mut self, way: &HeapPath<'_>) -> String {
         format!("{}{}{}", way.root_label(), self.behind(way.static_field()), way.steps_label())
     }
 
-    /// A way in which more is held than before, in a line, with that of its static field.
+    /// A root path that holds more than before, in one line of text, with the source line of its
+    /// static field.
     pub(super) fn grown_way(&mut self, way: &GrownPath) -> String {
         format!("{}{}{}", way.root, self.behind(way.static_field.as_deref()), way.steps)
     }

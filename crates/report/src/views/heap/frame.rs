@@ -1,5 +1,5 @@
-//! Frame of the views of snapshots: the options that they take, the snapshots above the rows, and
-//! the notes below.
+//! Common parts of the views of snapshots: their options, the snapshots above the rows, and the
+//! notes below.
 
 use std::io;
 
@@ -15,10 +15,10 @@ use crate::render::{Layout, Renderer, Tail};
 use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
 
-/// What views of snapshots take.
+/// Options of views of snapshots.
 pub(super) const OF_ONE: &[Flag] = &[Flag::Module, Flag::Limit, Flag::Verbose, Flag::Snapshot, Flag::Type];
 
-/// A view of snapshots: what is its own.
+/// The specific parts of a view of snapshots.
 pub(super) trait HeapRows: 'static {
     /// See [`View`].
     const NAME: &'static str;
@@ -28,7 +28,7 @@ pub(super) trait HeapRows: 'static {
     const TAKES: &'static [&'static [Flag]] = &[OF_ONE];
     /// See [`View`].
     const SORTS: &'static [Sort];
-    /// Rows in text when no number is asked for.
+    /// Default number of rows in text.
     const TEXT_ROWS: Option<usize> = Some(30);
     /// See [`View`].
     const LAYOUT: Layout = Layout::Rows;
@@ -48,11 +48,11 @@ pub(super) trait OfSnapshots<'a>: Sized {
     /// The answer to a request.
     fn find(heaps: &Heaps<'a>, request: &Request, recording: &'a Recording) -> Result<Self, QueryProblem>;
 
-    /// The snapshots that rows are of, by their keys in JSON.
+    /// The snapshots of the rows, by their keys in JSON.
     fn snapshots(&self) -> Vec<(&'static str, &[SnapshotRef<'a>])>;
 }
 
-/// Answers about one snapshot of each process, and who gives them.
+/// Declares answers about one snapshot of each process, with the function that finds them.
 macro_rules! of_one {
     ($($answer:ident by $ask:ident),*) => {$(
         impl<'a> OfSnapshots<'a> for $answer<'a> {
@@ -135,13 +135,13 @@ impl<R: HeapRows> Answer for OpenView<'_, R> {
     }
 }
 
-/// Facts about an answer that its rows are shown with.
+/// Facts about an answer that are needed to show its rows.
 pub(super) struct Frame<'f> {
     /// The request.
     pub(super) request: &'f Request,
-    /// The recording; of several the last.
+    /// The recording; the last of several.
     pub(super) recording: &'f Recording,
-    /// Whether there are several processes, so that rows say which is theirs.
+    /// Whether there are several processes, so that rows name their process.
     pub(super) has_processes: bool,
     /// Bytes of all objects of the snapshots.
     pub(super) bytes: u64,
@@ -150,7 +150,7 @@ pub(super) struct Frame<'f> {
 }
 
 impl Frame<'_> {
-    /// Sentences behind the last row, with one of the view's own.
+    /// Sentences after the last row, including one from the view.
     pub(super) fn tail(&self, left_out: usize, own: Option<String>) -> Tail {
         let notes: Vec<String> = own.into_iter().chain(self.note.clone()).collect();
         Tail { left_out: left_out as u64, note: (!notes.is_empty()).then(|| notes.join(" ")) }

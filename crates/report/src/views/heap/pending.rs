@@ -1,4 +1,4 @@
-//! The view `pending`: async operations that wait, merged by logical stack.
+//! The view `pending`: pending async operations, merged by logical stack.
 
 use std::io;
 
@@ -24,7 +24,7 @@ impl RowKind for Operations {
     type Row<'a> = OperationEntry<'a>;
 }
 
-/// Operations of one stack, and its frames, also in lines of text.
+/// Operations of one stack, and its frames, also as lines of text.
 struct OperationEntry<'a> {
     operation: &'a PendingOperation<'a>,
     frames: Vec<LocatedFrame<'a>>,
@@ -83,7 +83,7 @@ impl HeapRows for Operations {
     }
 }
 
-/// Shows operations as the section `pending`, in addition to what else a view shows.
+/// Shows operations as the section `pending`, in addition to the other sections of a view.
 pub(in crate::views) fn show_beside(
     found: &PendingOperations<'_>,
     title: Title,

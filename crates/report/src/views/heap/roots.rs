@@ -1,4 +1,4 @@
-//! The view `roots`: who holds the objects of a type.
+//! The view `roots`: the root paths that hold the objects of a type.
 
 use std::io;
 
@@ -22,7 +22,7 @@ impl RowKind for Ways {
     type Row<'a> = WayEntry<'a>;
 }
 
-/// A way, and its steps in lines.
+/// A root path, and its steps as lines of text.
 struct WayEntry<'a> {
     way: &'a HeapPath<'a>,
     lines: Vec<String>,
@@ -40,7 +40,7 @@ impl Row for WayEntry<'_> {
     }
 }
 
-/// A step in a line: what leads there, and the type of the object.
+/// A step in one line: the reference that leads to the object, and the object's type.
 fn line(step: &HeapPathStep) -> String {
     let again = if step.repeats { ", which leads to such again" } else { "" };
     match step.place.label().as_str() {
@@ -62,7 +62,7 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Ways> {
     ])
 }
 
-/// A way in JSON: the root, then each object.
+/// A root path in JSON: the root, then each object.
 fn path(way: &HeapPath<'_>) -> Value {
     let root = way.root.as_ref().map_or_else(
         || object([("kind", Value::Null), ("name", Value::Null), ("thread", Value::Null)]),

@@ -1,4 +1,4 @@
-//! The snapshots that a view is about: a list in JSON, lines in text.
+//! The snapshots of a view: a list in JSON, lines in text.
 
 use std::io;
 
@@ -48,8 +48,7 @@ fn sheet<'c>(side: &'static str) -> Sheet<'c, Snapshots> {
     ])
 }
 
-/// Words before a snapshot's sentence where there are two sides: otherwise one can't tell which of
-/// two sentences is about which.
+/// Words before a snapshot's sentence that name its side, where there are two sides.
 fn side_of(key: &str) -> &'static str {
     match key {
         "before" => "Before: ",
@@ -58,13 +57,13 @@ fn side_of(key: &str) -> &'static str {
     }
 }
 
-/// Everything that is missing of a snapshot, by number.
+/// Number of the items that are missing from a snapshot.
 fn lost(missing: Missing) -> u64 {
     let Missing { chunks, references, roots, objects } = missing;
     [references, roots, objects].into_iter().fold(chunks, u64::saturating_add)
 }
 
-/// A snapshot in a line. Its number says something only where the process has several.
+/// A snapshot in one line. It includes the number only where the process has several snapshots.
 fn sentence(row: &SnapshotRef<'_>) -> String {
     let HeapSnapshot { number, name, collected, pause_ns, .. } = row.snapshot;
     let named = if name.is_empty() { String::new() } else { format!(" ({name})") };
@@ -109,13 +108,12 @@ pub(super) fn show(key: &'static str, all: &[SnapshotRef<'_>], renderer: &mut dy
     })
 }
 
-/// Sentences about those that are not complete.
+/// Sentences about incomplete snapshots.
 pub(super) fn cut_ones<'s>(all: &'s [SnapshotRef<'_>]) -> impl Iterator<Item = String> + 's {
     all.iter().filter(|shown| shown.why_cut().is_some()).map(sentence)
 }
 
-/// Remark about snapshots that are not complete and not among those that are shown, if there are
-/// some.
+/// Remark about incomplete snapshots that are not among the shown ones, if there are any.
 pub(super) fn note_of_cut(recording: &Recording, request: &Request, shown: &[SnapshotRef<'_>]) -> Option<String> {
     let is_shown = |cut: &CutSnapshot<'_>| shown.iter().any(|shown| std::ptr::eq(shown.snapshot, cut.snapshot));
     let said = |cut: CutSnapshot<'_>| {

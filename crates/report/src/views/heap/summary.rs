@@ -1,4 +1,4 @@
-//! The heap in the view `summary`: what stays, and who holds it.
+//! The heap in the view `summary`: retained types and the root paths that hold them.
 
 use std::io;
 
@@ -21,7 +21,7 @@ impl RowKind for Retainers {
     type Row<'a> = RetainerEntry<'a>;
 }
 
-/// A type, and the bytes of the heap that its own are a part of.
+/// A type, and the bytes of the heap, for its share.
 struct RetainerEntry<'a> {
     of: &'a Retainer<'a>,
     all: u64,
@@ -63,10 +63,10 @@ pub(in crate::views) struct OfSummary<'a> {
     processes: bool,
 }
 
-/// The part of the view `summary` that is about the heap.
+/// Returns the part of the view `summary` about the heap.
 ///
 /// # Errors
-/// When no process is meant.
+/// When the request selects no process.
 pub(in crate::views) fn of_summary<'a>(
     recording: &'a Recording,
     heaps: &Heaps<'a>,
@@ -90,7 +90,8 @@ impl OfSummary<'_> {
         self.heap.snapshots.is_empty() && self.note.is_none()
     }
 
-    /// Shows the types and who holds them, in text where several tables are shown.
+    /// Shows the types and the root paths that hold them, in text only where several tables are
+    /// shown.
     ///
     /// # Errors
     /// Errors of the renderer.

@@ -1,4 +1,4 @@
-//! The view `heap`: types with what their objects take and retain.
+//! The view `heap`: types with the shallow and retained bytes of their objects.
 
 use std::io;
 
@@ -22,7 +22,7 @@ impl RowKind for Types {
     type Row<'a> = TypeEntry<'a>;
 }
 
-/// A type, and the bytes of the heap that its own are a part of.
+/// A type, and the bytes of the heap, for its share.
 pub(super) struct TypeEntry<'a> {
     pub(super) row: &'a HeapRow<'a>,
     pub(super) all: u64,
@@ -30,7 +30,7 @@ pub(super) struct TypeEntry<'a> {
 
 impl Row for TypeEntry<'_> {}
 
-/// Bytes as a part of all.
+/// Bytes as a share of all bytes.
 pub(super) fn share(bytes: u64, all: u64) -> Cell<'static> {
     Cell::Share(if all == 0 { 0.0 } else { (bytes as f64 / all as f64).min(1.0) })
 }
@@ -54,7 +54,7 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Types> {
     ])
 }
 
-/// Objects by generation, those that hold some.
+/// Objects by generation, without empty generations.
 fn generations(row: &HeapRow<'_>) -> Cell<'static> {
     let all = HeapGeneration::ALL.iter().zip(&row.generations).filter(|(_, found)| found.objects > 0);
     let shown = all.map(

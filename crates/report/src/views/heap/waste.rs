@@ -1,4 +1,4 @@
-//! The view `waste`: memory that a program could do without.
+//! The view `waste`: memory that a program could save.
 
 use std::io;
 

@@ -1,8 +1,8 @@
 //! Perf events: the kernel interrupts threads by their CPU time and writes samples into rings, one
 //! for each processor.
 //!
-//! The events are opened by the thread that calls, on itself; threads that are made from then on
-//! inherit them. Nothing is opened per thread.
+//! The calling thread opens the events on itself, and threads that it starts later inherit them.
+//! Nothing is opened per thread.
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader};
@@ -64,31 +64,33 @@ const DISABLE: u64 = 0x2401;
 const LOST: u32 = 2;
 const SAMPLED: u32 = 9;
 const LOST_SAMPLES: u32 = 13;
-/// Bit of a record's head: the thread was in user mode; of the three bits this is the lowest pair's
-/// value.
+/// Bits of a record's head with the processor's mode, and their values for the kernel and user
+/// mode.
 const MODE: u16 = 7;
 const MODE_KERNEL: u16 = 1;
-/// Marks in a call chain: addresses of the kernel, or of user mode, follow.
+/// Marks in a call chain: the following addresses are of the kernel, or of user mode.
 const CHAIN_KERNEL: u64 = (-128_i64) as u64;
 const CHAIN_USER: u64 = (-512_i64) as u64;
 const CHAIN_MARKS: u64 = (-4095_i64) as u64;
 
-/// Bytes of the stack in each sample at most, as many as there is memory for: the kernel copies
-/// what there is. On a thread that has gone on since, what a sample lacks is lost, and
-/// continuations of async methods, the compiler, and visitors of trees go deep; the runtime's own
-/// frames between a catch block and its method take up to 20 KiB. Records have 64 KiB at most.
+/// Most bytes of the stack in each sample, tried from the largest, as far as there is memory; the
+/// kernel copies only as much as there is. If a thread has run on, the part of the stack that its
+/// sample lacks is lost. Continuations of async methods, the compiler, and visitors of trees
+/// recurse deeply, and the runtime's own frames between a catch block and its method take up to 20
+/// KiB. Records have at most 64 KiB.
 const STACK_BYTES: [u32; 4] = [60 << 10, 32 << 10, 16 << 10, 8 << 10];
-/// Pages of a ring in addition to its head, largest first: users may lock half a MiB per processor.
+/// Pages of a ring in addition to its head, tried from the largest: users may lock half a MiB per
+/// processor.
 const RING_PAGES: [usize; 7] = [4096, 2048, USUAL_PAGES, 512, 256, 128, 32];
-/// Pages of a ring at most where samples are not so many that they need more.
+/// Most pages of a ring, unless the samples need more.
 const USUAL_PAGES: usize = 1024;
 /// Pages of the smallest ring.
 const LEAST_PAGES: usize = 32;
-/// Time of a processor whose samples a ring holds.
+/// Time for which a ring holds the samples of its processor.
 const DRAINED_NS: u64 = 100_000_000;
-/// Bytes of a sample in addition to the stack, as a rule.
+/// Usual bytes of a sample in addition to the stack.
 const RECORD_BYTES: u64 = 512;
-/// Pages of all rings together at most.
+/// Most pages of all rings together.
 const MOST_PAGES: usize = 8192;
 
 /// Settings of the events.
@@ -102,9 +104,9 @@ pub(crate) struct EventSettings {
 pub(crate) struct PerfEvents {
     rings: Vec<PerfRing>,
     period_ns: u64,
-    /// Whether samples go on into the kernel.
+    /// Whether samples include frames of the kernel.
     pub kernel: bool,
-    /// Number of this process.
+    /// Id of this process.
     process: u32,
 }
 
@@ -127,10 +129,10 @@ struct PerfRing {
 unsafe impl Send for PerfRing {}
 
 impl PerfEvents {
-    /// Opens the events, disabled, on the calling thread and the threads that come from it.
+    /// Opens the events, disabled, for the calling thread and the threads that it starts.
     ///
     /// # Errors
-    /// The system's, of the first event that could not be had.
+    /// The system's error for the first event that could not be opened.
     pub(crate) fn open(wanted: EventSettings) -> io::Result<Self> {
         let period_ns = odd_period(wanted.interval_ns);
         let open = |kernel: bool| -> io::Result<Self> {
@@ -141,7 +143,7 @@ impl PerfEvents {
                     |stack, pages| PerfRing::open(EventAttributes { period_ns, kernel, stack }, processor, pages);
                 let pages = |stack| pages_for(wanted.interval_ns, stack);
                 let [deep @ .., least] = STACK_BYTES;
-                // Deeper stacks where a ring holds half of that time at least.
+                // Deeper stacks if a ring then holds the samples of at least half of that time.
                 let found = deep.into_iter().find_map(|stack| {
                     let needed = pages(stack) / 2;
                     open(stack, needed..=pages(stack).min(most).min(needed.max(USUAL_PAGES))).ok()
@@ -157,7 +159,7 @@ impl PerfEvents {
         }
     }
 
-    /// Begins or stops to take samples, in all threads that inherited the events.
+    /// Starts or stops sampling, in all threads that inherited the events.
     pub(crate) fn enable(&self, is_on: bool) {
         for ring in &self.rings {
             let request = if is_on { ENABLE } else { DISABLE };
@@ -171,7 +173,8 @@ impl PerfEvents {
         self.rings.iter().map(|ring| ring.event.as_raw_fd()).collect()
     }
 
-    /// Gives every sample that is there to `take`; how many the kernel had to drop.
+    /// Gives every available sample to `take`. Returns the number of samples that the kernel had to
+    /// drop.
     pub(crate) fn drain(&mut self, sample: &mut RawSample, mut take: impl FnMut(&mut RawSample)) -> u64 {
         let (period_ns, process, mut lost) = (self.period_ns, self.process, 0);
         for ring in &mut self.rings {
@@ -192,30 +195,30 @@ impl PerfEvents {
     }
 }
 
-/// Pages of a ring that hold the samples, with so many bytes of the stack in each, of as long as a
-/// busy machine may keep the draining thread waiting: the system zeroes all of them at once, which
-/// is a price that short programs pay.
+/// Pages of a ring for the samples of the time for which a busy machine may delay the draining
+/// thread, with this many bytes of the stack in each sample. Not more, as the system zeroes all
+/// pages at once, which costs short programs time.
 fn pages_for(interval_ns: u64, stack: u32) -> usize {
     let samples = DRAINED_NS / interval_ns.max(1) + 1;
     let bytes = samples.saturating_mul(u64::from(stack) + RECORD_BYTES);
     usize::try_from(bytes).unwrap_or(usize::MAX).div_ceil(PAGE).checked_next_power_of_two().unwrap_or(usize::MAX)
 }
 
-/// A period that no program has: with a round one a loop that repeats itself every millisecond is
-/// met at always the same place.
+/// A period that no program has. With a round period, a loop that repeats every millisecond would
+/// always be hit at the same place.
 fn odd_period(interval_ns: u64) -> u64 {
     (interval_ns + interval_ns * 100 / 2_618).max(10_000) | 1
 }
 
-/// The processors that are on.
+/// The processors that are online.
 ///
 /// # Errors
-/// Where the system does not list them: what runs on one without an event would be missing without
-/// a word.
+/// The system does not list the processors. The samples of a processor without an event would be
+/// missing silently.
 fn processors() -> io::Result<Vec<i32>> {
     let online = fs::read_to_string("/sys/devices/system/cpu/online").map(|list| processors_in_list(&list));
-    // Roots without `/sys` are usual in sandboxes; the kernel's counters have a line for each as
-    // well.
+    // Roots without `/sys` are usual in sandboxes. The kernel's counters also have a line for each
+    // processor.
     let found = online.or_else(|_| fs::read_to_string("/proc/stat").map(|stat| processors_in_counters(&stat)))?;
     if found.is_empty() { Err(io::Error::other("the system lists no processors")) } else { Ok(found) }
 }
@@ -262,15 +265,14 @@ impl EventAttributes {
             // SAFETY: a new descriptor that nothing else owns.
             (event >= 0).then(|| unsafe { OwnedFd::from_raw_fd(event as i32) }).ok_or_else(io::Error::last_os_error)
         };
-        // Kernels before 5.13 don't know how to leave child processes out; what these do is passed
-        // over then.
+        // Kernels before 5.13 can't exclude child processes; their samples are skipped then.
         open(&attributes(INHERIT_THREADS_ONLY)).or_else(|_| open(&attributes(0)))
     }
 }
 
 impl PerfRing {
-    /// Opens an event on a processor, with the largest ring of so many pages that there is memory
-    /// for.
+    /// Opens an event on a processor, with the largest ring in the range of pages that there is
+    /// memory for.
     fn open(asked: EventAttributes, processor: i32, pages: RangeInclusive<usize>) -> io::Result<Self> {
         let event = asked.open(processor)?;
         let (start, pages) = RING_PAGES
@@ -287,8 +289,8 @@ impl PerfRing {
         unsafe { self.start.byte_add(at).cast().as_ref() }
     }
 
-    /// Gives each record that is there to `record`: its kind, its head's other bits, and its words.
-    /// The kernel writes over none of them before all are taken.
+    /// Gives each available record to `record`: its kind, the other bits of its head, and its
+    /// words. The kernel overwrites no record before all are taken.
     fn drain(&mut self, mut record: impl FnMut(u32, u16, Words<'_>)) {
         const DATA_HEAD: usize = 1024;
         const DATA_TAIL: usize = 1032;
@@ -312,12 +314,12 @@ impl PerfRing {
     fn word(&self, at: u64) -> u64 {
         let size = self.pages * PAGE;
         let place = at as usize & (size - 1) & !7;
-        // SAFETY: records are made of words, so that none goes round the end; within the ring's
-        // pages behind its head, and written before the kernel moved its end past it.
+        // SAFETY: records consist of words, so no word crosses the end. The address is within the
+        // ring's pages behind its head, and was written before the kernel moved its end past it.
         unsafe { self.start.byte_add(PAGE + place).cast::<u64>().read() }
     }
 
-    /// Words of the ring, which may go round its end: the first part, and the rest.
+    /// Words of the ring, which may wrap around its end: the first part, and the rest.
     fn words(&self, from: u64, count: usize) -> [&[u64]; 2] {
         let size = self.pages * PAGE / 8;
         let at = (from as usize / 8) & (size - 1);
@@ -346,7 +348,7 @@ fn map(event: &OwnedFd, pages: usize) -> Option<NonNull<u8>> {
     NonNull::new(start.cast()).filter(|_| start != libc::MAP_FAILED)
 }
 
-/// Words of a record, where the kernel has put them.
+/// The words of a record in the ring.
 #[derive(Clone, Copy)]
 struct Words<'a> {
     ring: &'a PerfRing,
@@ -365,8 +367,8 @@ impl Iterator for Words<'_> {
 }
 
 impl<'a> Words<'a> {
-    /// The part of the room for the stack that was filled, after the word with that room's size:
-    /// how much that is stands behind it.
+    /// The filled part of the stack area. Before the area is a word with its size, and behind it a
+    /// word with the filled length.
     fn filled(self, room: u64) -> Option<[&'a [u64]; 2]> {
         let last = self.end.checked_sub(8).filter(|last| *last >= self.at)?;
         let bytes = self.ring.word(last).min(room).min(last - self.at);
@@ -374,8 +376,8 @@ impl<'a> Words<'a> {
     }
 }
 
-/// The fields of a sample in the order of [`SAMPLE`]; `None` for another process's and for what is
-/// cut.
+/// Reads the fields of a sample in the order of [`SAMPLE`]; `None` for samples of another process
+/// and for truncated ones.
 fn parse(mut words: Words<'_>, misc: u16, process: u32, sample: &mut RawSample) -> Option<()> {
     let _instruction = words.next()?;
     let who = words.next()?;
@@ -406,16 +408,16 @@ fn parse(mut words: Words<'_>, misc: u16, process: u32, sample: &mut RawSample) 
     Some(())
 }
 
-/// Whether the kernel says who is at an address of its own, and where its code begins: without that
-/// its addresses mean nothing.
+/// The start of the kernel's code, if the kernel shows its symbols. Without symbols its addresses
+/// mean nothing.
 pub(crate) fn kernel_start() -> Option<usize> {
-    // The symbol is among the first; the whole list has several megabytes.
+    // The symbol is among the first ones; the whole list has several megabytes.
     let symbols = BufReader::new(fs::File::open("/proc/kallsyms").ok()?);
     let line = symbols.lines().take(1000).map_while(Result::ok).find(|line| line.ends_with(" _text"))?;
     usize::from_str_radix(line.split(' ').next()?, 16).ok().filter(|&start| start != 0)
 }
 
-/// Degree to which the system keeps events from users (`kernel.perf_event_paranoid`).
+/// How strictly the system restricts events for users (`kernel.perf_event_paranoid`).
 pub(crate) fn paranoid() -> Option<i32> {
     fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse().ok()
 }
@@ -430,18 +432,18 @@ mod tests {
         assert_eq!(std::mem::offset_of!(Attributes, user_registers), 80);
         assert_eq!(std::mem::offset_of!(Attributes, most_frames), 108);
         assert!(odd_period(1_000_000) % 2 == 1 && (1_030_000..1_045_000).contains(&odd_period(1_000_000)));
-        // Phases of a loop as long as the interval are met in turn within the first 27 samples.
+        // All phases of a loop as long as the interval are hit in turn within the first 27 samples.
         let drift = odd_period(1_000_000) - 1_000_000;
         assert!(drift * 27 > 1_000_000, "{drift}");
         assert_eq!([10_000_000, 1_000_000, 50_000].map(|interval| pages_for(interval, 8 << 10)), [32, 256, 8192]);
         assert!((USUAL_PAGES..=2 * USUAL_PAGES).contains(&pages_for(1_000_000, STACK_BYTES[0])));
         assert_eq!(RING_PAGES[6], LEAST_PAGES);
-        // Ten thousand samples a second have 32 KiB of the stack where there are two processors.
+        // At ten thousand samples a second, 32 KiB of the stack fit with two processors.
         assert_eq!(pages_for(100_000, 32 << 10) / 2, MOST_PAGES / 2);
     }
 
-    /// In a root without `/sys` only the first processor had an event: most samples were missing,
-    /// and nothing said so.
+    /// In a root without `/sys` only the first processor had an event: most samples were missing
+    /// without a message.
     #[test]
     fn processors_are_known_without_sys() {
         let read = |path| fs::read_to_string(path).expect("a file of the system");

@@ -1,19 +1,20 @@
 //! The signal by which timers take samples, and what its handler does.
 //!
-//! Timers share the signal by which the runtime stops threads (`SIGRTMIN`). The runtime keeps that
-//! one out of the small stack on which it handles SIGSEGV, where a second frame may not fit, and
-//! lets it in again before it goes on. Any other signal would have to be kept out by the mask of
-//! the runtime's handler, which never returns, and other code would have to let it in again. And a
-//! program under .NET has no use of its own for the signal.
+//! Timers share the signal by which the runtime stops threads (`SIGRTMIN`). The runtime blocks this
+//! signal on the small stack on which it handles SIGSEGV, where a second frame may not fit, and
+//! unblocks it before it goes on. To block any other signal there, we would have to add it to the
+//! mask of the runtime's handler, which never returns, and other code would have to unblock it. And
+//! a .NET program has no use of its own for this signal.
 //!
-//! Our handler stands in front of the runtime's. What no timer of ours has sent is the runtime's,
-//! with registers and stack as they came. When sampling ends, the runtime's handler is put back; it
-//! ignores what no process has sent, so a signal that is still under way does no harm.
+//! Our handler runs before the runtime's. A signal that none of our timers has sent is passed on to
+//! the runtime, with unchanged registers and stack. When sampling ends, the runtime's handler is
+//! restored. It ignores signals that no process has sent, so a late timer signal does no harm.
 //!
-//! The handler allocates nothing, takes no lock, uses no thread-local storage but `errno`, and
-//! reads no memory but the thread's own stack between the interrupted stack pointer and the end
-//! that was noted when the thread was first seen; where none is known yet the system copies, which
-//! checks what is there. So it does with the objects that async methods lead to (`object_copies`).
+//! The handler allocates nothing, takes no lock, and uses no thread-local storage except `errno`.
+//! It reads only the thread's own stack, between the interrupted stack pointer and the end that was
+//! noted when the thread was first seen. If no end is known yet, it lets the system copy the stack,
+//! which checks what is mapped. It copies the objects of async methods in the same way
+//! (`object_copies`).
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -35,33 +36,32 @@ pub(crate) fn number() -> libc::c_int {
     libc::SIGRTMIN()
 }
 
-/// The handler that stood there before ours: the runtime's. Set before ours is installed, and never
-/// 0 from then on.
+/// The previous handler: the runtime's. Set before ours is installed, and never 0 from then on.
 static BEFORE: AtomicUsize = AtomicUsize::new(0);
 
-/// Threads that can have a timer at once.
+/// Most threads that can have a timer at once.
 pub(crate) const MOST_THREADS: usize = 1 << 14;
-/// CPU time that a thread may use beyond two intervals before its sample is late.
+/// CPU time in addition to two intervals after which a thread's sample is late.
 const LATE_NS: u64 = 20_000_000;
-/// Upper half of the value that a timer's signal carries, by which it is known as ours.
+/// Upper half of the value of our timers' signals, by which we recognise them.
 const COOKIE: u32 = 0xC175_C09E;
-/// Frames of a stack that are kept.
+/// Most frames of a stack that are kept.
 const MOST_FRAMES: usize = 1024;
-/// Words of the stack that are kept: as many as perf events give. Frame pointers say how it goes on
-/// beyond them.
+/// Most words of the stack that are kept, as many as perf events give. Beyond them, frame pointers
+/// lead on.
 const MOST_WORDS: usize = 60 << 7;
 /// Words that are kept of a stack whose end is not known yet.
 const FEW_WORDS: usize = 512;
-/// Words that are copied at once of a stack whose bounds are not known.
+/// Words per copy of a stack whose bounds are not known.
 const PIECE_WORDS: usize = 32;
-/// Words that are searched for a frame where the chain of frame pointers is broken.
+/// Most words that are searched for a frame where the chain of frame pointers is broken.
 const SEARCHED: usize = 2048;
 /// Words of a sample before its frames.
 const HEADER: usize = 9;
-/// Ranges of code of one kind.
+/// Most ranges of code of one kind.
 const MOST_RANGES: usize = 192;
 
-/// Ranges of code that the handler treats in another way, set by one thread.
+/// Ranges of code that the handler treats specially, set by one thread.
 pub(crate) struct Ranges {
     places: [(AtomicUsize, AtomicUsize); MOST_RANGES],
     count: AtomicUsize,
@@ -72,7 +72,7 @@ impl Ranges {
         Self { places: [const { (AtomicUsize::new(0), AtomicUsize::new(0)) }; MOST_RANGES], count: AtomicUsize::new(0) }
     }
 
-    /// Sets the ranges; of more than fit the first are kept.
+    /// Sets the ranges. If there are too many, the first ones are kept.
     pub(crate) fn set(&self, ranges: impl Iterator<Item = std::ops::Range<usize>>) {
         self.count.store(0, Ordering::SeqCst);
         let mut count = 0;
@@ -96,9 +96,10 @@ impl Ranges {
 /// A thread that is sampled.
 #[derive(Default)]
 pub(crate) struct Target {
-    /// The system's number; 0 for a free place. Upper half: number of the timer and 1.
+    /// The system's id of the thread; 0 for a free slot. Upper half: one more than the number of
+    /// the timer.
     pub who: AtomicU64,
-    /// The stack: nothing is read below or above. 0 until they are known.
+    /// Bounds of the stack. Nothing outside them is read. 0 until they are known.
     pub low: AtomicUsize,
     pub end: AtomicUsize,
     /// CPU time at the last sample.
@@ -113,19 +114,19 @@ pub(crate) struct Shared {
     interval_ns: AtomicU64,
     pub is_on: AtomicBool,
     pub(crate) objects: ObjectCopies,
-    /// Methods that took over running frames.
+    /// Code of methods that took over running frames.
     pub(crate) took_over: Ranges,
 }
 
 static SHARED: PublishedState<Shared> = PublishedState::nothing();
 
-/// Installs the handler; `None` where the signal's handler is not such a one as the runtime's.
+/// Installs the handler; `None` where the current handler of the signal is not like the runtime's.
 pub(crate) fn install(interval_ns: u64, ring_words: usize) -> Option<&'static Shared> {
     let shared = SHARED.get().unwrap_or_else(|| {
         SHARED.publish_for_good(Shared {
             ring: Ring::new(ring_words),
-            // SAFETY: a target is made of atomic numbers, and 0 is a valid value of each. The
-            // system backs them as they are used.
+            // SAFETY: A target consists of atomic numbers, and 0 is a valid value of each. The
+            // system backs them when they are used.
             targets: unsafe { Box::new_zeroed_slice(MOST_THREADS).assume_init() },
             interval_ns: AtomicU64::new(interval_ns),
             is_on: AtomicBool::new(false),
@@ -145,13 +146,13 @@ fn current_action() -> Option<libc::sigaction> {
     unsafe { (libc::sigaction(number(), std::ptr::null(), action.as_mut_ptr()) == 0).then(|| action.assume_init()) }
 }
 
-/// Sets the handler of the signal, and leaves the rest of its action as it is; the handler that
-/// stood there.
+/// Sets the handler of the signal, and leaves the rest of its action unchanged. Returns the
+/// previous handler.
 fn change_handler(action: &libc::sigaction, handler: usize) -> Option<usize> {
     let new = libc::sigaction { sa_sigaction: handler, ..*action };
     let mut before = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: reads and writes one action each. The handler is the one that stood there, or ours,
-    // which is async-signal-safe and stays mapped, for the library is never unloaded.
+    // SAFETY: reads and writes one action each. The handler is the previous one, or ours. Ours is
+    // async-signal-safe and stays mapped, as the library is never unloaded.
     unsafe { (libc::sigaction(number(), &new, before.as_mut_ptr()) == 0).then(|| before.assume_init().sa_sigaction) }
 }
 
@@ -159,9 +160,9 @@ fn our_handler() -> usize {
     in_front as *const () as usize
 }
 
-/// Puts our handler in front of the runtime's; whether it stands there. Not where the handler is
-/// none that the runtime installs: one is wanted that gets to know who has sent a signal, on the
-/// thread's own stack.
+/// Installs our handler before the runtime's. Returns whether it is installed. Not if the current
+/// handler is not one that the runtime installs: it must receive the signal's sender (SA_SIGINFO),
+/// and run on the thread's own stack.
 pub(crate) fn stand_in_front() -> bool {
     let Some(action) = current_action() else { return false };
     if action.sa_sigaction == our_handler() {
@@ -175,10 +176,10 @@ pub(crate) fn stand_in_front() -> bool {
     change_handler(&action, our_handler()).is_some()
 }
 
-/// Puts back the handler that stood there before ours, where ours still stands.
+/// Restores the previous handler, if ours is still installed.
 pub(crate) fn put_back() {
     if let Some(action) = current_action().filter(|action| action.sa_sigaction == our_handler()) {
-        // A refusal leaves ours, which hands on what is not for it.
+        // If the system refuses, our handler stays, and passes on signals that are not for it.
         change_handler(&action, BEFORE.load(Ordering::SeqCst));
     }
 }
@@ -203,14 +204,14 @@ pub(crate) fn withdraw() {
     SHARED.withdraw();
 }
 
-/// The value by which a timer's signal names its target.
+/// The value in a timer's signal that names its target.
 pub(crate) fn value_of(target: usize) -> usize {
     (COOKIE as usize) << 32 | target
 }
 
 impl Shared {
-    /// The next pause of a thread: between half and one and a half of the interval (xorshift;
-    /// Marsaglia 2003).
+    /// The next pause of a thread: between half an interval and one and a half (xorshift; Marsaglia
+    /// 2003).
     fn pause(&self, target: &Target) -> u64 {
         let mut random = target.random.load(Ordering::Relaxed) | 1;
         random ^= random << 13;
@@ -227,30 +228,31 @@ impl Shared {
         timer.set(self.pause(target));
     }
 
-    /// CPU time after which a thread must have had a sample: the kernel lets timers go off once per
-    /// tick.
+    /// CPU time within which a thread must have a sample. The kernel lets timers expire only once
+    /// per tick.
     pub(crate) fn late_ns(&self) -> u64 {
         LATE_NS + 2 * self.interval_ns.load(Ordering::Relaxed)
     }
 }
 
-/// The handler. What a timer of ours has sent goes to [`on_timer`], and everything else to the
-/// handler before, as if that had been called.
+/// The handler. Signals of our timers go to [`on_timer`], and all others to the previous handler,
+/// as if it had been called directly.
 ///
 /// # Safety
-/// For the kernel, as a handler with SA_SIGINFO, once [`BEFORE`] is set.
+/// Only for the kernel, as a handler with SA_SIGINFO, once [`BEFORE`] is set.
 #[unsafe(naked)]
 unsafe extern "C" fn in_front(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     hand_on_unless_ours!(cookie = COOKIE, ours = on_timer, before = BEFORE)
 }
 
-/// Takes a sample, for a signal of a timer of ours.
+/// Takes a sample, for a signal of one of our timers.
 extern "C" fn on_timer(_signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the address of this thread's `errno`, which exists as long as the thread.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above.
     let kept = unsafe { errno.read() };
-    // SAFETY: the kernel hands both to a handler with SA_SIGINFO; a timer's signal carries a value.
+    // SAFETY: the kernel passes both to a handler with SA_SIGINFO. A timer's signal carries a
+    // value.
     let (value, context) = unsafe { ((*info).si_value().sival_ptr.addr(), &*context.cast::<libc::ucontext_t>()) };
     let shared = SHARED.get().filter(|shared| shared.is_on.load(Ordering::Relaxed));
     let target = shared.and_then(|shared| Some((shared, shared.targets.get(value & 0xFFFF_FFFF)?)));
@@ -273,7 +275,7 @@ fn sample(shared: &Shared, target: &Target, context: &libc::ucontext_t) {
     timer.set(shared.pause(target));
 }
 
-/// A word of the interrupted stack, from at or above its stack pointer `low` and below its end.
+/// A word of the interrupted stack, at or above its stack pointer `low` and below its end.
 fn stack_word(address: usize, low: usize, end: usize) -> Option<usize> {
     let inside = address >= low && address < end && address.is_multiple_of(8);
     // SAFETY: between the interrupted stack pointer and the end of the same stack, which is this
@@ -281,14 +283,14 @@ fn stack_word(address: usize, low: usize, end: usize) -> Option<usize> {
     inside.then(|| unsafe { std::ptr::with_exposed_provenance::<usize>(address).read_volatile() })
 }
 
-/// A walk along the frame pointers of the interrupted stack, with what may be read of it.
+/// A walk along the frame pointers of the interrupted stack, within readable bounds.
 struct Walk<'a> {
     shared: &'a Shared,
     low: usize,
     end: usize,
-    /// The frame that is next; 0 for none.
+    /// The next frame; 0 for none.
     frame: usize,
-    /// The instruction that the next frame belongs to.
+    /// The instruction of the next frame.
     ip: usize,
 }
 
@@ -297,15 +299,17 @@ impl Walk<'_> {
         stack_word(address, self.low, self.end)
     }
 
-    /// The next frame pointer with its return address. Where the chain is broken, the next place
-    /// that looks like a frame is taken, and the step before has a gap behind it.
+    /// The next frame pointer with its return address. Where the chain is broken, the walk
+    /// continues at the next place that looks like a frame, and the current step is marked with a
+    /// gap.
     fn step(&mut self) -> Option<(usize, usize)> {
         let frame = self.frame;
         let return_address = self.word(frame.checked_add(8)?).filter(|address| is_code(*address))?;
         let next = self.word(frame)?;
         self.low = frame + 16;
         if self.shared.took_over.hold(self.ip) {
-            // The frame that was taken over lies above, and leads where the one above leads.
+            // The frame that was taken over lies further out. Its saved frame pointer is the same
+            // as that of this frame.
             let taken =
                 (self.low..next.min(self.end)).step_by(8).take(SEARCHED).find(|&at| self.word(at) == Some(next));
             if let Some(taken) = taken.filter(|&at| self.is_frame(at)) {
@@ -350,7 +354,7 @@ fn write_sample(shared: &Shared, target: &Target, os_id: u32, registers: Registe
         Walk { frame, ..first }
     };
     let words = if on_stack { MOST_WORDS.min((end - (registers.sp & !7)) / 8) } else { FEW_WORDS };
-    // Frames that lie among the words say nothing that those don't.
+    // Frames within the kept words add no information.
     let beyond = (registers.sp & !7) + 8 * words - 16;
     let steps = || {
         let mut walk = start();
@@ -391,8 +395,8 @@ fn write_sample(shared: &Shared, target: &Target, os_id: u32, registers: Registe
     }
 }
 
-/// Copies from a stack whose bounds were not looked up yet, as far as the system finds it there.
-/// What is missing stays 0.
+/// Copies from a stack whose bounds were not looked up yet, as far as it is mapped. Missing words
+/// stay 0.
 fn copy_what_is_there(start: usize, words: usize, slot: &mut Slot<'_>) {
     for at in (0..words).step_by(PIECE_WORDS) {
         let mut piece = [0; 8 * PIECE_WORDS];

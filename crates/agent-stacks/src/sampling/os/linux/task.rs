@@ -1,4 +1,4 @@
-//! Single threads of this process, by the files that the system has for them.
+//! Single threads of this process, described by the system's files for them.
 
 use std::fs::File;
 use std::ops::Range;
@@ -14,21 +14,21 @@ use clrscope_recording::writer::monotonic_ns;
 use crate::sampling::arch::interrupted;
 use crate::sampling::raw::RawSample;
 
-/// Bytes of a stack that are copied at most.
+/// Most bytes of a stack that are copied.
 pub(crate) const MOST_COPIED: usize = 64 << 10;
-/// Bytes that are copied at most of a thread that stands still.
+/// Most bytes of an idle thread's stack that are copied.
 pub(crate) const MOST_OF_WAIT: usize = 1 << 20;
 
-/// Times for which a thread ran and waited for a processor, since it began.
+/// How long a thread has run and waited for a processor since it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Schedule {
     pub(crate) ran_ns: u64,
     pub(crate) waited_ns: u64,
-    /// Times that it was put on a processor.
+    /// Number of times that it was put on a processor.
     pub(crate) slices: u64,
 }
 
-/// Call of the system in which a thread that does not run is stopped.
+/// The system call in which a thread waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SystemCall {
     number: i64,
@@ -36,7 +36,7 @@ pub(crate) struct SystemCall {
     pub(crate) ip: usize,
 }
 
-/// The files of a thread, kept open: opening costs several times as much as reading.
+/// The files of a thread, kept open, because opening costs several times as much as reading.
 pub(crate) struct Task {
     os_id: u32,
     schedule: File,
@@ -62,8 +62,7 @@ impl Task {
         Some(Schedule { ran_ns: next()?, waited_ns: next()?, slices: next()? })
     }
 
-    /// The call of the kernel that the thread waits in; `None` where it runs, or the system does
-    /// not say.
+    /// The system call in which the thread waits; `None` where it runs, or the system does not say.
     pub(crate) fn system_call(&self) -> Option<SystemCall> {
         let text = std::fs::read_to_string(format!("/proc/self/task/{}/syscall", self.os_id)).ok()?;
         SystemCall::parse(&text)
@@ -76,14 +75,14 @@ pub(crate) fn blocks(os_id: u32, signal: libc::c_int) -> Option<bool> {
     is_blocked_in(&text, signal)
 }
 
-/// Whether the system's words about a thread say that it blocks a signal.
+/// Whether the status file of a thread says that it blocks a signal.
 fn is_blocked_in(status: &str, signal: libc::c_int) -> Option<bool> {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"))?;
     Some(u64::from_str_radix(mask.trim(), 16).ok()? >> (signal - 1) & 1 == 1)
 }
 
 impl SystemCall {
-    /// `number six-arguments stack-pointer instruction`; outside of a call `-1 stack-pointer
+    /// `number six-arguments stack-pointer instruction`; outside of a system call `-1 stack-pointer
     /// instruction`.
     fn parse(text: &str) -> Option<Self> {
         let words: Vec<&str> = text.split_ascii_whitespace().collect();
@@ -92,7 +91,7 @@ impl SystemCall {
         Some(Self { number: number.parse().ok()?, sp: address(sp)?, ip: address(ip)? })
     }
 
-    /// State of a thread that waits in the call.
+    /// State of a thread that waits in the system call.
     pub(crate) fn state(self) -> ThreadState {
         match self.number {
             libc::SYS_futex => ThreadState::Lock,
@@ -125,21 +124,21 @@ impl SystemCall {
     }
 }
 
-/// The calling thread as a sample, with its whole stack; `None` where the system does not say where
-/// that ends.
+/// The calling thread as a sample with its whole stack; `None` where the system does not give the
+/// end of the stack.
 pub(crate) fn sample_here() -> Option<RawSample> {
     let end = CurrentStack::bounds()?.end;
     sample_below(|_| end)
 }
 
-/// The calling thread as a sample, with so many bytes of its stack; `None` where that has fewer.
-/// Does not ask where the stack ends: on a program's first thread that takes the C library as long
-/// as reading the list of mappings.
+/// The calling thread as a sample with this many bytes of its stack; `None` where the stack has
+/// fewer. Does not ask for the end of the stack: on a program's first thread, the C library reads
+/// the list of mappings for that.
 pub(crate) fn sample_part_here(bytes: usize) -> Option<RawSample> {
     sample_below(|sp| sp.saturating_add(bytes)).filter(|sample| !sample.stack.is_empty())
 }
 
-/// The calling thread as a sample, with its stack up to an address that depends on the stack
+/// The calling thread as a sample with its stack up to an address, which is computed from the stack
 /// pointer.
 #[inline(never)]
 fn sample_below(end: impl FnOnce(usize) -> usize) -> Option<RawSample> {
@@ -153,8 +152,8 @@ fn sample_below(end: impl FnOnce(usize) -> usize) -> Option<RawSample> {
     Some(sample)
 }
 
-/// Adds what lies on a thread's stack from the stack pointer up to `end` to its sample,
-/// [`MOST_OF_WAIT`] bytes at most.
+/// Adds the words of a thread's stack from the stack pointer up to `end` to its sample, at most
+/// [`MOST_OF_WAIT`] bytes.
 pub(crate) fn copy_stack(sample: &mut RawSample, end: usize) {
     let start = sample.registers.sp & !7;
     let mut bytes = vec![0; end.saturating_sub(start).min(MOST_OF_WAIT) & !7];
@@ -163,34 +162,34 @@ pub(crate) fn copy_stack(sample: &mut RawSample, end: usize) {
     }
 }
 
-/// Between two readings of the list of mappings, in times of what one takes.
+/// Pause between two readings of the list of mappings, as a multiple of a reading's duration.
 pub(crate) const BETWEEN_READINGS: u64 = 20;
 
-/// Bounds of stacks, by the system's list of mappings as it was read.
+/// Bounds of stacks, from the system's list of mappings.
 pub(crate) struct StackRanges {
     /// In ascending order.
     mapped: Vec<Range<usize>>,
-    /// Monotonic nanoseconds when the reading began, and how long it took.
+    /// Monotonic nanoseconds of the beginning of the reading, and its duration.
     pub read_ns: u64,
     pub(crate) took_ns: u64,
 }
 
 impl StackRanges {
-    /// Reads the list: milliseconds, where a program has thousands of threads.
+    /// Reads the list, which takes milliseconds in a program with thousands of threads.
     pub(crate) fn read() -> Self {
         let read_ns = monotonic_ns();
         let mapped = process::mappings().lines().filter_map(range_of).collect();
         Self { mapped, read_ns, took_ns: monotonic_ns().saturating_sub(read_ns) }
     }
 
-    /// Bounds of the stack that an address lies in.
+    /// Bounds of the stack that contains an address.
     pub(crate) fn around(&self, address: usize) -> Option<Range<usize>> {
         let after = self.mapped.partition_point(|range| range.start <= address);
         self.mapped.get(after.checked_sub(1)?).filter(|range| range.contains(&address)).cloned()
     }
 }
 
-/// The addresses of a line of the list.
+/// The range of addresses of a line of the list.
 fn range_of(line: &str) -> Option<Range<usize>> {
     let (start, end) = line.split(' ').next()?.split_once('-')?;
     Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)

@@ -1,9 +1,9 @@
-//! Timers on the CPU clock of single threads, whose signal comes to that thread.
+//! Timers on the CPU clocks of single threads, which signal that thread.
 //!
-//! The C library's `timer_create` is not used: for timers of other threads' clocks it starts a
-//! thread.
+//! The C library's `timer_create` is not used, because it starts a thread for timers on other
+//! threads' clocks.
 
-/// Notification that the kernel is to give for a timer (`sigevent`, sixty-four bytes).
+/// The notification of a timer (the kernel's `sigevent`, sixty-four bytes).
 #[repr(C)]
 struct Event {
     value: usize,
@@ -13,26 +13,26 @@ struct Event {
     _unused: [i32; 11],
 }
 
-/// A timer of the kernel's. Not deleted when it is dropped: the code that made it deletes it.
+/// A timer of the kernel. Dropping it does not delete it; its creator deletes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Timer(i32);
 
 impl Timer {
-    /// The timer with this number, which [`number`](Self::number) gave.
+    /// The timer with a number that [`number`](Self::number) gave.
     pub(crate) fn with_number(number: i32) -> Self {
         Self(number)
     }
 
-    /// The kernel's number.
+    /// The kernel's number of the timer.
     pub(crate) fn number(self) -> i32 {
         self.0
     }
 
-    /// A timer on the CPU clock of a thread of this process; its signals come to that thread with
-    /// `value`.
+    /// A timer on the CPU clock of a thread of this process. Its signals are sent to that thread
+    /// with `value`.
     ///
     /// # Errors
-    /// The system's: the thread is gone, or the user has as many signals pending as are allowed.
+    /// The system's error: the thread is gone, or the user has as many signals pending as allowed.
     pub(crate) fn of_thread(os_id: u32, signal: i32, value: usize) -> std::io::Result<Self> {
         let clock = (!(os_id as libc::clockid_t) << 3) | 6;
         let event = Event { value, signal, notify: libc::SIGEV_THREAD_ID, thread: os_id as i32, _unused: [0; 11] };
@@ -42,7 +42,7 @@ impl Timer {
         if failed { Err(std::io::Error::last_os_error()) } else { Ok(Self(timer)) }
     }
 
-    /// Lets the timer go off once, after so much CPU time; 0 stops it. Async-signal-safe.
+    /// Lets the timer expire once, after this much CPU time; 0 stops it. Async-signal-safe.
     pub(crate) fn set(self, ns: u64) {
         let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let value = libc::timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
@@ -51,9 +51,9 @@ impl Timer {
         unsafe { libc::syscall(libc::SYS_timer_settime, self.0, 0, &raw const setting, 0_usize) };
     }
 
-    /// Deletes the timer. A signal of it may still be under way.
+    /// Deletes the timer. One of its signals may still be pending.
     pub(crate) fn delete(self) {
-        // SAFETY: a number of the kernel's; one that is gone gives an error.
+        // SAFETY: A number of the kernel. A deleted timer gives an error.
         unsafe { libc::syscall(libc::SYS_timer_delete, self.0) };
     }
 }

@@ -1,22 +1,22 @@
-//! Frame pointers of a library's functions, where the stack pointer alone is known.
+//! Frame pointers of a library's functions, where only the stack pointer is known.
 //!
-//! The system tells of a thread that waits where its stack pointer is, and no other register.
-//! Functions of the C library save the frame pointer or leave it alone, so it is found on the stack
-//! as soon as a function has saved it; but where a function that needs it to be left waits by a
-//! call of its own, none has. There the instructions say it: how much the prolog has pushed and
-//! taken, which the epilog must give back to the byte, if nothing in between moves the stack
-//! pointer.
+//! For a waiting thread the system gives only the stack pointer, and no other register. Functions
+//! of the C library save the frame pointer or leave it unchanged, so it is found on the stack as
+//! soon as a function has saved it. But a function that needs the frame pointer may wait in a
+//! system call of its own; then no function has saved it. In this case the instructions determine
+//! it: the prolog has pushed and reserved a number of bytes, and the epilog must release exactly
+//! these, provided that nothing in between moves the stack pointer.
 
 use super::instructions::{EPILOG_BYTES, Prolog, epilog_step, prolog};
 
-/// Beginnings of a function with a frame pointer: `push rbp; mov rbp, rsp`, in both forms.
+/// Beginnings of a function with a frame pointer: `push rbp; mov rbp, rsp`, in both encodings.
 const BEGINNINGS: [[u8; 4]; 2] = [[0x55, 0x48, 0x89, 0xE5], [0x55, 0x48, 0x8B, 0xEC]];
-/// `endbr64`, where indirect calls may lead.
+/// `endbr64`, the mark of targets of indirect jumps.
 const BRANCH_TARGET: [u8; 4] = [0xF3, 0x0F, 0x1E, 0xFA];
 
-/// Bytes from the stack pointer to the frame pointer at an instruction `offset` bytes into a
-/// function with this code; `None` where the code does not say that the distance is the same behind
-/// all of the prolog.
+/// Distance in bytes from the stack pointer to the frame pointer at an instruction `offset` bytes
+/// into a function with this code. `None` where the code does not guarantee that the distance is
+/// constant after the prolog.
 pub(crate) fn bytes_to_frame_pointer(code: &[u8], offset: usize) -> Option<usize> {
     let start = if code.starts_with(&BRANCH_TARGET) { BRANCH_TARGET.len() } else { 0 };
     let mut at = start + 4;
@@ -35,8 +35,8 @@ pub(crate) fn bytes_to_frame_pointer(code: &[u8], offset: usize) -> Option<usize
     (offset >= at && !moves && given_back(body) == Some(depth)).then_some(depth)
 }
 
-/// Whether an instruction that sets the stack pointer to something else than a number of bytes
-/// further out begins here. Bytes of other instructions may look like one.
+/// Whether an instruction begins here that sets the stack pointer in another way than by adding a
+/// constant. Bytes of other instructions may look like one.
 fn moves_stack_pointer(code: &[u8]) -> bool {
     match *code {
         // sub, and: a number of bytes
@@ -49,14 +49,14 @@ fn moves_stack_pointer(code: &[u8]) -> bool {
     }
 }
 
-/// Bytes that the longest of the epilogs in this code gives back before it takes the caller's frame
-/// pointer from the stack; `None` where there is none, and where stack is given back elsewhere, as
-/// behind calls whose arguments lie there.
+/// Number of bytes that the longest epilog in this code releases before it restores the caller's
+/// frame pointer. `None` where there is no epilog, or where stack is released elsewhere, for
+/// example after calls with arguments on the stack.
 fn given_back(code: &[u8]) -> Option<usize> {
     let epilog = |at: usize| {
         let rest = &code[at..];
-        // Jumps are taken for ones that leave: where one does not, the pops before it are another
-        // function's idea of an end.
+        // Every jump is assumed to leave the function. If one does not, the pops before it have
+        // another purpose.
         epilog_step(&rest[..EPILOG_BYTES.min(rest.len())], at, |_| false)
     };
     let gives = |at: usize| matches!(code[at..], [0x48, 0x81 | 0x83, 0xC4, ..]);
@@ -118,7 +118,7 @@ mod tests {
             &[0x48, 0x83, 0xEC, 8],
             &[0x4C, 0x89, 0xC4],
             &[0x48, 0x2B, 0x20],
-            // add rsp, 16: arguments lay there
+            // add rsp, 16: arguments were there
             &[0x48, 0x83, 0xC4, 16],
         ];
         for bytes in moves {

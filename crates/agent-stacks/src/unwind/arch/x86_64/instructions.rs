@@ -1,21 +1,22 @@
-//! Single instructions of x86-64: what prologs and epilogs of compiled methods do to the stack.
+//! Single instructions of x86-64: the effects of prologs and epilogs of compiled methods on the
+//! stack.
 
 use super::{Base, FrameStep};
 
-/// Bytes of a method's beginning that [`prolog_step`] looks at.
+/// Bytes at the beginning of a method that [`prolog_step`] reads.
 pub(crate) const FIRST_BYTES: usize = 64;
-/// Bytes from an instruction on that [`epilog_step`] looks at.
+/// Bytes from an instruction on that [`epilog_step`] reads.
 pub(crate) const EPILOG_BYTES: usize = 48;
 
-/// Code that handlers of signals return to, by which alone debuggers know it, too: `mov rax, 15;
-/// syscall` (rt_sigreturn).
+/// The code to which signal handlers return. Debuggers also recognise it only by these bytes: `mov
+/// rax, 15; syscall` (rt_sigreturn).
 pub(crate) const SIGNAL_RETURN: [u8; 9] = [0x48, 0xC7, 0xC0, 0x0F, 0, 0, 0, 0x0F, 0x05];
 
-/// Registers that a signal interrupted, from what the kernel has put on the stack for
-/// [`SIGNAL_RETURN`] (`ucontext_t`), which lies at the stack pointer there: instruction, stack
-/// pointer, frame pointer. `word` reads a word of the stack.
+/// The registers of the code that a signal interrupted: instruction, stack pointer, frame pointer.
+/// They are read from the context that the kernel has put on the stack for [`SIGNAL_RETURN`]
+/// (`ucontext_t`), which begins at the stack pointer there. `word` reads a word of the stack.
 pub(crate) fn interrupted_by_signal(sp: usize, word: impl Fn(usize) -> Option<usize>) -> Option<[usize; 3]> {
-    /// Bytes from the context to its registers: flags, link, the alternate stack.
+    /// Offset of the registers in the context, after flags, link and the alternate stack.
     const REGISTERS: usize = 40;
     let register = |number: libc::c_int| word(sp.checked_add(REGISTERS + 8 * number as usize)?);
     Some([register(libc::REG_RIP)?, register(libc::REG_RSP)?, register(libc::REG_RBP)?])
@@ -23,9 +24,9 @@ pub(crate) fn interrupted_by_signal(sp: usize, word: impl Fn(usize) -> Option<us
 
 /// Effect of one instruction of a prolog.
 pub(super) enum Prolog {
-    /// Pushes a register; whether that is the frame pointer.
+    /// Pushes a register. True if it is the frame pointer.
     Push(bool),
-    /// Takes bytes off the stack pointer.
+    /// Subtracts bytes from the stack pointer.
     Take(u32),
     /// Points the frame pointer at its frame.
     Frame,
@@ -33,9 +34,9 @@ pub(super) enum Prolog {
     Other,
 }
 
-/// The step from an instruction `offset` bytes into a method whose first bytes are `first`, by what
-/// the instructions up to there do: a guess, for methods whose unwind information is not to be had.
-/// Not for epilogs.
+/// The step from an instruction `offset` bytes into a method whose first bytes are `first`, by the
+/// effects of the instructions up to there. It is a guess, for methods whose unwind information is
+/// unavailable. Not for epilogs.
 pub(crate) fn prolog_step(first: &[u8], offset: usize) -> FrameStep {
     let (mut at, mut depth, mut pushed, mut framed) = (0, 0_i32, None, false);
     while at < offset {
@@ -60,11 +61,11 @@ pub(crate) fn prolog_step(first: &[u8], offset: usize) -> FrameStep {
     FrameStep { base: Base::StackPointer, to_caller: depth.saturating_add(8), frame_pointer }
 }
 
-/// The first instruction of `code` with its length, if it may stand in a prolog.
+/// The first instruction of `code` with its length, if it can be part of a prolog.
 pub(super) fn prolog(code: &[u8]) -> Option<(usize, Prolog)> {
     Some(match *code {
         [0x55, ..] => (1, Prolog::Push(true)),
-        // mov rax, [rbp]; push rax: what takes over a running frame keeps its caller's frame
+        // mov rax, [rbp]; push rax: code that takes over a running frame saves its caller's frame
         // pointer.
         [0x48, 0x8B, 0x45, 0x00, 0x50, ..] => (5, Prolog::Push(true)),
         [0x50..=0x57, ..] => (1, Prolog::Push(false)),
@@ -81,32 +82,32 @@ pub(super) fn prolog(code: &[u8]) -> Option<(usize, Prolog)> {
     })
 }
 
-/// Beginning of the function that the runtime has a thread return to which is to stop
+/// Beginning of the function to which the runtime makes a thread return that is to stop
 /// (`OnHijackTripThread` in `src/coreclr/vm/amd64`, the same on 8, 9 and 10): room for the true
-/// return address, then the registers that callers want back.
+/// return address, then the registers that callers want preserved.
 const STOP_ON_RETURN: [u8; 11] = [0x50, 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x54];
-/// Bytes of that function at most.
+/// Most bytes of that function.
 pub(crate) const STOP_ON_RETURN_BYTES: usize = 80;
 
-/// Bytes that tell the first instruction of an entry of a procedure linkage table.
+/// Bytes needed to recognise the first instruction of an entry of a procedure linkage table.
 pub(crate) const LINKAGE_BYTES: usize = 7;
 
-/// Whether code begins with a jump by a word of a table, behind a mark of targets of jumps
-/// (`endbr64`) or none: the first instruction of an entry of a procedure linkage table (System V
+/// Whether code begins with a jump through a table, with or without the mark of jump targets
+/// (`endbr64`) before it: the first instruction of an entry of a procedure linkage table (System V
 /// ABI for AMD64, 5.2).
 pub(crate) fn is_linkage(code: &[u8]) -> bool {
     let code = code.strip_prefix(&[0xF3, 0x0F, 0x1E, 0xFA]).unwrap_or(code);
     code.strip_prefix(&[0xF2]).unwrap_or(code).starts_with(&[0xFF, 0x25])
 }
 
-/// Whether code is that of the function that the runtime has threads return to.
+/// Whether code is that of the function to which the runtime makes threads return.
 pub(crate) fn stops_on_return(code: &[u8]) -> bool {
     code.starts_with(&STOP_ON_RETURN)
 }
 
-/// The step from an instruction `offset` bytes into that function, by its instructions: what was
-/// pushed first is where it returns to. Its unwind data takes that for one word more, as if it had
-/// been called. `None` where nothing was pushed yet, or no more is there.
+/// The step from an instruction `offset` bytes into that function, by its instructions: the first
+/// pushed word is its return address. The function's unwind data assumes one word more, as if it
+/// had been called. `None` where the word is not pushed yet, or is popped again.
 pub(crate) fn stop_on_return_step(code: &[u8], offset: usize) -> Option<FrameStep> {
     let (mut at, mut depth, mut pushed) = (0, 0_i32, None);
     while at < offset {
@@ -138,21 +139,20 @@ pub(crate) fn stop_on_return_step(code: &[u8], offset: usize) -> Option<FrameSte
     (at == offset && depth >= 8).then_some(FrameStep { base: Base::StackPointer, to_caller: depth, frame_pointer })
 }
 
-/// End of the instructions that an epilog is made of.
+/// The last instruction of an epilog.
 enum End {
     Return,
-    /// A jump to so many bytes from where the instruction ends.
+    /// A jump by this many bytes from the end of the instruction.
     Near(i32),
-    /// A jump through memory, or to an address in a register, of the form that stands in epilogs
-    /// only.
+    /// A jump through memory, or to an address in a register, in the form that only epilogs use.
     Far,
-    /// A jump through memory or a register that may be a table of cases.
+    /// A jump through memory or a register that may be a switch table.
     Computed,
 }
 
-/// The step where the instructions from `address` on are the rest of an epilog: stack pointer,
-/// pops, return or jump. `is_inside` says whether an address lies in the same method: jumps that
-/// leave it end it, once its frame is gone, for what is called last.
+/// The step if the instructions from `address` on are the rest of an epilog: stack pointer, pops,
+/// return or jump. `is_inside` says whether an address lies in the same method: a jump out of the
+/// method, after its frame is gone, is a tail call that ends it.
 pub(crate) fn epilog_step(code: &[u8], address: usize, is_inside: impl Fn(usize) -> bool) -> Option<FrameStep> {
     let (mut rest, mut depth, mut popped) = (code, 0_i32, None);
     loop {
@@ -192,13 +192,13 @@ pub(crate) fn epilog_step(code: &[u8], address: usize, is_inside: impl Fn(usize)
 }
 
 fn end(code: &[u8]) -> Option<End> {
-    /// Bits of the byte behind `FF` that make a jump of it.
+    /// Bits of the byte after `FF` that make the instruction a jump.
     const JUMP: u8 = 4;
     Some(match *code {
         // ret; rep ret
         [0xC3, ..] | [0xF3, 0xC3, ..] => End::Return,
         [0xE9, a, b, c, d, ..] => End::Near(i32::from_le_bytes([a, b, c, d])),
-        // jmp [address]; the prefix of 64 bits, which no such jump needs, marks ends of methods.
+        // jmp [address]; the 64-bit prefix, which no such jump needs, marks ends of methods.
         [0xFF, 0x25, ..] => End::Far,
         [0x48..=0x4F, 0xFF, how, ..] if how >> 3 & 7 == JUMP => End::Far,
         [0xFF, how, ..] | [0x41, 0xFF, how, ..] if how >> 3 & 7 == JUMP => End::Computed,
@@ -206,8 +206,9 @@ fn end(code: &[u8]) -> Option<End> {
     })
 }
 
-/// Bytes from the end of the prolog of a handler's block up to where the frame pointer is that of
-/// the block's method: the block is given it, or where it lies.
+/// Number of bytes from the end of the prolog of a handler's block to the point where the frame
+/// pointer is that of the block's method. The block gets the frame pointer, or its address, as an
+/// argument.
 pub(crate) fn bytes_to_own_frame_pointer(code: &[u8]) -> usize {
     let (mut at, mut end) = (0, 0);
     while let Some((bytes, sets)) = code.get(at..).and_then(frame_pointer_move) {
@@ -219,11 +220,10 @@ pub(crate) fn bytes_to_own_frame_pointer(code: &[u8]) -> usize {
     end
 }
 
-/// Length of the first instruction, and whether it sets the frame pointer, for those that a block
-/// begins with.
+/// Length of the first instruction, and whether it sets the frame pointer, for instructions with
+/// which a block begins.
 fn frame_pointer_move(code: &[u8]) -> Option<(usize, bool)> {
-    /// Bits of the byte that says what an instruction works on: the frame pointer is written, or
-    /// stored.
+    /// Bits of the operand byte: the frame pointer is written, or stored.
     const FRAME_POINTER: u8 = 5 << 3;
     match *code {
         // vzeroupper
@@ -233,7 +233,7 @@ fn frame_pointer_move(code: &[u8]) -> Option<(usize, bool)> {
             let displacement = [0, 1, 4, 0][usize::from(what >> 6)];
             Some((3 + usize::from(has_index) + displacement, operation != 0x89))
         }
-        // mov rbp, rdi and its like, in the other form
+        // mov rbp, rdi and similar ones, in the other encoding
         [0x48, 0x89, what, ..] if what & 0xC7 == 0xC5 => Some((3, true)),
         _ => None,
     }
@@ -244,13 +244,13 @@ pub(crate) fn takes_over_frame(first: &[u8]) -> bool {
     first.starts_with(&[0x48, 0x8B, 0x45, 0x00, 0x50])
 }
 
-/// Whether code counts how often its blocks run, for the optimiser: an address in a register and an
-/// increment there.
+/// Whether code counts how often its blocks run, for the optimiser: it loads an address into a
+/// register and increments the word there.
 pub(crate) fn is_counting(code: &[u8]) -> bool {
     code.windows(12).any(|code| matches!(code, [0x48, 0xB8..=0xBF, .., 0xFF, register] if *register < 8))
 }
 
-/// Whether the instruction before is a call of the kernel, given the bytes that end there.
+/// Whether the instruction before is a system call, given the bytes that end there.
 pub(crate) fn follows_system_call(before: &[u8]) -> bool {
     before.ends_with(&[0x0F, 0x05])
 }
@@ -259,21 +259,22 @@ pub(crate) fn follows_system_call(before: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// The unwind data of the function that a thread stops in when it returns is off by one word:
-    /// the walk of a thread that waits there ended, and was called complete.
+    /// The unwind data of the function in which a returning thread stops is off by one word: the
+    /// walk of a thread waiting there ended early, and was reported as complete.
     #[test]
     fn an_entry_of_a_linkage_table_is_told() {
         let mut entry = [0xFF, 0x25, 0x9A, 0x80, 2, 0, 0x68];
         assert!(is_linkage(&entry) && entry.len() == LINKAGE_BYTES);
         assert!(is_linkage(&[0xF3, 0x0F, 0x1E, 0xFA, 0xF2, 0xFF, 0x25]) && is_linkage(&[0xF2, 0xFF, 0x25, 1]));
-        // A call by a word of a table, and the end of another instruction.
+        // A call through a table, and the end of another instruction.
         entry[1] = 0x15;
         assert!(!is_linkage(&entry) && !is_linkage(&[0x68, 0x10, 0, 0, 0, 0xE9, 0xE0]) && !is_linkage(&[]));
     }
 
     #[test]
     fn a_thread_that_stops_when_it_returns_has_its_callers() {
-        // As of .NET 8 and 9, and as of 10: pushes, room for registers, a call, and all that back.
+        // As of .NET 8 and 9, and as of 10: pushes, room for registers, a call, and the reverse of
+        // all these.
         let of_8 = "505553415741564155415452504889e7488d6424d8660f7f0424660f7f4c2410e807f6f0ff660f6f0424660f6f4c2410488d642428\
                     585a415c415d415e415f5b5dc3";
         let of_10 = "50555341574156415541545152504889e7488d6424e0660f7f0424660f7f4c2410e86aa9f1ff660f6f0424660f6f4c2410488d642420\
@@ -363,7 +364,7 @@ mod tests {
         // mov rbp, [rdi+0x20]; mov [rsp+8], rbp; lea rbp, [rbp+0x40]; nop
         let given = [0x48, 0x8B, 0x6F, 0x20, 0x48, 0x89, 0x6C, 0x24, 0x08, 0x48, 0x8D, 0x6D, 0x40, 0x90];
         assert_eq!(bytes_to_own_frame_pointer(&given), 13);
-        // vzeroupper; mov rbp, rdi, in both forms
+        // vzeroupper; mov rbp, rdi, in both encodings
         assert_eq!(bytes_to_own_frame_pointer(&[0xC5, 0xF8, 0x77, 0x48, 0x8B, 0xEF, 0x90]), 6);
         assert_eq!(bytes_to_own_frame_pointer(&[0x48, 0x89, 0xFD, 0x90]), 3);
         assert_eq!([bytes_to_own_frame_pointer(&[0x90]), bytes_to_own_frame_pointer(&[])], [0; 2]);

@@ -1,5 +1,5 @@
-//! Compiled code of x86-64: single instructions, and the unwind information that the compilers
-//! leave with each piece of code.
+//! Compiled code of x86-64: single instructions, and the compilers' unwind information for each
+//! piece of code.
 
 mod frame_pointers;
 mod instructions;

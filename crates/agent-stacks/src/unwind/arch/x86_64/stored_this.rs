@@ -1,10 +1,10 @@
 //! `this` in the frame of a compiled method.
 
 /// Offset from the frame pointer of the word in which a method stores its first argument before
-/// anything else can change it; `None` where it does not in its first bytes. Methods with handlers
-/// that need the argument do so, since registers are not theirs when an exception comes
-/// (`lvLiveInOutOfHndlr` in the runtime's `lclvars.cpp`). Bytes within other instructions may look
-/// like that store: who relies on it checks what lies there.
+/// anything can change it. `None` if the method's first bytes contain no such store. Methods with
+/// handlers that need the argument store it, since its register is not preserved when an exception
+/// occurs (`lvLiveInOutOfHndlr` in the runtime's `lclvars.cpp`). Bytes within other instructions
+/// may look like the store, so callers must check the stored word.
 pub(crate) fn bytes_to_stored_this(first: &[u8]) -> Option<i32> {
     // push rbp
     if first.first() != Some(&0x55) {

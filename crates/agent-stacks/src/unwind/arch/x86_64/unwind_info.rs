@@ -1,39 +1,39 @@
-//! Unwind information of x86-64, as the just-in-time compiler and the build-time compiler leave it
-//! with each piece of code.
+//! Unwind information of x86-64, as the just-in-time compiler and the build-time compiler emit it
+//! for each piece of code.
 //!
-//! The runtime uses the format of Windows on every system ("x64 exception handling",
-//! `UNWIND_INFO`), with one operation of its own: 11 sets the frame pointer with an offset of 32
-//! bits (`src/coreclr/inc/win64unwind.h`, `UWOP_SET_FPREG_LARGE`). Codes say what a prolog does.
-//! From them follows, for each instruction behind the prolog and for each one inside, where the
-//! caller's stack pointer and frame pointer are. Epilogs have no codes: see `epilog_step`.
+//! The runtime uses the Windows format on every system ("x64 exception handling", `UNWIND_INFO`),
+//! with one additional operation: 11 sets the frame pointer with an offset of 32 bits
+//! (`src/coreclr/inc/win64unwind.h`, `UWOP_SET_FPREG_LARGE`). Codes describe the effects of a
+//! prolog. They determine the position of the caller's stack pointer and frame pointer for each
+//! instruction inside and after the prolog. Epilogs have no codes: see `epilog_step`.
 
-/// Number of the frame pointer, `rbp`, among the registers.
+/// Register number of the frame pointer, `rbp`.
 const FRAME_POINTER: u8 = 5;
-/// Bytes of unwind information at most: a head, and 255 codes.
+/// Most bytes of unwind information: a head, and 255 codes.
 pub(crate) const LONGEST_INFO: usize = 4 + 2 * 255;
 
-/// Register that a step counts from.
+/// The register to which a step's offsets are relative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Base {
     StackPointer,
     FramePointer,
 }
 
-/// Way from a frame to its caller.
+/// The step from a frame to its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FrameStep {
     pub base: Base,
     /// Bytes from the base to the caller's stack pointer, below which the return address lies.
     pub(crate) to_caller: i32,
-    /// Bytes from the base to the caller's frame pointer; `None` where that is still in its
-    /// register.
+    /// Bytes from the base to the caller's frame pointer; `None` if that is still in its register.
     pub frame_pointer: Option<i32>,
 }
 
 impl FrameStep {
-    /// By the frame pointer: it points at the caller's, below the return address.
+    /// The step by the frame pointer. It points at the caller's frame pointer, below the return
+    /// address.
     pub(crate) const BY_FRAME_POINTER: Self = Self { base: Base::FramePointer, to_caller: 16, frame_pointer: Some(0) };
-    /// The step from the beginning of a function: the return address lies at the stack pointer.
+    /// The step at the first instruction of a function: the return address is at the stack pointer.
     pub(crate) const AT_ENTRY: Self = Self { base: Base::StackPointer, to_caller: 8, frame_pointer: None };
 }
 
@@ -42,11 +42,11 @@ impl FrameStep {
 enum Operation {
     Push(u8),
     Allocate(u32),
-    /// Points the frame pointer so many bytes above the stack pointer.
+    /// Sets the frame pointer to this many bytes above the stack pointer.
     SetFramePointer(u32),
-    /// Stores a register so many bytes above the stack pointer behind the prolog.
+    /// Stores a register this many bytes above the stack pointer after the prolog.
     Save(u8, u32),
-    /// Nothing that a step depends on.
+    /// Nothing that affects a step.
     Other,
 }
 
@@ -55,14 +55,15 @@ enum Operation {
 pub(crate) struct UnwindInfo {
     /// Bytes of the prolog.
     pub prolog: u8,
-    /// The prolog's last operation first, each with where its instruction ends.
+    /// The operations, the prolog's last one first, each with the end offset of its instruction.
     operations: Vec<(u8, Operation)>,
 }
 
 impl UnwindInfo {
-    /// Unwind information that begins with these bytes; `None` for what is cut or not understood.
+    /// Reads unwind information that begins with these bytes; `None` if it is truncated or not
+    /// understood.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        /// Flag: what is said here goes on elsewhere.
+        /// Flag: the information continues elsewhere.
         const CHAINED: u8 = 4;
         let &[head, prolog, count, frame, ref codes @ ..] = bytes else { return None };
         let is_known = head & 7 == 1 && head >> 3 & CHAINED == 0 && matches!(frame & 0xF, 0 | FRAME_POINTER);
@@ -77,15 +78,16 @@ impl UnwindInfo {
         Some(Self { prolog, operations })
     }
 
-    /// Whether the pushes that are told of stand at the beginning of the code. What is said to be
-    /// done before the first instruction was done by other code.
+    /// Whether the described pushes are at the beginning of the code. Operations before the first
+    /// instruction were done by other code.
     pub(crate) fn fits(&self, first: &[u8]) -> bool {
         let is_there = |(at, operation): &(u8, Operation)| {
             let Operation::Push(register) = *operation else { return true };
             let before = first.get(..usize::from(*at)).unwrap_or_default();
             match before {
                 [] => *at == 0,
-                // What takes over a frame pushes its caller's frame pointer from another register.
+                // Code that takes over a frame pushes its caller's frame pointer from another
+                // register.
                 [.., 0x50] if register == FRAME_POINTER => true,
                 [.., 0x41, byte] if register >= 8 => *byte == 0x50 | register & 7,
                 [.., byte] => register < 8 && *byte == 0x50 | register,
@@ -94,8 +96,8 @@ impl UnwindInfo {
         self.operations.iter().all(is_there)
     }
 
-    /// The step to the caller from so many bytes into the piece, unless that is in an epilog;
-    /// `None` where it can't be told.
+    /// The step to the caller from this offset in the piece, unless the offset is in an epilog;
+    /// `None` where the step can't be determined.
     pub(crate) fn step(&self, offset: u32) -> Option<FrameStep> {
         let done =
             || self.operations.iter().filter(|(at, _)| u32::from(*at) <= offset).map(|(_, operation)| *operation);
@@ -117,7 +119,7 @@ impl UnwindInfo {
                     depth = depth.checked_add(8)?;
                 }
                 Operation::Allocate(bytes) => depth = depth.checked_add_unsigned(bytes)?,
-                // What was taken off the stack since then is not counted by the frame pointer.
+                // Bytes reserved on the stack since then do not matter to the frame pointer.
                 Operation::SetFramePointer(_) => depth = bottom,
                 Operation::Save(FRAME_POINTER, at) => frame_pointer = Some(bottom.checked_add_unsigned(at)?),
                 Operation::Save(..) | Operation::Other => {}
@@ -127,7 +129,7 @@ impl UnwindInfo {
     }
 }
 
-/// The operation of a code, and how many codes behind it belong to it.
+/// The operation of a code, and how many codes after it belong to it.
 fn operation(code: u8, frame: u8, rest: &[[u8; 2]]) -> Option<(Operation, usize)> {
     let (kind, info) = (code & 0xF, code >> 4);
     let short = || Some(u32::from(u16::from_le_bytes(*rest.first()?)));
@@ -159,8 +161,8 @@ mod tests {
 
     #[test]
     fn a_method_with_a_frame_is_stepped_over_at_each_instruction_of_its_prolog() {
-        // push rbp (1); push r15 (3); push rbx (4); sub rsp, 0x10 (8); lea rbp, [rsp+0x20]: no
-        // code.
+        // push rbp (1); push r15 (3); push rbx (4); sub rsp, 0x10 (8); lea rbp, [rsp+0x20]: without
+        // a code.
         let info = info(&[1, 13, 4, 0, 8, 0x12, 4, 0x30, 3, 0xF0, 1, 0x50]);
         let step = |to_caller, frame_pointer| Some(FrameStep { base: SP, to_caller, frame_pointer });
         let found = [0, 1, 3, 4, 8, 13, 500].map(|at| info.step(at));
@@ -173,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_method_that_moves_its_stack_pointer_is_stepped_over_by_its_frame_pointer() {
-        // push rbp (1); sub rsp, 0x40 (5); lea rbp, [rsp+0x40] (10), by either code for that.
+        // push rbp (1); sub rsp, 0x40 (5); lea rbp, [rsp+0x40] (10), with either code for that.
         let short = info(&[1, 10, 3, 0x45, 10, 0x03, 5, 0x72, 1, 0x50]);
         let long = info(&[1, 10, 5, 0x05, 10, 0x0B, 4, 0, 0, 0, 5, 0x72, 1, 0x50]);
         let expected = Some(FrameStep::BY_FRAME_POINTER);
@@ -193,8 +195,7 @@ mod tests {
 
     #[test]
     fn large_frames_and_registers_of_other_kinds_are_read() {
-        // sub rsp by a short and a long number; registers of floating point, which nothing depends
-        // on.
+        // sub rsp by a short and a long number; floating-point registers, which do not matter.
         assert_eq!(info(&[1, 7, 2, 0, 7, 0x01, 0, 2]).step(7).map(|step| step.to_caller), Some(0x200 * 8 + 8));
         assert_eq!(info(&[1, 7, 3, 0, 7, 0x11, 8, 0, 1, 0]).step(7).map(|step| step.to_caller), Some(0x10008 + 8));
         let floats = info(&[1, 9, 4, 0, 9, 0x68, 2, 0, 4, 0x12, 4, 0x30]);
@@ -206,7 +207,7 @@ mod tests {
         let framed = info(&[1, 13, 4, 0, 8, 0x12, 4, 0x30, 3, 0xF0, 1, 0x50]);
         assert!(framed.fits(&[0x55, 0x41, 0x57, 0x53, 0x48]));
         assert!(!framed.fits(&[0x55, 0x41, 0x56, 0x53, 0x48]) && !framed.fits(&[0x90; 8]) && !framed.fits(&[0x55]));
-        // mov rax, [rbp]; push rax; and what was done before
+        // mov rax, [rbp]; push rax; and the operations before
         assert!(info(&[1, 6, 2, 0, 5, 0x50, 0, 0x50]).fits(&[0x48, 0x8B, 0x45, 0, 0x50]));
     }
 

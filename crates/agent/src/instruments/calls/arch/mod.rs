@@ -1,4 +1,4 @@
-//! The fast paths of the hooks, and the loops that they are measured in, in assembly: a module for
+//! The fast paths of the hooks, and the loops in which they are measured, in assembly: a module for
 //! each processor.
 
 #[cfg(target_arch = "x86_64")]

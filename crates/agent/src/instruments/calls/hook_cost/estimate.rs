@@ -1,4 +1,4 @@
-//! From what windows showed to what a pair of hooks costs.
+//! Estimates the cost of a pair of hooks from measured windows.
 
 use clrscope_recording::model::HookCost;
 
@@ -8,22 +8,22 @@ use super::WindowKind;
 
 /// Windows of each kind that are remembered per caller; later ones replace the oldest.
 const REMEMBERED: usize = 64;
-/// Windows of each kind before anything is said.
+/// Windows of each kind before there is an estimate.
 const ENOUGH: usize = 6;
-/// Between two visits to the same caller, for each visit that is remembered: the more is known, the
-/// rarer.
+/// Pause between two visits to the same caller, per remembered visit: the more is known, the rarer
+/// the visits.
 const WAIT_NS: u64 = 1_000_000;
-/// Error bounds of the comparison with padding, down and up, as a part of the pair's cost alone: a
-/// caller that does nothing but call hides its own work behind the hooks, and nothing shows how
-/// much that is.
+/// Error bounds of the comparison with padding, down and up, relative to the pair's cost without
+/// its clock. A caller that only makes calls hides its own work behind the hooks, and no
+/// measurement shows how much.
 const MODEL: (f64, f64) = (0.7, 0.25);
 
 /// CPU nanoseconds per call in one window; infinite where there were too few.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WindowCost {
-    /// Per call that the caller itself made: what padding slows down.
+    /// Per call that the caller itself made: padding slows these calls down.
     pub(super) direct: f64,
-    /// Per call of and below the caller: what reads clocks.
+    /// Per call of and below the caller: all these calls read clocks.
     pub(super) all: f64,
 }
 
@@ -33,21 +33,21 @@ pub(super) struct CallerWindows {
     seen: [Recent<WindowCost, REMEMBERED>; 4],
     visits: usize,
     pub(super) due_ns: u64,
-    /// Visits after which the estimate is given again.
+    /// Number of visits at which the next estimate is due.
     report_at: usize,
 }
 
 impl CallerWindows {
-    /// Adds the windows of one visit, which ended at `now_ns`; the next one waits for a while.
+    /// Adds the windows of one visit, which ended at `now_ns`, and delays the next visit.
     pub(super) fn visited(&mut self, now_ns: u64, found: impl IntoIterator<Item = (WindowKind, WindowCost)>) {
         found.into_iter().for_each(|(kind, seen)| self.seen[kind as usize].add(seen));
         self.visits += 1;
         self.due_ns = now_ns + self.visits.min(REMEMBERED) as u64 * WAIT_NS;
     }
 
-    /// Cost of a pair, when enough is known that was not reported before: each time there are half
-    /// as many visits more, and later, as the compiler may have made something else of the caller
-    /// meanwhile, each time half of what is remembered is new.
+    /// Cost of a pair, when enough is new since the last report: each time the number of visits has
+    /// grown by half. Later it is due each time half of the remembered visits are new, since the
+    /// compiler may have recompiled the caller meanwhile.
     pub(super) fn report(&mut self, has_clock: bool, constants: &Constants) -> Option<HookCost> {
         if self.visits < self.report_at {
             return None;
@@ -65,7 +65,8 @@ impl CallerWindows {
         let bare = self.typical(WindowKind::NoClock, |s| s.all)?;
         let clock = self.typical(WindowKind::Plain, |s| s.all)?.over(bare);
         let felt = self.typical(WindowKind::NoClockPadded, |s| s.direct).zip(self.typical(WindowKind::NoClock, |s| s.direct));
-        // Where no caller could be padded, counting is taken to cost what it costs alone.
+        // Where no caller could be padded, counting is assumed to cost as much as in the loop
+        // *alone*.
         let felt = felt.map_or(Typical::exactly(constants.padding_ns), |(padded, plain)| padded.over(plain));
         Some(constants.cost(clock, felt))
     }
@@ -116,8 +117,8 @@ impl Typical {
 }
 
 impl Constants {
-    /// The cost of a pair, from what its clock was measured to cost and from how much of the
-    /// padding is felt.
+    /// The cost of a pair, from the measured cost of its clock and from the part of the padding's
+    /// cost that shows.
     fn cost(&self, clock: Typical, felt: Typical) -> HookCost {
         let scale = if self.padding_ns > 0.0 { self.counting_ns / self.padding_ns } else { 0.0 };
         let counting = |felt: f64| (felt * scale).clamp(0.0, self.counting_ns);

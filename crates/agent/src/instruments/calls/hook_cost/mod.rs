@@ -1,28 +1,29 @@
 //! Cost of a pair of hooks in the program itself, measured while it runs.
 //!
-//! A pair costs a function that waits for memory or for its own multiplications almost nothing, and
-//! one that calls all the time everything it takes: constants are wrong by a factor of three in one
-//! and the same program. So where a thread stays with one caller for a while, the helper thread
-//! changes what that caller's hooks do, for a tenth of a millisecond at a time, and counts how many
-//! calls the thread makes per nanosecond of its CPU time with and without the change:
+//! A pair costs almost nothing in a function that waits for memory or for its own multiplications,
+//! and its full cost in a function that calls all the time. So a constant is wrong by a factor of
+//! three even within one program. Where a thread stays with one caller for a while, the helper
+//! thread changes the work of that caller's hooks, for a tenth of a millisecond at a time. It
+//! counts how many calls the thread makes per nanosecond of its CPU time with and without the
+//! change:
 //!
-//! - *More work*: blocks full of edges to [`PADDING`](function::PADDING) stand before the caller's
-//!   own, so that every enter looks through them first. The less room there is for more work
-//!   alongside a call, the more this slows it down; compared with what the same blocks cost in the
-//!   [calibration](super::calibrate)'s loop this shows how much of the pair's cost there is felt
-//!   here.
-//! - *No clock* (`clock=tsc`): hooks skip the clock, which is most of their cost, and is measured
-//!   directly.
+//! - *More work*: blocks full of edges to [`PADDING`](function::PADDING) are put before the
+//!   caller's own, so that every enter searches them first. The less spare capacity the processor
+//!   has during a call, the more this slows the call down. The comparison with the cost of the same
+//!   blocks in the [calibration](super::calibrate)'s loop shows which part of the pair's cost in
+//!   that loop applies here.
+//! - *No clock* (`clock=tsc`): hooks skip the clock. The clock is most of their cost and is
+//!   measured directly.
 //!
-//! Counting goes on meanwhile, exact as ever. A word of four bytes is all that changes in the tree,
-//! and it is changed back at once; a reader that finds it changed passes over the blocks. What a
-//! thread does without its clock is charged at its next event, to where it stands then: still at or
-//! below the same caller.
+//! Counts stay exact meanwhile. Only one word of four bytes changes in the tree, and it is restored
+//! at once; a reader that finds it changed skips the padding blocks. The time that a thread spends
+//! without its clock is charged at its next event to its position then, which is still at or below
+//! the same caller.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`watch`] | where a thread is, and what is called there |
-//! | [`estimate`] | from windows to a cost with bounds |
+//! | [`watch`] | position of a thread, and counts of calls below it |
+//! | [`estimate`] | estimate of a cost with bounds from windows |
 
 mod estimate;
 mod watch;
@@ -43,24 +44,25 @@ use super::shared::Shared;
 use estimate::{WindowCost, CallerWindows};
 use watch::{Activation, Calls};
 
-/// Length of a window, to which the system adds about as much again. Long against the few
-/// microseconds in which the helper thread itself can disturb, short enough for programs that never
-/// stay anywhere for a millisecond.
+/// Length of a window; the system adds about the same time again. It is long compared with the few
+/// microseconds in which the helper thread itself can disturb, and short enough for programs that
+/// never stay anywhere for a millisecond.
 const WINDOW: Duration = Duration::from_micros(70);
-/// A window that took longer was not ours to choose: the machine has no processor to spare, and the
-/// samples of threads wait for us. No more visits for so many times what it took.
+/// A window that took longer than this (first number) shows that the machine has no spare
+/// processor, and that the samples of threads were delayed. There are no more visits for a multiple
+/// (second number) of the time that the window took.
 const OVERDUE: (Duration, u32) = (Duration::from_millis(2), 20);
-/// Least calls of a window that counts.
+/// Windows with fewer calls than this do not count.
 const CALLS_LEAST: u32 = 400;
-/// Callers that take longer from call to call need no measurement: hooks are a few hundredths of
-/// its time.
+/// Callers that take longer than this from call to call need no measurement: hooks take a few
+/// hundredths of their time.
 const MOST_NS: f64 = 100.0;
 /// Callers that are followed.
 const CALLERS: usize = 256;
-/// Between two visits at least, and the part of the time so far that must lie between them.
+/// Least pause between two visits: nanoseconds, and a fraction (one in so many) of the time so far.
 const GAP_NS: (u64, u64) = (2_000_000, 400);
 
-/// Work of the hooks in a window.
+/// Kind of work that the hooks do in a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WindowKind {
     Plain,
@@ -89,12 +91,12 @@ pub(super) struct CostExperiment {
     shared: &'static Shared,
     has_clock: bool,
     callers: HashMap<u32, CallerWindows>,
-    /// By the caller's first block: the first of the blocks that stand before it. Each chain has
-    /// its own, for ever: a thread may be preempted in the middle of them.
+    /// The first padding block of each caller, by the caller's first block. Each chain keeps its
+    /// own padding for ever: a thread may be preempted in the middle of it.
     paddings: HashMap<u32, u32>,
     piece: Piece,
     turn: usize,
-    /// Pause after which a machine without a processor to spare is no longer left alone.
+    /// Pause before the next visit on a machine without a spare processor.
     overdue_ns: u64,
     began_ns: u64,
     due_ns: u64,
@@ -115,8 +117,7 @@ impl CostExperiment {
         }
     }
 
-    /// Visits one of the threads that work, if it is time; the new cost of a caller, if there is
-    /// one.
+    /// Visits one of the busy threads, if a visit is due. Returns the new cost of a caller, if any.
     pub(super) fn visit(&mut self, now_ns: u64, busy: &[ThreadRecord], constants: &Constants) -> Option<PairCost> {
         if now_ns < self.due_ns || busy.is_empty() {
             return None;
@@ -147,7 +148,8 @@ impl CostExperiment {
         Some(PairCost { caller, callee, cost })
     }
 
-    /// Kinds of windows worth measuring: padding only where most calls are the caller's own.
+    /// Kinds of windows worth measuring: padding only where the caller itself makes most of the
+    /// calls.
     fn changes(&self, target: &Target, plain: &Window) -> Vec<WindowKind> {
         let own = target.first != 0 && plain.seen.direct < plain.seen.all * 2.0;
         match (self.has_clock, own) {
@@ -158,11 +160,11 @@ impl CostExperiment {
         }
     }
 
-    /// The innermost activation that lasts for a while, and what it does.
+    /// The innermost activation that lasts for a while, with a first window of its calls.
     fn find(&mut self, record: ThreadRecord) -> Option<(Target, Window)> {
         let activations = watch::activations(self.shared, record);
         let cpu_before = cpu(record)?;
-        // Mostly it is one of the two on top: then this is a window already.
+        // Mostly it is one of the two activations on top; then this is a complete window.
         let before: Vec<_> =
             activations.iter().take(2).map(|on| watch::count_calls(self.shared, on, on.first_block(self.shared))).collect();
         self.nap()?;
@@ -180,7 +182,7 @@ impl CostExperiment {
         Some((target, window))
     }
 
-    /// Sleeps for a window; `None` where it became much longer.
+    /// Sleeps for a window; `None` where the sleep took much longer.
     fn nap(&mut self) -> Option<()> {
         let began = Instant::now();
         nap(WINDOW);
@@ -199,7 +201,7 @@ impl CostExperiment {
         (seen.all <= MOST_NS).then_some(Window { seen, busiest: since.busiest })
     }
 
-    /// A short while with changed hooks; `None` when the thread did not stay.
+    /// Measures a window with changed hooks; `None` when the thread did not stay with the caller.
     fn window(&mut self, target: &Target, kind: WindowKind) -> Option<Window> {
         let padded = matches!(kind, WindowKind::Padded | WindowKind::NoClockPadded);
         let padding = if padded { self.padding(target.first)? } else { target.first };
@@ -213,7 +215,7 @@ impl CostExperiment {
         let cpu_before = cpu(target.record);
         let napped = self.nap();
         let cpu_after = cpu(target.record);
-        // SAFETY: the block that was there.
+        // SAFETY: the block that was there before.
         unsafe { target.activation.set_first_block(self.shared, target.first) };
         off.store(0, Ordering::Release);
         napped?;
@@ -223,7 +225,7 @@ impl CostExperiment {
         window.filter(|_| stayed)
     }
 
-    /// Blocks that lead to the caller's first block.
+    /// Returns the padding blocks that lead to the caller's first block.
     fn padding(&mut self, first: u32) -> Option<u32> {
         if let Some(&padding) = self.paddings.get(&first) {
             return Some(padding);

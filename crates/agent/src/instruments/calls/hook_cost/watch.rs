@@ -1,4 +1,4 @@
-//! Reading another thread while it runs: its current place, and counts of calls below.
+//! Reads another thread while it runs: its current position, and counts of calls below it.
 
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,7 @@ use super::super::slow::top_of;
 
 /// Frames on top of a thread's stack that are looked at.
 const FRAMES_MOST: usize = 64;
-/// Blocks below a caller that are added up; one with more is left alone.
+/// Most blocks below a caller that are added up; callers with more are not measured.
 const BLOCKS_MOST: usize = 96;
 
 /// A function that a thread is in.
@@ -34,7 +34,7 @@ impl Activation {
         Self { at, sp, edge, entered: if edge.is_null() { 0 } else { shared.calls_of(edge) } }
     }
 
-    /// Whether the thread has been in it ever since.
+    /// Whether the thread has stayed in this activation.
     pub(super) fn lasts(&self, shared: &Shared, record: ThreadRecord) -> bool {
         if top_of(record).is_none_or(|top| top < self.at) {
             return false;
@@ -43,16 +43,17 @@ impl Activation {
         now.sp == self.sp && now.edge == self.edge && now.entered == self.entered
     }
 
-    /// The first block of the calls it makes, 0 for none.
+    /// The first block of the activation's calls, 0 for none.
     pub(super) fn first_block(&self, shared: &Shared) -> u32 {
         shared.first_block(self.edge)
     }
 
-    /// Changes the first block of the calls it makes; 0 changes nothing.
+    /// Changes the first block of the activation's calls; 0 changes nothing.
     ///
     /// # Safety
-    /// `first` must be the block that was there, or one that was taken from the arena and leads to
-    /// that one. There must have been one: the activation's thread writes the field once, from 0.
+    /// `first` must be the block that was there before, or a block that was taken from the arena
+    /// and leads to it. There must have been a first block: the activation's thread writes the
+    /// field once, from 0.
     pub(super) unsafe fn set_first_block(&self, shared: &Shared, first: u32) {
         if first != 0 {
             // SAFETY: as the caller promises.
@@ -93,7 +94,8 @@ pub(super) struct CallsBetween {
     pub(super) busiest: (u32, u32),
 }
 
-/// Counts what a caller has called, from its first block on; `None` where that is much.
+/// Counts the calls below a caller, from its first block on; `None` where there are too many
+/// blocks.
 pub(super) fn count_calls(shared: &Shared, caller: &Activation, first: u32) -> Option<Calls> {
     let mut edges = Vec::new();
     let mut chains = vec![(first, shared.key_of(caller.edge), true)];
@@ -119,7 +121,7 @@ pub(super) fn count_calls(shared: &Shared, caller: &Activation, first: u32) -> O
 }
 
 impl Calls {
-    /// Calls since `before`; `None` when paths are there that were not, or nothing was called.
+    /// Calls since `before`; `None` when there are new paths, or nothing was called.
     pub(super) fn since(&self, before: &Self) -> Option<CallsBetween> {
         if self.edges.len() != before.edges.len() {
             return None;

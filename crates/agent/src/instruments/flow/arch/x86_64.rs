@@ -1,11 +1,11 @@
 //! The fast paths of `flow` for x86-64: alone, and on top of those of `calls` for either clock.
 //!
-//! The convention of the runtime, and what the paths of `calls` do, stand in
+//! The calling convention of the runtime and the fast paths of `calls` are described in
 //! [`calls`](crate::instruments::calls::arch::x86_64::hooks). An event is 16 bytes (see
 //! [`layout::flow`](clrscope_recording::layout::flow)): the time stamp counter, the function with
-//! what happened in the upper two bits, the lower half of the caller's stack pointer. It goes to
-//! the thread's chunk, and is there for others once the chunk's `USED` has grown over it: the very
-//! last store.
+//! the kind of event in the upper two bits, and the lower half of the caller's stack pointer. The
+//! event goes to the thread's chunk. It becomes visible to others when the chunk's `USED` includes
+//! it, which is the very last store.
 
 use clrscope_recording::layout::{chunk, flow};
 use crate::arch::x86_64::stubs::{enter_slow_after, leave_slow_after, leave_slow_both};
@@ -18,12 +18,11 @@ use crate::instruments::calls::arch::x86_64::hooks::{
     push_edge,
 };
 
-// What the assembly takes for granted of the numbers that are its operands: the registers of a pair
-// fill an event's bytes, and the upper half of a client identifier begins behind all bits of
-// `WHAT`.
+// The assembly relies on these properties of its operands: the registers of a pair fill an event's
+// bytes, and the upper half of a client identifier begins behind all bits of `WHAT`.
 const _: () = assert!(flow::BYTES == 16 && flow::SP + 4 == flow::BYTES && flow::KIND == 3 << 30);
 
-/// Finds the place of the next event in `r11`, or leaves for 19 where there is none. Uses `rax`.
+/// Puts the place of the next event into `r11`, or jumps to 19 where there is none. Uses `rax`.
 macro_rules! place_at_enter {
     () => {
         concat!(
@@ -49,7 +48,7 @@ macro_rules! place_at_leave {
     };
 }
 
-/// The event's place has been filled.
+/// Publishes the event after its place has been filled.
 macro_rules! publish {
     () => {
         concat!("mov r11, [r10 + {flow_chunk}]\n", "add dword ptr [r11 + {used}], {event_bytes}\n",)
@@ -91,14 +90,14 @@ macro_rules! time_at_leave {
     };
 }
 
-/// An enter that the fast path can't do.
+/// Slow path of enter.
 macro_rules! enter_slow_both {
     ($function:literal) => {
         enter_slow_after!("19:\n", "mov rdi, r14\nmov rsi, r15\n", $function)
     };
 }
 
-/// Functions whose arguments are wanted have the sign bit set: they go another way at once.
+/// Functions whose arguments are wanted have the sign bit set and branch to another path at once.
 macro_rules! part_at_enter {
     () => {
         "test r14d, r14d\njs 18f\n"
@@ -118,8 +117,9 @@ macro_rules! store_pair {
     };
 }
 
-/// Path out of line where all arguments are numbers in registers: the event, and behind it those
-/// pairs of registers that the upper half of the client identifier names. Or on to 17.
+/// Path for functions whose arguments are all numbers in registers. Writes the event, followed by
+/// the pairs of registers that the upper half of the client identifier selects. Otherwise jumps
+/// to 17.
 macro_rules! enter_registers {
     () => {
         concat!(
@@ -130,7 +130,8 @@ macro_rules! enter_registers {
             load_record!("17f"),
             "mov r11, [r10 + {flow_chunk}]\n",
             "mov eax, [r11 + {used}]\n",
-            // The event and at most seven pairs, less what the place is found by.
+            // The event and at most seven pairs, minus the bytes that finding the place has
+            // checked.
             "add eax, 128\n",
             "cmp eax, [r10 + {flow_room}]\n",
             "jae 17f\n",
@@ -193,7 +194,7 @@ macro_rules! leave_registers {
     };
 }
 
-/// Path out of line for everything else: all saved, and the place where it is.
+/// Path for everything else: saves all registers, and passes their address.
 macro_rules! enter_values {
     ($label:literal) => {
         enter_slow_after!($label, "mov edi, r14d\nmov rsi, r15\nmov rdx, rsp\n", "{values_enter}")
@@ -223,7 +224,7 @@ macro_rules! leave_alone {
     };
 }
 
-/// With `calls:clock=sampled`; `$mark` is what becomes of the frame before it goes.
+/// With `calls:clock=sampled`; `$mark` is done to the frame before it is popped.
 macro_rules! leave_sampled {
     ($kind:literal, $mark:literal, $slow:literal, $values:literal) => {
         concat!(
@@ -347,7 +348,7 @@ calls_asm!(
     "mov r11, [r10 + {top}]",
     "push rdx",
     charge_at_enter!(),
-    // The place is still there: only this thread fills its chunk.
+    // The place is still free: only this thread fills its chunk.
     "mov r11, [r10 + {flow_chunk}]",
     "mov eax, [r11 + {used}]",
     "lea r11, [r11 + rax + {head}]",

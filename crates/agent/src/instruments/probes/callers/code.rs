@@ -1,9 +1,9 @@
-//! Code that keeps the callers of a method apart, and what it calls.
+//! Inserted code that distinguishes the callers of a method, and the functions that it calls.
 //!
-//! The functions are called as those of [`code`](super::super::code) are, and the same holds for
-//! them. The first is given the frame of the probed method and finds the record of its callers; the
-//! method keeps the record's address in a local variable, so that the end of a call is counted
-//! where its begin was.
+//! The functions are called like those of [`code`](super::super::code), and the same rules apply.
+//! The first receives the frame of the probed method and finds the record of its callers. The
+//! method keeps the record's address in a local variable, so that begin and end of a call are
+//! counted in the same record.
 
 use clr_profiler::il::element::{I8, UINT, VOID};
 use clr_profiler::il::{Code, Edits, NewLocal, Opcode};
@@ -18,11 +18,11 @@ use super::{CalledMethod, arch};
 use crate::services::code_address::function_address;
 
 
-/// Signature of [`find`](arch::find): of managed code, the method in, the record out.
+/// Signature of [`find`](arch::find), as managed code. In: the method. Out: the record.
 const FIND: &[u8] = &[0, 1, UINT, UINT];
-/// Signature of [`enter`]: the method and the record in, the time out.
+/// Signature of [`enter`]. In: the method and the record. Out: the time.
 const ENTER: &[u8] = &[0, 2, I8, UINT, UINT];
-/// Signature of [`leave`] and [`fail`]: the method, the time and the record in.
+/// Signature of [`leave`] and [`fail`]. In: the method, the time and the record.
 const LEAVE: &[u8] = &[0, 3, VOID, UINT, I8, UINT];
 
 /// Tokens of the signatures in a module.
@@ -52,7 +52,7 @@ unsafe extern "C" fn enter(method: *const CalledMethod, record: usize) -> u64 {
     // SAFETY: the address that `edits` put into the code.
     let lanes = unsafe { &*method }.lanes;
     lanes.begin();
-    // SAFETY: what `find` gave.
+    // SAFETY: the address that `find` returned.
     if let Some(cell) = unsafe { CallerCell::at(record) } {
         cell.begin();
     }
@@ -74,7 +74,7 @@ unsafe extern "C" fn fail(method: *const CalledMethod, began: u64, record: usize
 /// Counts the end of a call.
 ///
 /// # Safety
-/// The method and the record must be those that the code of the method has.
+/// The method and the record must come from the code of the method.
 #[inline]
 unsafe fn end(method: *const CalledMethod, began: u64, record: usize, has_failed: bool) {
     // SAFETY: the caller's promise.
@@ -88,7 +88,7 @@ unsafe fn end(method: *const CalledMethod, began: u64, record: usize, has_failed
     }
 }
 
-/// The code that finds the record, for the method's entry, and the local variable that has the
+/// The code that finds the record, for the method's entry, and the local variable that holds the
 /// record from then on.
 pub(in crate::instruments::probes) fn keep_record(
     edits: &mut Edits,

@@ -1,4 +1,4 @@
-//! The thread that looks up what code lies at the addresses of new paths.
+//! The thread that looks up the code at the addresses of new paths.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use clrscope_agent_stacks::stacks::table::RecordedStacks;
 use super::records::{Records, Waiting};
 use crate::services::context::Context;
 
-/// Between two looks.
+/// Pause between two rounds of lookups.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// The thread's state.
@@ -31,7 +31,7 @@ pub(super) struct LookUp {
 }
 
 impl LookUp {
-    /// Without a thread so far.
+    /// Creates the state, without a thread.
     ///
     /// # Errors
     /// A sentence for the user, when the file of stacks could not be made.
@@ -96,24 +96,23 @@ impl LookUp {
         records.is_done();
     }
 
-    /// Task of the helper thread that lets recording stop only when no record waits.
+    /// Task of the helper thread that lets recording stop only when no record waits for lookup.
     pub(super) fn settle(&'static self, records: &'static Records) -> Box<dyn Task> {
         Box::new(Settle { look_up: self, records })
     }
 }
 
-/// Beginning of the names of methods that the runtime makes to get from one method to another: for
-/// delegates, for native code.
+/// Beginning of the names of stub methods, which the runtime makes for delegates and native calls.
 const STUB: &str = "DynamicClass::IL_STUB";
 
-/// Return addresses that hide others, each since when calls know of it.
+/// Return addresses that hide others, each with the time from which calls know this.
 type KnownSince = HashMap<usize, u64>;
 
 /// The frames of a record: the probed method, then its callers without native code and the
-/// runtime's stubs. Where there is nothing else, the innermost native code, or a stub. Callers end
-/// at the first that hides others unknown to the walk, or may hide some. Answers which of the
-/// addresses that frame pointers led to hide others, a bit each, and whether callers ended there.
-/// Behind the last that is kept nothing matters.
+/// runtime's stubs. Where there are no other callers, the innermost native code, or a stub. The
+/// callers end at the first one that hides, or may hide, callers that the walk did not know.
+/// Returns a bit for each frame-pointer address that hides others, and whether the callers ended
+/// early. Addresses behind the last kept caller are ignored.
 fn frames_of(
     map: &mut CodeMap,
     waiting: &Waiting,

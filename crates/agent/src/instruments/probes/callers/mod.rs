@@ -1,21 +1,19 @@
-//! Callers of probed methods: calls, failures and times by the way to the call, where that is asked
-//! for.
+//! Callers of probed methods: calls, failures and times by call path, on request.
 //!
-//! A probed method hands its frame over. The frame pointers from there on lead to as many return
-//! addresses as are wanted, which are mixed into one number; a call is added to the record of its
-//! thread and that number, which lies in the recording, without a lock. Nothing is asked of the
-//! runtime: what lies at the addresses of a number that is new is looked up by a thread of the
-//! agent's own.
+//! A probed method passes its frame. The frame pointers from there on lead to the wanted number of
+//! return addresses, which are hashed into one number. A call is added, without a lock, to the
+//! record of its thread and that number; the record lies in the recording. The runtime is not
+//! queried. For a new number a thread of the agent's own looks up the code at the addresses.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`code`] | the code that hands a call over, and the functions that it calls |
+//! | [`code`] | the inserted code that reports a call, and the functions that it calls |
 //! | [`arch`] | the entry point that takes the frame pointer |
-//! | [`find`] | the record of who calls, given that |
+//! | [`find`] | the record of the callers, from the frame pointer |
 //! | [`path`] | the return addresses on the stack |
 //! | [`table`] | the table that leads to the record of a thread and path |
-//! | [`records`] | room for the records in the recording, and those whose addresses are to be looked up |
-//! | [`look_up`] | the thread that looks them up |
+//! | [`records`] | room for the records in the recording, and the records whose addresses wait for lookup |
+//! | [`look_up`] | the thread that looks up addresses |
 
 mod arch;
 mod code;
@@ -43,37 +41,39 @@ use path::Call;
 use records::{Records, Way};
 use table::{Key, Table};
 
-/// The callers of the recording that goes on. Code of an earlier one may still run, and writes to
-/// no other.
+/// The callers of the current recording. Code of an earlier recording may still run, and writes to
+/// no other recording.
 static CURRENT: PublishedState<Callers> = PublishedState::nothing();
 /// Recordings of callers so far.
 static RECORDINGS: AtomicU64 = AtomicU64::new(0);
 
-/// A method whose callers are recorded. Code has the address, so it is made once and never freed.
+/// A method whose callers are recorded. Code contains its address, so it is made once and never
+/// freed.
 pub(super) struct CalledMethod {
     pub(super) number: u32,
     pub(super) lanes: MethodLanes,
-    /// Number of the recording. The parts of that go when it is over, and the method does not.
+    /// Number of the recording. The parts of the recording are dropped when it is over; the method
+    /// is not.
     recording: u64,
 }
 
 /// The callers of a recording.
 pub(super) struct Callers {
-    /// Tells the recording from others of the process.
+    /// Distinguishes the recording from others of the process.
     recording: u64,
     writer: &'static ProcessWriter,
     start_ns: u64,
-    /// Callers that are kept of a call.
+    /// Callers of a call that are kept.
     frames: usize,
     table: Table,
     records: Records,
     look_up: LookUp,
-    /// Code that went so far: other code may lie at its addresses from then on.
+    /// Number of code unloads so far: other code may lie at the same addresses after an unload.
     unloads: AtomicU64,
 }
 
 impl Callers {
-    /// Makes them known, with so many callers of each call.
+    /// Publishes the callers of a recording, with `frames` callers of each call.
     ///
     /// # Errors
     /// A sentence for the user, when a file could not be made.
@@ -95,15 +95,15 @@ impl Callers {
         Box::leak(Box::new(CalledMethod { number, lanes, recording: self.recording }))
     }
 
-    /// Returns the callers of a recording, where that goes on. Valid until the next stop of all
-    /// threads, so for hooks.
+    /// Returns the callers of a recording, if it is the current one. Valid until the next stop of
+    /// all threads, so only for hooks.
     #[inline]
     fn of_recording(recording: u64) -> Option<&'static Self> {
         CURRENT.get().filter(|current| current.recording == recording)
     }
 
-    /// Address of the record of those who call a method, given the method's frame pointer and the
-    /// address at which it goes on; 0 where there is none, which is counted. For hooks.
+    /// Address of the record of a method's callers, from the method's frame pointer and the address
+    /// at which it continues. 0 where there is none; that is counted. For hooks.
     #[inline]
     fn record(&self, method: u32, frame: usize, goes_on_at: usize) -> usize {
         if let (Some(thread), Some(stack)) = (threads::known(), CurrentStack::here()) {
@@ -118,7 +118,7 @@ impl Callers {
         self.begin(method, frame, goes_on_at)
     }
 
-    /// As [`record`](Self::record), for a way on which callers are that no frame pointer leads to.
+    /// As [`record`](Self::record), for a path with callers that no frame pointer leads to.
     #[inline(never)]
     fn whole(&self, thread: ThreadRecord, method: u32, call: Call, (path, gaps): (u64, u32)) -> usize {
         let known = self.look_up.hidden();
@@ -132,7 +132,7 @@ impl Callers {
         })
     }
 
-    /// Begins the record of a path that is new, on a thread that may be.
+    /// Begins the record of a new path, on a thread that may be new, too.
     #[cold]
     #[inline(never)]
     fn begin(&self, method: u32, frame: usize, goes_on_at: usize) -> usize {
@@ -145,7 +145,7 @@ impl Callers {
         })
     }
 
-    /// Address of the record that is begun; 0 where there is none, which is counted.
+    /// Address of the record that `begin` begins; 0 where there is none, and that is counted.
     #[cold]
     fn begun(&self, begin: impl FnOnce() -> Option<usize>) -> usize {
         let mut begun = None;
@@ -174,7 +174,7 @@ impl Callers {
         is_known().or_else(begin).map(|cell| cell.address())
     }
 
-    /// Code is gone; other code may come to lie at its addresses.
+    /// Code has been unloaded; other code may get its addresses.
     pub(super) fn code_unloaded(&self) {
         self.unloads.fetch_add(1, Ordering::AcqRel);
     }
@@ -189,13 +189,13 @@ impl Callers {
         vec![self.records.task(), self.look_up.recorded().task(), self.look_up.settle(&self.records)]
     }
 
-    /// The recording is over: calls that are under way add to memory of the process's own.
+    /// The recording is over: active calls add to private memory of the process.
     pub(super) fn outlive_recording(&self) {
         CURRENT.withdraw();
         self.records.outlive_recording();
     }
 
-    /// In a forked child: lets go of everything. Async-signal-safe.
+    /// In a forked child: lets go of all mappings. Async-signal-safe.
     pub(super) fn detach_in_child(&self) {
         CURRENT.withdraw();
         self.records.detach_in_child();

@@ -1,26 +1,26 @@
-//! The way to a call: the return addresses on the stack of the calling thread, from the frame of a
+//! The path to a call: the return addresses on the stack of the calling thread, from the frame of a
 //! probed method on.
 
 use clr_profiler::internals::{CurrentStack, NativeFrame, hidden_returns};
 use clrscope_agent_stacks::stacks::hidden_returns::HiddenReturns;
 use clrscope_agent_stacks::stacks::mix_address;
 
-/// Callers that are kept at most.
+/// Most callers that are kept.
 pub(super) const MOST_FRAMES: usize = 32;
 
 /// A call of a probed method, as it stands on the stack.
 #[derive(Clone, Copy)]
 pub(super) struct Call {
     pub(super) stack: CurrentStack,
-    /// The method's frame pointer: its caller's lies there, and above that the address at which the
-    /// caller goes on.
+    /// The method's frame pointer. It points to the caller's frame pointer, and the return address
+    /// into the caller follows.
     pub(super) frame: usize,
-    /// Address at which the method itself goes on.
+    /// Address at which the method itself continues.
     pub(super) goes_on_at: usize,
 }
 
 impl Call {
-    /// Addresses at which callers go on, the innermost first.
+    /// Return addresses into the callers, innermost first.
     #[inline]
     pub(super) fn callers(self) -> impl Iterator<Item = usize> {
         let mut frame = self.frame;
@@ -32,8 +32,9 @@ impl Call {
         })
     }
 
-    /// Addresses at which callers go on, including those that no frame pointer leads to: behind
-    /// callers whose bit is set in `gaps`, and behind these. Where that is lost, no more.
+    /// Return addresses into the callers, including callers that no frame pointer leads to. These
+    /// are behind callers whose bit is set in `gaps`, or behind one another. The walk ends where
+    /// hidden callers can't be found.
     pub(super) fn all_callers(self, gaps: u32, known: &HiddenReturns) -> impl Iterator<Item = usize> {
         let (mut frame, mut nth, mut skipped) = (self.frame, 0_u32, 0_u32);
         let mut hidden = Some(self.hidden_at(0, known));
@@ -56,8 +57,8 @@ impl Call {
         })
     }
 
-    /// Number for all callers where frame pointers lead to those of this number: the callers that
-    /// they do not lead to tell such ways apart.
+    /// Number for all callers of a path. `path` is the number for the callers that frame pointers
+    /// lead to; the hidden callers distinguish paths with the same number.
     #[inline]
     pub(super) fn whole_path(self, path: u64, gaps: u32, known: &HiddenReturns) -> u64 {
         let (mut frame, mut mixed) = (self.frame, !path);
@@ -71,16 +72,16 @@ impl Call {
         mixed
     }
 
-    /// Addresses that the return address of a frame hides, and whether each takes the place of the
-    /// one that frame pointers lead to.
+    /// Addresses that the return address of a frame hides, and whether each replaces the address
+    /// that frame pointers lead to.
     #[inline]
     fn hidden_at(self, frame: usize, known: &HiddenReturns) -> impl Iterator<Item = (usize, bool)> {
         let all = hidden_returns(self.stack, NativeFrame::new(frame), |address| known.hidden_behind(address));
         all.map(|(_, address, takes_place)| (address, takes_place))
     }
 
-    /// Number for the method's code and so many of its callers, the same wherever the stack is.
-    /// `first` tells apart what had other code at the same addresses.
+    /// Number for the method's code and at most `most` of its callers. It does not depend on the
+    /// address of the stack. `first` distinguishes paths from before and after an unload of code.
     #[inline]
     pub(super) fn path(self, most: usize, first: u64) -> u64 {
         self.callers().take(most).fold(mix_address(first, self.goes_on_at), mix_address)
@@ -98,8 +99,8 @@ mod tests {
         let mut words = [0_usize; 64];
         let base = std::hint::black_box(&mut words).as_mut_ptr().expose_provenance();
         let at = |word: usize| base + 8 * word;
-        // The method; two callers without frames, 8 and 16 bytes large; one that took over a frame,
-        // and its caller; the last.
+        // The method; two callers without frames, of 8 and 16 bytes; a caller that reuses a frame,
+        // and its own caller; the last caller.
         let frames = [(0, at(20), 0xA1), (20, at(40), 0xFA), (40, at(50), 0xC1), (50, 0, 0xD1)];
         for (word, up, address) in frames {
             (words[word], words[word + 1]) = (up, address);
@@ -125,8 +126,8 @@ mod tests {
         assert_ne!(call.whole_path(8, 1, &gaps), path, "other callers with frames");
     }
 
-    /// Three frames that lie so far apart, from a place of the stack on: the path of so many of
-    /// them.
+    /// Makes three frames that lie `apart` words apart on a stack, and returns the path of `most`
+    /// of them.
     fn path(first: usize, apart: usize, addresses: [usize; 3], most: usize) -> (u64, Vec<usize>) {
         let mut words = [0_usize; 64];
         let base = std::hint::black_box(&mut words).as_mut_ptr().expose_provenance();

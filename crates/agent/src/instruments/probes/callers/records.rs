@@ -1,4 +1,4 @@
-//! Room for the records of callers in the recording, and the addresses of those that are new.
+//! Room for the records of callers in the recording, and the addresses of new records.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,34 +15,35 @@ use crate::services::context::Context;
 const CHUNK: usize = 64 << 10;
 /// Bytes of all records.
 const LIMIT: u64 = (MOST_RECORDS * layout::BYTES * CHUNK / (CHUNK - chunk::HEAD)) as u64;
-/// Backed ahead of need: no thread waits for a record.
+/// Bytes that are backed in advance, so that no thread waits for a record.
 const AHEAD: usize = 1 << 20;
-/// Records whose addresses wait to be looked up at most: what comes in some milliseconds.
+/// Most records whose addresses wait for lookup: the new records of some milliseconds.
 const MOST_WAITING: usize = 2048;
 
 /// The records.
 pub(super) struct Records {
     store: EventStore,
-    /// Held while a record is begun, and while those that wait are taken; never while the runtime
-    /// is asked.
+    /// Held while a record is begun, and while the waiting records are taken; never while the
+    /// runtime is queried.
     new: Mutex<New>,
 }
 
-/// Room for records that are new.
+/// Room for new records.
 struct New {
     chunk: Option<Chunk>,
-    /// Records whose addresses are to be looked up, as many as there is room for.
+    /// Records whose addresses are to be looked up, up to a fixed capacity.
     waiting: Vec<Waiting>,
-    /// Whether those taken last are being looked up.
+    /// Whether the records that were taken last are being looked up.
     under_way: bool,
 }
 
-/// Way of a call: the address at which the method goes on, then those of its callers.
+/// Path of a call: the address at which the method continues, then the return addresses into its
+/// callers.
 pub(super) struct Way<A> {
     pub(super) addresses: A,
-    /// Callers that are kept.
+    /// Number of callers that are kept.
     pub(super) frames: usize,
-    /// Whether callers are among them that no frame pointer leads to.
+    /// Whether the addresses include callers that no frame pointer leads to.
     pub(super) is_whole: bool,
 }
 
@@ -53,9 +54,9 @@ pub(super) struct Waiting {
     pub(super) time_ns: u64,
     /// Whether there are callers further out.
     pub(super) is_cut: bool,
-    /// Whether callers are there that no frame pointer leads to.
+    /// Whether the addresses include callers that no frame pointer leads to.
     pub(super) is_whole: bool,
-    /// Callers that are kept.
+    /// Number of callers that are kept.
     pub(super) frames: usize,
     length: usize,
     addresses: [usize; 1 + MOST_FRAMES],
@@ -72,14 +73,14 @@ impl Waiting {
         Self { cell, time_ns, is_cut: rest.next().is_some(), is_whole: way.is_whole, frames: way.frames, length, addresses }
     }
 
-    /// The address at which the method goes on, then those of its callers.
+    /// The address at which the method continues, then the return addresses into its callers.
     pub(super) fn addresses(&self) -> &[usize] {
         self.addresses.get(..self.length).unwrap_or_default()
     }
 }
 
 impl Records {
-    /// Without any.
+    /// Creates the room, without records.
     ///
     /// # Errors
     /// A sentence for the user, when the file could not be made.
@@ -93,7 +94,7 @@ impl Records {
         Ok(Self { store, new: Mutex::new(New { chunk: None, waiting, under_way: false }) })
     }
 
-    /// An empty list of records that wait, which never asks the heap for more.
+    /// An empty list for waiting records, which never has to grow.
     pub(super) fn room_for_waiting() -> Vec<Waiting> {
         Vec::with_capacity(MOST_WAITING)
     }
@@ -103,7 +104,7 @@ impl Records {
     }
 
     /// Begins a record, whose addresses are looked up soon. `None` where there is no room, or
-    /// `insert` finds none. For hooks.
+    /// `insert` finds no place. For hooks.
     pub(super) fn begin(
         &self,
         record: &ProbeCaller,
@@ -126,8 +127,8 @@ impl Records {
         Some(cell)
     }
 
-    /// Moves the records that wait into `taken`, which is empty. [`is_done`](Self::is_done) says
-    /// when they are looked up.
+    /// Moves the waiting records into `taken`, which must be empty. The caller reports with
+    /// [`is_done`](Self::is_done) when they are looked up.
     pub(super) fn swap_waiting(&self, taken: &mut Vec<Waiting>) {
         let mut new = self.lock();
         std::mem::swap(&mut new.waiting, taken);
@@ -150,14 +151,14 @@ impl Records {
         Box::new(KeepAhead(self))
     }
 
-    /// Calls that are under way add to memory of the process's own from now on.
+    /// Active calls add to private memory of the process from now on.
     pub(super) fn outlive_recording(&self) {
         // SAFETY: no chunks are taken any more, since recording has stopped, and nothing reads
         // here.
         unsafe { self.store.segment().outlive_recording() };
     }
 
-    /// In a forked child: its calls add to private memory from now on. Async-signal-safe.
+    /// In a forked child: the child's calls add to private memory from now on. Async-signal-safe.
     pub(super) fn detach_in_child(&self) {
         self.store.segment().detach_in_child();
     }

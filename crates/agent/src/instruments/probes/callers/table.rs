@@ -1,9 +1,10 @@
-//! The table by which calls find the record of their thread and path: without a lock, and without
-//! memory of the heap.
+//! The table in which calls find the record of their thread and path, without a lock and without
+//! heap memory.
 //!
-//! Open addressing in pages that the system backs as they are touched. An entry is the address of a
-//! record with a few bits of what is looked for above it; a record knows whose it is. Entries never
-//! go as long as the recording lasts, and they are put in by one thread at a time.
+//! The table uses open addressing, in pages that the system backs when they are touched. An entry
+//! is the address of a record, with a few bits of its key's hash in the upper bits; the record
+//! contains its key. Entries are not removed during a recording, and one thread at a time inserts
+//! them.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,15 +15,15 @@ use clrscope_agent_stacks::stacks::mix_address;
 
 /// Places of the table. A power of two.
 const PLACES: usize = 1 << 20;
-/// Records that fit in at most: half as many, so that searches are short.
+/// Most records: half as many as places, so that searches are short.
 pub(super) const MOST_RECORDS: usize = PLACES / 2;
-/// Places looked at for one record.
+/// Most places that are searched for one record.
 const STEPS: usize = 64;
 /// Bits of an address in an entry: a program's own addresses have no more.
 const ADDRESS_BITS: u32 = 48;
 const ADDRESS: u64 = (1 << ADDRESS_BITS) - 1;
 
-/// The places, which the next recording of the process uses again.
+/// The places, which the next recording of the process reuses.
 static WORDS: OnceLock<Box<[AtomicU64]>> = OnceLock::new();
 
 /// The table.
@@ -44,10 +45,10 @@ impl Key {
 }
 
 impl Table {
-    /// Clears the process's table and returns it. No other recording uses it then.
+    /// Clears the process's table and returns it. No other recording may use it at this time.
     pub(super) fn cleared() -> Self {
         let words = WORDS.get_or_init(|| zeroed_words(PLACES));
-        // What was never touched stays so.
+        // Untouched pages stay untouched.
         words.iter().filter(|word| word.load(Ordering::Relaxed) != 0).for_each(|word| word.store(0, Ordering::Relaxed));
         Self(words)
     }
@@ -72,7 +73,7 @@ impl Table {
         None
     }
 
-    /// Puts the record of a key in; whether there was a place. For one thread at a time.
+    /// Inserts the record of a key; returns whether there was a place. For one thread at a time.
     pub(super) fn insert(&self, key: Key, cell: CallerCell) -> bool {
         let (hash, address) = (key.hash(), cell.address() as u64);
         let free = self.places(hash).find(|place| place.load(Ordering::Relaxed) == 0).filter(|_| address <= ADDRESS);

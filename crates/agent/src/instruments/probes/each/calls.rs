@@ -1,9 +1,9 @@
 //! Ring of the calls of probed methods: a record when a call begins, and one when it ends.
 //!
-//! A call may be under way when the recording is over, and end in a later one of the process: each
-//! method has the number of the recording that it was made for, and writes to the ring of no other.
-//! What was written to a ring when the recording ended is done when the methods have their own code
-//! back, since the runtime stops all threads for that.
+//! A call may still be active when the recording is over, and may end during a later recording of
+//! the process. So each method has the number of the recording that it was made for, and writes to
+//! no other ring. Writes that were in progress when the recording ended are complete when the
+//! methods have their own code back, since the runtime stops all threads for that.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,7 +18,7 @@ use clrscope_agent_base::threads;
 use crate::services::context::Context;
 use crate::services::event_ring::{self, EventRing, RingLayout};
 
-/// Bytes of values of a record at most.
+/// Most bytes of values of a record.
 const MOST_VALUES: usize = 2048;
 
 static CALLS: PublishedState<Calls> = PublishedState::nothing();
@@ -29,12 +29,12 @@ static RECORDINGS: AtomicU64 = AtomicU64::new(0);
 pub(in crate::instruments::probes) struct Calls {
     ring: EventRing,
     pub(super) types_only: bool,
-    /// Tells the recording from others of the process.
+    /// Distinguishes the recording from others of the process.
     pub(super) recording: u64,
 }
 
 impl Calls {
-    /// Makes the ring known, with room for so many bytes.
+    /// Publishes a ring with room for `bytes` bytes.
     ///
     /// # Errors
     /// A sentence for the user, when the file could not be made.
@@ -60,15 +60,15 @@ impl Calls {
         self.ring.task("probes", || ())
     }
 
-    /// Returns the calls of a recording, where that goes on. Valid until the next stop of all
-    /// threads, so for hooks.
+    /// Returns the calls of a recording, if it is the current one. Valid until the next stop of all
+    /// threads, so only for hooks.
     #[inline]
     pub(super) fn of_recording(recording: u64) -> Option<&'static Self> {
         CALLS.get().filter(|current| current.recording == recording)
     }
 
-    /// Appends the begin of a call with the values that `fill` writes, and gives the time that it
-    /// has. For hooks.
+    /// Appends the begin of a call with the values that `fill` writes, and returns its time. For
+    /// hooks.
     pub(super) fn begin(&self, method: u32, fill: Option<impl FnOnce(&mut [u8]) -> usize>) -> Option<u64> {
         let most = fill.as_ref().map_or(0, |_| MOST_VALUES);
         let record = threads::current()?;
@@ -78,7 +78,7 @@ impl Calls {
         };
         // SAFETY: `room_for` found the room.
         let bytes = unsafe { values(chunk, probe_calls::HEAD, most, fill) };
-        // The method's own time begins when ours is over.
+        // The method's own time begins after ours.
         let now = ticks();
         // SAFETY: as above.
         unsafe { head(chunk, now, probe_calls::BEGIN | method, bytes) };
@@ -106,14 +106,13 @@ impl Calls {
         publish(chunk, all, all);
     }
 
-    /// In a forked child: lets go of everything. Async-signal-safe.
+    /// In a forked child: lets go of all mappings. Async-signal-safe.
     pub(in crate::instruments::probes) fn detach_in_child(&self) {
         CALLS.withdraw();
         self.ring.store().segment().detach_in_child();
     }
 
-    /// The recording is over: what a call may still be about to write goes to memory of the
-    /// process's own.
+    /// The recording is over: calls that are about to write use private memory of the process.
     pub(in crate::instruments::probes) fn outlive_recording(&self) {
         CALLS.withdraw();
         // SAFETY: no chunks are taken any more, since recording has stopped, and nothing reads
@@ -128,10 +127,11 @@ fn calls_in(chunk: Chunk) -> u64 {
     (chunk.used().saturating_sub(beside) / probe_calls::HEAD) as u64
 }
 
-/// Has values written so many bytes behind what is used; how many bytes.
+/// Lets `fill` write values `before` bytes behind the used part of the chunk; returns how many
+/// bytes it wrote.
 ///
 /// # Safety
-/// There must be room for `before` and `most` bytes, and the chunk be the calling thread's.
+/// There must be room for `before` and `most` bytes, and the chunk must be the calling thread's.
 unsafe fn values(
     chunk: Chunk,
     before: usize,
@@ -147,7 +147,7 @@ unsafe fn values(
 /// Writes the head of the next record.
 ///
 /// # Safety
-/// There must be room for it, and the chunk be the calling thread's.
+/// There must be room for the head, and the chunk must be the calling thread's.
 unsafe fn head(chunk: Chunk, ticks: u64, what: u32, values: usize) {
     // SAFETY: the caller's promise; records are aligned to sixteen bytes, as chunks are.
     unsafe {
@@ -158,7 +158,7 @@ unsafe fn head(chunk: Chunk, ticks: u64, what: u32, values: usize) {
     }
 }
 
-/// Makes `bytes` more bytes known to readers; `beside` of them are no begin of a call.
+/// Publishes `bytes` more bytes to readers; `beside` of them do not belong to the begin of a call.
 fn publish(chunk: Chunk, bytes: usize, beside: usize) {
     // Only this thread writes there, so no locked instruction is needed.
     let so_far = chunk.u32(chunk::NON_CALL_BYTES).load(Ordering::Relaxed);

@@ -1,11 +1,10 @@
-//! Code that hands each call of a method over, and what it calls.
+//! Inserted code that reports each call of a method, and the functions that it calls.
 //!
-//! The functions are called as those of [`code`](super::super::code) are, and the same holds for
-//! them; like the hooks of `flow` they write a record, and what is called reads values while the
-//! thread is where no collection begins. Arguments come by address: of the parameter, of a copy of
-//! `this`, or the address that is passed by reference itself. As parameters of the call these are
-//! managed pointers, so that a collection between two instructions before it moves them with what
-//! they point to.
+//! The functions are called like those of [`code`](super::super::code), and the same rules apply.
+//! Like the hooks of `flow` they write a record, and read values while no collection can begin on
+//! this thread. Arguments come by address: the address of the parameter, of a copy of `this`, or
+//! the address that is itself passed by reference. As parameters of the call these addresses are
+//! managed pointers, so a collection before the call updates them when it moves their targets.
 
 use clr_profiler::il::element::{BY_REF, I8, OBJECT, TYPED_REF, U1, UINT, VOID};
 use clr_profiler::il::{Code, Edits, NewLocal, Opcode, Operand};
@@ -26,12 +25,12 @@ use crate::services::code_address::function_address;
 /// A managed pointer to bytes.
 const POINTER: [u8; 2] = [BY_REF, U1];
 
-/// Addresses that the first of the two functions for arguments takes, and that the first of those
-/// for results takes in addition to that of the result: what fits in registers.
+/// Most addresses that [`enter_few`] takes, and most that [`leave_few`] takes in addition to the
+/// result's address: as many as fit in registers.
 const FEW_PARAMETERS: usize = 4;
 const FEW_AGAIN: usize = 3;
 
-/// Tokens of signatures in a module: of what a call is handed over to.
+/// Tokens, in a module, of the signatures of the functions that receive a call.
 #[derive(Clone, Copy)]
 pub(in crate::instruments::probes) struct EachSignatures {
     enter: Token,
@@ -62,7 +61,7 @@ impl EachSignatures {
     }
 }
 
-/// A signature of managed code that takes so many addresses behind other things.
+/// A signature of managed code with `addresses` addresses after the other parameters.
 fn signature(given: &[u8], takes: &[u8], addresses: usize) -> Vec<u8> {
     let head = [0, (takes.len() + addresses) as u8];
     [&head, given, takes, &POINTER.repeat(addresses)].concat()
@@ -118,8 +117,8 @@ unsafe extern "C" fn leave(method: *const WatchedMethod, began: u64, record: usi
     unsafe { ended(method, (began, record), probe_calls::RETURN, None) };
 }
 
-/// A watched method returns, with the address of the result and of up to three things that it was
-/// given by reference.
+/// A watched method returns, with the address of the result and of up to three arguments that were
+/// passed by reference.
 unsafe extern "C" fn leave_few(
     method: *const WatchedMethod,
     began: u64,
@@ -133,8 +132,8 @@ unsafe extern "C" fn leave_few(
     unsafe { ended(method, (began, record), probe_calls::RETURN, Some((result, &[a, b, c]))) };
 }
 
-/// A watched method returns, with the address of the result and of up to eight things that it was
-/// given by reference.
+/// A watched method returns, with the address of the result and of up to eight arguments that were
+/// passed by reference.
 unsafe extern "C" fn leave_many(
     method: *const WatchedMethod,
     began: u64,
@@ -159,11 +158,11 @@ unsafe extern "C" fn fail(method: *const WatchedMethod, began: u64, record: usiz
     unsafe { ended(method, (began, record), probe_calls::FAIL, None) };
 }
 
-/// Counts and records a call that begins; when. `record` is that of its callers, 0 where there is
-/// none.
+/// Counts and records the begin of a call, and returns its time. `record` is the record of its
+/// callers, 0 where there is none.
 ///
 /// # Safety
-/// The method and the record must be those that the code of the method has.
+/// The method and the record must come from the code of the method.
 unsafe fn began(method: *const WatchedMethod, record: usize, addresses: &[usize]) -> u64 {
     if is_stopped() {
         return NOT_COUNTED;
@@ -179,7 +178,7 @@ unsafe fn began(method: *const WatchedMethod, record: usize, addresses: &[usize]
         let Some(calls) = Calls::of_recording(method.recording) else { return };
         let fill = method.values().map(|(handing, plan)| {
             let handed = HandedOver { handing, addresses };
-            // SAFETY: the method's own code has handed them over just now.
+            // SAFETY: the method's own code has just passed the addresses.
             move |buffer: &mut [u8]| unsafe { handed.write_arguments(plan, buffer, calls.types_only) }
         });
         recorded = calls.begin(method.number, fill);
@@ -187,8 +186,8 @@ unsafe fn began(method: *const WatchedMethod, record: usize, addresses: &[usize]
     nesting::begin(method.lanes) | recorded.unwrap_or_else(ticks).max(NOT_COUNTED + 1)
 }
 
-/// Counts and records the end of a call, given when it began and the record of its callers; `left`
-/// are the addresses of the result and of what was given by reference.
+/// Counts and records the end of a call, from its begin time and the record of its callers. `left`
+/// are the addresses of the result and of the arguments that were passed by reference.
 ///
 /// # Safety
 /// As [`began`].
@@ -219,7 +218,7 @@ unsafe fn ended(
     });
 }
 
-/// The edits that hand a method's calls over.
+/// The edits that report a method's calls.
 pub(in crate::instruments::probes) fn edits(
     watched: &'static WatchedMethod,
     signatures: EachSignatures,
@@ -265,7 +264,8 @@ pub(in crate::instruments::probes) fn edits(
     edits
 }
 
-/// Local variables that a method's values are handed over by, besides the parameters themselves.
+/// Local variables through which a method's values are passed, in addition to the parameters
+/// themselves.
 struct Places<'h> {
     handing: &'h Handing,
     /// The copy of `this`, where that is a reference.
@@ -286,7 +286,7 @@ impl<'h> Places<'h> {
         Self { handing, copy, typed, result }
     }
 
-    /// Copies `this`, where that is handed over so.
+    /// Copies `this`, if it is passed as a copy.
     fn keep_this(&self, code: Code) -> Code {
         match self.copy {
             Some(copy) => code.plain(Opcode::Ldarg0).store(copy),
@@ -294,7 +294,7 @@ impl<'h> Places<'h> {
         }
     }
 
-    /// Puts the address on the stack by which a parameter is handed over.
+    /// Pushes the address with which a parameter is passed.
     fn parameter(&self, code: Code, number: usize) -> Code {
         let parameter = Operand::Word(number as u16);
         let reference = self.typed.get(number).copied().flatten();
@@ -312,7 +312,7 @@ impl<'h> Places<'h> {
         }
     }
 
-    /// Puts the address of a parameter that is handed over when the call ends, too.
+    /// Pushes the address of a parameter that is passed again when the call ends.
     fn parameter_again(&self, code: Code, at: usize) -> Code {
         match self.handing.again.get(at) {
             Some(number) => self.parameter(code, *number),
@@ -329,12 +329,13 @@ impl<'h> Places<'h> {
     }
 }
 
-/// Makes a typed reference of the address on the stack, and puts that one's address there.
+/// Makes a typed reference from the address on the stack, and pushes the address of the typed
+/// reference.
 fn typed_reference(code: Code, ty: Token, reference: NewLocal) -> Code {
     code.with(Opcode::Mkrefany, Operand::Token(ty.as_raw())).store(reference).address_of(reference)
 }
 
-/// Handing of the method, where values are wanted.
+/// How the method passes its values, where values are wanted.
 fn handing(watched: &WatchedMethod, method: &MethodToWrite<'_>) -> Option<Handing> {
     let body = watched.takes_values.then_some(method.body)?;
     Handing::for_method(method.metadata, method.token, body, &watched.typed)
@@ -345,7 +346,7 @@ fn watched_address(watched: &'static WatchedMethod) -> u64 {
 }
 
 
-/// No address.
+/// Pushes a null address.
 fn nothing(code: Code) -> Code {
     code.plain(Opcode::LdcI4_0).plain(Opcode::ConvU)
 }

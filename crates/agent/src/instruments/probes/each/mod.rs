@@ -2,9 +2,9 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`code`] | the code that hands a call over, and the functions that it calls |
-//! | [`calls`] | the ring of calls, and how they are written |
-//! | [`pending`] | types that calls have met, looked into while the program runs |
+//! | [`code`] | the inserted code that reports a call, and the functions that it calls |
+//! | [`calls`] | the ring of calls, and the code that writes them |
+//! | [`pending`] | types that calls have met, whose shapes are found while the program runs |
 
 mod calls;
 mod code;
@@ -53,17 +53,18 @@ impl EachCall {
         Ok(Self { calls: Calls::publish(context, each.last, types_only)?, types })
     }
 
-    /// A method whose calls are recorded under this number, with the tokens of types of its values
-    /// that stand for others.
+    /// Makes a method whose calls are recorded under this number. `typed` are the types of its
+    /// values that stand for others, with their tokens.
     pub(super) fn method(&self, number: u32, lanes: MethodLanes, typed: Vec<(Type, Token)>) -> &'static WatchedMethod {
         let (takes_values, handing, plan) = (self.types.is_some(), OnceLock::new(), OnceLock::new());
-        // The method's code has its address, and may be called for ever.
+        // The method's code contains this address, and may be called for ever.
         let recording = self.calls.recording;
         Box::leak(Box::new(WatchedMethod { number, lanes, recording, takes_values, typed, handing, plan }))
     }
 
-    /// Tokens of the types of a method's values that stand for others: what has these is handed
-    /// over with what they stand for. Values of those that the runtime gives none for are unknown.
+    /// Tokens of the types of a method's values that stand for other types. Values of these types
+    /// are passed with the actual type. Values are unknown where the runtime returns no token for
+    /// their type.
     pub(super) fn type_tokens(
         &self,
         info: &ProfilerInfo,
@@ -78,19 +79,21 @@ impl EachCall {
     }
 }
 
-/// A method whose every call is recorded. Code has the address, so it is made once and never freed.
+/// A method whose every call is recorded. Code contains its address, so it is made once and never
+/// freed.
 pub(super) struct WatchedMethod {
     number: u32,
     lanes: MethodLanes,
-    /// Number of the recording. The parts of that go when it is over, and the method does not.
+    /// Number of the recording. The parts of the recording are dropped when it is over; the method
+    /// is not.
     recording: u64,
     takes_values: bool,
-    /// Types of values that stand for others, with their tokens in the module.
+    /// Types of values that stand for other types, with their tokens in the module.
     typed: Vec<(Type, Token)>,
-    /// Handing of the code, once that is made.
+    /// How the code passes values, once the code is made.
     handing: OnceLock<Option<Handing>>,
-    /// The plan of its values, from when one of its functions is compiled. Before that there are no
-    /// calls.
+    /// The plan for reading the method's values. Set when one of its functions is compiled; before
+    /// that there are no calls.
     plan: OnceLock<Option<Plan>>,
 }
 
@@ -103,7 +106,7 @@ impl WatchedMethod {
         }
     }
 
-    /// Handing of the code and the plan by which values are read, where both are known. For hooks.
+    /// How the code passes values, and the plan for reading them, where both are known. For hooks.
     fn values(&self) -> Option<(&Handing, &Plan)> {
         Some((self.handing.get()?.as_ref()?, self.plan.get()?.as_ref()?))
     }

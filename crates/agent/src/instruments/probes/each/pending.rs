@@ -1,8 +1,8 @@
-//! Types that calls have met and that have not been looked into yet.
+//! Types that calls have met and whose shapes have not been found yet.
 //!
-//! Where the program compiles methods all the time that is done then. A program that was attached
-//! to may compile none for hours, so here a thread of the agent's own does it, without loading
-//! anything.
+//! In a program that keeps compiling methods, shapes are found during compilations. A program that
+//! the agent was attached to may compile nothing for hours, so here a thread of the agent's own
+//! finds the shapes, without loading any type.
 
 use clr_profiler::ProfilerInfo;
 use clrscope_recording::writer::Answer;
@@ -13,7 +13,7 @@ use clrscope_agent_values::arguments::depth;
 use clrscope_agent_values::types::Types;
 use clrscope_agent_values::types::loading::on_own_thread;
 
-/// Rounds of the helper thread between two looks: about half a second.
+/// Rounds of the helper thread between two searches: about half a second.
 const ROUNDS: u32 = 25;
 
 /// The helper thread's part.
@@ -22,7 +22,7 @@ pub(in crate::instruments::probes) struct LookIntoTypes {
     types: &'static Types,
     rounds: u32,
     thread: Option<RuntimeThread>,
-    /// Whether the last look, after the recording, was begun.
+    /// Whether the last search, after the recording, was begun.
     is_last: bool,
 }
 
@@ -55,7 +55,7 @@ impl Task for LookIntoTypes {
         }
     }
 
-    /// Values that name classes that were met last are readable to the end.
+    /// Runs the last search, so that values of the classes that were met last are readable.
     fn undo(&mut self) -> bool {
         if !self.is_idle() {
             return false;

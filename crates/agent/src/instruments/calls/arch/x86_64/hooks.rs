@@ -1,15 +1,15 @@
 //! The fast paths of enter, leave and tail call for x86-64.
 //!
 //! Convention of the runtime (Linux x64; measured on .NET 8, 9 and 10): at enter `r14` holds our
-//! index of the function and `r15` the caller's stack pointer, both to be kept; `rax`, `r10` and
-//! `r11` are free. At leave and tail call `rdi` and `rsi` hold the same and are free, like `r8` to
-//! `r11`; `rax`, `rdx`, `rcx`, `xmm0` and `xmm1` may hold results.
+//! index of the function and `r15` the caller's stack pointer, which hooks must preserve; `rax`,
+//! `r10` and `r11` are free. At leave and tail call `rdi` and `rsi` hold the same and are free,
+//! like `r8` to `r11`; `rax`, `rdx`, `rcx`, `xmm0` and `xmm1` may hold results.
 //!
 //! Memory that the fast paths touch: the thread's own words (found through one thread-local word,
 //! see [`own`]), the frame on top of the thread's shadow stack (`{caller's stack pointer, address
 //! of the edge's child field}`), and the block of edges of the function on top (see
 //! [`layout::block`](clrscope_recording::layout::block)). A thread's position moves with the very
-//! last store, so other threads see whole frames.
+//! last store, so other threads see complete frames.
 //!
 //! No fast path allocates, blocks, makes a system call or touches a vector register. Everything
 //! else happens in [`slow`], behind stubs that save all argument registers.
@@ -20,11 +20,11 @@ use clrscope_agent_base::hooks::own;
 
 use super::super::super::slow;
 
-// Layout that the assembly takes for granted of the numbers that are its operands.
+// The assembly relies on this layout of its operands.
 const _: () = assert!(
     // Five slots of four bytes, tried one by one.
     block::EDGES == 5
-        // A child field lies in its block where its address modulo the larger stride says.
+        // The address of a child field modulo the larger stride gives its place in the block.
         && block::STRIDE_TSC.is_power_of_two()
         && block::STRIDE_TSC == 2 * block::STRIDE_SAMPLED
         // All bits above the marks are the offset of the next block.
@@ -32,12 +32,12 @@ const _: () = assert!(
         && (block::MAPPED > block::MARKS && block::MAPPED < 128)
         // An entry's place is shifted by 3.
         && map::ENTRY_BYTES == 1 << 3
-        // From the address of a child field, and its distance from the block, to the ticks: 8 bytes
-        // a slot instead of 4.
+        // Distance from a child field to its ticks, by the field's address and its distance from
+        // the block: 8 bytes a slot instead of 4.
         && 2 * block::CHILDREN <= block::TICKS
 );
 
-/// Numbers of the map of edges.
+/// Constants of the map of edges.
 pub(crate) mod map {
     use std::mem::offset_of;
 
@@ -49,8 +49,8 @@ pub(crate) mod map {
     pub(crate) const ENTRY_BYTES: usize = size_of::<Entry>();
 }
 
-/// `global_asm!` with the offsets that the paths of `calls` are written with: of the thread's
-/// record, of a frame, of a block of edges.
+/// `global_asm!` with the offsets that the fast paths of `calls` use: in the thread's record, in a
+/// frame, in a block of edges.
 macro_rules! calls_asm {
     ($($assembly:tt)*) => {
         std::arch::global_asm!(
@@ -81,7 +81,8 @@ macro_rules! calls_asm {
     };
 }
 
-/// The five ways an edge can lie in its block: the count goes up, the frame is pushed.
+/// Counts the call and pushes the frame, for each of the five slots that an edge can have in its
+/// block.
 macro_rules! push_edge {
     ($label:literal, $slot:literal) => {
         concat!(
@@ -190,7 +191,7 @@ macro_rules! find_mapped_edge {
     };
 }
 
-/// The way out of an enter hook: an overflown count.
+/// Slow path of an enter hook: an overflowed count.
 macro_rules! carry_slow {
     () => {
         concat!(
@@ -205,7 +206,7 @@ macro_rules! carry_slow {
     };
 }
 
-/// The way out of an enter hook: everything else.
+/// Slow path of an enter hook: everything else.
 macro_rules! enter_slow {
     () => {
         concat!(
@@ -223,7 +224,7 @@ macro_rules! enter_slow {
     };
 }
 
-/// Loads the thread's record, or leaves where there is none.
+/// Loads the thread's record, or exits where there is none.
 macro_rules! load_record {
     ($none:literal) => {
         concat!(
@@ -266,7 +267,7 @@ macro_rules! charge_at_enter {
     };
 }
 
-/// Counterpart at leave, where `r8`, `r9` and `rsi` are free to keep the result.
+/// Counterpart at leave, which uses the free registers `r8`, `r9` and `rsi` to preserve the result.
 macro_rules! charge_at_leave {
     () => {
         concat!(
@@ -288,7 +289,8 @@ macro_rules! charge_at_leave {
     };
 }
 
-/// [`charge_at_enter`] with `rdx` kept, unless this thread is to do without its clock for a moment.
+/// [`charge_at_enter`] with `rdx` preserved; does nothing while this thread's clock is switched
+/// off.
 macro_rules! charge_at_enter_unless_off {
     () => {
         concat!(
@@ -335,8 +337,8 @@ calls_asm!(
     "ret",
     leave_slow!("{leave}"),
 
-    // A tail call ends its caller. The dead frame keeps a mark, by which a path that is made next
-    // at this depth is known to begin with a tail call.
+    // A tail call ends its caller. The dead frame keeps a mark: a path that is created next at this
+    // depth then begins with a tail call.
     ".p2align 6",
     ".hidden clrscope_tailcall_sampled",
     ".globl clrscope_tailcall_sampled",
