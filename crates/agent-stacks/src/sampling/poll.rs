@@ -256,8 +256,8 @@ impl WatchedThread {
         let ran = schedule.ran_ns.saturating_sub(self.schedule.ran_ns);
         let waited = schedule.waited_ns.saturating_sub(self.schedule.waited_ns).min(passed);
         let slices = schedule.slices.saturating_sub(self.schedule.slices);
-        if slices > 0 {
-            self.is_ready_where_seen = self.stays_where_seen(schedule, ran / slices);
+        if let Some(slice_ns) = ran.checked_div(slices) {
+            self.is_ready_where_seen = self.stays_where_seen(schedule, slice_ns);
         }
         self.until_ns = now;
         self.schedule = schedule;
