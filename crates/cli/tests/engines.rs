@@ -63,8 +63,8 @@ fn go_tool_pprof_reads_profiles_with_the_numbers_of_the_program() {
     let work = "Allocated.Program::Work";
     assert_eq!(total(&pprof, &place, &[], work), bytes, "the default sample type is what was asked for");
     assert_eq!(total(&pprof, &place, &["-sample_index=alloc_space"], work), bytes);
-    // Each thread has its name as a label, and did the same but for what is made once, by the thread
-    // that comes first: some kilobytes of ten megabytes.
+    // Each thread has its name as a label, and did the same, except for what the first one makes
+    // once: some kilobytes of ten megabytes.
     let of_thread = |thread| total(&pprof, &place, &[&format!("-tagfocus=thread=^worker {thread}$")], work);
     let of_threads: Vec<u64> = (0..THREADS).map(of_thread).collect();
     assert_eq!(of_threads.iter().sum::<u64>(), bytes, "{of_threads:?}");
