@@ -1,6 +1,8 @@
 //! Functions of one name: closures have markers, said in every view and export, and once; overloads
 //! have their parameters.
 
+use std::io::Read as _;
+
 use clrscope_analysis::{Query, tell_closures_apart};
 use clrscope_contract::request::Pattern;
 use clrscope_export::ExportOptions;
@@ -73,6 +75,11 @@ fn flamegraph_and_collapsed_keep_the_suffix() {
         if format.name() == "parquet" {
             // Its texts are compressed.
             continue;
+        }
+        if format.name() == "pprof" {
+            let mut plain = Vec::new();
+            flate2::read::GzDecoder::new(&out[..]).read_to_end(&mut plain).expect("gzip");
+            out = plain;
         }
         // Names stand as they are in binary formats, too.
         let text = String::from_utf8_lossy(&out);
