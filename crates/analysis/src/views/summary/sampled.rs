@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::OwnRow;
 use crate::catalog::{Catalog, Slot};
+use crate::code_place::PlacedFrame;
 use crate::columns::Columns;
 use crate::edges::edges;
 use crate::function::{FunctionRef, is_profilers};
@@ -17,6 +18,7 @@ use crate::query::{Query, QueryProblem};
 use crate::samples::{SampleKind, each_sample, lasted_ns, thread_numbered};
 use crate::select;
 use crate::views::rows::ThreadRow;
+use crate::waits::wait_reason;
 
 /// Threads with less than this share of the time are not shown one by one.
 const LEAST_OF_THREAD: f64 = 0.01;
@@ -47,7 +49,8 @@ pub struct StateRow<'a> {
     pub samples: u64,
     /// Thread time that they stand for.
     pub time_ns: u64,
-    /// The part of that time without a known stack.
+    /// The part of it with an unknown stack, or with one that waits for something, as in a spin
+    /// lock.
     pub unplaced_ns: u64,
     /// Number of threads that were found in the state.
     pub threads: u64,
@@ -138,13 +141,18 @@ struct StateSums<'a> {
 pub(super) fn states<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<StateRow<'a>>, QueryProblem> {
     let mut sums: FxHashMap<ThreadState, StateSums<'a>> = FxHashMap::default();
     let mut owners: Option<(u32, OwnFrames<'a>)> = None;
+    let mut unplaced: FxHashMap<(u32, u32), bool> = FxHashMap::default();
     each_wanted(recording, query, instrument::WALL, |process, sample| {
         let known = owners.take().filter(|(pid, _)| *pid == process.pid);
         let (pid, own) = owners.insert(known.unwrap_or_else(|| (process.pid, OwnFrames::new(process))));
         let sum = sums.entry(sample.state).or_default();
         sum.samples = sum.samples.saturating_add(u64::from(sample.count));
         sum.time_ns = sum.time_ns.saturating_add(sample.weight_ns);
-        let unplaced_ns = if sample.stack == 0 { sample.weight_ns } else { 0 };
+        let is_unplaced = *unplaced.entry((*pid, sample.stack)).or_insert_with(|| {
+            let functions = PlacedFrame::all(process, &process.stacks, sample.stack).map(|frame| frame.function);
+            sample.stack == 0 || wait_reason(ThreadState::Waiting, functions).is_some()
+        });
+        let unplaced_ns = if is_unplaced { sample.weight_ns } else { 0 };
         sum.unplaced_ns = sum.unplaced_ns.saturating_add(unplaced_ns);
         sum.threads.insert((*pid, sample.thread), ());
         if let Some((index, function)) = own.innermost(sample.stack) {
