@@ -275,7 +275,7 @@ fn verdict(trouble: Trouble, finding: &Finding, vitals: &Vitals) -> TriageVerdic
             cost += finding.share * ready;
         }
         // Threads sleep in healthy programs, too.
-        Trouble::Wait if finding.is_sleep => cost = cost.min(0.01),
+        Trouble::Wait if finding.is_sleep => cost = cost.min(0.001),
         Trouble::Exceptions => evidence.extend(
             vitals.thrown.map(|rate| per_second(format!("{} exceptions", number(rate as u64)), rate, "exceptions/s")),
         ),
