@@ -1,16 +1,13 @@
-// The command of the `dotnet tool` package: replaces itself by the program `clrscope`, which lies
-// next to it.
+// The command of the `dotnet tool` package: replaces itself by the program `clrscope`, which lies beside it.
 //
-// The process stays the same: its number, terminal, streams and signals are those that the user
-// sees.
+// The process stays the same: its number, terminal, streams and signals are those that the user sees.
 using System;
 using System.IO;
 using System.Runtime.InteropServices;
 
 internal static class Shim
 {
-    // What clrscope ends with where it could not do what it was asked for; under `run` 125, as 1
-    // could be the program's.
+    // What clrscope ends with where it could not do what it was asked for; under `run` 125, as 1 could be the program's.
     private const int Failed = 1, RunFailed = 125;
     // Errors of execv(3) and the signal that .NET ignores for itself (signal(7)).
     private const int NotFound = 2, NotPermitted = 13, BrokenPipe = 13;
@@ -40,8 +37,7 @@ internal static class Shim
         {
             return Refuse(code, error.Message, "install the tool again, as the user who uses it");
         }
-        // A program that is replaced hands on what it ignores; clrscope's own program must not be
-        // born with that.
+        // A program that is replaced hands on what it ignores; clrscope's own program must not be born with that.
         IntPtr ignored = Handle(BrokenPipe, Default);
         Replace(program, [program, .. words, null]);
         int found = Marshal.GetLastPInvokeError();

@@ -5,8 +5,7 @@ using System.Runtime.CompilerServices;
 using System.Runtime.ExceptionServices;
 using System.Threading.Tasks;
 
-// Writes stack traces of all kinds, each with the lines and the places in IL that the runtime
-// finds.
+// Writes stack traces of all kinds, each with the lines and the places in IL that the runtime finds.
 static class Traces
 {
     const MethodImplOptions Alone = MethodImplOptions.NoInlining;
