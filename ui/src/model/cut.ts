@@ -1,6 +1,5 @@
-// Paths that a page has no room for. What they are is not known here, but how much they have in all
-// is: a frame stands for them in the picture, so that its sums are those of the recording, whatever
-// is changed of it.
+// Paths that a page has no room for. Nobody here knows what they are, but how much they have in all is known: a frame stands for
+// them in the picture, so that its sums are those of the recording, whatever is changed of it.
 
 import { Builder, type CallTree, type Func, type Nodes } from "./tree";
 
@@ -46,6 +45,6 @@ export function cutOf(tree: CallTree, functions: Func[]): number {
 /** What the tool says of all functions, those included that the page has no paths of. */
 export interface Exact {
   own: Float64Array;
-  /** Own amounts and those of everything below, of functions where that is known; -1 for others. */
+  /** Own amounts and those of everything below, of functions of which that is known; -1 for others. */
   total: Float64Array;
 }

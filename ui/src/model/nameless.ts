@@ -1,6 +1,5 @@
-// Nameless code: functions of native libraries that are known by their places only,
-// `libcoreclr.so+0x1234`. Those of a library that call one another are folded into one frame, as
-// they can't be told apart.
+// Nameless code: functions of native libraries of which only places are known, `libcoreclr.so+0x1234`. Those of a library that
+// call one another are folded into one frame, as nobody can tell them apart.
 
 import { Builder, type Func, type Nodes } from "./tree";
 
@@ -48,7 +47,7 @@ export function pathsWithin(nodes: Nodes, functions: Func[], path: number[], mos
     sums[node] += nodes.own[node] + nodes.rest[node];
     sums[nodes.parent[node]] += sums[node];
   }
-  // How much of the path each node ends; -1 for nodes off the path.
+  // How much of the path each node ends; -1 for nodes beside it.
   const ended = new Int32Array(size).fill(-1);
   ended[0] = 0;
   const found: number[] = [];

@@ -87,7 +87,7 @@ export class Profile {
       }
       this.thread[node] = number;
     }
-    // Threads whose paths are all small are there, too.
+    // Threads of which all paths are small are there, too.
     const whole = this.document.whole;
     const ofWhole = whole?.column("thread");
     for (let row = 0; whole && ofWhole && row < whole.rows; row++) {
@@ -215,7 +215,7 @@ export class Profile {
     return Math.max(0, sum);
   }
 
-  /** The part of each row's own amount that lies within a part of the time; null where unknown. */
+  /** The part of each row's own amount that lies within a part of the time; null where nobody knows. */
   private partsWithin([since, until]: [number, number]): Parts | null {
     const times = this.document.packed.times;
     if (!times) return null;

@@ -78,8 +78,8 @@ function wholeOf(nodes: Nodes, { kind, path }: Transform, exact: Exact): number 
   return kind === "f" ? total : Math.max(0, nodes.own.reduce((sum, own) => sum + own, 0) - total);
 }
 
-/** Makes the sum of a tree what it is known to be: by the frame of what there is no room for. There
- * is only one such frame where it is not known below which paths some of it is to be left out. */
+/** Makes the sum of a tree what it is known to be: by the frame of what there is no room for, of which there is one alone where it is not
+ * known below which paths some of it is to be left out. */
 function putRight(out: Builder, whole: number, alone: boolean, functions: Func[]): void {
   const { nodes } = out;
   let [sum, smaller] = [0, -1];
@@ -113,7 +113,7 @@ function smallerOf({ kind, path }: Transform, nodes: Nodes, functions: Func[], o
   const func = (node: number) => nodes.func[node];
   if (kind === "f") return (node, up) => out.child(Math.max(0, up), func(node));
   if (kind === "F") {
-    // The path goes on in what is missing next to it, of other threads, and nowhere else.
+    // The path goes on in what is missing beside it, of other threads, and nowhere else.
     const isAbove = pathAbove(nodes, path);
     return (node, up) => (up !== OUTSIDE ? out.child(up, func(node)) : isAbove(nodes.parent[node]) ? out.child(0, func(node)) : OUTSIDE);
   }

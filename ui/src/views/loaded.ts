@@ -26,7 +26,7 @@ export function useLoaded(source: Source, wanted: Document[], filters: Filters):
     else isWaiting = true;
     return found ?? last.current.get(document.key) ?? document;
   });
-  // The same list stays the same, so that nothing is rebuilt from it.
+  // The same list stays the same, so that nothing is made anew of it.
   if (documents.length === before.current.length && documents.every((one, at) => one === before.current[at])) documents = before.current;
   before.current = documents;
   const missing = wanted.filter((document) => !source.known(document, filters));
@@ -86,7 +86,7 @@ export function useDetails(source: Source, asked: Document | undefined, base: Pr
   const ask = (path: number[], share: number, isWanted: boolean) => {
     if (!source.served || !base || !asked || path.length === 0) return;
     const above = Math.min(1, ...[...shares.current].filter(([key]) => `${path.join()},`.startsWith(`${key},`)).map(([, part]) => part));
-    // A user who opens a node wants to see what it calls, however much of the whole it is.
+    // Whoever opens a node wants to see what it calls, however much of the whole it is.
     if (isWanted ? shares.current.has(path.join()) : share >= above * WORTH) return;
     shares.current.set(path.join(), share);
     for (const { pid, place } of placesOf(base, details, path)) {

@@ -1,4 +1,4 @@
-// Lists that make only the rows in sight.
+// Lists of which only the rows in sight are made.
 
 import { elementScroll, observeElementOffset, observeElementRect, type VirtualItem, Virtualizer } from "@tanstack/virtual-core";
 import type { RefObject } from "preact";
