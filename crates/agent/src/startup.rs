@@ -409,7 +409,8 @@ fn start_instruments(
     };
     let pace = if instruments.need_frequent_help() { interval } else { interval.max(RARELY) };
     helper.start(writer, pace, schedule, tasks).map_err(|error| format!("no thread for the agent: {error}"))?;
-    let entry_assembly = EntryAssemblyWatch::new(info, writer, entry_assembly_name(&process::command_line()));
+    let entry_assembly =
+        EntryAssemblyWatch::new(info, &functions, writer, entry_assembly_name(&process::command_line()));
     Ok(Running {
         writer,
         entry_assembly,

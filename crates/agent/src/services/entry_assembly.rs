@@ -1,8 +1,10 @@
 //! The program's entry assembly and its version.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clr_profiler::{AssemblyId, Callbacks, ModuleId, NameCache, ProfilerInfo, Token};
+use clr_profiler::{AssemblyId, Callbacks, ModuleId, ProfilerInfo, Token};
+use clrscope_agent_base::functions::Functions;
 use clrscope_recording::model::EntryAssembly;
 use clrscope_recording::writer::ProcessWriter;
 
@@ -16,6 +18,7 @@ const LONGEST: usize = 255;
 /// Waits for the assembly and notes it.
 pub(crate) struct EntryAssemblyWatch {
     info: ProfilerInfo,
+    functions: Arc<Functions>,
     writer: &'static ProcessWriter,
     /// The simple name of the assembly.
     name: String,
@@ -23,8 +26,13 @@ pub(crate) struct EntryAssemblyWatch {
 }
 
 impl EntryAssemblyWatch {
-    pub(crate) fn new(info: &ProfilerInfo, writer: &'static ProcessWriter, name: String) -> Self {
-        Self { info: info.clone(), writer, name, is_found: AtomicBool::new(false) }
+    pub(crate) fn new(
+        info: &ProfilerInfo,
+        functions: &Arc<Functions>,
+        writer: &'static ProcessWriter,
+        name: String,
+    ) -> Self {
+        Self { info: info.clone(), functions: Arc::clone(functions), writer, name, is_found: AtomicBool::new(false) }
     }
 
     /// Notes the module if it is the entry assembly. Call it where the runtime may be asked.
@@ -32,17 +40,16 @@ impl EntryAssemblyWatch {
         if self.is_found.load(Ordering::Acquire) {
             return;
         }
-        let names = NameCache::new();
-        if names.assembly(&self.info, module).is_ok_and(|name| *name == *self.name)
+        if self.functions.names().assembly(&self.info, module).is_ok_and(|name| *name == *self.name)
             && !self.is_found.swap(true, Ordering::AcqRel)
         {
-            let version = self.version(&names, module);
+            let version = self.version(module);
             self.writer.entry_assembly(&EntryAssembly { name: self.name.clone(), version });
         }
     }
 
-    fn version(&self, names: &NameCache, module: ModuleId) -> String {
-        let Ok(metadata) = names.metadata(&self.info, module) else { return String::new() };
+    fn version(&self, module: ModuleId) -> String {
+        let Ok(metadata) = self.functions.names().metadata(&self.info, module) else { return String::new() };
         let attribute = metadata.custom_attribute(ASSEMBLY, VERSION).ok().flatten();
         let version = attribute.as_deref().and_then(text_of).filter(|version| !version.is_empty());
         version.or_else(|| metadata.assembly_version().ok()).unwrap_or_default()

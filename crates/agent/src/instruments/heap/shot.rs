@@ -37,6 +37,15 @@ pub(super) struct RootReference {
     pub(super) function: Option<FunctionId>,
 }
 
+/// What a snapshot must be of.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted {
+    /// Read the heap after the collection; otherwise before it.
+    pub(super) collects: bool,
+    /// Skip a collection that reported no roots.
+    pub(super) needs_roots: bool,
+}
+
 /// A snapshot that is being taken.
 pub(super) struct Shot {
     pub(super) writer: HeapWriter<'static>,
@@ -73,7 +82,7 @@ impl Shot {
     fn new(
         store: &'static EventStore,
         number: u32,
-        (collects, needs_roots): (bool, bool),
+        Wanted { collects, needs_roots }: Wanted,
         object_types: Arc<ObjectTypes>,
         task: Option<usize>,
     ) -> Self {
@@ -193,18 +202,16 @@ impl Exposure {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Requests a snapshot with this number in the next full collection. `of` says whether it shows
-    /// the heap after or before the collection, and whether a collection without roots does not
-    /// count. `task` is the type of tasks.
+    /// Requests a snapshot with this number in the next full collection. `task` is the type of tasks.
     pub(super) fn arm(
         &self,
         store: &'static EventStore,
         number: u32,
-        of: (bool, bool),
+        wanted: Wanted,
         object_types: &Arc<ObjectTypes>,
         task: Option<usize>,
     ) {
-        *self.phase() = Phase::Armed(Box::new(Shot::new(store, number, of, Arc::clone(object_types), task)));
+        *self.phase() = Phase::Armed(Box::new(Shot::new(store, number, wanted, Arc::clone(object_types), task)));
     }
 
     /// Ends the exposure, and returns the snapshot if it was taken.

@@ -19,7 +19,7 @@ use clrscope_recording::writer::{EventStore, HeapRootRecord, ProcessWriter, mono
 
 use super::generics::{self, Room, ThreadField, ValuesOfClass};
 use super::root_events::RootEvents;
-use super::shot::{Exposure, Shot};
+use super::shot::{Exposure, Shot, Wanted};
 use super::statics::{Fields, StaticFields};
 use super::thread_values::ThreadValues;
 use super::types::HeapClass;
@@ -170,8 +170,8 @@ impl Taker {
         let task = task_class(&self.info, &self.functions);
         for _ in 0..MOST_COLLECTIONS {
             let unloads = self.unloads.count();
-            let needs_roots = self.root_events.is_some();
-            self.exposure.arm(self.store, number, (self.collects, needs_roots), &self.object_types, task);
+            let wanted = Wanted { collects: self.collects, needs_roots: self.root_events.is_some() };
+            self.exposure.arm(self.store, number, wanted, &self.object_types, task);
             let forced = self.info.force_gc();
             match (self.exposure.finish(), forced) {
                 (Some(shot), _) => return Ok((shot, self.unloads.kept().unwrap_or(Seen::After(unloads)))),
