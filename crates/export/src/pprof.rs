@@ -81,9 +81,11 @@ impl Exporter for Pprof {
         let plan = match plan(recording, options, self.name())? {
             Source::Events(plan) => {
                 let mut paths = Paths::default();
-                for (place, column) in plan.columns.iter().enumerate() {
-                    let query = Query { metric: Some(column.metric), ..options.query.clone() };
-                    paths.read(recording, &query, place, column.counts_samples, &mut tables)?;
+                let mut first = 0;
+                for columns in plan.columns.chunk_by(|a, b| std::ptr::eq(a.metric, b.metric)) {
+                    let query = Query { metric: Some(columns[0].metric), ..options.query.clone() };
+                    paths.read(recording, &query, (first, columns), &mut tables)?;
+                    first += columns.len();
                 }
                 paths.write(min_share, plan.shown, plan.columns.len(), &mut tables, &mut samples)?;
                 plan
@@ -441,13 +443,13 @@ struct PathNode {
 }
 
 impl Paths {
-    /// Reads the paths of all events that match a query, for the sample type at `place`.
+    /// Reads the paths of all events that match a query, for sample types with its metric: the index
+    /// of the first, and their columns.
     fn read(
         &mut self,
         recording: &Recording,
         query: &Query,
-        place: usize,
-        counts_samples: bool,
+        (first, columns): (usize, &[Column]),
         tables: &mut Tables,
     ) -> Result<(), ExportError> {
         let log = StackLog::open(recording, query, "pprof")?;
@@ -480,8 +482,10 @@ impl Paths {
                     places.chain(functions).fold(None, |caller, frame| Some(self.node(caller, labels, frame)))
                 });
                 if let Some(node) = node.and_then(|node| self.nodes.get_mut(node)) {
-                    let amount = if counts_samples { event.samples } else { event.amount };
-                    node.own[place] = node.own[place].saturating_add(amount);
+                    for (own, column) in node.own[first..].iter_mut().zip(columns) {
+                        let amount = if column.counts_samples { event.samples } else { event.amount };
+                        *own = own.saturating_add(amount);
+                    }
                 }
                 Ok(())
             })?;
