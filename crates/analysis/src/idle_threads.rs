@@ -14,9 +14,9 @@ use crate::waits::{WaitKind, WaitReason, wait_reason};
 const OF_CONSUMERS: [&str; 7] = [
     "work",
     "a connection",
-    "a semaphore",
+    WaitReason::SEMAPHORE.what,
     "an event",
-    "an item of a queue (BlockingCollection)",
+    WaitReason::ITEM.what,
     "a pulse (Monitor.Wait)",
     "the terminal",
 ];

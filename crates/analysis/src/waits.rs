@@ -114,6 +114,8 @@ impl WaitReason {
     /// A semaphore that own code waits for directly: used as a lock, or to wait for items in a
     /// queue.
     pub(crate) const SEMAPHORE: Self = Self { kind: WaitKind::Signal, what: "a semaphore" };
+    /// An item that another thread puts into a queue.
+    pub(crate) const ITEM: Self = Self { kind: WaitKind::Signal, what: "an item of a queue (BlockingCollection)" };
     /// Another program, which this one started.
     pub(crate) const PROCESS: Self = Self { kind: WaitKind::Signal, what: "the end of a process" };
 }
@@ -231,11 +233,7 @@ const WAITING: &[Wait] = &[
         "a pulse (Monitor.Wait)",
         &["System.Threading.Monitor::ObjWait", "System.Threading.Monitor::Wait"],
     ),
-    wait(
-        WaitKind::Signal,
-        "an item of a queue (BlockingCollection)",
-        &["System.Collections.Concurrent.BlockingCollection"],
-    ),
+    wait(WaitReason::ITEM.kind, WaitReason::ITEM.what, &["System.Collections.Concurrent.BlockingCollection"]),
     wait(WaitReason::SEMAPHORE.kind, WaitReason::SEMAPHORE.what, &["System.Threading.SemaphoreSlim::Wait"]),
     wait(WaitKind::Signal, "a countdown", &["System.Threading.CountdownEvent::Wait"]),
     wait(WaitKind::Signal, "a barrier", &["System.Threading.Barrier::"]),

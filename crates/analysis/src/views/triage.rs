@@ -333,16 +333,18 @@ fn slow_requests(rows: &[CounterRow<'_>], vitals: &Vitals) -> Option<TriageVerdi
             rows.fold((0.0, 0), |(total, count), row| (total + row.total.unwrap_or(0.0), count + row.count));
         let mean = seconds / count.max(1) as f64;
         let text = format!("{} requests that it {what} took {:.0} ms on average", number(count), mean * 1e3);
-        (mean, seconds / time_s, (count > 0).then_some(Evidence { text, value: mean, unit: "s" }))
+        (count > 0).then_some((Evidence { text, value: mean, unit: "s" }, seconds / time_s))
     };
     let (served, made) = (of("http.server.request.duration", "served"), of("http.client.request.duration", "made"));
     // A server is judged by the requests that it serves; a program that serves none, by its
     // outgoing requests.
-    let (mean, in_flight) = if served.2.is_some() { (served.0, served.1) } else { (made.0, made.1) };
+    let (mean, in_flight) =
+        served.as_ref().or(made.as_ref()).map(|(evidence, in_flight)| (evidence.value, *in_flight))?;
     if mean < LEAST.0 || in_flight < LEAST.1 || vitals.cpu.is_some_and(|cpu| cpu > in_flight / 2.0) {
         return None;
     }
-    let evidence = [served.2, made.2, vitals.cpu.map(processors)].into_iter().flatten().collect();
+    let requests = [served, made].into_iter().flatten().map(|(evidence, _)| evidence);
+    let evidence = requests.chain(vitals.cpu.map(processors)).collect();
     Some(TriageVerdict { trouble: Trouble::Wait, is_certain: false, cost: in_flight, finding: None, evidence })
 }
 

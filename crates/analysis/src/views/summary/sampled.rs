@@ -49,8 +49,8 @@ pub struct StateRow<'a> {
     pub samples: u64,
     /// Thread time that they stand for.
     pub time_ns: u64,
-    /// The part of it with an unknown stack, or with one that waits for something, as in a spin
-    /// lock.
+    /// Of ready threads: the part of that time that is not known to be for work, because the stack
+    /// is unknown or waits for something, as in a spin lock.
     pub unplaced_ns: u64,
     /// Number of threads that were found in the state.
     pub threads: u64,
@@ -148,12 +148,13 @@ pub(super) fn states<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<
         let sum = sums.entry(sample.state).or_default();
         sum.samples = sum.samples.saturating_add(u64::from(sample.count));
         sum.time_ns = sum.time_ns.saturating_add(sample.weight_ns);
-        let is_unplaced = *unplaced.entry((*pid, sample.stack)).or_insert_with(|| {
+        let is_unplaced = || {
             let functions = PlacedFrame::all(process, &process.stacks, sample.stack).map(|frame| frame.function);
             sample.stack == 0 || wait_reason(ThreadState::Waiting, functions).is_some()
-        });
-        let unplaced_ns = if is_unplaced { sample.weight_ns } else { 0 };
-        sum.unplaced_ns = sum.unplaced_ns.saturating_add(unplaced_ns);
+        };
+        if sample.state == ThreadState::Ready && *unplaced.entry((*pid, sample.stack)).or_insert_with(is_unplaced) {
+            sum.unplaced_ns = sum.unplaced_ns.saturating_add(sample.weight_ns);
+        }
         sum.threads.insert((*pid, sample.thread), ());
         if let Some((index, function)) = own.innermost(sample.stack) {
             let most = &mut sum.own.entry((*pid, index)).or_insert((function, 0)).1;
