@@ -99,42 +99,37 @@ pub(crate) fn facts(recording: &Recording, conditions: &Conditions<'_>) -> Vec<F
 /// Service, version, host and container of each process, with equal ones listed once, and the
 /// recording's identifier.
 fn identity(recording: &Recording, conditions: &Conditions<'_>) -> Vec<Fact> {
-    let mut texts: Vec<String> = Vec::new();
-    for one in &conditions.processes {
+    let service = |one: &ProcessConditions<'_>| {
         let resource = Resource::from_process(recording, one.process);
         let container: String = resource.container().chars().take(SHORT_ID).collect();
         let version = resource.version();
         let service = format!("{}{}{version}", resource.service(), if version.is_empty() { "" } else { " " });
         let words = [("", service.as_str()), (" on ", &resource.host()), (" in container ", &container)];
-        let text: String =
-            words.iter().filter(|(_, word)| !word.is_empty()).flat_map(|(before, word)| [*before, *word]).collect();
-        if !text.is_empty() && !texts.contains(&text) {
-            texts.push(text);
-        }
-    }
-    let more = texts.len().saturating_sub(MOST_LISTED);
-    texts.truncate(MOST_LISTED);
-    if more > 0 {
-        texts.push(format!("and {more} more"));
-    }
+        words.iter().filter(|(_, word)| !word.is_empty()).flat_map(|(before, word)| [*before, *word]).collect()
+    };
+    let texts = distinct(conditions.processes.iter().map(service), MOST_LISTED);
     let id = Some(&recording.run.id).filter(|id| !id.is_empty());
     texts.into_iter().map(|text| Fact::new("service", text)).chain(id.map(|id| Fact::new("id", id))).collect()
 }
 
-/// Labels that are not in [`identity`]; equal labels of several processes are listed once.
-pub(super) fn labels(conditions: &Conditions<'_>) -> Option<Fact> {
+/// The first `most` texts, each once and none empty, and the number of the others.
+fn distinct(all: impl Iterator<Item = String>, most: usize) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
-    for label in conditions.processes.iter().flat_map(|one| &one.process.identity.labels) {
-        let text = label.to_string();
-        if !texts.contains(&text) {
+    for text in all {
+        if !text.is_empty() && !texts.contains(&text) {
             texts.push(text);
         }
     }
-    let more = texts.len().saturating_sub(MOST_LABELS_LISTED);
-    texts.truncate(MOST_LABELS_LISTED);
-    if more > 0 {
-        texts.push(format!("and {more} more"));
-    }
+    let more = texts.len().saturating_sub(most);
+    texts.truncate(most);
+    texts.extend((more > 0).then(|| format!("and {more} more")));
+    texts
+}
+
+/// Labels that are not in [`identity`]; equal labels of several processes are listed once.
+pub(super) fn labels(conditions: &Conditions<'_>) -> Option<Fact> {
+    let labels = conditions.processes.iter().flat_map(|one| &one.process.identity.labels);
+    let texts = distinct(labels.map(ToString::to_string), MOST_LABELS_LISTED);
     (!texts.is_empty()).then(|| Fact::new("labels", texts.join(", ")))
 }
 
