@@ -56,12 +56,9 @@ impl ForeignPlace {
         }
         tried.dedup();
         let what = format!("cannot put the agent where process {} can load it", process.pid());
-        let hint = match powers::as_whom(process) {
-            Some(whom) => whom,
-            None => {
-                "give the process a folder for temporary files that can be written and is not mounted noexec".to_owned()
-            }
-        };
+        let hint = powers::as_whom(process).unwrap_or_else(|| {
+            "give the process a folder for temporary files that can be written and is not mounted noexec".to_owned()
+        });
         Err(Failure::new(what, tried.join("; "), hint))
     }
 

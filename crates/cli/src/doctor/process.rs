@@ -13,7 +13,7 @@ use crate::agent_file::LIBRARY;
 use crate::attach::Target;
 use crate::c_library;
 use crate::errors::{one_line, shown};
-use crate::launch::{OtherProfiler, listed_agent, names_of_notification_only};
+use crate::launch::{OtherProfiler, left_by, listed_agent};
 
 const PROCESS: &str = "process";
 const C_LIBRARY: &str = "C library";
@@ -91,11 +91,7 @@ fn agent(process: &Process) -> Option<Check> {
 /// Checks for another profiler in the variables of a process, and which instruments remain usable.
 fn other_profiler(process: &Process) -> Option<Check> {
     let other = OtherProfiler::find(|name| process.variable(name).ok().flatten().map(OsString::from))?;
-    let found = format!(
-        "its variables name another profiler for the runtime's main slot, {}; with it can be recorded: {}",
-        other.in_words(),
-        names_of_notification_only()
-    );
+    let found = format!("its variables name {}", left_by(&other));
     let cure = format!("for other instruments, and some options of these, start it without {}", other.switch());
     Some(Check::bad(Status::Note, "profilers", one_line(found), cure))
 }

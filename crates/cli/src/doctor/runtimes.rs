@@ -9,7 +9,7 @@ use super::{Check, Status};
 use crate::dotnet::find::installs;
 use crate::dotnet::{Fetcher, Install, Origin, Version};
 use crate::errors::{one_line, quoted, shown};
-use crate::launch::{Obstacle, names_of_notification_only, obstacles};
+use crate::launch::{Obstacle, left_by, obstacles};
 
 /// The oldest runtime that the agent supports.
 const OLDEST: u32 = 8;
@@ -114,12 +114,7 @@ pub(super) fn environment() -> Vec<Check> {
         Obstacle::OtherProfiler(other) => Check::bad(
             Status::Note,
             "profilers",
-            one_line(format!(
-                "{} names another profiler for the runtime's main slot, {}; with it can be recorded: {}",
-                other.variable,
-                other.in_words(),
-                names_of_notification_only()
-            )),
+            one_line(format!("{} names {}", other.variable, left_by(&other))),
             format!("for other instruments, and some options of these, unset {}", other.switch()),
         ),
         Obstacle::BesideUs(name, value) => Check::bad(

@@ -17,5 +17,5 @@ pub(crate) use environment::{
 pub(crate) use library::{LOAD_LOG_VARIABLE, LoadLogEntry, check as check_library, parse_class_id, read_load_log};
 pub(crate) use program::{Program, resolve};
 pub(crate) use signals::Signals;
-pub(crate) use slot::{Slot, alternative, names_of_notification_only, refusal as needs_main_slot};
+pub(crate) use slot::{Slot, alternative, left_by, refusal as needs_main_slot};
 pub(crate) use watch::{Outcome, Watch};

@@ -8,9 +8,7 @@ use std::path::Path;
 use clrscope_contract::instruments::{Refusal, check_all, check_for_notification_only, of_notification_only};
 use clrscope_contract::request::Request;
 
-use super::environment::{
-    Obstacle, OtherProfiler, agent_variables, notification_list, notification_variables, obstacles,
-};
+use super::environment::{OtherProfiler, agent_variables, notification_list, notification_variables};
 use crate::errors::{Failure, shown};
 
 /// A slot of the runtime.
@@ -30,12 +28,7 @@ impl Slot {
     /// # Errors
     /// Where another profiler has the main slot, and the request needs it.
     pub(crate) fn choose(request: &Request) -> Result<(Self, Option<OtherProfiler>), Failure> {
-        let found = obstacles(|name| env::var_os(name)).into_iter();
-        let other = found.into_iter().find_map(|obstacle| match obstacle {
-            Obstacle::OtherProfiler(other) => Some(other),
-            Obstacle::BesideUs(..) | Obstacle::Disabled(_) => None,
-        });
-        let Some(other) = other else { return Ok((Self::Main, None)) };
+        let Some(other) = OtherProfiler::find(|name| env::var_os(name)) else { return Ok((Self::Main, None)) };
         match refusal(request, false) {
             None => Ok((Self::NotificationOnly, Some(other))),
             Some(refusal) => Err(refused(&other, &refusal)),
@@ -69,9 +62,15 @@ pub(crate) fn refusal(request: &Request, attached: bool) -> Option<Refusal> {
     check_all(request).and_then(|checked| check_for_notification_only(request, &checked, attached)).err()
 }
 
-/// The names of the instruments that work without the main slot.
-pub(crate) fn names_of_notification_only() -> String {
-    of_notification_only().map(|spec| spec.name).collect::<Vec<_>>().join(", ")
+/// What another profiler in the main slot leaves, as the object of a sentence: the profiler, and the
+/// instruments that work without the main slot.
+pub(crate) fn left_by(other: &OtherProfiler) -> String {
+    let names: Vec<_> = of_notification_only().map(|spec| spec.name).collect();
+    format!(
+        "another profiler for the runtime's main slot, {}; with it can be recorded: {}",
+        other.in_words(),
+        names.join(", ")
+    )
 }
 
 /// The alternative without the main slot, as the last part of a hint.
