@@ -43,7 +43,7 @@ sampling: hostile programs at the highest rate, each 60 seconds unless given, on
 attach and detach over and over, and a launcher that is killed while attached
 async: chains of awaits at full rate while memory is compacted and classes unload, each load 10 seconds unless given
 probes: 5,000 methods of a web program under load are compiled anew and reverted, ten times unless given, on each runtime
-triage: the first look at 36 programs, of which two may be named wrongly (some ten minutes, needs python3 and nothing
+triage: the first look at 36 programs; two of them may be named wrongly (some ten minutes, needs python3 and nothing
 else that runs)
 dist: what is published is packed twice to the same bytes, installed, and tried in a root of Debian 11 (as root, with debootstrap)",
         Soak::all().map(Soak::name).collect::<Vec<_>>().join(", ")

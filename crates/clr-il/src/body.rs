@@ -87,7 +87,7 @@ impl Body {
         self.header.flags & INIT_LOCALS != 0
     }
 
-    /// Labels in front of which code can be inserted without changing the existing instructions:
+    /// Labels before which code can be inserted without changing the existing instructions:
     /// not between a prefix and its instruction, and not between a `tail.` call and its `ret`.
     pub fn places(&self) -> impl Iterator<Item = Label> {
         let mut group_has_tail = false;

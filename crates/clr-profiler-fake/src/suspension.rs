@@ -1,4 +1,4 @@
-//! Suspensions of the fake runtime by the profiler, some of which fail.
+//! Suspensions of the fake runtime by the profiler; some of them fail.
 
 use clr_profiler::HResult;
 

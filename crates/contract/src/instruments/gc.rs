@@ -35,7 +35,7 @@ pub const SPEC: &Spec = &Spec {
     notification_only: Limit::Without(&[LimitedPart {
         option: SURVIVORS,
         word: None,
-        why: "gc:survivors follows each object, of which the runtime tells the main profiler alone",
+        why: "gc:survivors follows each object, and the runtime tells the main profiler alone",
     }]),
     changes_methods: false,
     views: &["gc", "survivors"],
