@@ -443,8 +443,8 @@ struct PathNode {
 }
 
 impl Paths {
-    /// Reads the paths of all events that match a query, for sample types with its metric: the index
-    /// of the first, and their columns.
+    /// Reads the paths of all events that match a query, for the sample types with its metric: the
+    /// index of the first one, and their columns.
     fn read(
         &mut self,
         recording: &Recording,

@@ -62,8 +62,8 @@ pub(crate) fn refusal(request: &Request, attached: bool) -> Option<Refusal> {
     check_all(request).and_then(|checked| check_for_notification_only(request, &checked, attached)).err()
 }
 
-/// What another profiler in the main slot leaves, as the object of a sentence: the profiler, and the
-/// instruments that work without the main slot.
+/// What another profiler in the main slot leaves, as the object of a sentence: the profiler, and
+/// the instruments that work without the main slot.
 pub(crate) fn left_by(other: &OtherProfiler) -> String {
     let names: Vec<_> = of_notification_only().map(|spec| spec.name).collect();
     format!(

@@ -202,7 +202,8 @@ impl Exposure {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Requests a snapshot with this number in the next full collection. `task` is the type of tasks.
+    /// Requests a snapshot with this number in the next full collection. `task` is the type of
+    /// tasks.
     pub(super) fn arm(
         &self,
         store: &'static EventStore,
