@@ -447,7 +447,8 @@ fn record_states(place: &TestFolder, runtime: &testkit::Runtime) {
     let mut command = place.clrscope(words.into_iter().chain(program).chain(["1000".into()]));
     runtime.prepare(&mut command);
     let output = command.output().expect("the tool starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}\n{out}\n{err}", output.status);
     std::fs::write(place.file("states.out"), output.stdout).expect("a file");
     page_of(place, "states.clrs", "states");
     for view in ["timeline", "tree"] {
