@@ -8,7 +8,7 @@ use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Recording, ThreadState};
 
 use super::summary::{Finding, FindingKind, KindRow, Summary, summary};
-use crate::collections::collection_facts;
+use crate::collections::{collection_facts, collections};
 use crate::counters::{CounterRow, counters};
 use crate::numbers::{bytes, number};
 use crate::parts::queried_ns;
@@ -195,7 +195,9 @@ pub fn triage(recording: &Recording, query: &Query) -> Result<Triage, QueryProbl
     // Threads sleep in healthy programs, too.
     let is_sound = verdicts.iter().all(sleeps);
     verdicts.extend(slow_requests(&rows, &vitals).filter(|_| is_sound));
-    verdicts.extend(growing(&rows).filter(|_| verdicts.iter().all(|known| known.trouble != Trouble::GrowingHeap)));
+    if verdicts.iter().all(|known| known.trouble != Trouble::GrowingHeap) {
+        verdicts.extend(growing(recording, query));
+    }
     verdicts.sort_by(|a, b| b.cost.total_cmp(&a.cost));
     // While some threads have a problem, other threads always wait.
     let first = verdicts.first().map(|first| first.trouble);
@@ -348,24 +350,33 @@ fn slow_requests(rows: &[CounterRow<'_>], vitals: &Vitals) -> Option<TriageVerdi
     Some(TriageVerdict { trouble: Trouble::Wait, is_certain: false, cost: in_flight, finding: None, evidence })
 }
 
-/// A heap that is larger after each collection, by the runtime's own counter. Ten seconds are too
-/// short for certainty.
-fn growing(rows: &[CounterRow<'_>]) -> Option<TriageVerdict> {
+/// A heap that is larger after each full collection. Ten seconds are too short for certainty.
+fn growing(recording: &Recording, query: &Query) -> Option<TriageVerdict> {
     /// Least growth, in bytes and as a part of the heap.
     const LEAST: (f64, f64) = (20e6, 0.25);
-    let heap = of_runtime(rows, "gc-heap-size")?;
-    let old = of_runtime(rows, "gen-2-gc-count").and_then(|row| row.total).unwrap_or_default();
-    let sizes: Vec<f64> = heap.points.iter().map(|point| point.value * 1e6).collect();
-    let (first, last) = (*sizes.first()?, *sizes.last()?);
-    // A heap that only awaits its next collection shrinks now and then.
-    let falls = sizes.windows(2).filter(|pair| pair[1] < pair[0] * 0.98).count();
+    let rows = collections(recording, query).ok()?;
+    let pid = rows.first()?.process.pid;
+    let left = |least: u32| {
+        let of_process = rows.iter().filter(move |row| row.process.pid == pid && row.generation >= least);
+        of_process.filter_map(|row| Some((row.end_ns?, row.live_bytes()? as f64)))
+    };
+    let mut sizes: Vec<(u64, f64)> = left(2).collect();
+    let are_full = sizes.len() > 1;
+    if !are_full {
+        // From the only full collection on: what lies in the oldest generation may be garbage, but
+        // it is no garbage of the time before.
+        let (full, _) = *sizes.first()?;
+        sizes = left(1).filter(|(end_ns, _)| *end_ns >= full).collect();
+    }
+    let ((began_ns, first), (ended_ns, last)) = (*sizes.first()?, *sizes.last()?);
+    let falls = sizes.windows(2).filter(|pair| pair[1].1 < pair[0].1 * 0.98).count();
     let grown = last - first;
-    if sizes.len() < 5 || falls > 0 || old < 1.0 || grown < LEAST.0 || grown < first * LEAST.1 {
+    if sizes.len() < 2 || falls > 0 || grown < LEAST.0 || grown < first * LEAST.1 {
         return None;
     }
-    let seconds = (heap.points.last()?.time_ns - heap.points.first()?.time_ns) as f64 / 1e9;
-    let per_minute = grown / seconds.max(1.0) * 60.0;
-    let text = format!("+{} per minute, as the heap was after collections", bytes(per_minute as u64));
+    let per_minute = grown / (ended_ns.saturating_sub(began_ns) as f64 / 1e9).max(1.0) * 60.0;
+    let after = if are_full { "full collections" } else { "collections, only one of them full" };
+    let text = format!("+{} per minute after {after}", bytes(per_minute as u64));
     let evidence = vec![Evidence { text, value: per_minute, unit: "bytes/min" }];
     Some(TriageVerdict { trouble: Trouble::GrowingHeap, is_certain: false, cost: 0.05, finding: None, evidence })
 }
