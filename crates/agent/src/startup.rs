@@ -337,7 +337,7 @@ fn start_instruments(
     let functions = Arc::new(Functions::new(info, writer, choice(request, &requested, writer)));
     let object_types = Arc::new(ObjectTypes::new(info, writer, &functions));
     let max_size = request.max_size.unwrap_or(MAX_SIZE);
-    let last = request.last_ms.map(Duration::from_millis);
+    let last = request.kept_ms().map(Duration::from_millis);
     let kept_events = KeptEvents::new(last, max_size, checked.len());
     let triggers: &'static Triggers = keep(Triggers::new(&request.triggers, last));
     kept_events.last_ns().into_iter().for_each(|ns| writer.state().keeps(ns));
@@ -406,6 +406,7 @@ fn start_instruments(
     let schedule = Schedule {
         delay: request.delay_ms.map(Duration::from_millis),
         duration: request.duration_ms.map(Duration::from_millis),
+        is_in_periods: request.every_ms.is_some(),
     };
     let pace = if instruments.need_frequent_help() { interval } else { interval.max(RARELY) };
     helper.start(writer, pace, schedule, tasks).map_err(|error| format!("no thread for the agent: {error}"))?;

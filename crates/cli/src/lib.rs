@@ -19,6 +19,7 @@ mod live_probes;
 mod memory;
 mod output;
 mod pack;
+mod periods;
 mod process_name;
 mod programs;
 mod progress;

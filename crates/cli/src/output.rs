@@ -102,9 +102,21 @@ pub(crate) fn begin_at(path: &Path, force: bool, start: &Start<'_>) -> Result<(R
 /// # Errors
 /// When the folder can't be made.
 pub(crate) fn begin_named(program: &str, start: &Start<'_>) -> Result<(RecordingPath, RunWriter), Failure> {
+    begin_named_in(Path::new(""), program, start)
+}
+
+/// Like [`begin_named`], in this folder.
+///
+/// # Errors
+/// When the folder can't be made.
+pub(crate) fn begin_named_in(
+    folder: &Path,
+    program: &str,
+    start: &Start<'_>,
+) -> Result<(RecordingPath, RunWriter), Failure> {
     let stem = format!("{program}-{}", jiff::Zoned::now().strftime("%Y%m%d-%H%M%S"));
     for number in 1..MOST_NAMES {
-        let place = RecordingPath::new(&PathBuf::from(numbered(&stem, number)))?;
+        let place = RecordingPath::new(&folder.join(numbered(&stem, number)))?;
         if place.file.symlink_metadata().is_ok() {
             continue;
         }

@@ -78,6 +78,20 @@ pub(crate) fn is_recorded(pid: u32) -> bool {
     fs::read(format!("/proc/{pid}/maps")).is_ok_and(|maps| matches!(MappedParts::find(&maps), MappedParts::State(_)))
 }
 
+/// Whether a process of this machine records into the folder of a process. If that can't be seen, it
+/// does.
+pub(crate) fn records_into(folder: &Path) -> bool {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let Some(pid) = name.strip_prefix('p').and_then(|rest| rest.split('-').next()) else { return true };
+    match fs::read(format!("/proc/{pid}/maps")) {
+        Ok(maps) => match MappedParts::find(&maps) {
+            MappedParts::State(found) => found.file_name() == folder.file_name(),
+            _ => false,
+        },
+        Err(error) => error.kind() == ErrorKind::PermissionDenied,
+    }
+}
+
 const STARTED: &str =
     "attach to it first, with what is to be recorded: 'clrscope attach PID'; or start the program with 'clrscope run'";
 const STEPPED_ASIDE: &str = "attach to it: 'clrscope attach PID'; where it was started with 'clrscope run', 'clrscope report' of that recording says why";

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clrscope_contract::developer_log;
 use clrscope_contract::request::Request;
@@ -16,6 +17,7 @@ use crate::errors::{Failure, reason, shown};
 use crate::launch::{Debugger, Program, ProgramEnd, Signals, Slot, Stdout, start};
 use crate::output::{self, RecordingPath, Start};
 use crate::pack;
+use crate::periods::{PeriodOptions, Periods, Written, begin_in_periods, has_ended};
 use crate::progress::Shown;
 use crate::terminal::say;
 use crate::triggered::watch_triggers;
@@ -35,6 +37,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) request: Request,
     /// Profiler slot of the runtime that the agent uses.
     pub(crate) slot: Slot,
+    /// Periods of which each becomes a recording.
+    pub(crate) periods: Option<&'a PeriodOptions>,
     /// The instruments as the user gave them.
     pub(crate) instruments_given: &'a str,
     /// Name of the recording; taken from the program when `None`.
@@ -62,6 +66,8 @@ pub(crate) struct FinishedRecording {
     /// The packed file, or the directory when packing failed; `None` if no .NET program was
     /// recorded.
     pub(crate) path: Option<PathBuf>,
+    /// Number of recordings of periods, of which `path` is the last; `None` for one recording.
+    pub(crate) of_periods: Option<u64>,
     /// Whether only selected programs were to be recorded (`--only`).
     pub(crate) limited: bool,
     /// Signals that end the page, if one is served.
@@ -88,10 +94,8 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<FinishedRecording, Failure> {
     let agent = agent_file::install(plan.request.trust_writable)?;
     let (place, writer) = begin(&plan)?;
     if plan.announce {
-        say(&format!(
-            "clrscope: recording to {}; Ctrl-C goes to the program, whose end ends the recording",
-            shown(&place.file)
-        ));
+        let to = plan.periods.map_or(&place.file, |periods| &periods.folder);
+        say(&format!("clrscope: recording to {}; Ctrl-C goes to the program, whose end ends the recording", shown(to)));
     }
     if plan.view {
         Viewer::follow(&place).inspect_err(|_| discard(&place))?;
@@ -109,6 +113,12 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<FinishedRecording, Failure> {
         .and_then(|variables| start(plan.program, &variables, plan.stdout, signals.clone(), plan.debugger))
         .inspect_err(|_| discard(&place))?;
     let pid = running.id();
+    let periods = plan.periods.and_then(|options| {
+        let name = plan.program.name.clone();
+        let started = Periods::start(options, &place, name, Arc::clone(&writer), Box::new(has_ended));
+        // The program runs: everything becomes one period.
+        started.inspect_err(|failure| say(failure.to_string().trim_end())).ok()
+    });
     let live = Shown::recording(plan.live, place.folder.clone());
     let ended = running.wait().map_err(|e| our_failure("cannot see the program's end", &e))?;
     drop(live);
@@ -120,13 +130,18 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<FinishedRecording, Failure> {
     let kept = place.clone();
     signals.on_interruption(move || pack::abandon(&kept.folder, &kept.file, ended.code()));
     keep_agent_logs(&place);
+    if let Some(periods) = periods {
+        let Written { recordings, last } = periods.finish();
+        let (of_periods, signals) = (Some(recordings), None);
+        return Ok(FinishedRecording { ended, path: last, of_periods, limited, signals });
+    }
     let path = if is_empty(&place.folder) {
         discard(&place);
         None
     } else {
         Some(finish(&place, plan.force, plan.progress))
     };
-    Ok(FinishedRecording { ended, path, limited, signals: plan.view.then_some(signals) })
+    Ok(FinishedRecording { ended, path, of_periods: None, limited, signals: plan.view.then_some(signals) })
 }
 
 /// Whether the folder has no process, not even one that only states why it is not recorded.
@@ -134,13 +149,15 @@ fn is_empty(folder: &Path) -> bool {
     clrscope_recording::open(folder).is_ok_and(|found| found.processes.is_empty() && found.problems.is_empty())
 }
 
-fn begin(plan: &Plan<'_>) -> Result<(RecordingPath, RunWriter), Failure> {
+fn begin(plan: &Plan<'_>) -> Result<(RecordingPath, Arc<RunWriter>), Failure> {
     let no_command_line = plan.request.no_command_line;
     let start = Start { command: plan.command, instruments: plan.instruments_given, no_command_line };
-    match &plan.output {
-        Some(path) => output::begin_at(path, plan.force, &start),
-        None => output::begin_named(&plan.program.name, &start),
-    }
+    let (place, writer) = match (plan.periods, &plan.output) {
+        (Some(periods), _) => begin_in_periods(periods, &plan.program.name, &start)?,
+        (None, Some(path)) => output::begin_at(path, plan.force, &start)?,
+        (None, None) => output::begin_named(&plan.program.name, &start)?,
+    };
+    Ok((place, Arc::new(writer)))
 }
 
 /// Moves the agents' developer logs out of the folder to a place next to the recording: packing

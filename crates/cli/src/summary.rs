@@ -16,6 +16,7 @@ use clrscope_report::{first_counted, first_functions};
 
 use crate::errors::{one_line, quoted, shell_word, shown};
 use crate::launch::disabled_by;
+use crate::periods::PeriodOptions;
 use crate::recording_file::open_for;
 use crate::session::FinishedRecording;
 use crate::terminal::{message_width, say};
@@ -31,6 +32,15 @@ pub(crate) fn after_run(recorded: &FinishedRecording, quiet: bool) {
     match &recorded.path {
         Some(path) => print_summary(path, recorded.limited, quiet),
         None => nothing(recorded.limited),
+    }
+}
+
+/// Prints how many recordings of periods there are, if there are any.
+pub(crate) fn say_periods(recordings: Option<u64>, options: Option<&PeriodOptions>, quiet: bool) {
+    if let (Some(recordings @ 1..), Some(options), false) = (recordings, options, quiet) {
+        let (count, folder) = (number(recordings), shown(&options.folder));
+        let several = if recordings == 1 { "" } else { "s" };
+        say(&format!("clrscope: {count} recording{several} of periods written to {folder}; the last one:"));
     }
 }
 

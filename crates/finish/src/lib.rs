@@ -13,9 +13,9 @@ mod native_symbols;
 use std::path::Path;
 
 use clrscope_analysis::{name_native_code, tell_closures_apart};
-use clrscope_recording::OpenError;
 use clrscope_recording::model::Recording;
-use clrscope_recording::pack::{PackError, PackOptions, PackProgress, PackReport, pack_completed};
+use clrscope_recording::pack::{PackError, PackOptions, PackProgress, PackReport, pack_completed, pack_opened};
+use clrscope_recording::{OpenError, Period, open_period};
 use clrscope_symbols::Lines;
 
 /// Opens `NAME.clrs`, `NAME.clrs.d`, or `NAME.clrs` if only the directory exists. Closures of one
@@ -49,6 +49,24 @@ pub fn pack(
     progress: &mut dyn FnMut(PackProgress),
 ) -> Result<PackReport, PackError> {
     pack_completed(folder, file, options, &mut complete, progress)
+}
+
+/// Packs a period of the recording in `folder` into one file. The recording of the period has an
+/// identifier of its own. Returns false, and writes nothing, where the period is empty.
+///
+/// # Errors
+/// See [`PackError`]. The directory is not changed.
+pub fn pack_period(folder: &Path, period: &Period<'_>, file: &Path) -> Result<bool, PackError> {
+    if file.symlink_metadata().is_ok() {
+        return Err(PackError::Exists(file.to_owned()));
+    }
+    let mut recording = open_period(folder, period).map_err(PackError::Open)?;
+    if recording.processes.is_empty() {
+        return Ok(false);
+    }
+    complete(&mut recording);
+    pack_opened(&recording, file, PackOptions::default(), &mut |_| ())?;
+    Ok(true)
 }
 
 /// Adds names of native code and plans of coverage, as far as this machine knows them.

@@ -12,6 +12,9 @@
 //!
 //! The records of a boundary are valid only if `process.log` contains the boundary: they are
 //! written first.
+//!
+//! Where the launcher writes the recording in periods, the log begins again at each end of a
+//! period. `parts-before.log` has the records of the period that ended last.
 
 use crate::varint::{Varints, put, unzigzag, zigzag};
 

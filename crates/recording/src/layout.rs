@@ -16,6 +16,7 @@
 //! | `times.seg` | 5 | a [`time`] record per edge that was ever charged time by the helper thread |
 //! | `events-INSTRUMENT.seg` | 6 | [`chunk`]s of events, in the encoding of that instrument |
 //! | `parts.log` | 1 | records of tree gains from one boundary between parts to the next (module `gains`) |
+//! | `parts-before.log` | 1 | the same of the period before, in a recording that is written in periods |
 //! | `stacks.seg` | 7 | the nodes of all call [`stack`]s that instruments record |
 //!
 //! An agent that could not start recording leaves `refused-PID.txt` instead: one line with the
@@ -57,6 +58,10 @@ pub const HEADER_BYTES: usize = 4096;
 pub const MAGIC: [u8; 8] = *b"CLRSSEG\0";
 /// Version of the segments.
 pub const VERSION: u32 = 2;
+/// File with the tree gains of the period that ended last.
+pub(crate) const PARTS_BEFORE: &str = "parts-before.log";
+/// File with the tree gains since then.
+pub(crate) const PARTS: &str = "parts.log";
 
 /// Offsets within a segment's header.
 pub mod header {

@@ -54,7 +54,7 @@ pub mod writer;
 #[cfg(feature = "reading")]
 pub use open_error::OpenError;
 #[cfg(feature = "reading")]
-pub use reader::open;
+pub use reader::{EndOfPeriod, Period, WrittenPeriods, open, open_period, written_periods};
 
 /// The README, compiled to check its example.
 #[cfg(all(doctest, feature = "reading"))]

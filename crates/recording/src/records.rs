@@ -49,6 +49,7 @@ kinds! {
     // Records of the launcher.
     RunStart { log 11 }
     RunEnd { log 12 }
+    PeriodEnd { log 45 }
     // A process. A log has what is known at its start, and the rest is zero.
     Process { log 1 file 2 }
     Instruments { log 2 }
@@ -115,6 +116,16 @@ record! {
         pub(crate) by_signal: bool,
         /// The exit code or the signal.
         pub(crate) number: i32,
+    }
+}
+
+record! {
+    /// The launcher has written a period of the recording.
+    pub(crate) struct PeriodEnd {
+        /// Number of the period, from 1.
+        pub(crate) number: u32,
+        /// Monotonic time of its end.
+        pub(crate) mono_ns: u64,
     }
 }
 

@@ -34,6 +34,10 @@ impl Helper {
                 self.boundary(BoundaryKind::Mark);
                 Some(Answer::Done)
             }
+            (Some(Command::Cut(number)), _) => {
+                self.cut(&number.to_string());
+                Some(Answer::Done)
+            }
             (Some(Command::Copy), _) => {
                 self.tasks.iter_mut().for_each(|task| task.get_ready_for_copy());
                 Some(Answer::Done)

@@ -79,6 +79,8 @@ pub trait Task: Send {
     fn gains(&mut self) -> Gains {
         Gains::Noted(0)
     }
+    /// A period of a recording in periods has ended, and its [`gains`](Self::gains) are noted.
+    fn begin_period(&mut self) {}
     /// Whether [`gains`](Self::gains) notes anything.
     fn has_gains(&self) -> bool {
         false
@@ -211,7 +213,7 @@ impl HelperHandle {
             link.is_stopped.store(true, Ordering::Release);
         }
         self.0.marks.begin(delay_ends.is_none(), tasks.iter().any(|task| task.has_gains()));
-        let mut helper = Helper::new(writer, tasks, link, (delay_ends, schedule.duration));
+        let mut helper = Helper::new(writer, tasks, link, (delay_ends, schedule));
         let builder = std::thread::Builder::new().name("clrscope".into()).stack_size(512 << 10);
         // Signals are blocked before the thread exists, so that not even its first instruction gets
         // one.
@@ -266,4 +268,6 @@ pub struct Schedule {
     pub delay: Option<Duration>,
     /// Time from the start of the recording to its end.
     pub duration: Option<Duration>,
+    /// Whether the launcher writes the recording in periods.
+    pub is_in_periods: bool,
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clrscope_recording::model::{BoundaryKind, LossReason};
 use clrscope_recording::writer::{Bound, ProcessWriter, first_refusal, monotonic_ns};
 
-use super::{Link, Task};
+use super::{Link, Schedule, Task};
 use crate::clock;
 use crate::developer_log::{self, Level, log};
 use crate::faults::FaultReport;
@@ -26,6 +26,8 @@ pub(super) struct Helper {
     pub(super) delay_ends: Option<u64>,
     /// Duration of the recording, until it has begun.
     duration: Option<Duration>,
+    /// Whether the launcher writes the recording in periods.
+    pub(super) is_in_periods: bool,
     /// Time at which recording ends, once it has begun.
     pub(super) ends: Option<u64>,
     /// Name of the part that the next start begins.
@@ -42,20 +44,20 @@ pub(super) struct Helper {
 }
 
 impl Helper {
-    /// A thread with this work. The times say when recording begins, if not at once, and how long
-    /// it goes on.
+    /// A thread with this work. Recording begins at once, or at the time given.
     pub(super) fn new(
         writer: &'static ProcessWriter,
         tasks: Vec<Box<dyn Task>>,
         link: Arc<Link>,
-        (delay_ends, duration): (Option<u64>, Option<Duration>),
+        (delay_ends, schedule): (Option<u64>, Schedule),
     ) -> Self {
         Self {
             writer,
             tasks,
             link,
             delay_ends,
-            duration,
+            duration: schedule.duration,
+            is_in_periods: schedule.is_in_periods,
             ends: None,
             next_part: String::new(),
             unanswered: None,
@@ -119,6 +121,7 @@ impl Helper {
         }
         if self.link.is_ending.load(Ordering::Acquire) {
             self.tasks.iter_mut().for_each(|task| task.end());
+            self.end_last_period();
             // The recording lasts up to here. Data recorded since the last sign of life would
             // otherwise lie past its end, and past the end of its last part.
             self.give_sign(monotonic_ns());

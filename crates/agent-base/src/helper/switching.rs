@@ -17,6 +17,17 @@ const WATCH: Duration = Duration::from_millis(250);
 /// Pause between two rounds of stopping.
 const STOP_PAUSE: Duration = Duration::from_millis(2);
 
+/// The thread's work between two steps of noting gains.
+#[derive(Debug, Clone, Copy)]
+enum Meanwhile {
+    /// A round: recording goes on.
+    GoOn,
+    /// Signs of life: recording is paused.
+    ShowLife,
+    /// Nothing: the program ends, and waits for the end of the thread's round.
+    Nothing,
+}
+
 impl Helper {
     pub(super) fn is_stop_wanted(&self) -> bool {
         self.link.is_stop_wanted.load(Ordering::Acquire)
@@ -38,15 +49,30 @@ impl Helper {
         let mono_ns = monotonic_ns();
         let number = match kind {
             BoundaryKind::Delay => 0,
-            BoundaryKind::Start | BoundaryKind::Stop => self.note_gains(false),
-            _ => self.note_gains(true),
+            BoundaryKind::Start | BoundaryKind::Stop => self.note_gains(Meanwhile::ShowLife),
+            _ if self.link.is_ending.load(Ordering::Acquire) => self.note_gains(Meanwhile::Nothing),
+            _ if self.is_stopped() || self.link.gone.load(Ordering::Acquire) => self.note_gains(Meanwhile::ShowLife),
+            _ => self.note_gains(Meanwhile::GoOn),
         };
         self.writer.part_boundary(&PartBoundary { mono_ns, kind, name, number });
     }
 
-    /// Notes the gains of all tasks since the last boundary. While recording goes on, this
-    /// alternates with the thread's other work.
-    fn note_gains(&mut self, goes_on: bool) -> u32 {
+    /// Ends a period of the recording. The boundary has this name.
+    pub(super) fn cut(&mut self, name: &str) {
+        self.draw_boundary(BoundaryKind::Cut, name.to_owned());
+        self.tasks.iter_mut().for_each(|task| task.begin_period());
+    }
+
+    /// Ends the last period of the recording, if it is recorded in periods. It may end several
+    /// times: the last time counts.
+    pub(super) fn end_last_period(&mut self) {
+        if self.is_in_periods {
+            self.draw_boundary(BoundaryKind::Cut, String::new());
+        }
+    }
+
+    /// Notes the gains of all tasks since the last boundary, in steps.
+    fn note_gains(&mut self, meanwhile: Meanwhile) -> u32 {
         let mut number = 0;
         for at in 0..self.tasks.len() {
             loop {
@@ -55,8 +81,11 @@ impl Helper {
                         number = number.max(noted);
                         break;
                     }
-                    Gains::More if goes_on => self.round(),
-                    Gains::More => self.show_life(),
+                    Gains::More => match meanwhile {
+                        Meanwhile::GoOn => self.round(),
+                        Meanwhile::ShowLife => self.show_life(),
+                        Meanwhile::Nothing => {}
+                    },
                 }
             }
         }
@@ -179,6 +208,7 @@ impl Helper {
             if done && !self.link.gone.swap(true, Ordering::AcqRel) {
                 // Only now: a reader that finds this in the recording may rely on it being
                 // complete.
+                self.end_last_period();
                 self.writer.state().lose(LossReason::Stopped, 1, monotonic_ns());
                 self.write_out();
                 self.writer.state().stopped();

@@ -3,7 +3,7 @@
 use clap::Args;
 use clrscope_contract::instruments::{check_all, check_for_attach};
 
-use super::recording::{RecordingArgs, ResultArgs};
+use super::recording::{RecordingArgs, ResultArgs, refuse_view};
 use crate::commands::attach::AttachOptions;
 use crate::errors::{Failure, quoted};
 use crate::process_name::process_named;
@@ -14,6 +14,7 @@ Examples:
   clrscope attach 4711                             where its CPU time goes, until Ctrl-C
   clrscope attach 4711 -i exceptions --duration 30s
   clrscope attach 4711 -i 'events:gc,threads' -o slow.clrs
+  clrscope attach 4711 --every 1m --keep 24h,10GiB -o recordings
   clrscope attach 4711 --probe 'Shop.Cart::*' --duration 1m     calls of these methods
   clrscope attach 4711 --probe-at Cart.cs:42                    how often this line is reached
 
@@ -57,6 +58,8 @@ pub(super) struct Attach {
 impl Attach {
     pub(super) fn into_options(self) -> Result<AttachOptions, Failure> {
         let instruments_given = self.recording.instruments_given();
+        let periods = self.recording.periods(&self.result)?;
+        refuse_view(periods.as_ref(), self.view)?;
         let request = self.recording.into_request()?;
         if request.inlined_exact {
             let why = "the runtime keeps what that needs only where its environment said so at the start";
@@ -73,6 +76,7 @@ impl Attach {
         Ok(AttachOptions {
             pid: process_named(&self.process)?,
             request,
+            periods,
             instruments_given,
             output: self.result.output,
             force: self.result.force,

@@ -86,6 +86,11 @@ impl Env {
             let hint = "attach to the program: clrscope attach PID --last 60s --on 'request>2s'";
             return Err(Failure::usage(what, why, hint));
         }
+        if request.every_ms.is_some() {
+            let why = "no clrscope runs beside the program that would write the recordings";
+            let hint = "attach to the program: clrscope attach PID --every 1m -o recordings";
+            return Err(Failure::usage("env takes no --every", why, hint));
+        }
         let Self { output, agent, install, notification_only, user, .. } = self;
         Ok(EnvOptions { form, request, output, agent, install, notification_only, user })
     }

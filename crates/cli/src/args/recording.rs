@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::{self, Path, PathBuf};
+use std::time::Duration;
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Args, Command, ValueEnum};
@@ -16,6 +17,7 @@ use clrscope_contract::request::{
 
 use super::filters::patterns;
 use crate::errors::{Failure, quoted, reason, shown};
+use crate::periods::{Keep, PeriodOptions};
 
 /// Options that choose which instruments record.
 #[derive(Debug, Args)]
@@ -115,6 +117,17 @@ pub(super) struct RecordingArgs {
     #[arg(long = "on", value_name = "TRIGGER")]
     triggers: Vec<String>,
 
+    /// Write a recording of each so much time, such as 1m or 1h, one after another, into the folder
+    /// of -o, while the program runs; for calls, cpu, wall, exceptions, gc, locks, awaits, requests,
+    /// counters, memory and events
+    #[arg(long, value_name = "TIME")]
+    every: Option<String>,
+
+    /// With --every: how many recordings to keep, how old ones, how many bytes of them, such as
+    /// 24h,10GiB or 100; the first limit that is reached deletes the oldest [default: 24h,10GiB]
+    #[arg(long, value_name = "LIMITS", requires = "every")]
+    keep: Option<String>,
+
     /// Stop the recording, not the program, when it has this size, all processes together
     #[arg(long, value_name = "SIZE", default_value = "10GiB", value_parser = max_size)]
     max_size: u64,
@@ -181,6 +194,18 @@ pub(super) struct ResultArgs {
     pub(super) quiet: bool,
 }
 
+/// Refuses the page of a recording that is written in periods: it would show the whole time.
+///
+/// # Errors
+/// Where both are asked for.
+pub(super) fn refuse_view(periods: Option<&PeriodOptions>, view: bool) -> Result<(), Failure> {
+    if periods.is_none() || !view {
+        return Ok(());
+    }
+    let why = "each period becomes a recording of its own, and a page shows one recording";
+    Err(Failure::usage("'--every' and '--view' do not go together", why, "open a period later: clrscope view FILE"))
+}
+
 /// Options that give methods and lines probes.
 #[derive(Debug, Args)]
 pub(super) struct ProbeArgs {
@@ -210,10 +235,32 @@ impl RecordingArgs {
         }
     }
 
+    /// What `--every`, `--keep` and `-o` ask for; `None` without `--every`.
+    pub(super) fn periods(&self, result: &ResultArgs) -> Result<Option<PeriodOptions>, Failure> {
+        let Some(every) = &self.every else { return Ok(None) };
+        let length = parse_last(every).map_err(not_taken("--every", every, "1m"))?;
+        let keep = match &self.keep {
+            None => Keep::default(),
+            Some(text) => Keep::parse(text).map_err(|why| {
+                Failure::usage(format!("'--keep' does not take {}", quoted(text)), why, "write --keep 24h,10GiB")
+            })?,
+        };
+        let Some(folder) = result.output.clone() else {
+            let why = "it writes a recording for each period";
+            return Err(Failure::usage("'--every' needs a folder", why, "name it with -o, such as -o recordings"));
+        };
+        if result.force {
+            let why = "it overwrites nothing, and deletes what --keep says";
+            return Err(Failure::usage("'--every' takes no --force", why, "leave --force out"));
+        }
+        Ok(Some(PeriodOptions { every: Duration::from_millis(length), keep, folder }))
+    }
+
     /// The request without an output place.
     pub(super) fn into_request(self) -> Result<Request, Failure> {
         let given = self.instruments_given();
         let last = |text: &str| parse_last(text).map_err(not_taken("--last", text, "60s"));
+        let every = |text: &str| parse_last(text).map_err(not_taken("--every", text, "1m"));
         let trigger = |text: &String| text.parse().map_err(not_taken("--on", text, "'request>2s'"));
         let request = Request {
             out: None,
@@ -236,6 +283,7 @@ impl RecordingArgs {
             delay_ms: self.delay.as_deref().map(|text| time("--delay", text)).transpose()?,
             duration_ms: self.duration.as_deref().map(|text| time("--duration", text)).transpose()?,
             last_ms: self.last.as_deref().map(last).transpose()?,
+            every_ms: self.every.as_deref().map(every).transpose()?,
             is_live: false,
             triggers: self.triggers.iter().map(trigger).collect::<Result<_, _>>()?,
             max_size: Some(self.max_size).filter(|&bytes| bytes != MAX_SIZE),
@@ -272,6 +320,8 @@ pub(super) fn of_coverage(
         delay: None,
         duration: None,
         last: None,
+        every: None,
+        keep: None,
         triggers: Vec::new(),
         max_size: MAX_SIZE,
         rate: USUAL_RATE,

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use clrscope_contract::developer_log;
 use clrscope_contract::instruments::ALL;
 
-use super::recording::{RecordingArgs, ResultArgs};
+use super::recording::{RecordingArgs, ResultArgs, refuse_view};
 use crate::commands::Task;
 use crate::commands::run::RunOptions;
 use crate::commands::run_profiler;
@@ -68,7 +68,7 @@ pub(super) struct Run {
 }
 
 /// Options without meaning where nothing is recorded.
-const OF_RECORDINGS: [&str; 24] = [
+const OF_RECORDINGS: [&str; 26] = [
     "instruments",
     "include",
     "exclude",
@@ -80,6 +80,8 @@ const OF_RECORDINGS: [&str; 24] = [
     "delay",
     "duration",
     "last",
+    "every",
+    "keep",
     "triggers",
     "max_size",
     "rate",
@@ -131,7 +133,10 @@ impl Run {
 
     fn into_options(self) -> Result<RunOptions, Failure> {
         let instruments_given = self.recording.instruments_given();
+        let periods = self.recording.periods(&self.result)?;
+        refuse_view(periods.as_ref(), self.view)?;
         Ok(RunOptions {
+            periods,
             request: self.recording.into_request()?,
             instruments_given,
             output: self.result.output,

@@ -26,6 +26,7 @@ impl<'a> AttachPlan<'a> {
         Self {
             target,
             request,
+            periods: None,
             instruments_given: "",
             output: Some(output),
             force: false,

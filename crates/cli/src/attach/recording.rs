@@ -23,6 +23,7 @@ use crate::agent_file;
 use crate::errors::{Failure, reason, shown};
 use crate::launch::{Signals, needs_main_slot};
 use crate::output::{self, RecordingPath, Start};
+use crate::periods::{PeriodOptions, Periods, Written, begin_in_periods};
 use crate::progress::Progress;
 use crate::recorded_process::StopWatch;
 use crate::session::{finish, keep_agent_logs};
@@ -52,6 +53,8 @@ pub(crate) struct AttachPlan<'a> {
     pub(crate) target: &'a Target,
     /// Request, without a place.
     pub(crate) request: Request,
+    /// Periods of which each becomes a recording.
+    pub(crate) periods: Option<&'a PeriodOptions>,
     /// The instruments as the user gave them.
     pub(crate) instruments_given: &'a str,
     /// Path of the recording; named after the program when `None`.
@@ -72,6 +75,8 @@ pub(crate) struct AttachPlan<'a> {
 pub(crate) struct AttachedRecording {
     /// The packed file, or the directory when packing failed.
     pub(crate) path: PathBuf,
+    /// Number of recordings of periods, of which `path` is the last; `None` for one recording.
+    pub(crate) of_periods: Option<u64>,
     /// Reason why a requested snapshot is missing or incomplete.
     pub(crate) no_snapshot: Option<&'static str>,
     /// Signals that end the page, where one is served.
@@ -125,7 +130,8 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<AttachedRecording, Failure>
     let process = &plan.target.process;
     let Begun { session, is_interrupted, signals } = Begun::new(&plan)?;
     if plan.progress {
-        say(&format!("clrscope: attached to process {}, recording to {}", process.pid(), shown(&session.place.file)));
+        let to = plan.periods.map_or(&session.place.file, |periods| &periods.folder);
+        say(&format!("clrscope: attached to process {}, recording to {}", process.pid(), shown(to)));
     }
     if !plan.quiet {
         say_stays(&plan.request);
@@ -138,6 +144,7 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<AttachedRecording, Failure>
         }
     }
     let triggers = watch_triggers(&plan.request, &session.place);
+    let periods = plan.periods.map(|options| session.start_periods(options, plan.target)).transpose()?;
     let no_snapshot = match plan.until {
         Until::End => {
             session.wait(process, &is_interrupted, plan.progress);
@@ -154,8 +161,15 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<AttachedRecording, Failure>
     signals.on_interruption(move || crate::pack::abandon(&kept.folder, &kept.file, crate::errors::EXIT_FAILED));
     session.leave(process);
     session.note_end(process);
-    let path = session.pack(plan.force, plan.progress);
-    Ok(AttachedRecording { path, no_snapshot, signals: plan.view.then_some(signals) })
+    let (path, of_periods) = match periods {
+        None => (session.pack(plan.force, plan.progress), None),
+        Some(periods) => {
+            keep_agent_logs(&session.place);
+            let Written { recordings, last } = periods.finish();
+            (last.unwrap_or(session.place.folder), Some(recordings))
+        }
+    };
+    Ok(AttachedRecording { path, of_periods, no_snapshot, signals: plan.view.then_some(signals) })
 }
 
 /// A recording that has begun.
@@ -218,7 +232,7 @@ impl Drop for LiveRecording<'_> {
 
 /// The recording and its place.
 struct Session {
-    writer: RunWriter,
+    writer: Arc<RunWriter>,
     /// The recording directory as we see it, and the file that it is packed into.
     place: RecordingPath,
     /// The directory as the process sees it.
@@ -240,17 +254,18 @@ impl Session {
             Some(place) => place.agent.clone(),
             None => agent_file::install(plan.request.trust_writable)?.to_string_lossy().into_owned(),
         };
-        let (place, writer) = match &plan.output {
-            Some(path) => output::begin_at(path, plan.force, &start)?,
-            None => output::begin_named(&plan.target.name(), &start)?,
+        let (place, mut writer) = match (plan.periods, &plan.output) {
+            (Some(periods), _) => begin_in_periods(periods, &plan.target.name(), &start)?,
+            (None, Some(path)) => output::begin_at(path, plan.force, &start)?,
+            (None, None) => output::begin_named(&plan.target.name(), &start)?,
         };
+        // Without file locks the agent can't notice our end; it is told instead.
+        let _ = writer.hold();
         let seen = place.folder_text();
-        let mut session = Self { writer, place, seen, agent, foreign: None };
+        let mut session = Self { writer: Arc::new(writer), place, seen, agent, foreign: None };
         if let Some(foreign) = foreign {
             session.move_to(foreign, &start).inspect_err(|_| session.discard())?;
         }
-        // Without file locks the agent can't notice our end; it is told instead.
-        let _ = session.writer.hold();
         Ok(session)
     }
 
@@ -259,12 +274,13 @@ impl Session {
     fn move_to(&mut self, foreign: ForeignPlace, start: &Start<'_>) -> Result<(), Failure> {
         let name = self.place.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let folder = foreign.ours.join(&name);
-        let moved = output::begin_in(&folder, start).and_then(|writer| {
+        let moved = output::begin_in(&folder, start).and_then(|mut writer| {
+            let _ = writer.hold();
             // We can still read the files: only root gets here for another user.
             fs::read_dir(&folder)?.flatten().try_for_each(|entry| foreign.give(&entry.path()))?;
             foreign.give(&folder)?;
             fs::remove_dir_all(&self.place.folder)?;
-            Ok(writer)
+            Ok(Arc::new(writer))
         });
         self.writer = moved.map_err(|error| {
             let what = "cannot make the recording where the process can write it";
@@ -309,6 +325,13 @@ impl Session {
             }
             thread::park_timeout(LOOK_EVERY);
         }
+    }
+
+    /// Starts the thread that writes the periods of the recording.
+    fn start_periods(&self, options: &PeriodOptions, target: &Target) -> Result<Periods, Failure> {
+        let pid = target.process.pid();
+        let has_ended = Box::new(move |_: &Path| Process::open(pid).is_err());
+        Periods::start(options, &self.place, target.name(), Arc::clone(&self.writer), has_ended)
     }
 
     /// Warns about probe patterns that match no loaded method, so that the user learns of a typo

@@ -6,6 +6,7 @@ use clrscope_contract::request::Request;
 
 use crate::attach::{AttachPlan, Target, Until, record};
 use crate::errors::Failure;
+use crate::periods::PeriodOptions;
 use crate::summary;
 use crate::terminal::messages_on_terminal;
 
@@ -16,6 +17,8 @@ pub(crate) struct AttachOptions {
     pub(crate) pid: u32,
     /// Request, without a place.
     pub(crate) request: Request,
+    /// Periods of which each becomes a recording; `None` for one recording.
+    pub(crate) periods: Option<PeriodOptions>,
     /// The instruments as given.
     pub(crate) instruments_given: String,
     /// Path of the recording; named after the program when `None`.
@@ -37,6 +40,7 @@ pub(crate) fn perform(options: AttachOptions) -> Result<(), Failure> {
     let attached = record(AttachPlan {
         target: &target,
         request: options.request,
+        periods: options.periods.as_ref(),
         instruments_given: &options.instruments_given,
         output: options.output,
         force: options.force,
@@ -45,6 +49,7 @@ pub(crate) fn perform(options: AttachOptions) -> Result<(), Failure> {
         until: Until::End,
         view: options.view,
     })?;
+    summary::say_periods(attached.of_periods, options.periods.as_ref(), options.quiet);
     summary::print_summary(&attached.path, false, options.quiet);
     attached.keep_page();
     Ok(())

@@ -107,6 +107,7 @@ fn run(
         command,
         request,
         slot,
+        periods: None,
         instruments_given: given,
         output,
         force,

@@ -107,6 +107,7 @@ fn run(
         request,
         // The demo takes the main slot from no program of the user.
         slot: Slot::Main,
+        periods: None,
         instruments_given,
         output: Some(output),
         force,

@@ -80,6 +80,7 @@ fn into_own(options: &HeapOptions) -> Result<(), Failure> {
     let attached = record(AttachPlan {
         target: &target,
         request: Request { instruments: vec![by_command(collects)], ..Request::default() },
+        periods: None,
         instruments_given: SPEC.name,
         output,
         force,

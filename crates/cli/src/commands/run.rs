@@ -9,6 +9,7 @@ use clrscope_contract::request::Request;
 use crate::doctor::little_address_space;
 use crate::errors::{Failure, one_line};
 use crate::launch::{Debugger, Obstacle, OtherProfiler, Slot, Stdout, obstacles, resolve};
+use crate::periods::PeriodOptions;
 use crate::session::{Plan, record};
 use crate::terminal::{messages_on_terminal, results_on_terminal, say};
 use crate::{programs, runtime, summary};
@@ -18,6 +19,8 @@ use crate::{programs, runtime, summary};
 pub(crate) struct RunOptions {
     /// Request, without a place.
     pub(crate) request: Request,
+    /// Periods of which each becomes a recording; `None` for one recording.
+    pub(crate) periods: Option<PeriodOptions>,
     /// The instruments as given.
     pub(crate) instruments_given: String,
     /// Name of the recording; taken from the program when `None`.
@@ -56,6 +59,7 @@ pub(crate) fn perform(options: RunOptions) -> Result<u8, Failure> {
         command: &options.command,
         request: options.request,
         slot,
+        periods: options.periods.as_ref(),
         instruments_given: &options.instruments_given,
         output: options.output,
         force: options.force,
@@ -67,6 +71,7 @@ pub(crate) fn perform(options: RunOptions) -> Result<u8, Failure> {
         debugger: options.debugger,
         view: options.view,
     })?;
+    summary::say_periods(recorded.of_periods, options.periods.as_ref(), options.quiet);
     summary::after_run(&recorded, options.quiet);
     recorded.keep_page();
     Ok(recorded.ended.code())

@@ -53,5 +53,6 @@ pub const SPEC: &Spec = &Spec {
     changes_methods: false,
     views: &["allocations", "functions", "tree", "flame", "callers", "callees"],
     keeps_last: false,
+    rotates: false,
     has_code: true,
 };

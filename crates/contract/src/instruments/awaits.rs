@@ -36,5 +36,6 @@ pub const SPEC: &Spec = &Spec {
     changes_methods: true,
     views: &["awaits"],
     keeps_last: true,
+    rotates: true,
     has_code: true,
 };

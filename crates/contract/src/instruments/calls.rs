@@ -57,5 +57,6 @@ pub const SPEC: &Spec = &Spec {
     changes_methods: false,
     views: &["summary", "functions", "tree", "flame", "callers", "callees", "threads", "modules"],
     keeps_last: false,
+    rotates: true,
     has_code: false,
 };

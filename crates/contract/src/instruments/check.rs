@@ -55,6 +55,7 @@ pub fn check_all(request: &Request) -> Result<Vec<CheckedInstrument>, Refusal> {
         });
     }
     check_last(request, &checked)?;
+    check_every(request, &checked)?;
     let has = |with| match with {
         With::NoInclude => request.filter.include.is_empty(),
         With::NoProbe => !request.has_probes(),
@@ -98,6 +99,28 @@ fn check_last(request: &Request, checked: &[CheckedInstrument]) -> Result<(), Re
         return refuse(
             format!("'{}' adds up from its beginning, so its last time can't be kept alone", one.spec().name),
             format!("instruments whose last time can be kept: {}", list(names)),
+        );
+    }
+    Ok(())
+}
+
+/// Checks the request for periods (`--every`): each instrument can be recorded in periods.
+fn check_every(request: &Request, checked: &[CheckedInstrument]) -> Result<(), Refusal> {
+    let refuse = |why: String, hint: String| Err(Refusal { why, hint });
+    if request.every_ms.is_none() {
+        return Ok(());
+    }
+    if request.last_ms.is_some() {
+        return refuse(
+            "a recording of periods has each period whole, so its last time can't be kept alone".to_owned(),
+            "leave out --last, or --every".to_owned(),
+        );
+    }
+    if let Some(one) = checked.iter().find(|one| !one.spec().rotates) {
+        let names = ALL.iter().filter(|spec| spec.rotates).map(|spec| spec.name);
+        return refuse(
+            format!("'{}' adds up from its beginning, so it can't be recorded in periods", one.spec().name),
+            format!("instruments that can be recorded in periods: {}", list(names)),
         );
     }
     Ok(())

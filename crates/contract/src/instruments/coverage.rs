@@ -41,5 +41,6 @@ pub const SPEC: &Spec = &Spec {
     changes_methods: false,
     views: &["coverage"],
     keeps_last: false,
+    rotates: false,
     has_code: false,
 };

@@ -37,5 +37,6 @@ pub const SPEC: &Spec = &Spec {
     attach: Limit::Without(&[]),
     notification_only: Limit::Without(&[]),
     keeps_last: true,
+    rotates: true,
     has_code: true,
 };

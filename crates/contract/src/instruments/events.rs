@@ -115,5 +115,6 @@ pub const SPEC: &Spec = &Spec {
     changes_methods: false,
     views: &["events"],
     keeps_last: true,
+    rotates: true,
     has_code: false,
 };

@@ -66,5 +66,6 @@ pub const SPEC: &Spec = &Spec {
     changes_methods: false,
     views: &["exceptions"],
     keeps_last: true,
+    rotates: true,
     has_code: true,
 };

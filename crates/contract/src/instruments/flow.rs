@@ -56,5 +56,6 @@ pub const SPEC: &Spec = &Spec {
     changes_methods: false,
     views: &["flow"],
     keeps_last: false,
+    rotates: false,
     has_code: false,
 };

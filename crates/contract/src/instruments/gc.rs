@@ -40,5 +40,6 @@ pub const SPEC: &Spec = &Spec {
     changes_methods: false,
     views: &["gc", "survivors"],
     keeps_last: true,
+    rotates: true,
     has_code: true,
 };

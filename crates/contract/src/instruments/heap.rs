@@ -55,5 +55,6 @@ pub const SPEC: &Spec = &Spec {
         why: "heap:collect=off follows where objects move, which the runtime tells the main profiler alone",
     }]),
     keeps_last: false,
+    rotates: false,
     has_code: false,
 };

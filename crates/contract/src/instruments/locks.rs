@@ -31,5 +31,6 @@ pub const SPEC: &Spec = &Spec {
     changes_methods: false,
     views: &["locks"],
     keeps_last: true,
+    rotates: true,
     has_code: true,
 };

@@ -22,5 +22,6 @@ pub const SPEC: &Spec = &Spec {
     changes_methods: false,
     views: &["memory"],
     keeps_last: true,
+    rotates: true,
     has_code: false,
 };

@@ -79,5 +79,6 @@ pub const SPEC: &Spec = &Spec {
     changes_methods: true,
     views: &["probes"],
     keeps_last: false,
+    rotates: false,
     has_code: true,
 };

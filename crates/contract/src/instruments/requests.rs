@@ -38,5 +38,6 @@ pub const SPEC: &Spec = &Spec {
     changes_methods: true,
     views: &["requests", "request", "load"],
     keeps_last: true,
+    rotates: true,
     has_code: false,
 };

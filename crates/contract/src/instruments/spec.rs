@@ -27,6 +27,9 @@ pub struct Spec {
     pub views: &'static [&'static str],
     /// Whether its events have timestamps, so that only the most recent ones can be kept.
     pub keeps_last: bool,
+    /// Whether it can be recorded in periods that follow one another (`--every`): its most recent
+    /// events can be kept, or its sums are known at each end of a period.
+    pub rotates: bool,
     /// Whether it records compiled code on stacks, into which other methods may be inlined.
     pub has_code: bool,
 }

@@ -38,6 +38,8 @@ pub struct Request {
     pub duration_ms: Option<u64>,
     /// Keep only the events of this many last milliseconds.
     pub last_ms: Option<u64>,
+    /// The launcher writes the recording in periods of this many milliseconds, one recording each.
+    pub every_ms: Option<u64>,
     /// The recording is read while it grows and is not kept: sums may be recorded alongside the
     /// last events.
     pub is_live: bool,
@@ -78,6 +80,7 @@ impl Default for Request {
             delay_ms: None,
             duration_ms: None,
             last_ms: None,
+            every_ms: None,
             is_live: false,
             triggers: Vec::new(),
             max_size: None,
@@ -157,6 +160,16 @@ impl Request {
         !self.probes.is_empty() || !self.probe_lines.is_empty()
     }
 
+    /// The time for which the agent keeps events, in milliseconds; `None` if it keeps all of them.
+    /// A period that is written while the next one is under way is still there, also if the
+    /// launcher is late.
+    #[must_use]
+    pub fn kept_ms(&self) -> Option<u64> {
+        /// Delay of the launcher that a short period allows for.
+        const LATE_MS: u64 = 10_000;
+        self.last_ms.or(self.every_ms.map(|every| every * 2 + LATE_MS))
+    }
+
     /// Reads the value of [`AGENT_VARIABLE`](super::AGENT_VARIABLE). Empty parts are ignored.
     ///
     /// # Errors
@@ -217,6 +230,7 @@ impl Request {
             "delay" => self.delay_ms = Some(parse_duration(value)?),
             "duration" => self.duration_ms = Some(parse_duration(value)?),
             "last" => self.last_ms = Some(parse_last(value)?),
+            "every" => self.every_ms = Some(parse_last(value)?),
             "on" => self.triggers.push(value.parse()?),
             "max-size" => self.max_size = Some(parse_max_size(value)?),
             "children" => self.children = parse_switch(key, value)?,
@@ -261,6 +275,7 @@ impl fmt::Display for Request {
         parts.extend(self.delay_ms.map(|ms| format!("delay={ms}ms")));
         parts.extend(self.duration_ms.map(|ms| format!("duration={ms}ms")));
         parts.extend(self.last_ms.map(|ms| format!("last={ms}ms")));
+        parts.extend(self.every_ms.map(|ms| format!("every={ms}ms")));
         parts.extend(self.triggers.iter().map(|trigger| format!("on={}", encode(&trigger.to_string()))));
         parts.extend(self.max_size.map(|bytes| format!("max-size={bytes}")));
         if !self.children {
@@ -388,7 +403,7 @@ mod tests {
 
     #[test]
     fn a_whole_request_comes_back_as_written() {
-        let text = "calls:clock=tsc,noinline;out=/tmp/a%3Bb.clrs.d;include=[A]*;exclude=*::x;probe=Shop.*;probe-at=src/a%3Bb.cs:42;just-my-code;inlined=exact;rate=200;delay=2500ms;duration=1500ms;last=60000ms;on=request>2000ms;on=exception:Shop.*;max-size=104857600;children=off;only=Shop*;only-from=/etc/programs;label=team=a%3Bb%2C c%25;log=debug;join";
+        let text = "calls:clock=tsc,noinline;out=/tmp/a%3Bb.clrs.d;include=[A]*;exclude=*::x;probe=Shop.*;probe-at=src/a%3Bb.cs:42;just-my-code;inlined=exact;rate=200;delay=2500ms;duration=1500ms;last=60000ms;every=2000ms;on=request>2000ms;on=exception:Shop.*;max-size=104857600;children=off;only=Shop*;only-from=/etc/programs;label=team=a%3Bb%2C c%25;log=debug;join";
         let request = Request::parse(text).expect("a request");
         assert_eq!(request.out.as_deref(), Some("/tmp/a;b.clrs.d"));
         assert_eq!(request.instruments[0].options[1], ("noinline".to_owned(), None));
@@ -408,6 +423,7 @@ mod tests {
             ("duration=soon", "soon"),
             ("delay=later", "later"),
             ("last=10ms", "10ms"),
+            ("every=10ms", "10ms"),
             ("on=never", "never"),
             ("max-size=1MiB", "1MiB"),
             ("max-size=much", "much"),

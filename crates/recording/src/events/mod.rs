@@ -29,7 +29,7 @@ mod record;
 mod short;
 
 pub use clrscope_contract::instruments::events::Group;
-pub use cut::records_since;
+pub use cut::records_within;
 pub use encode::Encoder;
 pub use field::{EntityRef, Field, Tag, Value};
 pub use kinds::{Kind, Phase};

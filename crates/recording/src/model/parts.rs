@@ -110,9 +110,12 @@ pub enum BoundaryKind {
     Begin = 4,
     /// The program's code ends the span of this name.
     End = 5,
+    /// A period ends and the next begins, in a recording that the launcher writes in periods. The
+    /// name is the number of the period that ends; it is empty where the process ended the period.
+    Cut = 6,
 }
 
-numbered!(BoundaryKind: Mark, Start, Stop, Delay, Begin, End);
+numbered!(BoundaryKind: Mark, Start, Stop, Delay, Begin, End, Cut);
 
 impl BoundaryKind {
     /// Whether a part begins here, if recording is active.
@@ -120,10 +123,9 @@ impl BoundaryKind {
         !matches!(self, Self::Stop | Self::Delay)
     }
 
-    /// Whether the boundary comes from the program's code; it counts only while recording is
-    /// active.
-    pub(crate) fn is_of_code(self) -> bool {
-        matches!(self, Self::Begin | Self::End)
+    /// Whether the boundary means nothing to parts while recording is stopped.
+    pub(crate) fn needs_recording(self) -> bool {
+        matches!(self, Self::Begin | Self::End | Self::Cut)
     }
 }
 
@@ -158,7 +160,7 @@ impl Part {
             parts.push(part);
         };
         for PartBoundary { kind, name, mono_ns, .. } in boundaries {
-            if kind.is_of_code() && current.is_none() {
+            if kind.needs_recording() && current.is_none() {
                 continue;
             }
             let (name_before, name) = (open.last(), cut(name));
@@ -167,6 +169,7 @@ impl Part {
                 BoundaryKind::Stop | BoundaryKind::Delay => (Vec::new(), open.end_all()),
                 BoundaryKind::Begin => (open.begin(name), Vec::new()),
                 BoundaryKind::End => (Vec::new(), open.end(name)),
+                BoundaryKind::Cut => (Vec::new(), Vec::new()),
             };
             if let Some(part) = current.take().filter(|_| *kind != BoundaryKind::Delay) {
                 end(Self { ends, ..part }, *mono_ns, name_before);

@@ -129,10 +129,23 @@ pub fn pack_completed(
     }
     let mut recording = reader::open_exactly(dir).map_err(PackError::Open)?;
     complete(&mut recording);
+    pack_opened(&recording, out, options, progress)
+}
+
+/// Packs an open recording into the file `out`.
+///
+/// # Errors
+/// See [`PackError`]. No file is left at `out` or next to it.
+pub fn pack_opened(
+    recording: &Recording,
+    out: &Path,
+    options: PackOptions,
+    progress: &mut dyn FnMut(PackProgress),
+) -> Result<PackReport, PackError> {
     let failed = |error| PackError::Write(out.to_owned(), error);
     let file = NewFile::create(out).map_err(failed)?;
     let mut buffered = BufWriter::with_capacity(1 << 20, file);
-    let report = write_with(&recording, &mut buffered, options.level, progress).map_err(failed)?;
+    let report = write_with(recording, &mut buffered, options.level, progress).map_err(failed)?;
     let file = buffered.into_inner().map_err(|error| failed(error.into_error()))?;
     match file.keep(options.overwrite) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(PackError::Exists(out.to_owned())),

@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::ending::{End, Now, settle};
+use super::period::Period;
 use super::process::{ReadProcess, read as read_process};
 use super::segment::{self, SegmentBytes};
 use crate::codec::decode;
@@ -24,9 +25,9 @@ struct RunLog {
 
 /// Reads as much of the directory as can be read. Reports a directory that was renamed or replaced
 /// meanwhile as not found, because some of its files may already have been missing.
-pub(super) fn read(folder: &Path, now: Now) -> Result<Recording, OpenError> {
+pub(super) fn read(folder: &Path, period: Option<&Period<'_>>, now: Now) -> Result<Recording, OpenError> {
     let read = identity(folder)?;
-    let recording = read_files(folder, now)?;
+    let recording = read_files(folder, period, now)?;
     if identity(folder).is_ok_and(|still| still == read) {
         Ok(recording)
     } else {
@@ -48,7 +49,7 @@ fn identity(folder: &Path) -> Result<(u64, u64), OpenError> {
     Ok((about.dev(), about.ino()))
 }
 
-fn read_files(folder: &Path, now: Now) -> Result<Recording, OpenError> {
+fn read_files(folder: &Path, period: Option<&Period<'_>>, now: Now) -> Result<Recording, OpenError> {
     let mut problems = Vec::new();
     let log = read_run_log(folder, &mut problems);
     let folders = process_folders(folder).map_err(|error| OpenError::Io(folder.to_owned(), error))?;
@@ -57,14 +58,14 @@ fn read_files(folder: &Path, now: Now) -> Result<Recording, OpenError> {
         return Err(OpenError::NotARecording(folder.to_owned(), "it has neither a run.log nor a process in it"));
     }
     let mut processes: Vec<ReadProcess> =
-        folders.iter().filter_map(|folder| read_process(folder, &mut problems)).collect();
+        folders.iter().filter_map(|folder| read_process(folder, period, &mut problems)).collect();
     processes.sort_by_key(|p| (p.mono_start, p.process.pid));
     let mut recording = assemble(log.unwrap_or_default(), processes, problems, now);
     recording.processes.extend(refused);
     Ok(recording)
 }
 
-fn process_folders(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+pub(super) fn process_folders(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();

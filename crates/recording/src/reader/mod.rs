@@ -9,6 +9,7 @@ mod directory;
 mod ending;
 mod events;
 mod parts;
+mod period;
 mod process;
 mod recent;
 mod segment;
@@ -16,6 +17,10 @@ mod segment_file;
 mod stacks;
 mod state;
 mod threads;
+mod written_periods;
+
+pub use period::Period;
+pub use written_periods::{EndOfPeriod, WrittenPeriods, written_periods};
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,6 +29,7 @@ use crate::layout::VERSION;
 use crate::model::Recording;
 use crate::open_error::{OpenError, not_empty};
 use crate::packed;
+use crate::writer::random_id;
 
 /// Opens `NAME.clrs`, `NAME.clrs.d`, or `NAME.clrs` where only the directory exists.
 ///
@@ -37,7 +43,7 @@ pub fn open(path: &Path) -> Result<Recording, OpenError> {
 pub(crate) fn open_exactly(path: &Path) -> Result<Recording, OpenError> {
     match path.metadata() {
         Ok(found) if found.is_dir() => {
-            let read = not_empty(path, directory::read(path, ending::Now::read())?);
+            let read = not_empty(path, directory::read(path, None, ending::Now::read())?);
             read.map_err(|error| match directory::other_version(path) {
                 Some(found) => OpenError::Version { path: path.to_owned(), found, newest: VERSION },
                 None => error,
@@ -47,6 +53,17 @@ pub(crate) fn open_exactly(path: &Path) -> Result<Recording, OpenError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(OpenError::NotFound(path.to_owned())),
         Err(error) => Err(OpenError::Io(path.to_owned(), error)),
     }
+}
+
+/// Opens a period of the recording in `folder`, which the launcher writes in periods. It has a new
+/// identifier of its own.
+///
+/// # Errors
+/// As for [`open`].
+pub fn open_period(folder: &Path, period: &Period<'_>) -> Result<Recording, OpenError> {
+    let mut recording = directory::read(folder, Some(period), ending::Now::read())?;
+    recording.run.id = random_id();
+    Ok(recording)
 }
 
 /// The file or directory that `path` means.

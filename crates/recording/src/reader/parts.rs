@@ -16,35 +16,47 @@ pub(super) struct Boundary {
     pub(super) carries: usize,
 }
 
-/// The log of gains, with an index that finds the records of one boundary.
+/// The logs of gains, in the order of their making, with an index that finds the records of one
+/// boundary.
 #[derive(Debug)]
 struct GainsLog {
-    bytes: SegmentBytes,
-    /// One entry per record: boundary, kind and place. Sorted by boundary, then in the order of the
-    /// log. Built when the first part is read.
-    records: OnceLock<Vec<(u32, u16, Range<usize>)>>,
+    logs: Vec<SegmentBytes>,
+    /// Sorted by boundary, then in the order of the logs. Built when the first part is read.
+    records: OnceLock<Vec<IndexedRecord>>,
+}
+
+/// Place of a record of gains.
+#[derive(Debug)]
+struct IndexedRecord {
+    boundary: u32,
+    kind: u16,
+    log: usize,
+    place: Range<usize>,
 }
 
 impl GainsLog {
     /// Kinds and contents of the records of these boundaries.
     fn records(&self, boundaries: &RangeInclusive<u32>) -> impl Iterator<Item = (u16, &[u8])> {
         let all = self.records.get_or_init(|| self.index());
-        let first = all.partition_point(|record| record.0 < *boundaries.start());
-        let meant = all[first..].iter().take_while(|record| boundaries.contains(&record.0));
-        meant.map(|(_, kind, place)| (*kind, &self.bytes[place.clone()]))
+        let first = all.partition_point(|record| record.boundary < *boundaries.start());
+        let meant = all[first..].iter().take_while(|record| boundaries.contains(&record.boundary));
+        meant.map(|record| (record.kind, &self.logs[record.log][record.place.clone()]))
     }
 
-    fn index(&self) -> Vec<(u32, u16, Range<usize>)> {
-        let start = self.bytes.as_ptr().addr();
-        let place = |record: &[u8]| {
-            let first = record.as_ptr().addr() - start;
-            first..first + record.len()
-        };
-        let records = LogRecords::new(&self.bytes).map(|(kind, payload)| (kind, payload.rest()));
-        let mut all: Vec<_> =
-            records.filter_map(|(kind, record)| Some((gains::boundary(record)?, kind, place(record)))).collect();
-        all.sort_by_key(|record| record.0);
+    fn index(&self) -> Vec<IndexedRecord> {
+        let mut all: Vec<_> = (0..self.logs.len()).flat_map(|log| self.index_of(log)).collect();
+        all.sort_by_key(|record| record.boundary);
         all
+    }
+
+    fn index_of(&self, log: usize) -> impl Iterator<Item = IndexedRecord> + use<'_> {
+        let bytes: &[u8] = &self.logs[log];
+        let start = bytes.as_ptr().addr();
+        LogRecords::new(bytes).filter_map(move |(kind, payload)| {
+            let record = payload.rest();
+            let first = record.as_ptr().addr() - start;
+            Some(IndexedRecord { boundary: gains::boundary(record)?, kind, log, place: first..first + record.len() })
+        })
     }
 }
 
@@ -150,19 +162,20 @@ impl PartGains {
 }
 
 /// The parts between the `boundaries` of a recording from `start_ns` to `end_ns`, each with its
-/// gains; `None` where the log of gains does not hold them. `carried` lists the edges whose counts
+/// gains; `None` where the logs of gains do not hold them. `carried` lists the edges whose counts
 /// passed 2^32, in the order of the log.
 pub(super) fn read(
     boundaries: &[Boundary],
     carried: &[u32],
-    log: SegmentBytes,
+    logs: Vec<SegmentBytes>,
     start_ns: u64,
     end_ns: u64,
 ) -> Vec<(Part, Option<Arc<PartGains>>)> {
     let boundaries = &in_order(boundaries);
     let records: Vec<PartBoundary> = boundaries.iter().map(|boundary| boundary.record.clone()).collect();
     let parts = Part::between(&records, start_ns, end_ns);
-    let log = Arc::new(GainsLog { bytes: log, records: OnceLock::new() });
+    let first_known = first_known(&records);
+    let log = Arc::new(GainsLog { logs, records: OnceLock::new() });
     let mut ends = Vec::new();
     let mut is_open = true;
     for (at, Boundary { record, .. }) in boundaries.iter().enumerate() {
@@ -179,17 +192,40 @@ pub(super) fn read(
         Some(Arc::new(PartGains { log, numbers, carries, is_rest, read: OnceLock::new() }))
     };
     let of_part = |part: usize| match (ends.get(part), boundaries.last()) {
-        (Some(&end), _) if end < told => {
+        (Some(&end), _) if end < told && boundaries[end].record.number >= first_known => {
             let number = boundaries[end].record.number;
             let before = end.checked_sub(1).map_or(0, |before| boundaries[before].carries);
             gains(number..=number, carried.get(before..boundaries[end].carries)?, false)
         }
-        (None, Some(last)) if told == boundaries.len() => {
+        (None, Some(last)) if told == boundaries.len() && first_known == 0 => {
             gains(1..=last.record.number, carried.get(..last.carries)?, true)
         }
         _ => None,
     };
     parts.into_iter().enumerate().map(|(at, part)| (part, of_part(at))).collect()
+}
+
+/// Number of the first boundary whose gains are in the logs; 0 if the gains of all boundaries are.
+/// The logs reach back to the second last end of a period.
+fn first_known(boundaries: &[PartBoundary]) -> u32 {
+    let cuts = boundaries.iter().rev().filter(|boundary| boundary.kind == BoundaryKind::Cut);
+    cuts.map(|cut| cut.number).nth(1).map_or(0, |number| number + 1)
+}
+
+/// The gains of the period that ends with a boundary, since the end of the period before it; `None`
+/// where they are not known.
+pub(super) fn of_period(
+    before: Option<&Boundary>,
+    end: &Boundary,
+    carried: &[u32],
+    logs: Vec<SegmentBytes>,
+) -> Option<Arc<PartGains>> {
+    let (number, carries) = before.map_or((0, 0), |before| (before.record.number, before.carries));
+    let is_known = end.record.number > number && (before.is_none() || number > 0);
+    let carries = carried.get(carries..end.carries).filter(|_| is_known).map(count)?;
+    let log = Arc::new(GainsLog { logs, records: OnceLock::new() });
+    let numbers = number + 1..=end.record.number;
+    Some(Arc::new(PartGains { log, numbers, carries, is_rest: false, read: OnceLock::new() }))
 }
 
 /// Boundaries in the order of their times, without boundaries that the program's code set while
@@ -200,7 +236,7 @@ fn in_order(boundaries: &[Boundary]) -> Vec<Boundary> {
     ordered.sort_by_key(|boundary| boundary.record.mono_ns);
     let mut is_open = true;
     ordered.retain(|Boundary { record, .. }| {
-        let counts = is_open || !record.kind.is_of_code();
+        let counts = is_open || !record.kind.needs_recording();
         is_open = if counts { record.kind.begins_part() } else { is_open };
         counts
     });

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use super::blocks::{EdgeTimes, TreeSources};
 use super::dictionary::Dictionary;
+use super::period::Period;
 use super::recent::{self, KeptTime};
 use super::segment::{NOT_BEGUN, SegmentBytes, has_content};
 use super::state::{self, Clocks};
+use super::threads::ShownTrees;
 use super::{events, parts, stacks, threads};
-use crate::layout::{block, kind};
+use crate::layout::{PARTS, PARTS_BEFORE, block, kind};
 use crate::model::{Clock, Loss, LossReason, Problem, Process, Stacks, TickClock};
 
 /// A process with its absolute times, which place it within the run.
@@ -26,8 +28,9 @@ pub(super) struct ReadProcess {
     pub(super) filled: String,
 }
 
-/// Reads the folder; problems are appended to `problems`.
-pub(super) fn read(folder: &Path, problems: &mut Vec<Problem>) -> Option<ReadProcess> {
+/// Reads the folder, or what lies in `period` of it; problems are appended to `problems`. `None` for
+/// a folder without a process, and for one without anything in the period.
+pub(super) fn read(folder: &Path, period: Option<&Period<'_>>, problems: &mut Vec<Problem>) -> Option<ReadProcess> {
     let place = folder.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let inside = format!("{place}/");
     let mut open = |name: &str, kind: u32| SegmentBytes::open(folder, name, kind, &inside, problems);
@@ -43,10 +46,8 @@ pub(super) fn read(folder: &Path, problems: &mut Vec<Problem>) -> Option<ReadPro
         Some(_) => (open("tree.seg", kind::TREE), open("times.seg", kind::TIMES)),
         None => (None, None),
     };
-    let gains = match folder.join("parts.log").exists() {
-        true => open("parts.log", kind::LOG).unwrap_or_else(SegmentBytes::empty),
-        false => SegmentBytes::empty(),
-    };
+    let logs_of_gains = [PARTS_BEFORE, PARTS].into_iter().filter(|name| folder.join(name).exists());
+    let gains: Vec<SegmentBytes> = logs_of_gains.filter_map(|name| open(name, kind::LOG)).collect();
     let mut problem = |file: &str, what: &str| {
         problems.push(Problem { place: format!("{place}/{file}"), what: what.to_owned() });
     };
@@ -66,6 +67,10 @@ pub(super) fn read(folder: &Path, problems: &mut Vec<Problem>) -> Option<ReadPro
     let trees = trees(&dictionary, arena, times, clocks.ns_per_tick);
     let words = std::mem::take(&mut dictionary.threads);
     let details = std::mem::take(&mut dictionary.loss_details);
+    let of_period = match period {
+        Some(period) => Some(period.of_process(folder, &dictionary, &gains, &clocks)?),
+        None => None,
+    };
     let mut parts =
         parts::read(&dictionary.boundaries, &dictionary.carried, gains, clocks.mono_start, clocks.mono_last);
     let mut read = assemble(dictionary, &clocks);
@@ -73,16 +78,26 @@ pub(super) fn read(folder: &Path, problems: &mut Vec<Problem>) -> Option<ReadPro
     process.losses = state::losses(&state, clocks.mono_start);
     add_details(&mut process.losses, details);
     let records = records.unwrap_or_else(SegmentBytes::empty);
-    process.threads = threads::read(&records, words, trees, &mut parts, clocks.mono_start);
+    let shown = match of_period.as_ref().map(|period| period.gains.clone()) {
+        None => ShownTrees::Whole,
+        Some(Some(gains)) => ShownTrees::Gains(gains),
+        Some(None) => ShownTrees::None,
+    };
+    process.threads = threads::read(&records, words, (trees, shown), &mut parts, clocks.mono_start);
     process.parts = parts.into_iter().map(|(part, _)| part).collect();
     if let Some(calls) = &mut process.calls {
         calls.cpu_measured = process.threads.iter().any(|thread| thread.cpu_ns.is_some());
     }
-    let kept = clocks.kept_ns.map(|kept_ns| KeptTime::new(kept_ns, clocks.mono_start, clocks.mono_last));
+    let last = clocks.kept_ns.map(|kept_ns| KeptTime::last(kept_ns, clocks.mono_start, clocks.mono_last));
+    let kept = of_period.as_ref().map(|period| period.kept).or(last);
     let source = events::Source { threads: process.threads.len(), ended: clocks.ended, kept };
     process.events = events::read(folder, &place, source, problems);
     if let Some(kept) = kept {
         recent::keep_of_process(process, kept);
+    }
+    if of_period.is_some_and(|period| period.lacks_calls) {
+        let at = process.duration_ns;
+        process.losses.push(Loss::new(LossReason::PartLost, 1, at, at));
     }
     // Read after the events, so that a running program has stored the stacks to which they refer.
     process.stacks = Arc::new(read_stacks(folder, &place, problems));

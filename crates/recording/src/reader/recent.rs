@@ -1,36 +1,68 @@
-//! Recordings that keep only the most recent period: the reader drops older events.
+//! Recordings of one period: the reader drops the events before and after it. The period is the most
+//! recent time (`--last`), or one of the periods in which the launcher writes a recording
+//! (`--every`).
 
 use std::collections::{HashMap, HashSet};
 
-use crate::events::records_since;
+use crate::events::records_within;
 use crate::layout::{instrument, sample};
 use crate::model::{ByteSource, EventBytes, EventChunk, Part, Problem, Process, RemarkKind, Sample};
 
 /// The period of a process from which events are kept.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeptTime {
-    /// Length of the period.
-    length_ns: u64,
     /// Monotonic nanoseconds of the start of the process's recording.
     start_ns: u64,
-    /// Monotonic nanoseconds of its last sign of life.
-    end_ns: u64,
+    /// Monotonic nanoseconds of the beginning of the period.
+    since_ns: u64,
+    /// Monotonic nanoseconds of the end of the period: of the first moment that is not in it.
+    until_ns: u64,
+    name: PeriodName,
+}
+
+/// Name of the part that is the period, where the recording has no parts within it.
+#[derive(Debug, Clone, Copy)]
+enum PeriodName {
+    /// The last nanoseconds.
+    Last(u64),
+    /// The period of this number.
+    Number(u32),
 }
 
 impl KeptTime {
-    pub(super) fn new(length_ns: u64, start_ns: u64, end_ns: u64) -> Self {
-        Self { length_ns, start_ns, end_ns }
+    /// The last `length_ns` of a recording from `start_ns` to `end_ns`, all times monotonic.
+    pub(super) fn last(length_ns: u64, start_ns: u64, end_ns: u64) -> Self {
+        let since_ns = end_ns.saturating_sub(length_ns).max(start_ns);
+        // Events that were recorded after the last sign of life belong to the period.
+        Self { start_ns, since_ns, until_ns: u64::MAX, name: PeriodName::Last(length_ns) }
     }
 
-    /// Monotonic nanoseconds of the beginning of the period.
-    fn since_ns(self) -> u64 {
-        self.end_ns.saturating_sub(self.length_ns).max(self.start_ns)
+    /// The period of this number, between two monotonic times.
+    pub(super) fn period(number: u32, start_ns: u64, (since_ns, until_ns): (u64, u64)) -> Self {
+        let since_ns = since_ns.max(start_ns);
+        Self { start_ns, since_ns, until_ns: until_ns.max(since_ns), name: PeriodName::Number(number) }
     }
 
-    /// Beginning of the period, since the start of the process's recording.
-    fn offset_ns(self) -> u64 {
-        self.since_ns() - self.start_ns
+    /// Beginning and end of the period, since the start of the process's recording.
+    fn offsets(self) -> Offsets {
+        Offsets { since_ns: self.since_ns - self.start_ns, until_ns: self.until_ns.saturating_sub(self.start_ns) }
     }
+
+    /// The name of the part that is the period.
+    fn name(self) -> String {
+        match self.name {
+            PeriodName::Last(length_ns) => format!("last {} s", length_ns as f64 / 1e9),
+            PeriodName::Number(number) => format!("period {number}"),
+        }
+    }
+}
+
+/// Beginning and end of a period, in nanoseconds since the start of the process's recording. The
+/// end is the first moment that is not in the period.
+#[derive(Debug, Clone, Copy)]
+struct Offsets {
+    since_ns: u64,
+    until_ns: u64,
 }
 
 /// Encoding of an instrument's events, which decides how older events are dropped.
@@ -63,13 +95,13 @@ impl Encoding {
         }
     }
 
-    /// The bytes of a chunk without the events before `since_ns`, a time since the start of the
-    /// process's recording.
-    fn cut(self, bytes: &[u8], since_ns: u64) -> Vec<u8> {
+    /// The bytes of a chunk without the events before and after the period.
+    fn cut(self, bytes: &[u8], kept: Offsets) -> Vec<u8> {
+        let Offsets { since_ns, until_ns } = kept;
         match self {
-            Self::Moments => samples(bytes, |sample| (sample.time_ns >= since_ns).then_some(sample)),
-            Self::Times => samples(bytes, |sample| rest_of_sample(sample, since_ns)),
-            Self::Records => records_since(bytes, since_ns),
+            Self::Moments => samples(bytes, |sample| (since_ns..until_ns).contains(&sample.time_ns).then_some(sample)),
+            Self::Times => samples(bytes, |sample| within(sample, kept)),
+            Self::Records => records_within(bytes, since_ns..until_ns),
             Self::Other => bytes.to_vec(),
         }
     }
@@ -81,16 +113,17 @@ fn samples(bytes: &[u8], keep: impl Fn(Sample) -> Option<Sample>) -> Vec<u8> {
     kept
 }
 
-/// The part of a sample record after the moment `since_ns`. The samples of a record are assumed to
-/// be spread evenly over its time.
-fn rest_of_sample(sample: Sample, since_ns: u64) -> Option<Sample> {
+/// The part of a sample record that lies in a period. The samples of a record are assumed to be
+/// spread evenly over its time.
+fn within(sample: Sample, kept: Offsets) -> Option<Sample> {
     let end_ns = sample.time_ns.saturating_add(sample.weight_ns);
-    if sample.time_ns >= since_ns {
+    if sample.time_ns >= kept.since_ns && end_ns <= kept.until_ns {
         return Some(sample);
     }
-    let weight_ns = end_ns.checked_sub(since_ns).filter(|&rest| rest > 0)?;
+    let time_ns = sample.time_ns.max(kept.since_ns);
+    let weight_ns = end_ns.min(kept.until_ns).checked_sub(time_ns).filter(|&rest| rest > 0)?;
     let share = u128::from(sample.count) * u128::from(weight_ns) / u128::from(sample.weight_ns);
-    Some(Sample { time_ns: since_ns, weight_ns, count: (share as u32).max(1), ..sample })
+    Some(Sample { time_ns, weight_ns, count: (share as u32).max(1), ..sample })
 }
 
 /// A chunk as found in the segment.
@@ -107,25 +140,29 @@ pub(super) struct FoundChunk {
 /// An event may have happened up to this long before the beginning of its chunk.
 const LATE_NS: u64 = 10_000_000_000;
 
-/// Removes events that are older than the kept period from an instrument's chunks.
+/// Removes events that are older or newer than the kept period from an instrument's chunks.
 pub(super) fn keep(chunks: &mut Vec<FoundChunk>, encoding: Encoding, kept: KeptTime) {
-    let (since_ns, offset_ns) = (kept.since_ns(), kept.offset_ns());
+    let (since_ns, offsets) = (kept.since_ns, kept.offsets());
     // The last chunk of each thread also tells the thread's activity since then.
     let mut seen = HashSet::new();
     let is_needed: Vec<bool> = chunks
         .iter()
         .rev()
         .map(|found| {
-            let is_newest = seen.insert(found.chunk.thread);
-            found.is_dictionary || is_newest || found.last_ns >= since_ns || found.first_ns >= since_ns
+            let is_newest = found.first_ns < kept.until_ns && seen.insert(found.chunk.thread);
+            let is_late = found.first_ns >= kept.until_ns.saturating_add(LATE_NS);
+            let may_have_some = found.last_ns >= since_ns || found.first_ns >= since_ns;
+            found.is_dictionary || is_newest || may_have_some && !is_late
         })
         .collect();
     let mut needed = is_needed.into_iter().rev();
     chunks.retain(|_| needed.next().unwrap_or(true));
-    let may_be_older = |found: &&mut FoundChunk| !found.is_dictionary && found.first_ns < since_ns + LATE_NS;
-    for found in chunks.iter_mut().filter(may_be_older) {
+    let may_be_cut = |found: &&mut FoundChunk| {
+        !found.is_dictionary && (found.first_ns < since_ns + LATE_NS || found.last_ns >= kept.until_ns)
+    };
+    for found in chunks.iter_mut().filter(may_be_cut) {
         let bytes = std::mem::take(&mut found.chunk.bytes);
-        found.chunk.bytes = EventBytes::new(CutChunk { bytes, encoding, since_ns: offset_ns });
+        found.chunk.bytes = EventBytes::new(CutChunk { bytes, encoding, kept: offsets });
     }
 }
 
@@ -133,7 +170,7 @@ pub(super) fn keep(chunks: &mut Vec<FoundChunk>, encoding: Encoding, kept: KeptT
 struct CutChunk {
     bytes: EventBytes,
     encoding: Encoding,
-    since_ns: u64,
+    kept: Offsets,
 }
 
 impl ByteSource for CutChunk {
@@ -145,32 +182,40 @@ impl ByteSource for CutChunk {
         let bytes = self.bytes.load();
         match self.bytes.problem() {
             Some(problem) => Err(problem.clone()),
-            None => Ok(self.encoding.cut(&bytes, self.since_ns)),
+            None => Ok(self.encoding.cut(&bytes, self.kept)),
         }
     }
 }
 
 /// Makes the kept period the only part of the recording, and drops sums over the whole run.
 pub(super) fn keep_of_process(process: &mut Process, kept: KeptTime) {
-    let until_ns = kept.end_ns.saturating_sub(kept.start_ns);
-    let since_ns = kept.offset_ns();
-    if process.parts.is_empty() {
-        let name = format!("last {} s", kept.length_ns as f64 / 1e9);
-        process.parts = vec![Part { name, since_ns, until_ns, ..Part::default() }];
-    } else {
-        keep_parts(&mut process.parts, since_ns);
-        process.parts.iter_mut().for_each(|part| part.since_ns = part.since_ns.max(since_ns));
+    let Offsets { since_ns, until_ns } = kept.offsets();
+    let until_ns = until_ns.min(process.duration_ns);
+    keep_parts(&mut process.parts, since_ns, until_ns);
+    match process.parts.as_mut_slice() {
+        [] => process.parts = vec![Part { name: kept.name(), since_ns, until_ns, ..Part::default() }],
+        // The whole period, without a span of the program.
+        [part] if matches!(kept.name, PeriodName::Number(_)) && part.begins.is_empty() && is_number(&part.name) => {
+            part.name = kept.name();
+        }
+        _ => {}
     }
     process.cpu_ns = None;
     process.threads.iter_mut().for_each(|thread| thread.cpu_ns = None);
-    process.losses.retain(|loss| loss.last_ns >= since_ns);
+    process.losses.retain(|loss| loss.last_ns >= since_ns && loss.first_ns < until_ns);
     process.remarks.retain(|remark| remark.kind != RemarkKind::Trigger || remark.time_ns >= since_ns);
 }
 
-/// Keeps the parts that end at or after this moment. The first of them also gets the names that
-/// earlier parts began and did not end.
-fn keep_parts(parts: &mut Vec<Part>, since_ns: u64) {
-    let first = parts.partition_point(|part| part.until_ns < since_ns);
+/// Whether this is the name of a part without a name.
+fn is_number(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Keeps the parts that have time in the period. The first of them also gets the names that earlier
+/// parts began and did not end.
+fn keep_parts(parts: &mut Vec<Part>, since_ns: u64, until_ns: u64) {
+    parts.retain(|part| part.since_ns < until_ns || part.since_ns == since_ns);
+    let first = parts.partition_point(|part| part.until_ns <= since_ns && part.since_ns < since_ns);
     let (mut begun, mut ended) = (Vec::new(), HashMap::new());
     for part in parts.drain(..first) {
         begun.extend(part.begins);
@@ -186,6 +231,10 @@ fn keep_parts(parts: &mut Vec<Part>, since_ns: u64) {
     if let Some(part) = parts.first_mut() {
         part.begins.splice(..0, begun);
     }
+    for part in parts {
+        part.since_ns = part.since_ns.max(since_ns);
+        part.until_ns = part.until_ns.min(until_ns);
+    }
 }
 
 #[cfg(test)]
@@ -197,15 +246,25 @@ mod tests {
     #[test]
     fn of_a_sample_of_a_long_wait_the_time_that_is_kept_stays() {
         let sample = Sample { time_ns: 100, weight_ns: 100, count: 10, stack: 7, ..Sample::default() };
-        let rest = |since| rest_of_sample(sample, since).map(|rest| (rest.time_ns, rest.weight_ns, rest.count));
+        let period = |since_ns, until_ns| Offsets { since_ns, until_ns };
+        let part =
+            |since, until| within(sample, period(since, until)).map(|part| (part.time_ns, part.weight_ns, part.count));
+        let rest = |since| part(since, u64::MAX);
         assert_eq!(rest(90), Some((100, 100, 10)));
         assert_eq!(rest(150), Some((150, 50, 5)));
         assert_eq!(rest(199), Some((199, 1, 1)));
         assert_eq!(rest(200), None);
-        let bytes = sample.to_bytes();
-        assert_eq!(Encoding::Moments.cut(&bytes, 101).len(), 0);
-        assert_eq!(Encoding::Times.cut(&bytes, 150).len(), sample::BYTES);
-        assert_eq!(Encoding::Other.cut(&bytes, 150), bytes);
+        assert_eq!(
+            [part(0, 200), part(0, 130), part(130, 180)],
+            [Some((100, 100, 10)), Some((100, 30, 3)), Some((130, 50, 5))]
+        );
+        assert_eq!([part(0, 100), part(200, 300)], [None, None]);
+        let (bytes, from) = (sample.to_bytes(), |since| period(since, u64::MAX));
+        assert_eq!(Encoding::Moments.cut(&bytes, from(101)).len(), 0);
+        assert_eq!(Encoding::Moments.cut(&bytes, period(0, 100)).len(), 0);
+        assert_eq!(Encoding::Moments.cut(&bytes, period(0, 101)).len(), sample::BYTES);
+        assert_eq!(Encoding::Times.cut(&bytes, from(150)).len(), sample::BYTES);
+        assert_eq!(Encoding::Other.cut(&bytes, from(150)), bytes);
     }
 
     #[test]
@@ -223,7 +282,7 @@ mod tests {
             last_ns: first_ns + 10,
             is_dictionary,
         };
-        let kept = KeptTime::new(100, 1_000, 2_000);
+        let kept = KeptTime::last(100, 1_000, 2_000);
         let times = [(1, 1_100), (1, 1_200), (2, 1_100), (2, 1_950)];
         let mut chunks = Vec::from(times.map(|(thread, ns)| found(thread, ns, false)));
         chunks.insert(0, found(u32::MAX, 1_000, true));

@@ -9,12 +9,22 @@ use super::parts::PartGains;
 use crate::layout::{thread, u32_at, u64_at};
 use crate::model::{Part, PartTrees, Thread, ThreadRole, TreeSource};
 
+/// The trees that threads get.
+pub(super) enum ShownTrees {
+    /// All that was counted.
+    Whole,
+    /// What was counted in one period.
+    Gains(Arc<PartGains>),
+    /// None, because it is not known what was counted in the period.
+    None,
+}
+
 /// Reads the table. `words` are the log's entries about the threads, `mono_start` is the start of
 /// the process. Each part gets the trees of its gains.
 pub(super) fn read(
     records: &[u8],
     mut words: HashMap<u32, ThreadWords>,
-    trees: TreeSources,
+    (trees, shown): (TreeSources, ShownTrees),
     parts: &mut [(Part, Option<Arc<PartGains>>)],
     mono_start: u64,
 ) -> Vec<Thread> {
@@ -38,7 +48,14 @@ pub(super) fn read(
         roots.push(root);
         if root.offset != 0 {
             let trees = Arc::clone(&trees);
-            found.tree = TreeSource::lazy(move || decode(&trees, root, None));
+            match &shown {
+                ShownTrees::Whole => found.tree = TreeSource::lazy(move || decode(&trees, root, None)),
+                ShownTrees::Gains(gains) => {
+                    let gains = Arc::clone(gains);
+                    found.tree = TreeSource::lazy(move || decode(&trees, root, Some(&gains)).pruned());
+                }
+                ShownTrees::None => {}
+            }
         }
         threads.push(found);
     }

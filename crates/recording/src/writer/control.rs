@@ -1,11 +1,12 @@
 //! Commands from outside to the agent of a process, sent through the process's state segment: start
-//! and stop recording, mark the beginning of a part, take a snapshot, prepare for a copy, and
-//! change which methods have probes.
+//! and stop recording, mark the beginning of a part, end a period, take a snapshot, prepare for a
+//! copy, and change which methods have probes.
 //!
 //! Only one command is in progress at a time: its sender holds a lock on the state's file. The
 //! agent's helper thread polls for commands about a thousand times a second, and answers after it
 //! has carried out a command.
 
+use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -39,6 +40,8 @@ pub enum Command {
     UnprobeLine(String),
     /// Prepare for a copy of the recording so far: write out data that only the process knows.
     Copy,
+    /// End the period of this number, and begin the next one.
+    Cut(u32),
 }
 
 impl Command {
@@ -70,10 +73,11 @@ impl Command {
             Self::ProbeLine(_) => 7,
             Self::UnprobeLine(_) => 8,
             Self::Copy => 9,
+            Self::Cut(_) => 10,
         }
     }
 
-    fn text(&self) -> &str {
+    fn text(&self) -> Cow<'_, str> {
         match self {
             Self::Start(text)
             | Self::Mark(text)
@@ -81,8 +85,9 @@ impl Command {
             | Self::Probe(text)
             | Self::Unprobe(text)
             | Self::ProbeLine(text)
-            | Self::UnprobeLine(text) => text,
-            Self::Stop | Self::Copy => "",
+            | Self::UnprobeLine(text) => Cow::Borrowed(text),
+            Self::Stop | Self::Copy => Cow::Borrowed(""),
+            Self::Cut(number) => Cow::Owned(number.to_string()),
         }
     }
 
@@ -98,6 +103,7 @@ impl Command {
             7 => Some(Self::ProbeLine(text)),
             8 => Some(Self::UnprobeLine(text)),
             9 => Some(Self::Copy),
+            10 => text.parse().ok().map(Self::Cut),
             _ => None,
         }
     }
@@ -191,7 +197,8 @@ pub fn command(
     let file = OpenOptions::new().read(true).write(true).open(folder.join("state.seg"))?;
     lock(&file, deadline)?;
     let number = CommandState::read(&file)?.number()?.wrapping_add(1);
-    let text = command.text().as_bytes();
+    let text = command.text();
+    let text = text.as_bytes();
     let text = &text[..text.len().min(state::COMMAND_NAME_MOST)];
     write(&file, state::COMMAND_NAME, text)?;
     write(&file, state::COMMAND_NAME_BYTES, &(text.len() as u32).to_le_bytes())?;

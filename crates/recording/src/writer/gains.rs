@@ -1,9 +1,11 @@
 //! Gains of the trees of a process up to each boundary between parts: `parts.log`.
 
+use std::fs;
 use std::path::PathBuf;
 
 use super::LogWriter;
 use crate::gains::{GainRecord, RECORD_BYTES, kind};
+use crate::layout::PARTS_BEFORE;
 use crate::varint::zigzag;
 
 /// Address space for the log: marks may be many, and trees large.
@@ -66,6 +68,21 @@ impl GainLog {
         let number = self.boundary;
         self.boundary += 1;
         if self.is_broken { 0 } else { number }
+    }
+
+    /// Begins another file after the end of a period; the file before keeps the records of that
+    /// period. There are never more than these two files.
+    pub fn begin_another(&mut self) {
+        let before = self.path.with_file_name(PARTS_BEFORE);
+        let moved = match &self.log {
+            Some(_) => fs::rename(&self.path, before),
+            // No tree gained anything in this period.
+            None => fs::remove_file(before),
+        };
+        // A missing file means the same. A file that can't be moved goes on to grow.
+        if moved.is_ok() {
+            self.log = None;
+        }
     }
 
     /// Writes out the content that lies in private memory.

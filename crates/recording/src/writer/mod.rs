@@ -45,7 +45,10 @@ pub use probe_lines::LineLanes;
 pub use probes::MethodLanes;
 pub use process::{ProcessRecord, ProcessWriter};
 pub use random_id::random_id;
-pub use run::{RunWriter, Standing, is_abandoned, is_over, living_processes, request_stop, standing, triggered};
+pub use run::{
+    RunWriter, Standing, is_abandoned, is_over, last_sign_ns, living_processes, process_folders, request_stop,
+    standing, triggered,
+};
 pub use stacks::StackTable;
 pub use state::StateWriter;
 pub use threads::{ThreadRecord, ThreadTable};

@@ -173,7 +173,7 @@ impl ProcessWriter {
     /// first record.
     #[must_use]
     pub fn gains(&self) -> super::GainLog {
-        super::GainLog::new(self.folder.join("parts.log"))
+        super::GainLog::new(self.folder.join(crate::layout::PARTS))
     }
 
     /// Notes the program's entry assembly.

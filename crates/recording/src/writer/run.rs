@@ -11,7 +11,7 @@ use super::random_id::random_id;
 use crate::codec;
 use crate::layout::{HEADER_BYTES, header, state};
 use crate::model::Exit;
-use crate::records::{InLog, RunEnd, RunStart};
+use crate::records::{InLog, PeriodEnd, RunEnd, RunStart};
 
 const RUN_LOG: &str = "run.log";
 
@@ -72,6 +72,11 @@ impl RunWriter {
         };
         let end = RunEnd { mono_ns: monotonic_ns(), pid, by_signal, number };
         self.log.append(RunEnd::LOG, codec::encode(&end).bytes());
+    }
+
+    /// Notes that the period of this number, which ended at `mono_ns`, is written.
+    pub fn period_written(&self, number: u32, mono_ns: u64) {
+        self.log.append(PeriodEnd::LOG, codec::encode(&PeriodEnd { number, mono_ns }).bytes());
     }
 
     /// Ends the recording. Asks every process of the recording to stop recording and returns their
@@ -149,16 +154,22 @@ fn read_state<const BYTES: usize>(path: &Path, at: usize) -> io::Result<[u8; BYT
     Ok(bytes)
 }
 
+/// Monotonic nanoseconds of the last sign of life of the process that records into this folder of
+/// its own; `None` if that can't be read.
+#[must_use]
+pub fn last_sign_ns(process: &Path) -> Option<u64> {
+    read_state(&process.join("state.seg"), state::MONO_LAST).map(u64::from_le_bytes).ok()
+}
+
 /// Folders of the processes that record into `folder` and gave a sign of life in the last second.
 pub fn living_processes(folder: &Path) -> impl Iterator<Item = PathBuf> {
-    let is_alive = |process: &PathBuf| {
-        let last = read_state(&process.join("state.seg"), state::MONO_LAST).map_or(0, u64::from_le_bytes);
-        monotonic_ns().saturating_sub(last) < 1_000_000_000
-    };
+    let is_alive =
+        |process: &PathBuf| monotonic_ns().saturating_sub(last_sign_ns(process).unwrap_or(0)) < 1_000_000_000;
     process_folders(folder).filter(is_alive)
 }
 
-fn process_folders(folder: &Path) -> impl Iterator<Item = PathBuf> {
+/// Folders of the processes that record, or have recorded, into `folder`.
+pub fn process_folders(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).filter(|path| path.join("state.seg").is_file())
 }

@@ -61,6 +61,11 @@ impl PartGains {
         Gains::Noted(number)
     }
 
+    /// Begins another file of gains: a period of the recording has ended.
+    pub(super) fn begin_period(&mut self) {
+        self.log.begin_another();
+    }
+
     pub(super) fn write_out(&self) {
         self.log.write_out();
     }

@@ -404,6 +404,10 @@ impl Task for Sampler {
         self.gains.step(self.shared, &self.times)
     }
 
+    fn begin_period(&mut self) {
+        self.gains.begin_period();
+    }
+
     fn has_gains(&self) -> bool {
         true
     }

@@ -1,0 +1,93 @@
+//! Recordings in periods that a killed launcher has left.
+
+use std::path::{Path, PathBuf};
+
+use clrscope_recording::writer::{is_abandoned, living_processes};
+use clrscope_recording::{EndOfPeriod, Period, WrittenPeriods, written_periods};
+use jiff::Timestamp;
+
+use super::names::file_name;
+use super::{PeriodPlace, write_period};
+use crate::errors::{reason, shown};
+use crate::output;
+use crate::terminal::say;
+
+/// Writes the last periods of recordings that killed launchers have left in `folder`, and removes
+/// their directories.
+pub(super) fn write_left_over(folder: &Path) {
+    for recording in left_over(folder) {
+        if living_processes(&recording).next().is_some() {
+            say(&format!("clrscope: {} is left as it is: a program still records into it", shown(&recording)));
+            continue;
+        }
+        write(folder, &recording);
+    }
+}
+
+/// Directories of recordings in `folder` that no launcher holds.
+fn left_over(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| output::file_of(path).is_some() && path.join("run.log").is_file() && is_abandoned(path))
+        .collect();
+    found.sort();
+    found
+}
+
+fn write(folder: &Path, recording: &Path) {
+    let Some(program) = program_of(recording) else { return };
+    let place = PeriodPlace { recording: recording.to_owned(), folder: folder.to_owned(), program };
+    let so_far = written_periods(recording);
+    let mut before = so_far.written;
+    let mut ends = Vec::new();
+    // The launcher was killed before it had written this period.
+    if so_far.ended.number > before.number {
+        ends.push(so_far.ended);
+    }
+    let last = so_far.ended.number.max(before.number);
+    ends.push(EndOfPeriod { number: last + 1, mono_ns: u64::MAX });
+    for end in ends {
+        let has_ended = |_: &Path| true;
+        let period =
+            Period { number: end.number, since_ns: before.mono_ns, until_ns: end.mono_ns, has_ended: &has_ended };
+        match write_period(&place, &period, time_of_day(&so_far, before), &mut false) {
+            Ok(Some(file)) => say(&format!("clrscope: {} is the end of an earlier recording", shown(&file))),
+            Ok(None) => {}
+            Err(failure) => return say(failure.to_string().trim_end()),
+        }
+        before = end;
+    }
+    if let Err(error) = output::remove(recording) {
+        say(&format!("clrscope: {} could not be removed: {}", shown(recording), reason(&error)));
+    }
+}
+
+/// The program's name in `PROGRAM-YYYYMMDD-HHMMSS.clrs.d`.
+fn program_of(recording: &Path) -> Option<String> {
+    let file = output::file_of(recording)?;
+    let stem = file.file_stem()?.to_str()?;
+    let parts: Vec<&str> = stem.rsplitn(3, '-').collect();
+    Some(parts.last().filter(|_| parts.len() == 3).map_or(stem, |program| program).to_owned())
+}
+
+/// Time of the day at which the period after `before` began, by the clocks of the recording.
+fn time_of_day(so_far: &WrittenPeriods, before: EndOfPeriod) -> Timestamp {
+    let (mono_ns, unix_ns) = so_far.start_ns;
+    let unix_ns = unix_ns.saturating_add(before.mono_ns.saturating_sub(mono_ns));
+    Timestamp::from_nanosecond(i128::from(unix_ns)).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_the_program_precedes_the_time() {
+        let program = |name: &str| program_of(Path::new(name));
+        assert_eq!(program("a/shop-20261130-083804.clrs.d").as_deref(), Some("shop"));
+        assert_eq!(program("shop-admin-20261130-083804.clrs.d").as_deref(), Some("shop-admin"));
+        assert_eq!(program("shop.clrs.d").as_deref(), Some("shop"));
+        assert_eq!(program("shop"), None);
+    }
+}

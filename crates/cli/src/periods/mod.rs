@@ -1,0 +1,320 @@
+//! Recordings in periods (`--every`): a recording of each period, written while the program runs.
+//!
+//! At the end of a period every process of the recording draws a boundary. A moment later, when the
+//! last events of the period are recorded, the period is packed into a recording of its own. Then
+//! recordings beyond the limits of `--keep` are deleted.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | this one | the thread that ends periods, and the writing of one |
+//! | `keep` | which recordings are kept |
+//! | `left_over` | recordings that a killed launcher has left |
+//! | `names` | names of the recordings |
+
+mod keep;
+mod left_over;
+mod names;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use clrscope_recording::pack::PackError;
+use clrscope_recording::writer::{
+    Command, RunWriter, command, last_sign_ns, living_processes, monotonic_ns, process_folders,
+};
+use clrscope_recording::{EndOfPeriod, Period};
+use jiff::Timestamp;
+
+use crate::background::{Background, End};
+use crate::errors::{Failure, reason, shown};
+use crate::output::{self, RecordingPath, Start};
+use crate::recorded_process::records_into;
+use crate::terminal::say;
+
+pub(crate) use keep::Keep;
+
+/// Longest wait for a process to end a period. A process that does not answer has the time in its
+/// next period.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Time that the agents get to record the last events of a period, such as samples that are not yet
+/// stacks.
+const FOR_EVENTS: Duration = Duration::from_secs(1);
+/// A process without a sign of life for this long may have ended.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// What `--every`, `--keep` and `-o` ask for.
+#[derive(Debug, Clone)]
+pub(crate) struct PeriodOptions {
+    /// Length of a period.
+    pub(crate) every: Duration,
+    /// Which recordings are kept.
+    pub(crate) keep: Keep,
+    /// Folder of the recordings.
+    pub(crate) folder: PathBuf,
+}
+
+/// Begins a recording in periods. What killed launchers have left in its folder is written first.
+///
+/// # Errors
+/// When the folder or the directory in it can't be made.
+pub(crate) fn begin_in_periods(
+    options: &PeriodOptions,
+    program: &str,
+    start: &Start<'_>,
+) -> Result<(RecordingPath, RunWriter), Failure> {
+    make_folder(&options.folder)?;
+    left_over::write_left_over(&options.folder);
+    let (place, mut writer) = output::begin_named_in(&options.folder, program, start)?;
+    // Without file locks another launcher may take a recording for left over whose program has not
+    // started yet.
+    let _ = writer.hold();
+    Ok((place, writer))
+}
+
+/// Makes the folder of the recordings, unless it is there.
+fn make_folder(folder: &Path) -> Result<(), Failure> {
+    let failed = |why: String| {
+        let what = format!("cannot write recordings into {}", shown(folder));
+        Failure::new(what, why, "name a folder with -o: it gets a recording for each period")
+    };
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(failed("it is a file".to_owned())),
+        other => other.map_err(|error| failed(reason(&error))),
+    }
+}
+
+/// Says of the folder of a process whether the process has ended.
+pub(crate) type HasEnded = Box<dyn Fn(&Path) -> bool + Send + Sync>;
+
+/// Whether the process of this folder has ended: it gives no signs of life, and no process of its
+/// number has the folder's files mapped. A suspended process still has them.
+pub(crate) fn has_ended(process: &Path) -> bool {
+    let silent_ns = last_sign_ns(process).map_or(u64::MAX, |last| monotonic_ns().saturating_sub(last));
+    silent_ns > SILENCE.as_nanos() as u64 && !records_into(process)
+}
+
+/// The periods of a recording: ended and written one after another by a thread of their own.
+pub(crate) struct Periods {
+    writing: Arc<Mutex<Writing>>,
+    thread: Option<Background>,
+}
+
+impl Periods {
+    /// Starts the thread for the recording at `place`.
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub(crate) fn start(
+        options: &PeriodOptions,
+        place: &RecordingPath,
+        program: String,
+        run: Arc<RunWriter>,
+        has_ended: HasEnded,
+    ) -> Result<Self, Failure> {
+        let writing = Writing {
+            place: PeriodPlace { recording: place.folder.clone(), folder: options.folder.clone(), program },
+            keep: options.keep,
+            clock: Clock::start(),
+            before: EndOfPeriod { number: 0, mono_ns: 0 },
+            run,
+            has_ended,
+            written: Written::default(),
+            is_full_told: false,
+        };
+        let writing = Arc::new(Mutex::new(writing));
+        let (in_thread, every) = (Arc::clone(&writing), options.every);
+        let thread = Background::start("periods", move |end| end_periods(&in_thread, every, end))
+            .map_err(|error| Failure::new("cannot record in periods", reason(&error), "run 'clrscope doctor'"))?;
+        Ok(Self { writing, thread: Some(thread) })
+    }
+
+    /// Writes the last period, and removes the directory of the recording. Every process has ended,
+    /// or has stopped recording.
+    pub(crate) fn finish(mut self) -> Written {
+        // Waits for a period that is being written.
+        drop(self.thread.take());
+        let mut writing = lock(&self.writing);
+        // A process that outlives the recording has recorded its end.
+        writing.has_ended = Box::new(|_| true);
+        let end = EndOfPeriod { number: writing.before.number + 1, mono_ns: u64::MAX };
+        if writing.write(end) {
+            let recording = &writing.place.recording;
+            if let Err(error) = output::remove(recording) {
+                say(&format!("clrscope: {} could not be removed: {}", shown(recording), reason(&error)));
+            }
+        }
+        writing.written.clone()
+    }
+}
+
+/// What was written so far.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Written {
+    /// Number of recordings.
+    pub(crate) recordings: u64,
+    /// The last one.
+    pub(crate) last: Option<PathBuf>,
+}
+
+/// Places of a recording in periods.
+#[derive(Debug)]
+struct PeriodPlace {
+    /// The directory of the recording.
+    recording: PathBuf,
+    /// Folder of the recordings of periods.
+    folder: PathBuf,
+    /// Name of the program, with which their names begin.
+    program: String,
+}
+
+/// Time of the day by a clock that is never set: names and ages of recordings stay in order.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    began: Timestamp,
+    began_ns: u64,
+}
+
+impl Clock {
+    fn start() -> Self {
+        Self { began: Timestamp::now(), began_ns: monotonic_ns() }
+    }
+
+    /// The time of the day at this monotonic time.
+    fn at(self, mono_ns: u64) -> Timestamp {
+        let since = Duration::from_nanos(mono_ns.saturating_sub(self.began_ns));
+        self.began.checked_add(since).unwrap_or(self.began)
+    }
+}
+
+/// Writes periods.
+struct Writing {
+    place: PeriodPlace,
+    keep: Keep,
+    clock: Clock,
+    /// End of the period that was written last.
+    before: EndOfPeriod,
+    run: Arc<RunWriter>,
+    has_ended: HasEnded,
+    written: Written,
+    is_full_told: bool,
+}
+
+fn lock(writing: &Mutex<Writing>) -> MutexGuard<'_, Writing> {
+    writing.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn end_periods(writing: &Mutex<Writing>, every: Duration, end: &End) {
+    let mut next = Instant::now() + every;
+    while end.is_not_within(next.saturating_duration_since(Instant::now())) {
+        // Periods that a suspended launcher has missed are one long period.
+        while next <= Instant::now() {
+            next += every;
+        }
+        let mut writing = lock(writing);
+        let mono_ns = monotonic_ns();
+        let number = writing.before.number + 1;
+        writing.end_period(number);
+        // The end of the recording does not wait: its last period begins here.
+        let goes_on = end.is_not_within(FOR_EVENTS.min(every / 4));
+        writing.write(EndOfPeriod { number, mono_ns });
+        if !goes_on {
+            return;
+        }
+    }
+}
+
+impl Writing {
+    /// Has all processes end a period.
+    fn end_period(&self, number: u32) {
+        for process in living_processes(&self.place.recording) {
+            let tell = |wanted| command(&process, wanted, PATIENCE, || !(self.has_ended)(&process));
+            // What only the process knows, such as requests under way, is recorded in the period.
+            // Without an answer the process has the time in its next period.
+            let _ = tell(&Command::Copy).and_then(|_| tell(&Command::Cut(number)));
+        }
+    }
+
+    /// Writes a period that has ended. Returns whether nothing of it is left to be written.
+    fn write(&mut self, end: EndOfPeriod) -> bool {
+        let begin = self.clock.at(self.before.mono_ns);
+        let period = Period {
+            number: end.number,
+            since_ns: self.before.mono_ns,
+            until_ns: end.mono_ns,
+            has_ended: &self.has_ended,
+        };
+        let file = match write_period(&self.place, &period, begin, &mut self.is_full_told) {
+            Ok(file) => file,
+            // The boundary is drawn, so the time is lost unless the directory is kept.
+            Err(failure) => {
+                say(failure.to_string().trim_end());
+                self.before = end;
+                return false;
+            }
+        };
+        self.run.period_written(end.number, end.mono_ns);
+        self.remove_ended(end.mono_ns);
+        self.before = end;
+        if let Some(file) = file {
+            self.written.recordings += 1;
+            self.written.last = Some(file);
+        }
+        self.keep.apply(&self.place.folder, &self.place.program, self.clock.at(monotonic_ns()));
+        true
+    }
+
+    /// Removes the folders of processes whose last period is written.
+    fn remove_ended(&self, until_ns: u64) {
+        for process in process_folders(&self.place.recording) {
+            if last_sign_ns(&process).is_some_and(|last| last <= until_ns) && (self.has_ended)(&process) {
+                // Tried again after the next period.
+                let _ = fs::remove_dir_all(&process);
+            }
+        }
+    }
+}
+
+/// Writes a period. On a full disk the oldest recordings are deleted to make room. `None` where the
+/// period is empty.
+///
+/// # Errors
+/// When there is no room for it, or the recording can't be read.
+fn write_period(
+    place: &PeriodPlace,
+    period: &Period<'_>,
+    begin: Timestamp,
+    is_full_told: &mut bool,
+) -> Result<Option<PathBuf>, Failure> {
+    let mut begin = begin;
+    loop {
+        let file = place.folder.join(names::file_name(&place.program, begin));
+        match clrscope_finish::pack_period(&place.recording, period, &file) {
+            Ok(is_written) => return Ok(is_written.then_some(file)),
+            // Another program of this name has a period that began in the same second.
+            Err(PackError::Exists(_)) => begin = begin.checked_add(Duration::from_secs(1)).unwrap_or(begin),
+            Err(PackError::Write(_, error)) if is_full(&error) => {
+                let Some(deleted) = keep::delete_oldest(&place.folder, &place.program) else {
+                    return Err(cannot_write(place, reason(&error)));
+                };
+                if !std::mem::replace(is_full_told, true) {
+                    let why = reason(&error);
+                    say(&format!("clrscope: {why}: the oldest recordings make room, first {}", shown(&deleted)));
+                }
+            }
+            Err(error) => return Err(cannot_write(place, error.to_string())),
+        }
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+fn cannot_write(place: &PeriodPlace, why: String) -> Failure {
+    let what = format!("cannot write a period into {}", shown(&place.folder));
+    Failure::new(what, why, "free some space there")
+}

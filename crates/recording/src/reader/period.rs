@@ -1,0 +1,80 @@
+//! One period of a recording that the launcher writes in periods (`--every`).
+//!
+//! At the end of each period the launcher has every process draw a boundary with the period's
+//! number. What a process recorded between two such boundaries is its part of the period. A process
+//! that starts within a period begins there, and one that ends has its last period up to its end.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::dictionary::Dictionary;
+use super::parts::{self, Boundary, PartGains};
+use super::recent::KeptTime;
+use super::segment::SegmentBytes;
+use super::state::Clocks;
+use crate::model::BoundaryKind;
+
+/// A period to be read.
+pub struct Period<'a> {
+    /// Its number, from 1.
+    pub number: u32,
+    /// Monotonic nanoseconds when the launcher ended the period before it; 0 for the first.
+    pub since_ns: u64,
+    /// Monotonic nanoseconds when the launcher ended it.
+    pub until_ns: u64,
+    /// Whether the process that recorded into a folder has ended. Only the launcher knows that of a
+    /// process that was killed.
+    pub has_ended: &'a dyn Fn(&Path) -> bool,
+}
+
+/// The period in one process.
+pub(super) struct PeriodOfProcess {
+    pub(super) kept: KeptTime,
+    /// Gains of the trees; `None` where there are none, or where they are not known.
+    pub(super) gains: Option<Arc<PartGains>>,
+    /// Whether calls were counted, and it is not known how many in this period.
+    pub(super) lacks_calls: bool,
+}
+
+impl Period<'_> {
+    /// The period in the process of this folder; `None` if the process has nothing in it: it has
+    /// not ended the period, because it is suspended, or its end lies in an earlier period.
+    pub(super) fn of_process(
+        &self,
+        folder: &Path,
+        dictionary: &Dictionary,
+        logs: &[SegmentBytes],
+        clocks: &Clocks,
+    ) -> Option<PeriodOfProcess> {
+        let mut cuts: Vec<&Boundary> =
+            dictionary.boundaries.iter().filter(|boundary| boundary.record.kind == BoundaryKind::Cut).collect();
+        cuts.sort_by_key(|cut| cut.record.mono_ns);
+        let number_of = |cut: &Boundary| cut.record.name.parse::<u32>().ok();
+        // A process that could not end earlier periods has their time in this one.
+        let before = cuts.iter().rev().copied().find(|cut| number_of(cut).is_some_and(|number| number < self.number));
+        let end = match cuts.iter().copied().find(|cut| number_of(cut) == Some(self.number)) {
+            Some(end) => Some(end),
+            None if !self.has_time_of(clocks) => return None,
+            None if clocks.ended || clocks.stopped || (self.has_ended)(folder) => {
+                cuts.iter().rev().copied().find(|cut| number_of(cut).is_none())
+            }
+            None => return None,
+        };
+        let since_ns = before.map_or(clocks.mono_start, |before| before.record.mono_ns);
+        // Events after the last boundary of a process that ends belong to its last period.
+        let until_ns = end.filter(|end| number_of(end).is_some()).map_or(u64::MAX, |end| end.record.mono_ns);
+        let kept_since = clocks.kept_ns.map_or(0, |kept_ns| clocks.mono_last.saturating_sub(kept_ns));
+        let gains = end.and_then(|end| parts::of_period(before, end, &dictionary.carried, logs.to_vec()));
+        let counts = dictionary.process.calls.is_some();
+        Some(PeriodOfProcess {
+            kept: KeptTime::period(self.number, clocks.mono_start, (since_ns.max(kept_since), until_ns)),
+            lacks_calls: counts && gains.is_none(),
+            gains,
+        })
+    }
+
+    /// Whether the process lived within the period.
+    fn has_time_of(&self, clocks: &Clocks) -> bool {
+        clocks.mono_start < self.until_ns && clocks.mono_last > self.since_ns
+    }
+}

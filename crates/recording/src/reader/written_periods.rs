@@ -1,0 +1,63 @@
+//! How far a recording in periods has come, for a launcher that goes on after another one was killed.
+
+use std::path::Path;
+
+use super::directory::process_folders;
+use super::segment::SegmentBytes;
+use crate::codec::decode;
+use crate::layout::kind;
+use crate::log_records::LogRecords;
+use crate::model::{BoundaryKind, PartBoundary};
+use crate::records::{InLog, PeriodEnd, RunStart};
+
+/// The end of a period.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EndOfPeriod {
+    /// Number of the period, from 1; 0 for the beginning of the recording.
+    pub number: u32,
+    /// Monotonic nanoseconds.
+    pub mono_ns: u64,
+}
+
+/// How far a recording in periods has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WrittenPeriods {
+    /// The last period that the launcher has written.
+    pub written: EndOfPeriod,
+    /// The last period that a process has ended.
+    pub ended: EndOfPeriod,
+    /// Start of the recording in monotonic nanoseconds, and in nanoseconds since the Unix epoch.
+    pub start_ns: (u64, u64),
+}
+
+/// Reads how far the recording in `folder` has come. What can't be read counts as not there.
+#[must_use]
+pub fn written_periods(folder: &Path) -> WrittenPeriods {
+    let records = |folder: &Path, name: &str| SegmentBytes::open(folder, name, kind::LOG, "", &mut Vec::new());
+    let mut found = WrittenPeriods::default();
+    for (kind, payload) in records(folder, "run.log").iter().flat_map(|log| LogRecords::new(log)) {
+        match kind {
+            RunStart::LOG => {
+                let start = decode::<RunStart>(payload).map(|start| (start.mono_ns, start.unix_ns));
+                found.start_ns = start.unwrap_or(found.start_ns);
+            }
+            PeriodEnd::LOG => {
+                let end = decode(payload).map(|PeriodEnd { number, mono_ns }| EndOfPeriod { number, mono_ns });
+                found.written = end.unwrap_or(found.written);
+            }
+            _ => {}
+        }
+    }
+    for process in process_folders(folder).unwrap_or_default() {
+        for (kind, payload) in records(&process, "process.log").iter().flat_map(|log| LogRecords::new(log)) {
+            if kind == PartBoundary::LOG
+                && let Some(boundary) = decode::<PartBoundary>(payload)
+                && boundary.kind == BoundaryKind::Cut
+                && let Ok(number) = boundary.name.parse()
+            {
+                found.ended = found.ended.max(EndOfPeriod { number, mono_ns: boundary.mono_ns });
+            }
+        }
+    }
+    found
+}
