@@ -77,6 +77,7 @@ fn cannot(wanted: &Command) -> &'static str {
         Command::Mark(_) => "cannot mark the recording",
         Command::Snapshot(_) => "cannot take a snapshot",
         Command::Copy => "cannot copy the recording",
+        Command::Cut(_) => "cannot end the period",
         Command::Probe(_) => "cannot probe methods",
         Command::ProbeLine(_) => "cannot probe a line",
         Command::Unprobe(_) | Command::UnprobeLine(_) => "cannot remove probes",
@@ -217,5 +218,6 @@ fn done(command: &Command, answer: Answer, folder: &Path) -> String {
         Command::ProbeLine(line) => format!("probes at {line} in {}", in_methods(answer)),
         Command::UnprobeLine(line) => format!("no probes any more at {line} in {}", in_methods(answer)),
         Command::Copy => "it can be copied".to_owned(),
+        Command::Cut(number) => format!("period {number} has ended"),
     }
 }

@@ -6,7 +6,7 @@ use clrscope_recording::writer::{is_abandoned, living_processes};
 use clrscope_recording::{EndOfPeriod, Period, WrittenPeriods, written_periods};
 use jiff::Timestamp;
 
-use super::names::file_name;
+use super::names::files;
 use super::{PeriodPlace, write_period};
 use crate::errors::{reason, shown};
 use crate::output;
@@ -51,6 +51,10 @@ fn write(folder: &Path, recording: &Path) {
         let has_ended = |_: &Path| true;
         let period =
             Period { number: end.number, since_ns: before.mono_ns, until_ns: end.mono_ns, has_ended: &has_ended };
+        if is_written(&place, &period) {
+            before = end;
+            continue;
+        }
         match write_period(&place, &period, time_of_day(&so_far, before), &mut false) {
             Ok(Some(file)) => say(&format!("clrscope: {} is the end of an earlier recording", shown(&file))),
             Ok(None) => {}
@@ -61,6 +65,18 @@ fn write(folder: &Path, recording: &Path) {
     if let Err(error) = output::remove(recording) {
         say(&format!("clrscope: {} could not be removed: {}", shown(recording), reason(&error)));
     }
+}
+
+/// Newest recordings that are looked through for one that the launcher has written, but could not
+/// note before it was killed.
+const LOOKED_THROUGH: usize = 3;
+
+/// Whether the recording of the period is there.
+fn is_written(place: &PeriodPlace, period: &Period<'_>) -> bool {
+    let Ok(wanted) = clrscope_recording::open_period(&place.recording, period) else { return false };
+    let files = files(&place.folder, &place.program);
+    let ids = files.iter().rev().take(LOOKED_THROUGH).filter_map(|file| clrscope_recording::open(&file.path).ok());
+    !wanted.run.id.is_empty() && ids.into_iter().any(|found| found.run.id == wanted.run.id)
 }
 
 /// The program's name in `PROGRAM-YYYYMMDD-HHMMSS.clrs.d`.

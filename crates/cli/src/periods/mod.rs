@@ -231,10 +231,10 @@ impl Writing {
     /// Has all processes end a period.
     fn end_period(&self, number: u32) {
         for process in living_processes(&self.place.recording) {
-            let tell = |wanted| command(&process, wanted, PATIENCE, || !(self.has_ended)(&process));
+            let tell = |wanted: Command| command(&process, &wanted, PATIENCE, || !(self.has_ended)(&process));
             // What only the process knows, such as requests under way, is recorded in the period.
             // Without an answer the process has the time in its next period.
-            let _ = tell(&Command::Copy).and_then(|_| tell(&Command::Cut(number)));
+            let _ = tell(Command::Copy).and_then(|_| tell(Command::Cut(number)));
         }
     }
 

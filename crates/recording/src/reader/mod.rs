@@ -29,7 +29,7 @@ use crate::layout::VERSION;
 use crate::model::Recording;
 use crate::open_error::{OpenError, not_empty};
 use crate::packed;
-use crate::writer::random_id;
+use crate::writer::id_of_period;
 
 /// Opens `NAME.clrs`, `NAME.clrs.d`, or `NAME.clrs` where only the directory exists.
 ///
@@ -55,14 +55,14 @@ pub(crate) fn open_exactly(path: &Path) -> Result<Recording, OpenError> {
     }
 }
 
-/// Opens a period of the recording in `folder`, which the launcher writes in periods. It has a new
-/// identifier of its own.
+/// Opens a period of the recording in `folder`, which the launcher writes in periods. It has an
+/// identifier of its own, the same each time.
 ///
 /// # Errors
 /// As for [`open`].
 pub fn open_period(folder: &Path, period: &Period<'_>) -> Result<Recording, OpenError> {
     let mut recording = directory::read(folder, Some(period), ending::Now::read())?;
-    recording.run.id = random_id();
+    recording.run.id = id_of_period(&recording.run.id, period.number);
     Ok(recording)
 }
 

@@ -44,6 +44,7 @@ pub use probe_callers::CallerCell;
 pub use probe_lines::LineLanes;
 pub use probes::MethodLanes;
 pub use process::{ProcessRecord, ProcessWriter};
+pub(crate) use random_id::id_of_period;
 pub use random_id::random_id;
 pub use run::{
     RunWriter, Standing, is_abandoned, is_over, last_sign_ns, living_processes, process_folders, request_stop,

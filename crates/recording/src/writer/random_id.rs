@@ -15,9 +15,31 @@ pub fn random_id() -> String {
     [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
 }
 
+/// Identifier of a period of the recording with the identifier `id`: another one for each number,
+/// and the same each time.
+pub(crate) fn id_of_period(id: &str, number: u32) -> String {
+    match id.rsplit_once('-').map(|(first, last)| (first, u64::from_str_radix(last, 16))) {
+        // The last group has 48 bits.
+        Some((first, Ok(last))) => format!("{first}-{:012x}", last ^ u64::from(number) << 16),
+        _ => String::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_period_has_an_identifier_of_its_own() {
+        let id = random_id();
+        let mut all: Vec<String> = (0..1_000).chain([u32::MAX]).map(|number| id_of_period(&id, number)).collect();
+        assert!(all.iter().all(|one| one.len() == 36 && one[..24] == id[..24]), "{all:?}");
+        assert_eq!(all[7], id_of_period(&id, 7));
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 1_001);
+        assert_eq!(id_of_period("", 1), "");
+    }
 
     #[test]
     fn identifiers_are_uuids_and_differ() {
