@@ -352,33 +352,48 @@ fn slow_requests(rows: &[CounterRow<'_>], vitals: &Vitals) -> Option<TriageVerdi
 
 /// A heap that is larger after each full collection. Ten seconds are too short for certainty.
 fn growing(recording: &Recording, query: &Query) -> Option<TriageVerdict> {
-    /// Least growth, in bytes and as a part of the heap.
-    const LEAST: (f64, f64) = (20e6, 0.25);
-    let rows = collections(recording, query).ok()?;
-    let pid = rows.first()?.process.pid;
-    let left = |least: u32| {
-        let of_process = rows.iter().filter(move |row| row.process.pid == pid && row.generation >= least);
-        of_process.filter_map(|row| Some((row.end_ns?, row.live_bytes()? as f64)))
-    };
-    let mut sizes: Vec<(u64, f64)> = left(2).collect();
-    let are_full = sizes.len() > 1;
-    if !are_full {
-        // From the only full collection on: what lies in the oldest generation may be garbage, but
-        // it is no garbage of the time before.
-        let (full, _) = *sizes.first()?;
-        sizes = left(1).filter(|(end_ns, _)| *end_ns >= full).collect();
-    }
+    /// Least growth in bytes.
+    const LEAST: f64 = 8e6;
+    /// Least growth in ten seconds, in bytes and as a part of the heap.
+    const LEAST_IN_TEN: (f64, f64) = (20e6, 0.25);
+    /// Least time of the growth, in seconds.
+    const LEAST_S: f64 = 2.0;
+    let (sizes, are_full) = sizes_after_collections(recording, query)?;
     let ((began_ns, first), (ended_ns, last)) = (*sizes.first()?, *sizes.last()?);
     let falls = sizes.windows(2).filter(|pair| pair[1].1 < pair[0].1 * 0.98).count();
-    let grown = last - first;
-    if sizes.len() < 2 || falls > 0 || grown < LEAST.0 || grown < first * LEAST.1 {
+    let (grown, seconds) = (last - first, ended_ns.saturating_sub(began_ns) as f64 / 1e9);
+    let in_ten = grown / seconds.max(LEAST_S) * 10.0;
+    let is_little = grown < LEAST || in_ten < LEAST_IN_TEN.0 || in_ten < first * LEAST_IN_TEN.1;
+    if falls > 0 || seconds < LEAST_S || is_little {
         return None;
     }
-    let per_minute = grown / (ended_ns.saturating_sub(began_ns) as f64 / 1e9).max(1.0) * 60.0;
-    let after = if are_full { "full collections" } else { "collections, only one of them full" };
+    let per_minute = in_ten * 6.0;
+    let after = if are_full { "full collections" } else { "collections, one of them full" };
     let text = format!("+{} per minute after {after}", bytes(per_minute as u64));
     let evidence = vec![Evidence { text, value: per_minute, unit: "bytes/min" }];
     Some(TriageVerdict { trouble: Trouble::GrowingHeap, is_certain: false, cost: 0.05, finding: None, evidence })
+}
+
+/// Sizes of the first process's heap after full collections, each with its time, if there are
+/// several. If there is one and it frees little, the sizes are those after collections of
+/// generation 1 as well: then the oldest generation holds little garbage.
+fn sizes_after_collections(recording: &Recording, query: &Query) -> Option<(Vec<(u64, f64)>, bool)> {
+    /// Least part of the heap that is left by a collection that frees little.
+    const LEFT: f64 = 0.8;
+    let rows = collections(recording, query).ok()?;
+    let pid = rows.first()?.process.pid;
+    let after = |least: u32| -> Vec<(u64, f64)> {
+        let of_process = rows.iter().filter(|row| row.process.pid == pid && row.generation >= least);
+        of_process.filter_map(|row| Some((row.end_ns?, row.live_bytes()? as f64))).collect()
+    };
+    let full = after(2);
+    if full.len() > 1 {
+        return Some((full, true));
+    }
+    let (at_ns, left) = *full.first()?;
+    let all = after(1);
+    let most = all.iter().filter(|(end_ns, _)| *end_ns < at_ns).fold(0.0_f64, |most, (_, size)| most.max(*size));
+    (left >= most * LEFT).then_some((all, false))
 }
 
 /// Decides whether the evidence for the first verdict excludes the others.
