@@ -21,6 +21,7 @@ mod layers;
 mod machine;
 mod measured;
 mod notices;
+mod periods;
 mod picture;
 mod probes;
 mod programs;

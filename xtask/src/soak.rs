@@ -32,6 +32,7 @@ fn usage() -> String {
        cargo xtask soak attaches [INSTRUMENT... [ROUNDS]]
        cargo xtask soak rare [RUNS]
        cargo xtask soak triage [PROGRAM...]
+       cargo xtask soak periods [SECONDS]
        cargo xtask soak dist
        cargo xtask soak replay TARGET FILE
        cargo xtask soak seeds FOLDER
@@ -45,6 +46,7 @@ async: chains of awaits at full rate while memory is compacted and classes unloa
 probes: 5,000 methods of a web program under load are compiled anew and reverted, ten times unless given, on each runtime
 triage: the first look at 36 programs; two of them may be named wrongly (some ten minutes, needs python3 and nothing
 else that runs)
+periods: a recording of each second for 1,440 seconds unless given, a day of minutes; counts add up, nothing grows
 dist: what is published is packed twice to the same bytes, installed, and tried in a root of Debian 11 (as root, with debootstrap)",
         Soak::all().map(Soak::name).collect::<Vec<_>>().join(", ")
     )
@@ -192,6 +194,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         ["async", ref words @ ..] => crate::async_chains::run(Duration::from_secs(number_or(words, 10)?)),
         ["probes", ref words @ ..] => crate::probes::run(number_or(words, 10)?),
         ["triage", ref programs @ ..] => crate::triages::run(programs),
+        ["periods", ref words @ ..] => crate::periods::run(Duration::from_secs(number_or(words, 1440)?)),
         ["dist"] => crate::published::run(),
         ["rare", ref words @ ..] => crate::rare::run(number_or(words, 2000)?),
         ["attaches", ref words @ ..] => {

@@ -1,6 +1,7 @@
 //! Reduction of a recording to some of its parts, before any view reads it.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use clrscope_recording::model::{CallTree, Part, Process, Recording, TreeSource};
 
@@ -30,6 +31,21 @@ pub fn keep_parts(recording: &mut Recording, names: &[String]) -> Result<(), Que
     }
     recording.processes.iter_mut().for_each(|process| keep_parts_of(process, names));
     Ok(())
+}
+
+/// The time that a recording tells of, in nanoseconds since the start of its run: a period, the
+/// chosen parts, or else the whole run.
+#[must_use]
+pub fn observed_time(recording: &Recording) -> Range<u64> {
+    let whole = 0..recording.run.duration_ns;
+    let of_process = |process: &Process| match &process.shown {
+        Some(shown) => Some(shown.first()?.0..shown.last()?.1),
+        None => Some(process.parts.first()?.since_ns..process.parts.last()?.until_ns),
+    };
+    let observed: Option<Vec<Range<u64>>> = recording.processes.iter().map(of_process).collect();
+    let Some(observed) = observed.filter(|observed| !observed.is_empty()) else { return whole };
+    let start = observed.iter().map(|time| time.start).min().unwrap_or(whole.start);
+    start..observed.iter().map(|time| time.end).max().unwrap_or(whole.end).max(start)
 }
 
 fn keep_parts_of(process: &mut Process, names: &[String]) {

@@ -185,8 +185,10 @@ fn after_a_killed_launcher_the_next_one_writes_what_it_left_and_goes_on() {
     let _alone = alone();
     let (place, runtime) = (TestFolder::new(), testkit::runtimes().last().expect("a runtime"));
     let mut program = runtime.command(&fixture("Recent"));
-    program.arg("14").stdout(Stdio::piped());
-    let program = program.spawn().expect("the program starts");
+    // It prints more than a pipe takes, and ends only when that is read.
+    let printed = place.file("printed");
+    program.arg("14").stdout(fs::File::create(&printed).expect("a file"));
+    let mut program = program.spawn().expect("the program starts");
     let attach = || {
         let words = format!("attach {} --every 2s -i exceptions -o out", program.id());
         let mut command = place.clrscope(words.split_whitespace());
@@ -202,7 +204,8 @@ fn after_a_killed_launcher_the_next_one_writes_what_it_left_and_goes_on() {
     let (_, _, said) = ended(attach());
     assert!(said.contains("is the end of an earlier recording"), "{said}");
     assert!(directories(&place).is_empty(), "{:?}", directories(&place));
-    let thrown = thrown(&ended(program).1);
+    program.wait().expect("the program ends");
+    let thrown = thrown(&fs::read_to_string(&printed).expect("what it printed"));
     let mut found: Vec<u64> = recordings(&place).iter().flat_map(|file| throws_in(&place, file)).collect();
     let all = found.len();
     found.sort_unstable();

@@ -10,8 +10,9 @@ mod file;
 mod thrift;
 
 use std::io::Write;
+use std::ops::Range;
 
-use clrscope_analysis::{FunctionRef, METRICS, Metric, Query, Resource, StackLog, Unit, kind_of_code};
+use clrscope_analysis::{FunctionRef, METRICS, Metric, Query, Resource, StackLog, Unit, kind_of_code, observed_time};
 use clrscope_contract::labels::Label;
 use clrscope_recording::model::{Process, Recording, Run, Thread};
 
@@ -202,6 +203,8 @@ impl Path {
 struct Context<'a> {
     command: String,
     run: &'a Run,
+    /// The time that the recording tells of, since the start of its run.
+    observed: Range<u64>,
     processes: Vec<OfProcess<'a>>,
 }
 
@@ -241,7 +244,7 @@ fn encoded(label: &Label) -> String {
 impl<'a> Context<'a> {
     fn new(recording: &'a Recording) -> Self {
         let processes = recording.processes.iter().map(|process| OfProcess::new(recording, process)).collect();
-        Self { command: command(recording), run: &recording.run, processes }
+        Self { command: command(recording), run: &recording.run, observed: observed_time(recording), processes }
     }
 
     fn row<'r>(
@@ -263,7 +266,7 @@ impl<'a> Context<'a> {
         let of_process = |value: fn(&'r OfProcess<'a>) -> &'r str| text(of.map_or("", value));
         let row = [
             text(&self.command),
-            number(self.run.started_unix_ns),
+            number(self.run.started_unix_ns.saturating_add(self.observed.start)),
             text(&self.run.id),
             of_process(|of| &of.service),
             of_process(|of| &of.version),
@@ -272,7 +275,7 @@ impl<'a> Context<'a> {
             of_process(|of| &of.container),
             of_process(|of| &of.labels),
             number(process.map_or(0, |process| process.processors.into())),
-            number(self.run.duration_ns),
+            number(self.observed.end - self.observed.start),
             number(process.map_or(0, |process| process.pid.into())),
             text(process.map_or("", |process| &process.runtime)),
             number(thread.map_or(0, |thread| thread.id.into())),
