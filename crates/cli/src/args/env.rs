@@ -25,7 +25,12 @@ then on follow. No program is profiled while the file is missing or others can w
 
 /// Print the variables that load the agent without the launcher
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES, mut_arg("triggers", |arg| arg.hide(true)))]
+#[command(
+    after_help = EXAMPLES,
+    mut_arg("triggers", |arg| arg.hide(true)),
+    mut_arg("every", |arg| arg.hide(true)),
+    mut_arg("keep", |arg| arg.hide(true))
+)]
 pub(super) struct Env {
     /// As export commands for a shell (the default)
     #[arg(long, group = "form")]

@@ -164,7 +164,7 @@ impl Command {
 
 #[cfg(test)]
 mod tests {
-    use clrscope_contract::instruments::{ALL, DEFAULT};
+    use clrscope_contract::instruments::{ALL, DEFAULT, Spec};
 
     use super::*;
 
@@ -184,14 +184,17 @@ mod tests {
     }
 
     #[test]
-    fn the_instruments_that_keep_their_last_time_are_told() {
-        let help = argument("run", "last").get_help().expect("help").to_string();
-        let (_, told) = help.split_once("; for ").expect("names of instruments");
-        let mut told: Vec<&str> = told.split([',', ' ']).filter(|word| !["", "and"].contains(word)).collect();
-        let mut wanted: Vec<&str> = ALL.iter().filter(|spec| spec.keeps_last).map(|spec| spec.name).collect();
-        told.sort_unstable();
-        wanted.sort_unstable();
-        assert_eq!(told, wanted);
+    fn the_instruments_that_keep_their_last_time_or_rotate_are_told() {
+        let can: [(&str, fn(&Spec) -> bool); 2] = [("last", |spec| spec.keeps_last), ("every", |spec| spec.rotates)];
+        for (option, can) in can {
+            let help = argument("run", option).get_help().expect("help").to_string();
+            let (_, told) = help.split_once("; for ").expect("names of instruments");
+            let mut told: Vec<&str> = told.split([',', ' ']).filter(|word| !["", "and"].contains(word)).collect();
+            let mut wanted: Vec<&str> = ALL.iter().filter(|spec| can(spec)).map(|spec| spec.name).collect();
+            told.sort_unstable();
+            wanted.sort_unstable();
+            assert_eq!(told, wanted, "--{option}");
+        }
     }
 
     #[test]
