@@ -105,7 +105,9 @@ fn each_throw_and_each_call_lies_in_one_period() {
             assert_eq!(part.name, format!("period {number}"));
             assert!(until_ns.is_none_or(|until| until == part.since_ns), "no time between periods");
             until_ns = Some(part.until_ns);
-            assert_eq!(process.losses.iter().map(|loss| loss.reason).collect::<Vec<_>>(), []);
+            // On a busy machine the kernel drops samples.
+            let losses = process.losses.iter().map(|loss| loss.reason).filter(|reason| *reason != LossReason::PerfLost);
+            assert_eq!(losses.collect::<Vec<_>>(), []);
             ids.push(recording.run.id.clone());
         }
         ids.sort();
@@ -226,14 +228,27 @@ fn on_a_full_disk_the_newest_recordings_stay_and_a_line_says_so() {
     let kept = place.file("kept");
     fs::create_dir(&kept).expect("a folder");
     let command = run(&place, runtime, "--every 1s -i exceptions", 12);
-    let Some(mut command) = testkit::confine::with_small_disk(&command, &place.file("out"), "24m", &kept) else {
+    let Some(mut command) = testkit::confine::with_small_disk(&command, &place.file("out"), "12m", &kept) else {
         return testkit::not_run("a full disk: no file systems can be mounted here");
     };
     command.current_dir(place.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let (code, text, said) = ended(command.spawn().expect("it starts"));
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(said.matches("the oldest recordings make room").count(), 1, "{said}");
-    assert!(!thrown(&text).is_empty());
+    // The recordings that are left are the newest ones, and all but the end of the program is there
+    // unless it is said to be lost.
+    let files: Vec<PathBuf> = {
+        let mut files: Vec<PathBuf> =
+            fs::read_dir(kept.join("out")).expect("a folder").flatten().map(|entry| entry.path()).collect();
+        files.sort();
+        files
+    };
+    assert!((2..12).contains(&files.len()), "{files:?}");
+    let mut found: Vec<u64> = files.iter().flat_map(|file| throws_in(&place, file)).collect();
+    found.sort_unstable();
+    let thrown = thrown(&text);
+    let newest: Vec<u64> = thrown.keys().rev().take(found.len()).rev().copied().collect();
+    assert!(found == newest || said.contains("could not grow"), "{} of {}, {said}", found.len(), thrown.len());
 }
 
 #[test]

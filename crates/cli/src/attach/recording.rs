@@ -330,7 +330,7 @@ impl Session {
     /// Starts the thread that writes the periods of the recording.
     fn start_periods(&self, options: &PeriodOptions, target: &Target) -> Result<Periods, Failure> {
         let pid = target.process.pid();
-        let has_ended = Box::new(move |_: &Path| Process::open(pid).is_err());
+        let has_ended = Box::new(move |_: &Path| !Process::open(pid).is_ok_and(|process| process.is_alive()));
         Periods::start(options, &self.place, target.name(), Arc::clone(&self.writer), has_ended)
     }
 

@@ -1,6 +1,8 @@
 //! Recordings in periods that a killed launcher has left.
 
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use clrscope_recording::writer::{is_abandoned, living_processes};
 use clrscope_recording::{EndOfPeriod, Period, WrittenPeriods, written_periods};
@@ -16,13 +18,24 @@ use crate::terminal::say;
 /// their directories.
 pub(super) fn write_left_over(folder: &Path) {
     for recording in left_over(folder) {
-        if living_processes(&recording).next().is_some() {
+        // An agent that was attached notices the end of its launcher within moments, and leaves.
+        let began = Instant::now();
+        let is_written = || living_processes(&recording).next().is_some();
+        while is_written() && began.elapsed() < FOR_LEAVING {
+            thread::park_timeout(LOOK_EVERY);
+        }
+        if is_written() {
             say(&format!("clrscope: {} is left as it is: a program still records into it", shown(&recording)));
             continue;
         }
         write(folder, &recording);
     }
 }
+
+/// Longest wait for the agents of a killed launcher to leave.
+const FOR_LEAVING: Duration = Duration::from_secs(5);
+/// Pause between two looks for them.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Directories of recordings in `folder` that no launcher holds.
 fn left_over(folder: &Path) -> Vec<PathBuf> {

@@ -171,7 +171,7 @@ pub(super) fn read(
     start_ns: u64,
     end_ns: u64,
 ) -> Vec<(Part, Option<Arc<PartGains>>)> {
-    let boundaries = &in_order(boundaries);
+    let boundaries = &without_earlier_ends(in_order(boundaries));
     let records: Vec<PartBoundary> = boundaries.iter().map(|boundary| boundary.record.clone()).collect();
     let parts = Part::between(&records, start_ns, end_ns);
     let first_known = first_known(&records);
@@ -193,16 +193,37 @@ pub(super) fn read(
     };
     let of_part = |part: usize| match (ends.get(part), boundaries.last()) {
         (Some(&end), _) if end < told && boundaries[end].record.number >= first_known => {
-            let number = boundaries[end].record.number;
-            let before = end.checked_sub(1).map_or(0, |before| boundaries[before].carries);
-            gains(number..=number, carried.get(before..boundaries[end].carries)?, false)
+            let before = end.checked_sub(1).map(|before| &boundaries[before]);
+            let (number, carries) = before.map_or((0, 0), |before| (before.record.number, before.carries));
+            let end = &boundaries[end];
+            gains(number + 1..=end.record.number, carried.get(carries..end.carries)?, false)
         }
         (None, Some(last)) if told == boundaries.len() && first_known == 0 => {
             gains(1..=last.record.number, carried.get(..last.carries)?, true)
         }
         _ => None,
     };
-    parts.into_iter().enumerate().map(|(at, part)| (part, of_part(at))).collect()
+    let mut parts: Vec<_> = parts.into_iter().enumerate().map(|(at, part)| (part, of_part(at))).collect();
+    // What came after the end that the process recorded belongs to its last period.
+    if records.last().is_some_and(is_end_of_process) && parts.len() > 1 {
+        let after = parts.pop().map_or(end_ns, |(after, _)| after.until_ns);
+        parts.last_mut().into_iter().for_each(|(last, _)| last.until_ns = after);
+    }
+    parts
+}
+
+/// Whether the process has ended its last period here.
+fn is_end_of_process(boundary: &PartBoundary) -> bool {
+    boundary.kind == BoundaryKind::Cut && boundary.name.is_empty()
+}
+
+/// The boundaries without those at which the process has ended its last period too early: it does so
+/// several times when it ends.
+fn without_earlier_ends(mut boundaries: Vec<Boundary>) -> Vec<Boundary> {
+    let last = boundaries.iter().rposition(|boundary| is_end_of_process(&boundary.record));
+    let mut at = 0..;
+    boundaries.retain(|boundary| at.next() == last || !is_end_of_process(&boundary.record));
+    boundaries
 }
 
 /// Number of the first boundary whose gains are in the logs; 0 if the gains of all boundaries are.
