@@ -22,6 +22,7 @@ mod pack;
 mod process_name;
 mod programs;
 mod progress;
+mod push;
 mod recorded_process;
 mod recording_file;
 mod result_file;

@@ -3,6 +3,7 @@
 use clap::Args;
 use clrscope_contract::instruments::{check_all, check_for_attach};
 
+use super::push::PushArgs;
 use super::recording::{RecordingArgs, ResultArgs};
 use crate::commands::attach::AttachOptions;
 use crate::errors::{Failure, quoted};
@@ -44,6 +45,9 @@ pub(super) struct Attach {
     #[command(flatten)]
     result: ResultArgs,
 
+    #[command(flatten)]
+    push: PushArgs,
+
     /// Serve the page of the recording while it grows, and open a browser at it; it stays until
     /// Ctrl-C
     #[arg(long)]
@@ -78,6 +82,7 @@ impl Attach {
             force: self.result.force,
             quiet: self.result.quiet,
             view: self.view,
+            push: self.push.into_plan()?,
         })
     }
 }

@@ -296,7 +296,7 @@ fn beginning(text: &str) -> String {
 }
 
 /// The labels, each key once.
-fn labels(texts: &[String]) -> Result<Vec<Label>, Failure> {
+pub(super) fn labels(texts: &[String]) -> Result<Vec<Label>, Failure> {
     let refused = |what: String, LabelError(why): LabelError| {
         Failure::usage(what, why, "write --label KEY=VALUE, such as --label service.name=shop")
     };

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use clrscope_contract::developer_log;
 use clrscope_contract::instruments::ALL;
 
+use super::push::PushArgs;
 use super::recording::{RecordingArgs, ResultArgs};
 use crate::commands::Task;
 use crate::commands::run::RunOptions;
@@ -40,6 +41,9 @@ pub(super) struct Run {
     #[command(flatten)]
     result: ResultArgs,
 
+    #[command(flatten)]
+    push: PushArgs,
+
     /// Show time, samples and losses in a line on the terminal while the program runs; the
     /// program's own output may come in between
     #[arg(long, conflicts_with = "quiet")]
@@ -68,7 +72,7 @@ pub(super) struct Run {
 }
 
 /// Options without meaning where nothing is recorded.
-const OF_RECORDINGS: [&str; 24] = [
+const OF_RECORDINGS: [&str; 27] = [
     "instruments",
     "include",
     "exclude",
@@ -93,6 +97,9 @@ const OF_RECORDINGS: [&str; 24] = [
     "force",
     "view",
     "live",
+    "push",
+    "push_header_file",
+    "push_spool",
 ];
 
 /// The names of `--debugger`.
@@ -140,6 +147,7 @@ impl Run {
             live: self.live,
             debugger: self.debugger.map(Debugger::from),
             view: self.view,
+            push: self.push.into_plan()?,
             command: self.command,
         })
     }

@@ -155,6 +155,7 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<AttachedRecording, Failure>
     session.leave(process);
     session.note_end(process);
     let path = session.pack(plan.force, plan.progress);
+    signals.on_interruption(|| crate::pack::leave(crate::errors::EXIT_FAILED));
     Ok(AttachedRecording { path, no_snapshot, signals: plan.view.then_some(signals) })
 }
 

@@ -6,6 +6,7 @@ use clrscope_contract::request::Request;
 
 use crate::attach::{AttachPlan, Target, Until, record};
 use crate::errors::Failure;
+use crate::push::{self, PushPlan};
 use crate::summary;
 use crate::terminal::messages_on_terminal;
 
@@ -26,6 +27,8 @@ pub(crate) struct AttachOptions {
     pub(crate) quiet: bool,
     /// Serve the page of the recording while it grows.
     pub(crate) view: bool,
+    /// Where to push the recording to at its end.
+    pub(crate) push: Option<PushPlan>,
 }
 
 /// Attaches, records until the end, and prints a summary.
@@ -46,6 +49,9 @@ pub(crate) fn perform(options: AttachOptions) -> Result<(), Failure> {
         view: options.view,
     })?;
     summary::print_summary(&attached.path, false, options.quiet);
+    if let Some(plan) = &options.push {
+        push::recording(&attached.path, plan, options.quiet);
+    }
     attached.keep_page();
     Ok(())
 }

@@ -9,9 +9,10 @@ use clrscope_contract::request::Request;
 use crate::doctor::little_address_space;
 use crate::errors::{Failure, one_line};
 use crate::launch::{Debugger, Obstacle, OtherProfiler, Slot, Stdout, obstacles, resolve};
+use crate::push::PushPlan;
 use crate::session::{Plan, record};
 use crate::terminal::{messages_on_terminal, results_on_terminal, say};
-use crate::{programs, runtime, summary};
+use crate::{programs, push, runtime, summary};
 
 /// Options of `run`.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ pub(crate) struct RunOptions {
     pub(crate) debugger: Option<Debugger>,
     /// Serve the page of the recording while it grows.
     pub(crate) view: bool,
+    /// Where to push the recording to at its end.
+    pub(crate) push: Option<PushPlan>,
     /// The program and its arguments.
     pub(crate) command: Vec<OsString>,
 }
@@ -68,6 +71,9 @@ pub(crate) fn perform(options: RunOptions) -> Result<u8, Failure> {
         view: options.view,
     })?;
     summary::after_run(&recorded, options.quiet);
+    if let (Some(path), Some(plan)) = (&recorded.path, &options.push) {
+        push::recording(path, plan, options.quiet);
+    }
     recorded.keep_page();
     Ok(recorded.ended.code())
 }
