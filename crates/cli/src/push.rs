@@ -44,8 +44,11 @@ impl PushPlan {
         self.targets.iter().any(|target| target.server().is_some())
     }
 
-    /// Headers of the file and of the environment, read again for each push: tokens change.
-    fn headers(&self) -> Result<Headers, Failure> {
+    /// Headers of the file or of the environment, read again for each push: tokens change.
+    ///
+    /// # Errors
+    /// When they can't be used, without their values.
+    pub(crate) fn headers(&self) -> Result<Headers, Failure> {
         let headers = match (&self.header_file, env::var(HEADERS_VARIABLE)) {
             (Some(file), _) => Headers::from_file(file).map_err(refused("--push-header-file"))?,
             (None, Ok(text)) => Headers::parse(&text).map_err(refused(HEADERS_VARIABLE))?,

@@ -180,7 +180,7 @@ fn parcels(place: &TestFolder) -> usize {
 fn every_receiver_gets_what_the_report_says() {
     let place = with_sampled();
     let Some(receiver) = Receiver::start(&place, "receiver", "ok", &[]) else { return not_run(ABSENT) };
-    let report = reported(&place, "app.clrs", "cpu", "exclusive_ns");
+    let report = reported(&place, "app.clrs", "cpu", "self_cpu_ns");
     // Of the deep path the outermost 1,000 frames are sent; its end is another function then.
     let deep = report.iter().find(|(name, _)| name.contains("Deep")).expect("the deep path").0.clone();
     let expected: BTreeMap<String, u64> = report
@@ -288,7 +288,7 @@ fn what_a_receiver_finds_too_large_is_halved_until_it_fits() {
 fn a_receiver_that_is_away_or_slow_gets_everything_later() {
     let place = with_sampled();
     let Some(receiver) = Receiver::start(&place, "receiver", "429:1,503,die,ok", &[]) else { return not_run(ABSENT) };
-    let report = reported(&place, "app.clrs", "cpu", "exclusive_ns");
+    let report = reported(&place, "app.clrs", "cpu", "self_cpu_ns");
     let target = &receiver.targets()[0];
     let began = Instant::now();
     let (code, found, said) = push(&place, &["app.clrs", "--to", target]);
@@ -481,7 +481,7 @@ fn a_folder_gets_the_recording_itself_with_its_labels() {
     let written = files(&place.file("bucket"));
     let name = "bucket/profiles/shop_eu-20231114T221320Z-fd23a8a7.clrs";
     assert_eq!(written, [place.file(name)]);
-    assert_eq!(reported(&place, name, "cpu", "exclusive_ns"), reported(&place, "app.clrs", "cpu", "exclusive_ns"));
+    assert_eq!(reported(&place, name, "cpu", "self_cpu_ns"), reported(&place, "app.clrs", "cpu", "self_cpu_ns"));
     let head = place.json(&format!("report {name} --view functions"))["recording"].clone();
     let resource = &head["processes"][0]["resource"];
     assert_eq!((&resource["service.name"], &resource["service.version"]), (&"shop/eu".into(), &"1.4".into()));
@@ -531,7 +531,7 @@ fn encrypted_receivers_are_trusted_by_their_certificates() {
     let Some(receiver) = Receiver::start(&place, "receiver", "ok", &["0", &certificate]) else {
         return not_run(ABSENT);
     };
-    let expected = reported(&place, "app.clrs", "cpu", "exclusive_ns").values().sum::<u64>();
+    let expected = reported(&place, "app.clrs", "cpu", "self_cpu_ns").values().sum::<u64>();
     for target in
         [format!("otlp=https://127.0.0.1:{}", receiver.http), format!("otlp=grpcs://127.0.0.1:{}", receiver.grpc)]
     {
@@ -579,8 +579,19 @@ fn secrets_go_to_their_receiver_and_nowhere_else() {
         .expect("a file");
     let target = receiver.targets()[0].clone();
     let program = runtime.command(&testkit::fixture("Labelled"));
-    let mut run =
-        place.clrscope(["run", "-i", "calls,cpu", "-o", "app.clrs", "--push", &target, "--push-spool", "spool"]);
+    let mut run = place.clrscope([
+        "run",
+        "-i",
+        "calls",
+        "-i",
+        "cpu",
+        "-o",
+        "app.clrs",
+        "--push",
+        &target,
+        "--push-spool",
+        "spool",
+    ]);
     run.args(["--push-header-file".as_ref(), outside.file("headers").as_os_str()]).arg("--");
     run.arg(program.get_program()).args(program.get_args());
     for (name, value) in program.get_envs() {
@@ -637,7 +648,7 @@ fn secrets_on_the_command_line_are_refused_and_not_repeated() {
         (&["--to", "pyroscope=http://user:hush@127.0.0.1"][..], "a user or a password"),
         (&["--to", "otlp=http://127.0.0.1?key=hush"], "has a query"),
         (&["--to", "otlp=http://127.0.0.1", "--push-header-file", "Authorization: hush"], "not the name of a file"),
-        (&["--to", "otlp=http://127.0.0.1", "--push-header", "Authorization: hush"], "does not know it"),
+        (&["--to", "otlp=http://127.0.0.1", "--push-header", "Authorization: hush"], "takes no header"),
     ] {
         let output = place.clrscope([&["push", "app.clrs"], words].concat()).output().expect("the tool starts");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -748,13 +759,25 @@ fn attach_pushes_at_its_end() {
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map(|line| line.expect("text"));
     wait_for("the program", || lines.by_ref().find(|line| line == "True"));
     let target = &receiver.targets()[2];
-    let words =
-        ["attach", &child.id().to_string(), "-i", "cpu,wall", "--duration", "1s", "-o", "a.clrs", "--push", target];
+    let words = [
+        "attach",
+        &child.id().to_string(),
+        "-i",
+        "cpu",
+        "-i",
+        "wall",
+        "--duration",
+        "1s",
+        "-o",
+        "a.clrs",
+        "--push",
+        target,
+    ];
     let output = place.clrscope(words).args(["--push-spool", "spool"]).output().expect("the tool starts");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success() && said.contains("clrscope: pushed "), "{said}");
     let own = |key: &str| own_by_function(&receiver.accepted(), key).values().sum::<u64>();
-    let expected = reported(&place, "a.clrs", "wall", "exclusive_ns").values().sum::<u64>();
+    let expected = reported(&place, "a.clrs", "wall", "self_wall_ns").values().sum::<u64>();
     assert_eq!(own("wall nanoseconds"), expected);
     child.kill().expect("it runs");
     child.wait().expect("it ends");

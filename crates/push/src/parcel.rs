@@ -190,10 +190,15 @@ const NO_LABELS: [&str; 6] = [
     "clrscope.recording.id",
 ];
 
+/// Name of a service without one, as OpenTelemetry's conventions have it.
+const UNKNOWN_SERVICE: &str = "unknown_service:dotnet";
+
 /// Labels of a series, with the service's name first. Names have letters, digits and underscores
 /// alone, as Prometheus has them. Receivers accept 30 labels, of which one is the profile's name.
 fn series_labels(resource: &Resource<'_>) -> Vec<(String, String)> {
-    let mut labels: Vec<(String, String)> = vec![("service_name".to_owned(), resource.service().into_owned())];
+    let service = resource.service();
+    let service = if service.is_empty() { UNKNOWN_SERVICE } else { &service };
+    let mut labels: Vec<(String, String)> = vec![("service_name".to_owned(), service.to_owned())];
     for (key, value) in resource.attributes().filter(|(key, _)| !NO_LABELS.contains(key)) {
         let mut name: String = key.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
         if name.starts_with(|c: char| c.is_ascii_digit()) {

@@ -51,16 +51,33 @@ struct WayArgs {
     #[arg(long, value_name = "FILE")]
     push_header_file: Option<PathBuf>,
 
+    /// A header itself, which is refused: other users can see it
+    #[arg(long, hide = true, value_name = "HEADER")]
+    push_header: Vec<String>,
+
     /// Folder in which profiles wait for receivers [default: clrscope/spool in XDG_STATE_HOME or
     /// ~/.local/state]
     #[arg(long, value_name = "FOLDER")]
     push_spool: Option<PathBuf>,
 }
 
+impl WayArgs {
+    /// Refuses headers on the command line, without repeating them.
+    fn check(&self) -> Result<(), Failure> {
+        if self.push_header.is_empty() {
+            return Ok(());
+        }
+        let why = "other users can see what is on a command line";
+        let hint = "put it into a file that only you can read, and name that with --push-header-file";
+        Err(Failure::usage("'--push-header' takes no header", why, hint))
+    }
+}
+
 impl PushArgs {
     /// The plan, if there is something to push to.
     pub(super) fn into_plan(self) -> Result<Option<PushPlan>, Failure> {
         let Self { push, way } = self;
+        way.check()?;
         if push.is_empty() {
             let unused = match (&way.push_header_file, &way.push_spool) {
                 (Some(_), _) => "--push-header-file",
@@ -141,6 +158,7 @@ pub(super) struct Push {
 
 impl Push {
     pub(super) fn into_options(self) -> Result<PushOptions, Failure> {
+        self.way.check()?;
         let of_options = [
             ("service.name", self.service),
             ("service.version", self.version),

@@ -72,7 +72,7 @@ pub(super) struct Run {
 }
 
 /// Options without meaning where nothing is recorded.
-const OF_RECORDINGS: [&str; 27] = [
+const OF_RECORDINGS: [&str; 28] = [
     "instruments",
     "include",
     "exclude",
@@ -98,6 +98,7 @@ const OF_RECORDINGS: [&str; 27] = [
     "view",
     "live",
     "push",
+    "push_header",
     "push_header_file",
     "push_spool",
 ];

@@ -33,7 +33,6 @@ pub(crate) struct PushOptions {
 /// # Errors
 /// When a recording can't be opened, or the spool can't be used.
 pub(crate) fn perform(options: &PushOptions) -> Result<u8, Failure> {
-    options.plan.check()?;
     let report = match options.dry_run {
         true => dry_run(options)?,
         false => push(&options.recordings, &options.labels, &options.plan)?,
@@ -70,6 +69,7 @@ fn line(target: &Outcome, report: &Report, is_dry: bool) -> String {
 
 /// What would be sent. Nothing is written anywhere.
 fn dry_run(options: &PushOptions) -> Result<Report, Failure> {
+    options.plan.headers()?;
     let mut report = Report::default();
     report.targets =
         options.plan.targets.iter().map(|to| Outcome { to: to.to_string(), ..Outcome::default() }).collect();
