@@ -236,7 +236,7 @@ fn every_receiver_gets_what_the_report_says() {
 fn large_profiles_are_divided_by_the_limits_and_keep_their_sums() {
     let place = with_big();
     let Some(receiver) = Receiver::start(&place, "receiver", "ok", &[]) else { return not_run(ABSENT) };
-    let wall = reported(&place, "big.clrs.d", "wall", "exclusive_ns");
+    let calls = reported(&place, "big.clrs.d", "calls", "calls");
     for target in [&receiver.targets()[0], &receiver.targets()[2]] {
         let before = receiver.accepted().len();
         let (code, report, said) = push(&place, &["big.clrs.d", "--to", target]);
@@ -249,7 +249,7 @@ fn large_profiles_are_divided_by_the_limits_and_keep_their_sums() {
         }
         let ids: BTreeSet<&str> = accepted.iter().map(|one| one["id"].as_str().expect("an id")).collect();
         assert!(ids.contains("") || ids.len() == accepted.len(), "each has its own identifier");
-        assert_eq!(own_by_function(&accepted, "wall nanoseconds"), wall, "{target}");
+        assert_eq!(own_by_function(&accepted, "calls count"), calls, "{target}");
     }
 }
 
@@ -268,10 +268,7 @@ fn what_a_receiver_finds_too_large_is_halved_until_it_fits() {
             assert!(of["divided"].as_u64().is_some_and(|divided| divided > 2), "{report:#}");
             assert_eq!(of["made"]["samples"], of["sent"]["samples"]);
             let accepted = receiver.accepted().split_off(before);
-            assert_eq!(
-                own_by_function(&accepted, "wall nanoseconds"),
-                reported(&place, "big.clrs.d", "wall", "exclusive_ns")
-            );
+            assert_eq!(own_by_function(&accepted, "calls count"), reported(&place, "big.clrs.d", "calls", "calls"));
         }
         let (code, report, _) = push(&place, &["big.clrs.d", "--to", &targets[0], "--label", "k=v"]);
         assert_eq!(code, Some(0), "{report:#}");
@@ -302,7 +299,7 @@ fn a_receiver_that_is_away_or_slow_gets_everything_later() {
     // Not within this push: it waits in the spool, and the next one sends it, also without a
     // recording.
     for (name, plan, words) in [
-        ("slow", "slow", &["--timeout", "300ms", "--retry-for", "0s"][..]),
+        ("slow", "slow", &["--timeout", "300ms", "--retry-for", "0"][..]),
         ("long", "429:3600", &["--retry-for", "2s"]),
         ("dies", "die", &["--retry-for", "600ms"]),
     ] {
@@ -320,7 +317,7 @@ fn a_receiver_that_is_away_or_slow_gets_everything_later() {
         let _ = first.child.kill();
         let _ = first.child.wait();
         // Nobody is there.
-        let (code, report, _) = push(&place, &["--to", &target, "--retry-for", "0s"]);
+        let (code, report, _) = push(&place, &["--to", &target, "--retry-for", "0"]);
         assert_eq!((code, parcels(&place)), (Some(4), kept));
         assert!(report["targets"][0]["reasons"][0].as_str().is_some_and(|why| why.contains("refused")), "{report:#}");
         let port = first.http.to_string();
@@ -386,7 +383,7 @@ fn the_spool_keeps_its_bound_and_counts_what_it_loses() {
     let place = with_big();
     let Some(receiver) = Receiver::start(&place, "receiver", "ok", &[]) else { return not_run(ABSENT) };
     let gone = "pyroscope=http://127.0.0.1:9";
-    let words = ["big.clrs.d", "--to", gone, "--retry-for", "0s", "--spool-size", "300k"];
+    let words = ["big.clrs.d", "--to", gone, "--retry-for", "0", "--spool-size", "300k"];
     let (code, report, said) = push(&place, &words);
     let of = &report["targets"][0];
     let number = |tally: &Value, key: &str| tally[key].as_u64().expect("a number");
@@ -416,7 +413,7 @@ fn the_spool_keeps_its_bound_and_counts_what_it_loses() {
 #[test]
 fn killing_the_sender_loses_nothing_of_the_spool() {
     let place = with_big();
-    let wall = reported(&place, "big.clrs.d", "wall", "exclusive_ns");
+    let calls = reported(&place, "big.clrs.d", "calls", "calls");
     let Some(mut receiver) = Receiver::start(&place, "first", "ok,ok,slow", &[]) else { return not_run(ABSENT) };
     let target = receiver.targets()[0].clone();
     let mut sender =
@@ -432,7 +429,7 @@ fn killing_the_sender_loses_nothing_of_the_spool() {
     let (code, report, said) = push(&place, &["--to", &target]);
     assert_eq!((code, said.as_str(), parcels(&place)), (Some(0), "", 0), "{report:#}");
     accepted.extend(second.accepted());
-    assert_eq!(own_by_function(&accepted, "wall nanoseconds"), wall);
+    assert_eq!(own_by_function(&accepted, "calls count"), calls);
 }
 
 #[test]
@@ -448,7 +445,7 @@ fn killing_the_sender_while_it_fills_the_spool_leaves_whole_parcels() {
         sender.wait().expect("it ends");
     }
     let kept = parcels(&place);
-    let (code, report, said) = push(&place, &["--to", gone, "--retry-for", "0s"]);
+    let (code, report, said) = push(&place, &["--to", gone, "--retry-for", "0"]);
     assert_eq!((code, said.as_str()), (Some(4), ""));
     assert_eq!(report["targets"][0]["waiting"]["requests"], kept, "each can be read");
     let odd = files(&place.file("spool")).into_iter().filter(|file| file.to_string_lossy().contains("draft"));

@@ -107,11 +107,13 @@ impl Spool {
     pub(crate) fn replace(&self, held: &Held, parts: &[Parcel]) -> io::Result<Vec<PathBuf>> {
         let _lock = self.lock()?;
         let drafts = parts.iter().map(|part| self.draft(part)).collect::<io::Result<Vec<_>>>()?;
-        let stem = held.path.file_name().unwrap_or_default().to_string_lossy().trim_end_matches(ENDING).to_owned();
+        let name = held.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let first = name.split('.').next().unwrap_or_default();
         // The first part comes last: it takes the place of the whole.
         let mut paths = vec![held.path.clone()];
-        for (number, (draft, _)) in drafts.iter().enumerate().skip(1) {
-            let path = self.folder.join(format!("{stem}.{number:06}{ENDING}"));
+        for (draft, _) in drafts.iter().skip(1) {
+            // A part can be divided again, and each of its parts has a name of its own.
+            let path = self.folder.join(format!("{first}.{}{ENDING}", new_name()));
             fs::rename(draft, &path)?;
             paths.push(path);
         }
@@ -276,12 +278,20 @@ mod tests {
         }
         let held = spool.hold(&spool.paths().expect("a folder")[0]).expect("it is there");
         assert_eq!(held.parcel, parcel("a", 10));
+        let held_path = held.path.clone();
         spool.replace(&held, &["a1", "a2", "a3"].map(|name| parcel(name, 3))).expect("parts");
         drop(held);
         let mut found = names(&spool);
         assert_eq!(found.pop().as_deref(), Some("b"));
         found.sort();
         assert_eq!(found, ["a1", "a2", "a3"]);
+        // The first part again, which has the name of the whole.
+        let held = spool.hold(&held_path).expect("it is there");
+        assert_eq!(held.parcel.label.name, "a1");
+        spool.replace(&held, &["a11", "a12"].map(|name| parcel(name, 3))).expect("parts");
+        let mut found = names(&spool);
+        found.sort();
+        assert_eq!(found, ["a11", "a12", "a2", "a3", "b"]);
     }
 
     #[test]

@@ -139,7 +139,8 @@ pub(super) struct Push {
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size)]
     spool_size: u64,
 
-    /// Try for so long while a receiver accepts nothing; then profiles wait in the spool
+    /// Try for so long while a receiver accepts nothing, or once with 0; then profiles wait in the
+    /// spool
     #[arg(long, value_name = "TIME", default_value = "1m")]
     retry_for: String,
 
@@ -167,8 +168,8 @@ impl Push {
         ];
         let of_options = of_options.into_iter().filter_map(|(key, value)| Some(format!("{key}={}", value?)));
         let texts: Vec<String> = of_options.chain(self.labels).collect();
-        let patience =
-            Patience { request: time("--timeout", &self.timeout)?, retry: time("--retry-for", &self.retry_for)? };
+        let retry = if self.retry_for == "0" { Duration::ZERO } else { time("--retry-for", &self.retry_for)? };
+        let patience = Patience { request: time("--timeout", &self.timeout)?, retry };
         Ok(PushOptions {
             recordings: self.recordings,
             labels: labels(&texts)?,
