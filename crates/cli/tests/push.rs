@@ -110,8 +110,13 @@ fn with_sampled() -> TestFolder {
 
 /// A folder with `big.clrs.d`, which takes many requests.
 fn with_big() -> TestFolder {
+    with_calls(2 << 20)
+}
+
+/// A folder with `big.clrs.d`, whose trees take so many bytes.
+fn with_calls(tree_bytes: usize) -> TestFolder {
     let place = TestFolder::new();
-    let shape = Shape { tree_bytes: 2 << 20, threads: 4, functions: 20_000, ..Shape::default() };
+    let shape = Shape { tree_bytes, threads: 4, functions: 20_000, ..Shape::default() };
     write_directory(&place.file("big.clrs.d"), &shape).expect("a recording");
     place
 }
@@ -242,7 +247,7 @@ fn large_profiles_are_divided_by_the_limits_and_keep_their_sums() {
         let (code, report, said) = push(&place, &["big.clrs.d", "--to", target]);
         assert_eq!((code, said.as_str()), (Some(0), ""), "{report:#}");
         let accepted = receiver.accepted().split_off(before);
-        assert!(report["targets"][0]["sent"]["requests"].as_u64().is_some_and(|requests| requests > 5), "{report:#}");
+        assert!(report["targets"][0]["sent"]["requests"].as_u64().is_some_and(|requests| requests > 3), "{report:#}");
         for profile in &accepted {
             assert!(profile["samples"].as_u64().is_some_and(|samples| samples <= 16_000));
             assert!(profile["bytes"].as_u64().is_some_and(|bytes| bytes <= 4 << 20));
@@ -255,8 +260,8 @@ fn large_profiles_are_divided_by_the_limits_and_keep_their_sums() {
 
 #[test]
 fn what_a_receiver_finds_too_large_is_halved_until_it_fits() {
-    let place = with_big();
-    for (name, most) in [("http", "max:60000"), ("grpc", "max:400000")] {
+    let place = with_calls(1 << 19);
+    for (name, most) in [("http", "max:40000"), ("grpc", "max:150000")] {
         let Some(receiver) = Receiver::start(&place, name, most, &[]) else { return not_run(ABSENT) };
         let targets = receiver.targets();
         let targets = if name == "grpc" { &targets[3..] } else { &targets[..3] };
@@ -270,8 +275,6 @@ fn what_a_receiver_finds_too_large_is_halved_until_it_fits() {
             let accepted = receiver.accepted().split_off(before);
             assert_eq!(own_by_function(&accepted, "calls count"), reported(&place, "big.clrs.d", "calls", "calls"));
         }
-        let (code, report, _) = push(&place, &["big.clrs.d", "--to", &targets[0], "--label", "k=v"]);
-        assert_eq!(code, Some(0), "{report:#}");
     }
     // Not even one sample fits.
     let Some(receiver) = Receiver::start(&place, "none", "413", &[]) else { return not_run(ABSENT) };
