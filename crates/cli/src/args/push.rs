@@ -95,7 +95,6 @@ impl PushArgs {
             bound: USUAL_BOUND,
             patience,
         };
-        plan.check()?;
         Ok(Some(plan))
     }
 }

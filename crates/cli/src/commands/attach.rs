@@ -36,6 +36,7 @@ pub(crate) struct AttachOptions {
 /// # Errors
 /// When the process can't be attached to.
 pub(crate) fn perform(options: AttachOptions) -> Result<(), Failure> {
+    options.push.as_ref().map_or(Ok(()), PushPlan::check)?;
     let target = Target::find(options.pid)?;
     let attached = record(AttachPlan {
         target: &target,

@@ -45,6 +45,7 @@ pub(crate) struct RunOptions {
 /// Only when the program did not start or its end was not seen.
 pub(crate) fn perform(options: RunOptions) -> Result<u8, Failure> {
     let program = resolve(&options.command, runtime::host)?;
+    options.push.as_ref().map_or(Ok(()), PushPlan::check)?;
     programs::check(&options.request.programs, options.request.trust_writable)?;
     let (slot, other) = Slot::choose(&options.request)?;
     if !options.quiet {
