@@ -27,8 +27,8 @@ const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 const OF_PAGES: &str = "crates/report/src/page/built/licences.json";
 /// Licences that ask for no more than to be handed on, the one that is taken first where there is a
 /// choice in front.
-const ALLOWED: [&str; 9] =
-    ["MIT", "BSD-3-Clause", "BSD-2-Clause", "Zlib", "0BSD", "Unlicense", "Apache-2.0", "Unicode-3.0", "OFL-1.1"];
+const ALLOWED: [&str; 10] =
+    ["MIT", "ISC", "BSD-3-Clause", "BSD-2-Clause", "Zlib", "0BSD", "Unlicense", "Apache-2.0", "Unicode-3.0", "OFL-1.1"];
 /// Crates under a licence that asks for more, and that get it: their sources are named, and a
 /// feature leaves them out.
 const EXCEPTIONS: [(&str, &str); 1] = [("inferno", "CDDL-1.0")];
@@ -184,7 +184,9 @@ impl Linked {
     fn taken(&self) -> Result<&str, String> {
         let alternatives = || self.licence.split(" OR ").flat_map(|part| part.split('/')).map(str::trim);
         let allowed = ALLOWED.iter().find(|wanted| alternatives().any(|one| one == **wanted)).copied();
-        allowed.or(self.exception()).ok_or_else(|| {
+        // Several licences for several parts are taken together.
+        let together = || self.licence.split(" AND ").all(|part| ALLOWED.contains(&part));
+        allowed.or(self.exception()).or_else(|| together().then_some(self.licence.as_str())).ok_or_else(|| {
             format!(
                 "{} {} is under '{}', which is not among the licences agreed to",
                 self.name, self.version, self.licence

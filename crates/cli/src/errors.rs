@@ -12,6 +12,10 @@ pub(crate) const EXIT_FAILED: u8 = 1;
 pub(crate) const EXIT_USAGE: u8 = 2;
 /// Exit code when a gate of `diff` failed: a value exceeds the limit of `--fail-on`.
 pub(crate) const EXIT_GATE: u8 = 3;
+/// Exit code of `push` when profiles wait in the spool.
+pub(crate) const EXIT_WAITS: u8 = 4;
+/// Exit code of `push` when profiles were refused or lost.
+pub(crate) const EXIT_REFUSED: u8 = 5;
 /// Under `run`: clrscope itself failed.
 pub(crate) const EXIT_RUN_FAILED: u8 = 125;
 /// Under `run`: the program was found but could not be executed.

@@ -23,6 +23,7 @@ mod periods;
 mod process_name;
 mod programs;
 mod progress;
+mod push;
 mod recorded_process;
 mod recording_file;
 mod result_file;

@@ -65,6 +65,13 @@ pub(crate) fn abandon(folder: &Path, file: &Path, code: u8) -> ! {
     process::exit(i32::from(code))
 }
 
+/// Ends the process after the recording is complete: the user does not want to wait for what comes
+/// after it.
+pub(crate) fn leave(code: u8) -> ! {
+    #[expect(clippy::disallowed_methods, reason = "what goes on meanwhile has nothing to close")]
+    process::exit(i32::from(code))
+}
+
 /// Removes unfinished files, which lie next to the final file under a hidden name with our process
 /// id.
 fn remove_drafts(file: &Path) {

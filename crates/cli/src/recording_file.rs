@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use clrscope_analysis::{
     PathKind, Query, QueryProblem, keep_parts, keep_requests, leave_inlined_out, make_paths_logical, resolve_names,
 };
+use clrscope_contract::labels::Label;
 use clrscope_recording::OpenError;
 use clrscope_recording::model::Recording;
 
@@ -80,6 +81,16 @@ pub(crate) fn open_growing(folder: &Path, query: &Query) -> Option<Recording> {
 }
 
 impl OpenRecording {
+    /// The recording with these labels, which replace those with the same keys.
+    pub(crate) fn labelled(mut self, labels: &[Label]) -> Self {
+        for process in &mut self.0.processes {
+            let own = &mut process.identity.labels;
+            own.retain(|label| !labels.iter().any(|new| new.key == label.key));
+            own.extend_from_slice(labels);
+        }
+        self
+    }
+
     /// The recording, reduced to the frames that a query selects.
     pub(crate) fn with_frames_for(mut self, query: &Query) -> Self {
         if query.no_inlined {

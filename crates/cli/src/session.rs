@@ -141,6 +141,7 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<FinishedRecording, Failure> {
     } else {
         Some(finish(&place, plan.force, plan.progress))
     };
+    signals.on_interruption(move || pack::leave(ended.code()));
     Ok(FinishedRecording { ended, path, of_periods: None, limited, signals: plan.view.then_some(signals) })
 }
 

@@ -252,6 +252,22 @@ fn on_a_full_disk_the_newest_recordings_stay_and_a_line_says_so() {
 }
 
 #[test]
+fn each_period_is_pushed_when_it_is_written() {
+    let _alone = alone();
+    let (place, runtime) = (TestFolder::new(), testkit::runtimes().last().expect("a runtime"));
+    fs::create_dir(place.file("pushed")).expect("a folder");
+    let pushed = || fs::read_dir(place.file("pushed")).expect("a folder").count();
+    let child = run(&place, runtime, "--every 1s --push pushed -i exceptions", 8).spawn().expect("it starts");
+    testkit::wait_until("two of them, while the program runs", || pushed() >= 2);
+    let (code, text, said) = ended(child);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(pushed(), recordings(&place).len());
+    let files = fs::read_dir(place.file("pushed")).expect("a folder").flatten().map(|entry| entry.path());
+    let throws: usize = files.map(|file| throws_in(&place, &file).len()).sum();
+    assert_eq!(throws, thrown(&text).len());
+}
+
+#[test]
 fn what_cannot_be_recorded_in_periods_is_one_clear_error() {
     let place = TestFolder::new();
     fs::write(place.file("file"), "mine").expect("a file");

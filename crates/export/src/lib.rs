@@ -16,6 +16,7 @@ pub mod delimited;
 #[cfg(feature = "flamegraph")]
 mod differential;
 mod dot;
+mod fields;
 mod firefox;
 #[cfg(feature = "flamegraph")]
 mod flamegraph;
@@ -31,6 +32,7 @@ mod protobuf;
 mod refusals;
 mod resource;
 mod speedscope;
+mod split;
 mod stacks;
 mod threads;
 mod weighed;
@@ -44,6 +46,8 @@ use clrscope_recording::model::Recording;
 
 #[cfg(feature = "flamegraph")]
 pub use differential::DifferentialFlameGraph;
+pub use pprof::metrics_of_profiles;
+pub use split::{Malformed, Part, PartLimits, split_otlp, split_pprof};
 
 /// Options of an export.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -182,21 +182,23 @@ fn rest_of_profile(recording: &Recording, process: &Process, kind: &Kind, dictio
         value_type(&mut profile, 5, [name, "nanoseconds"]);
         profile.number(6, period);
     }
-    if let Some(id) = profile_id(&recording.run.id, process.pid, kind.sample_type()) {
+    if let Some(id) = profile_id(&recording.run.id, process.pid, kind) {
         profile.bytes(7, &id);
     }
     profile
 }
 
-/// Identifier of a profile: the recording's identifier, changed by process and sample type, so that
-/// a receiver can detect duplicates. `None` if the recording has no identifier.
-fn profile_id(recording: &str, pid: u32, sample_type: [&str; 2]) -> Option<[u8; 16]> {
+/// Identifier of a profile: the recording's identifier, changed by process, instrument and sample
+/// type, so that a receiver can detect duplicates. `None` if the recording has no identifier.
+fn profile_id(recording: &str, pid: u32, kind: &Kind) -> Option<[u8; 16]> {
     let digits: String = recording.chars().filter(|c| *c != '-').collect();
     let id = u128::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 32)?;
     // FNV-1a (128 bits) of the data that distinguishes profiles of one recording.
     let of_bytes =
         |hash: u128, byte: &u8| (hash ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013B);
-    let words = [&pid.to_le_bytes()[..], sample_type[0].as_bytes(), b":", sample_type[1].as_bytes()];
+    // Samples of two instruments have the same type.
+    let [name, unit] = kind.sample_type().map(str::as_bytes);
+    let words = [&pid.to_le_bytes()[..], kind.metric.instrument.as_bytes(), b":", name, b":", unit];
     let hash = words.concat().iter().fold(0x6C62_272E_07BB_0142_62B8_2175_6295_C58D, of_bytes);
     Some((id ^ hash).to_be_bytes())
 }

@@ -117,6 +117,21 @@ impl Exporter for Pprof {
     }
 }
 
+/// Metrics of call paths that a recording has, one for each profile: together the profiles have
+/// every value. The number of samples is in the profile of their time, that of objects in the
+/// profile of their bytes.
+#[must_use]
+pub fn metrics_of_profiles(recording: &Recording) -> Vec<&'static Metric> {
+    let is_profile = |metric: &&'static Metric| {
+        let is_second = (metric.is_sampled() && metric.unit == Unit::Count) || std::ptr::eq(*metric, &OBJECTS);
+        let query = Query { metric: Some(metric), ..Query::default() };
+        // Another metric of the same name may answer.
+        let answers = || Metric::for_query(recording, &query).is_ok_and(|found| std::ptr::eq(found, *metric));
+        !is_second && metric.is_recorded(recording) && answers()
+    };
+    Metric::each().filter(is_profile).collect()
+}
+
 /// Where samples come from.
 enum Source {
     /// Events with stacks, whose methods have their inlined methods.

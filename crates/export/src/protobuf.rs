@@ -12,6 +12,11 @@ impl Message {
         &self.0
     }
 
+    /// The encoded message, by value.
+    pub(crate) fn into_encoded(self) -> Vec<u8> {
+        self.0
+    }
+
     /// The header of a nested message with this length in bytes.
     pub(crate) fn head(field: u64, length: usize) -> Self {
         let mut head = Self::default();

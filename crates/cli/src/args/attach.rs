@@ -3,6 +3,7 @@
 use clap::Args;
 use clrscope_contract::instruments::{check_all, check_for_attach};
 
+use super::push::PushArgs;
 use super::recording::{RecordingArgs, ResultArgs, refuse_view};
 use crate::commands::attach::AttachOptions;
 use crate::errors::{Failure, quoted};
@@ -45,6 +46,9 @@ pub(super) struct Attach {
     #[command(flatten)]
     result: ResultArgs,
 
+    #[command(flatten)]
+    push: PushArgs,
+
     /// Serve the page of the recording while it grows, and open a browser at it; it stays until
     /// Ctrl-C
     #[arg(long)]
@@ -58,7 +62,8 @@ pub(super) struct Attach {
 impl Attach {
     pub(super) fn into_options(self) -> Result<AttachOptions, Failure> {
         let instruments_given = self.recording.instruments_given();
-        let periods = self.recording.periods(&self.result)?;
+        let mut push = self.push.into_plan()?;
+        let periods = self.recording.periods(&self.result, &mut push)?;
         refuse_view(periods.as_ref(), self.view)?;
         let request = self.recording.into_request()?;
         if request.inlined_exact {
@@ -82,6 +87,7 @@ impl Attach {
             force: self.result.force,
             quiet: self.result.quiet,
             view: self.view,
+            push,
         })
     }
 }

@@ -16,6 +16,7 @@ mod new;
 mod pack;
 mod probe;
 mod ps;
+mod push;
 mod record;
 mod recording;
 mod report;
@@ -73,6 +74,7 @@ enum Command {
     View(Box<view::View>),
     Diff(Box<diff::Diff>),
     Export(Box<export::Export>),
+    Push(Box<push::Push>),
     Pack(pack::Pack),
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
@@ -151,6 +153,7 @@ impl Command {
             Self::View(args) => Task::View(Box::new(args.into_options()?)),
             Self::Diff(args) => Task::Diff(Box::new(args.into_options()?)),
             Self::Export(args) => Task::Export(Box::new(args.into_options()?)),
+            Self::Push(args) => Task::Push(Box::new(args.into_options()?)),
             Self::Pack(args) => Task::Pack(args.into_options()),
             Self::Demo(args) => Task::Demo(Box::new(args.into_options()?)),
             Self::Doctor(args) => Task::Doctor(args.into_options()),

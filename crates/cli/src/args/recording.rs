@@ -18,6 +18,7 @@ use clrscope_contract::request::{
 use super::filters::patterns;
 use crate::errors::{Failure, quoted, reason, shown};
 use crate::periods::{Keep, PeriodOptions};
+use crate::push::PushPlan;
 
 /// Options that choose which instruments record.
 #[derive(Debug, Args)]
@@ -235,8 +236,13 @@ impl RecordingArgs {
         }
     }
 
-    /// What `--every`, `--keep` and `-o` ask for; `None` without `--every`.
-    pub(super) fn periods(&self, result: &ResultArgs) -> Result<Option<PeriodOptions>, Failure> {
+    /// What `--every`, `--keep` and `-o` ask for; `None` without `--every`. Then each period is pushed by
+    /// the plan, which is taken.
+    pub(super) fn periods(
+        &self,
+        result: &ResultArgs,
+        push: &mut Option<PushPlan>,
+    ) -> Result<Option<PeriodOptions>, Failure> {
         let Some(every) = &self.every else { return Ok(None) };
         let length = parse_last(every).map_err(not_taken("--every", every, "1m"))?;
         let keep = match &self.keep {
@@ -253,7 +259,7 @@ impl RecordingArgs {
             let why = "it overwrites nothing, and deletes what --keep says";
             return Err(Failure::usage("'--every' takes no --force", why, "leave --force out"));
         }
-        Ok(Some(PeriodOptions { every: Duration::from_millis(length), keep, folder }))
+        Ok(Some(PeriodOptions { every: Duration::from_millis(length), keep, folder, push: push.take() }))
     }
 
     /// The request without an output place.
@@ -346,7 +352,7 @@ fn beginning(text: &str) -> String {
 }
 
 /// The labels, each key once.
-fn labels(texts: &[String]) -> Result<Vec<Label>, Failure> {
+pub(super) fn labels(texts: &[String]) -> Result<Vec<Label>, Failure> {
     let refused = |what: String, LabelError(why): LabelError| {
         Failure::usage(what, why, "write --label KEY=VALUE, such as --label service.name=shop")
     };

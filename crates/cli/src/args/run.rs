@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use clrscope_contract::developer_log;
 use clrscope_contract::instruments::ALL;
 
+use super::push::PushArgs;
 use super::recording::{RecordingArgs, ResultArgs, refuse_view};
 use crate::commands::Task;
 use crate::commands::run::RunOptions;
@@ -40,6 +41,9 @@ pub(super) struct Run {
     #[command(flatten)]
     result: ResultArgs,
 
+    #[command(flatten)]
+    push: PushArgs,
+
     /// Show time, samples and losses in a line on the terminal while the program runs; the
     /// program's own output may come in between
     #[arg(long, conflicts_with = "quiet")]
@@ -68,7 +72,7 @@ pub(super) struct Run {
 }
 
 /// Options without meaning where nothing is recorded.
-const OF_RECORDINGS: [&str; 26] = [
+const OF_RECORDINGS: [&str; 30] = [
     "instruments",
     "include",
     "exclude",
@@ -95,6 +99,10 @@ const OF_RECORDINGS: [&str; 26] = [
     "force",
     "view",
     "live",
+    "push",
+    "push_header",
+    "push_header_file",
+    "push_spool",
 ];
 
 /// The names of `--debugger`.
@@ -133,7 +141,8 @@ impl Run {
 
     fn into_options(self) -> Result<RunOptions, Failure> {
         let instruments_given = self.recording.instruments_given();
-        let periods = self.recording.periods(&self.result)?;
+        let mut push = self.push.into_plan()?;
+        let periods = self.recording.periods(&self.result, &mut push)?;
         refuse_view(periods.as_ref(), self.view)?;
         Ok(RunOptions {
             periods,
@@ -145,6 +154,7 @@ impl Run {
             live: self.live,
             debugger: self.debugger.map(Debugger::from),
             view: self.view,
+            push,
             command: self.command,
         })
     }

@@ -169,6 +169,7 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<AttachedRecording, Failure>
             (last.unwrap_or(session.place.folder), Some(recordings))
         }
     };
+    signals.on_interruption(|| crate::pack::leave(crate::errors::EXIT_FAILED));
     Ok(AttachedRecording { path, of_periods, no_snapshot, signals: plan.view.then_some(signals) })
 }
 

@@ -7,6 +7,7 @@ use clrscope_contract::request::Request;
 use crate::attach::{AttachPlan, Target, Until, record};
 use crate::errors::Failure;
 use crate::periods::PeriodOptions;
+use crate::push::{self, PushPlan};
 use crate::summary;
 use crate::terminal::messages_on_terminal;
 
@@ -29,6 +30,8 @@ pub(crate) struct AttachOptions {
     pub(crate) quiet: bool,
     /// Serve the page of the recording while it grows.
     pub(crate) view: bool,
+    /// Where to push the recording to at its end.
+    pub(crate) push: Option<PushPlan>,
 }
 
 /// Attaches, records until the end, and prints a summary.
@@ -36,6 +39,7 @@ pub(crate) struct AttachOptions {
 /// # Errors
 /// When the process can't be attached to.
 pub(crate) fn perform(options: AttachOptions) -> Result<(), Failure> {
+    options.push.as_ref().map_or(Ok(()), PushPlan::check)?;
     let target = Target::find(options.pid)?;
     let attached = record(AttachPlan {
         target: &target,
@@ -51,6 +55,9 @@ pub(crate) fn perform(options: AttachOptions) -> Result<(), Failure> {
     })?;
     summary::say_periods(attached.of_periods, options.periods.as_ref(), options.quiet);
     summary::print_summary(&attached.path, false, options.quiet);
+    if let Some(plan) = &options.push {
+        push::recording(&attached.path, plan, options.quiet);
+    }
     attached.keep_page();
     Ok(())
 }

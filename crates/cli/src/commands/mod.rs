@@ -16,6 +16,7 @@ pub(crate) mod new;
 pub(crate) mod pack;
 pub(crate) mod probe;
 pub(crate) mod ps;
+pub(crate) mod push;
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod run;
@@ -63,6 +64,8 @@ pub(crate) enum Task {
     Diff(Box<diff::DiffOptions>),
     /// `clrscope export`
     Export(Box<export::ExportTask>),
+    /// `clrscope push`
+    Push(Box<push::PushOptions>),
     /// `clrscope pack`
     Pack(pack::PackOptions),
     /// `clrscope demo`
@@ -103,6 +106,7 @@ impl Task {
             Self::View(options) => view::perform(*options).map(done),
             Self::Diff(options) => diff::perform(&options),
             Self::Export(options) => export::perform(&options).map(done),
+            Self::Push(options) => push::perform(&options),
             Self::Pack(options) => pack::perform(&options).map(done),
             Self::Demo(options) => demo::perform(*options),
             Self::Doctor(options) => doctor::perform(&options),

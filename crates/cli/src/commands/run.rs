@@ -10,9 +10,10 @@ use crate::doctor::little_address_space;
 use crate::errors::{Failure, one_line};
 use crate::launch::{Debugger, Obstacle, OtherProfiler, Slot, Stdout, obstacles, resolve};
 use crate::periods::PeriodOptions;
+use crate::push::PushPlan;
 use crate::session::{Plan, record};
 use crate::terminal::{messages_on_terminal, results_on_terminal, say};
-use crate::{programs, runtime, summary};
+use crate::{programs, push, runtime, summary};
 
 /// Options of `run`.
 #[derive(Debug)]
@@ -35,6 +36,8 @@ pub(crate) struct RunOptions {
     pub(crate) debugger: Option<Debugger>,
     /// Serve the page of the recording while it grows.
     pub(crate) view: bool,
+    /// Where to push the recording to at its end.
+    pub(crate) push: Option<PushPlan>,
     /// The program and its arguments.
     pub(crate) command: Vec<OsString>,
 }
@@ -45,6 +48,7 @@ pub(crate) struct RunOptions {
 /// Only when the program did not start or its end was not seen.
 pub(crate) fn perform(options: RunOptions) -> Result<u8, Failure> {
     let program = resolve(&options.command, runtime::host)?;
+    options.push.as_ref().map_or(Ok(()), PushPlan::check)?;
     programs::check(&options.request.programs, options.request.trust_writable)?;
     let (slot, other) = Slot::choose(&options.request)?;
     if !options.quiet {
@@ -73,6 +77,9 @@ pub(crate) fn perform(options: RunOptions) -> Result<u8, Failure> {
     })?;
     summary::say_periods(recorded.of_periods, options.periods.as_ref(), options.quiet);
     summary::after_run(&recorded, options.quiet);
+    if let (Some(path), Some(plan)) = (&recorded.path, &options.push) {
+        push::recording(path, plan, options.quiet);
+    }
     recorded.keep_page();
     Ok(recorded.ended.code())
 }

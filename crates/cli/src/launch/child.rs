@@ -4,6 +4,7 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 
+use clrscope_push::HEADERS_VARIABLE;
 use clrscope_recording::model::Exit;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
@@ -55,6 +56,8 @@ pub(crate) fn start(
 fn start_alone(program: &Program, variables: &Variables, stdout: Stdout, signals: Signals) -> Result<Running, Failure> {
     let mut command = Command::new(&program.executable);
     command.args(&program.arguments).envs(variables.iter().map(|(name, value)| (name, value)));
+    // The headers of receivers are none of the program's business.
+    command.env_remove(HEADERS_VARIABLE);
     match stdout {
         Stdout::Ours => {}
         Stdout::OurStderr => _ = command.stdout(io::stderr()),

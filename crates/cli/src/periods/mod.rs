@@ -10,10 +10,12 @@
 //! | `keep` | which recordings are kept |
 //! | `left_over` | recordings that a killed launcher has left |
 //! | `names` | names of the recordings |
+//! | `pushing` | pushes the recordings |
 
 mod keep;
 mod left_over;
 mod names;
+mod pushing;
 
 use std::fs;
 use std::io;
@@ -31,10 +33,12 @@ use jiff::Timestamp;
 use crate::background::{Background, End};
 use crate::errors::{Failure, reason, shown};
 use crate::output::{self, RecordingPath, Start};
+use crate::push::PushPlan;
 use crate::recorded_process::records_into;
 use crate::terminal::say;
 
 pub(crate) use keep::Keep;
+use pushing::Pushing;
 
 /// Longest wait for a process to end a period. A process that does not answer has the time in its
 /// next period.
@@ -54,6 +58,8 @@ pub(crate) struct PeriodOptions {
     pub(crate) keep: Keep,
     /// Folder of the recordings.
     pub(crate) folder: PathBuf,
+    /// Where to push each recording to.
+    pub(crate) push: Option<PushPlan>,
 }
 
 /// Begins a recording in periods. What killed launchers have left in its folder is written first.
@@ -65,6 +71,7 @@ pub(crate) fn begin_in_periods(
     program: &str,
     start: &Start<'_>,
 ) -> Result<(RecordingPath, RunWriter), Failure> {
+    options.push.as_ref().map_or(Ok(()), PushPlan::check)?;
     make_folder(&options.folder)?;
     left_over::write_left_over(&options.folder);
     let (place, mut writer) = output::begin_named_in(&options.folder, program, start)?;
@@ -115,7 +122,11 @@ impl Periods {
         run: Arc<RunWriter>,
         has_ended: HasEnded,
     ) -> Result<Self, Failure> {
+        let no_thread =
+            |error: io::Error| Failure::new("cannot record in periods", reason(&error), "run 'clrscope doctor'");
+        let pushing = options.push.clone().map(Pushing::start).transpose().map_err(no_thread)?;
         let writing = Writing {
+            pushing,
             place: PeriodPlace { recording: place.folder.clone(), folder: options.folder.clone(), program },
             keep: options.keep,
             clock: Clock::start(),
@@ -128,7 +139,7 @@ impl Periods {
         let writing = Arc::new(Mutex::new(writing));
         let (in_thread, every) = (Arc::clone(&writing), options.every);
         let thread = Background::start("periods", move |end| end_periods(&in_thread, every, end))
-            .map_err(|error| Failure::new("cannot record in periods", reason(&error), "run 'clrscope doctor'"))?;
+            .map_err(no_thread)?;
         Ok(Self { writing, thread: Some(thread) })
     }
 
@@ -147,6 +158,8 @@ impl Periods {
                 say(&format!("clrscope: {} could not be removed: {}", shown(recording), reason(&error)));
             }
         }
+        // Waits until everything is pushed, or waits in the spool.
+        drop(writing.pushing.take());
         writing.written.clone()
     }
 }
@@ -197,6 +210,7 @@ struct Writing {
     clock: Clock,
     /// End of the period that was written last.
     before: EndOfPeriod,
+    pushing: Option<Pushing>,
     run: Arc<RunWriter>,
     has_ended: HasEnded,
     written: Written,
@@ -261,6 +275,7 @@ impl Writing {
         self.before = end;
         if let Some(file) = file {
             self.written.recordings += 1;
+            self.pushing.iter().for_each(|pushing| pushing.add(file.clone()));
             self.written.last = Some(file);
         }
         self.keep.apply(&self.place.folder, &self.place.program, self.clock.at(monotonic_ns()));

@@ -1,0 +1,52 @@
+//! Pushes the recordings of periods (`--push`) on a thread of its own: a receiver that is away holds up
+//! no period.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Builder, JoinHandle};
+
+use crate::push::{self, PushPlan};
+
+/// The thread. When the value is dropped, it pushes what is left and ends.
+#[derive(Debug)]
+pub(super) struct Pushing(Option<(Sender<PathBuf>, JoinHandle<()>)>);
+
+impl Pushing {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub(super) fn start(plan: PushPlan) -> io::Result<Self> {
+        let (sender, receiver) = channel();
+        let thread = Builder::new().name("push".to_owned()).spawn(move || push_all(&receiver, &plan))?;
+        Ok(Self(Some((sender, thread))))
+    }
+
+    /// Pushes this recording as soon as the ones before it are pushed.
+    pub(super) fn add(&self, recording: PathBuf) {
+        if let Some((sender, _)) = &self.0 {
+            // The thread ends only when it is told to.
+            let _ = sender.send(recording);
+        }
+    }
+}
+
+impl Drop for Pushing {
+    fn drop(&mut self) {
+        if let Some((sender, thread)) = self.0.take() {
+            drop(sender);
+            // A thread that panicked has nothing left to do.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn push_all(receiver: &Receiver<PathBuf>, plan: &PushPlan) {
+    while let Ok(first) = receiver.recv() {
+        // What was written while a receiver was away is pushed together, unless it is deleted by now.
+        let mut recordings: Vec<PathBuf> = [first].into_iter().chain(receiver.try_iter()).collect();
+        recordings.retain(|recording| recording.exists());
+        push::recordings(&recordings, plan, true);
+    }
+}
