@@ -138,8 +138,7 @@ impl Periods {
         };
         let writing = Arc::new(Mutex::new(writing));
         let (in_thread, every) = (Arc::clone(&writing), options.every);
-        let thread = Background::start("periods", move |end| end_periods(&in_thread, every, end))
-            .map_err(no_thread)?;
+        let thread = Background::start("periods", move |end| end_periods(&in_thread, every, end)).map_err(no_thread)?;
         Ok(Self { writing, thread: Some(thread) })
     }
 
