@@ -33,6 +33,7 @@ fn usage() -> String {
        cargo xtask soak rare [RUNS]
        cargo xtask soak triage [PROGRAM...]
        cargo xtask soak dist
+       cargo xtask soak musl
        cargo xtask soak replay TARGET FILE
        cargo xtask soak seeds FOLDER
 
@@ -45,7 +46,8 @@ async: chains of awaits at full rate while memory is compacted and classes unloa
 probes: 5,000 methods of a web program under load are compiled anew and reverted, ten times unless given, on each runtime
 triage: the first look at 36 programs; two of them may be named wrongly (some ten minutes, needs python3 and nothing
 else that runs)
-dist: what is published is packed twice to the same bytes, installed, and tried in a root of Debian 11 (as root, with debootstrap)",
+dist: what is published is packed twice to the same bytes, installed, and tried in a root of Debian 11 (as root, with debootstrap)
+musl: what `dist` has built is tried in a root with musl (as root)",
         Soak::all().map(Soak::name).collect::<Vec<_>>().join(", ")
     )
 }
@@ -193,6 +195,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         ["probes", ref words @ ..] => crate::probes::run(number_or(words, 10)?),
         ["triage", ref programs @ ..] => crate::triages::run(programs),
         ["dist"] => crate::published::run(),
+        ["musl"] => crate::published::run_with_musl(),
         ["rare", ref words @ ..] => crate::rare::run(number_or(words, 2000)?),
         ["attaches", ref words @ ..] => {
             let (instruments, rounds) = match words.split_last().map(|(last, first)| (first, last.parse())) {
