@@ -7,11 +7,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use clrscope_contract::AGENT_LIBRARY as LIBRARY;
 use clrscope_symbols::CLibrary;
 use clrscope_testkit::{debian_package, debian_packages};
 use object::{Object, ObjectSymbol};
-
-use super::binaries::LIBRARY;
 
 /// Debian's packages with a compiler of Rust and the sources of Rust's own library, of one version:
 /// a compiler builds no other version of that library.
