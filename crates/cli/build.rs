@@ -6,10 +6,12 @@
 //! tool for tests, for lints and for use share the agent's directory if they share their target
 //! directory.
 //!
-//! `CLRSCOPE_PREBUILT_AGENT=FILE` embeds an agent that was built before, for instance with another
-//! linker (`cargo xtask dist`), because the inner build does not inherit the outer build's linker.
-//! If the file is not an agent of this version and processor, the build fails.
+//! `CLRSCOPE_PREBUILT_AGENT=FILE:FILE` embeds agents that were built before, at most one for each C
+//! library, for instance with another linker (`cargo xtask dist`), because the inner build does not
+//! inherit the outer build's linker. If a file is not an agent of this version and processor, the
+//! build fails.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
 use std::fs;
@@ -23,7 +25,7 @@ mod prebuilt;
 
 /// Environment variable with the directory for builds of the agent; the test kit sets it.
 const AGENT_TARGET: &str = "CLRSCOPE_AGENT_TARGET";
-/// Environment variable with the path of a prebuilt agent.
+/// Environment variable with the paths of prebuilt agents.
 const PREBUILT_AGENT: &str = "CLRSCOPE_PREBUILT_AGENT";
 const LIBRARY: &str = "libclrscope_agent.so";
 /// The crates that make up the agent: a change in one of them is a change of the agent.
@@ -45,37 +47,52 @@ fn main() {
     let crates = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("..");
     let out = PathBuf::from(variable("OUT_DIR"));
     for part in CRATES.iter().flat_map(|name| ["src", "Cargo.toml"].map(|part| crates.join(name).join(part))) {
-        println!("cargo::rerun-if-changed={}", part.display());
+        rerun_if_changed(&part);
     }
     println!("cargo::rerun-if-env-changed={PREBUILT_AGENT}");
     for part in ["agent/build.rs", "../Cargo.toml", "../Cargo.lock"] {
-        println!("cargo::rerun-if-changed={}", crates.join(part).display());
+        rerun_if_changed(&crates.join(part));
     }
-    let bytes = match env::var_os(PREBUILT_AGENT) {
-        Some(file) => match read_prebuilt(Path::new(&file)) {
-            Ok(bytes) => bytes,
-            Err(why) => {
-                println!("cargo::error={PREBUILT_AGENT}={}: {why}", Path::new(&file).display());
-                return;
-            }
-        },
-        None => {
-            let built = build(&crates.join("agent/Cargo.toml"), &agent_target(&out));
-            fs::read(&built).unwrap_or_else(|e| panic!("cannot read {}: {e}", built.display()))
-        }
+    let files = match env::var_os(PREBUILT_AGENT) {
+        Some(files) => env::split_paths(&files).inspect(|file| rerun_if_changed(file)).collect(),
+        None => vec![build(&crates.join("agent/Cargo.toml"), &agent_target(&out))],
     };
-    let hash: String = Sha256::digest(&bytes).iter().take(8).map(|b| format!("{b:02x}")).collect();
-    fs::write(out.join(LIBRARY), bytes).unwrap_or_else(|e| panic!("cannot write {LIBRARY}: {e}"));
-    println!("cargo::rustc-env=CLRSCOPE_AGENT_FILE={}", out.join(LIBRARY).display());
-    println!("cargo::rustc-env=CLRSCOPE_AGENT_HASH={hash}");
+    let mut agents = BTreeMap::new();
+    for file in files {
+        let read = read_agent(&file).and_then(|(c_library, bytes)| match agents.insert(c_library, bytes) {
+            None => Ok(()),
+            Some(_) => Err("it is a second agent for the same C library".to_owned()),
+        });
+        if let Err(why) = read {
+            println!("cargo::error={PREBUILT_AGENT}={}: {why}", file.display());
+            return;
+        }
+    }
+    let write = |name: &str, bytes: &[u8]| {
+        fs::write(out.join(name), bytes).unwrap_or_else(|e| panic!("cannot write {name}: {e}"));
+    };
+    let mut list = String::from("&[\n");
+    for (c_library, bytes) in agents {
+        let file = format!("{c_library}-{LIBRARY}");
+        write(&file, &bytes);
+        let hash: String = Sha256::digest(&bytes).iter().take(8).map(|b| format!("{b:02x}")).collect();
+        list += &format!(
+            "    Agent {{ c_library: CLibrary::{c_library}, hash: {hash:?}, \
+             bytes: include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{file}\")) }},\n"
+        );
+    }
+    write("agents.rs", (list + "]\n").as_bytes());
 }
 
-/// Reads the bytes of a prebuilt agent.
-fn read_prebuilt(file: &Path) -> Result<Vec<u8>, String> {
+fn rerun_if_changed(file: &Path) {
     println!("cargo::rerun-if-changed={}", file.display());
+}
+
+/// Reads an agent. Returns the C library that it is for, and the bytes.
+fn read_agent(file: &Path) -> Result<(&'static str, Vec<u8>), String> {
     let bytes = fs::read(file).map_err(|e| format!("cannot read it: {e}"))?;
-    prebuilt::check(&bytes, &variable("CARGO_PKG_VERSION"), &variable("CARGO_CFG_TARGET_ARCH"))?;
-    Ok(bytes)
+    let c_library = prebuilt::check(&bytes, &variable("CARGO_PKG_VERSION"), &variable("CARGO_CFG_TARGET_ARCH"))?;
+    Ok((c_library, bytes))
 }
 
 /// The directory for builds of the agent: the directory that the variable names, or `agent-target`

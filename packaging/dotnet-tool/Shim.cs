@@ -22,7 +22,10 @@ internal static class Shim
 
     private static int Main(string[] words)
     {
-        string program = Path.Combine(AppContext.BaseDirectory, "linux-x64", "clrscope");
+        // The C library of this runtime: glibc, or musl as in Alpine Linux.
+        string system = RuntimeInformation.RuntimeIdentifier;
+        system = system.Contains("musl") || system.StartsWith("alpine") ? "linux-musl-x64" : "linux-x64";
+        string program = Path.Combine(AppContext.BaseDirectory, system, "clrscope");
         int code = words.Length > 0 && words[0] == "run" ? RunFailed : Failed;
         if (!OperatingSystem.IsLinux() || RuntimeInformation.ProcessArchitecture != Architecture.X64)
             return Refuse(code, $"it is for Linux on x64, and this is {RuntimeInformation.RuntimeIdentifier}", "use it on such a machine");
@@ -43,7 +46,7 @@ internal static class Shim
         int found = Marshal.GetLastPInvokeError();
         Handle(BrokenPipe, ignored);
         return found == NotFound && File.Exists(program)
-            ? Refuse(code, "this system has no GNU C library (glibc), by which it is loaded", "use it in an image with glibc, such as Debian's")
+            ? Refuse(code, "this system lacks the dynamic loader of glibc", "use it in an image with glibc, such as Debian's, or with .NET for musl, such as Alpine's")
             : Refuse(code, Marshal.GetPInvokeErrorMessage(found), found == NotPermitted ? "install the tool into a folder that programs may run in" : "install the tool again");
     }
 

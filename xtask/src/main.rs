@@ -38,7 +38,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 commands:
   accuracy    compare reports with programs that know their answer, into docs/accuracy.md
   bench       measure what profiling costs, into docs/benchmarks.md
-  dist        build what is published for glibc 2.17, and pack it, into target/dist
+  dist        build what is published for glibc 2.17 and for musl, and pack it, into target/dist
   fixtures    compile the programs in dotnet/ and write dotnet/sources.sha256
   large       write a recording of ten million samples, or of as many as you like
   layers      compare the layers of crates and modules with layers.toml

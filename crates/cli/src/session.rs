@@ -90,8 +90,7 @@ impl FinishedRecording {
 /// the program ran.
 pub(crate) fn record(plan: Plan<'_>) -> Result<FinishedRecording, Failure> {
     let signals = Signals::take_over().map_err(|e| our_failure("cannot handle signals", &e))?;
-    c_library::check_own()?;
-    let agent = agent_file::install(plan.request.trust_writable)?;
+    let agent = agent_file::install(c_library::agent_of_program(plan.program)?, plan.request.trust_writable)?;
     let (place, writer) = begin(&plan)?;
     if plan.announce {
         let to = plan.periods.map_or(&place.file, |periods| &periods.folder);

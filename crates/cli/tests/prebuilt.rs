@@ -17,7 +17,7 @@ fn agent() -> Vec<u8> {
 
 #[test]
 fn the_agent_of_this_version_is_taken() {
-    assert_eq!(check(&agent(), VERSION, "x86_64"), Ok(()));
+    assert_eq!(check(&agent(), VERSION, "x86_64"), Ok("Gnu"));
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn an_agent_of_another_version_is_refused() {
 fn an_agent_for_another_processor_is_refused() {
     let mut other = agent();
     other[18..20].copy_from_slice(&183_u16.to_le_bytes());
-    assert_eq!(check(&other, VERSION, "aarch64"), Ok(()));
+    assert_eq!(check(&other, VERSION, "aarch64"), Ok("Gnu"));
     assert_eq!(
         check(&other, VERSION, "x86_64"),
         Err("it is for ELF machine 183, and the tool for x86_64 (62)".to_owned())
@@ -52,4 +52,17 @@ fn what_is_no_agent_is_refused() {
     }
     let refusal = check(&other, VERSION, "x86_64").expect_err("no version");
     assert_eq!(refusal, "it is no agent of clrscope: it lacks DllGetClassObject or CLRSCOPE_AGENT_VERSION");
+}
+
+#[test]
+fn agents_say_which_c_library_they_are_for() {
+    let renamed = |to: &[u8]| {
+        let mut other = agent();
+        let at = other.windows(10).position(|window| window == b"libc.so.6\0").expect("it needs glibc");
+        other[at..at + to.len()].copy_from_slice(to);
+        other
+    };
+    assert_eq!(check(&renamed(b"libc.so\0"), VERSION, "x86_64"), Ok("Musl"));
+    let refusal = check(&renamed(b"libc.so.7"), VERSION, "x86_64");
+    assert_eq!(refusal, Err("it is linked with no C library that is known".to_owned()));
 }

@@ -44,3 +44,106 @@ fn output(command: &mut Command) -> Option<String> {
     let done = command.stderr(Stdio::null()).output().ok()?;
     done.status.success().then(|| String::from_utf8_lossy(&done.stdout).into_owned())
 }
+
+/// A folder below `place` with the files of a Debian package, fetched once: of this machine's own
+/// suite, or of another one, from the same servers.
+///
+/// # Errors
+/// The words of Debian's programs, when the package can't be had.
+pub fn debian_package(name: &str, suite: Option<&str>, place: &Path) -> Result<PathBuf, String> {
+    let folder = place.join(format!("debian-{name}{}", suite.map(|suite| format!("-{suite}")).unwrap_or_default()));
+    if folder.join("complete").exists() {
+        return Ok(folder);
+    }
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    if folder.exists() {
+        fs::remove_dir_all(&folder).map_err(failed)?;
+    }
+    let download = folder.join("download");
+    fs::create_dir_all(&download).map_err(failed)?;
+    let options = suite.map(|suite| sources_of(suite, &download)).transpose()?.unwrap_or_default();
+    let apt = |words: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.args(&options).args(["-qq", "-o", "APT::Sandbox::User=root"]).args(words).current_dir(&download);
+        succeed(&mut command)
+    };
+    if suite.is_some() {
+        apt(&["update"])?;
+    }
+    apt(&["download", name])?;
+    let files = fs::read_dir(&download).map_err(failed)?.flatten().map(|entry| entry.path());
+    let package = files.into_iter().find(|path| path.extension().is_some_and(|extension| extension == "deb"));
+    let package = package.ok_or_else(|| format!("apt-get downloaded no {name}"))?;
+    succeed(Command::new("dpkg-deb").arg("--extract").arg(&package).arg(&folder))?;
+    fs::remove_dir_all(&download).map_err(failed)?;
+    fs::write(folder.join("complete"), "").map_err(failed)?;
+    Ok(folder)
+}
+
+/// Options by which `apt-get` has this machine's servers with another suite, and its own lists.
+fn sources_of(suite: &str, folder: &Path) -> Result<Vec<String>, String> {
+    let release = fs::read_to_string("/etc/os-release").map_err(|error| error.to_string())?;
+    let own = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+    let own = own.ok_or("this system does not say which suite of Debian it is")?;
+    let parts = folder.join("sources");
+    let lists = folder.join("lists/partial");
+    for made in [&parts, &lists, &folder.join("cache/archives/partial")] {
+        fs::create_dir_all(made).map_err(|error| format!("{}: {error}", made.display()))?;
+    }
+    let own_list = PathBuf::from("/etc/apt/sources.list");
+    let listed = fs::read_dir("/etc/apt/sources.list.d").into_iter().flatten().flatten().map(|entry| entry.path());
+    for file in listed.chain([own_list]) {
+        let Ok(text) = fs::read_to_string(&file) else { continue };
+        let name = file.file_name().unwrap_or_default();
+        fs::write(parts.join(name), text.replace(own, suite)).map_err(|error| error.to_string())?;
+    }
+    let set = |name: &str, path: &Path| ["-o".to_owned(), format!("{name}={}", path.display())];
+    let all = [
+        set("Dir::Etc::SourceList", Path::new("/dev/null")),
+        set("Dir::Etc::SourceParts", &parts),
+        set("Dir::State::Lists", &folder.join("lists")),
+        set("Dir::Cache", &folder.join("cache")),
+    ];
+    Ok(all.concat())
+}
+
+fn succeed(command: &mut Command) -> Result<(), String> {
+    let done = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    if done.status.success() {
+        return Ok(());
+    }
+    Err(format!("{command:?}: {}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr)))
+}
+
+/// A folder below `place` with the files of Debian packages, fetched once, and of those that they
+/// depend on whose names begin with one of `libraries`. The first package names the folder.
+///
+/// # Errors
+/// The words of Debian's programs, when a package can't be had.
+pub fn debian_packages(packages: &[&str], libraries: &[&str], place: &Path) -> Result<PathBuf, String> {
+    let first = packages.first().ok_or("no package is named")?;
+    let folder = place.join(format!("debian-all-{first}"));
+    if folder.join("complete").exists() {
+        return Ok(folder);
+    }
+    let mut all: Vec<String> = packages.iter().map(|&package| package.to_owned()).collect();
+    let mut at = 0;
+    while at < all.len() {
+        let depends = output(Command::new("apt-cache").args(["depends", &all[at]]));
+        let depends = depends.ok_or_else(|| format!("apt-cache does not know {}", all[at]))?;
+        let names = depends.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+        for name in names.filter(|name| libraries.iter().any(|start| name.starts_with(start))) {
+            if !all.iter().any(|known| known == name) {
+                all.push(name.to_owned());
+            }
+        }
+        at += 1;
+    }
+    for package in &all {
+        let unpacked = debian_package(package, None, place)?;
+        fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+        succeed(Command::new("cp").args(["--archive", "--link"]).arg(unpacked.join("usr")).arg(&folder))?;
+    }
+    fs::write(folder.join("complete"), "").map_err(|error| error.to_string())?;
+    Ok(folder)
+}

@@ -83,7 +83,7 @@ pub use burning::BurningSamples;
 pub use caller_paths::CallerPaths;
 pub use chance::random_pause;
 pub use counter::last_count;
-pub use debian::go_pprof;
+pub use debian::{debian_package, debian_packages, go_pprof};
 pub use expectations::{Expectations, ThreadCalls};
 pub use hostile::HOSTILE;
 pub use known_paths::{KnownPaths, Moment, Shape, ShapeTally, Tally};

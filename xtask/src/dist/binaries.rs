@@ -1,4 +1,5 @@
-//! Agent and tool, built to be published: for glibc 2.17, without paths of this machine.
+//! Agents and tools, built to be published: for glibc 2.17 and for musl, without paths of this
+//! machine.
 
 use std::env;
 use std::ffi::OsString;
@@ -9,46 +10,109 @@ use std::process::Command;
 use clrscope_symbols::{GlibcSymbol, GlibcVersion};
 use clrscope_testkit::{from_pypi, target_folder, workspace_root};
 
-/// Name of the platform in names of packages.
-pub(super) const PLATFORM: &str = "x86_64-linux-gnu";
-/// The platform for Cargo.
-const TARGET: &str = "x86_64-unknown-linux-gnu";
+use super::musl;
+
 /// The oldest C library that what is published loads with: that of RHEL 7 and of manylinux2014.
 const OLDEST: GlibcVersion = GlibcVersion { major: 2, minor: 17 };
+/// The agent's file.
+pub(super) const LIBRARY: &str = clrscope_contract::AGENT_LIBRARY;
 /// The linker and C compiler, which has the symbols of every version of glibc, from PyPI.
 const ZIG: (&str, &str) = ("ziglang", "0.17.1");
 /// What has Cargo use it, from crates.io.
 const ZIGBUILD: (&str, &str) = ("cargo-zigbuild", "0.24.1");
 
-/// What is published.
+/// A C library that is published for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Platform {
+    Gnu,
+    Musl,
+}
+
+impl Platform {
+    pub(crate) const ALL: [Self; 2] = [Self::Gnu, Self::Musl];
+
+    /// The name in names of packages.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Gnu => "x86_64-linux-gnu",
+            Self::Musl => "x86_64-linux-musl",
+        }
+    }
+
+    /// The name for Cargo.
+    fn target(self) -> &'static str {
+        match self {
+            Self::Gnu => "x86_64-unknown-linux-gnu",
+            Self::Musl => "x86_64-unknown-linux-musl",
+        }
+    }
+}
+
+/// What is published for a C library.
 #[derive(Debug, Clone)]
-pub(crate) struct Binaries {
-    /// The program `clrscope`.
+pub(crate) struct Files {
+    pub(crate) platform: Platform,
+    /// The program `clrscope`. That for musl is linked statically: it runs on every Linux.
     pub(crate) tool: Vec<u8>,
-    /// The agent, the one inside the tool.
+    /// The agent; each tool has all of them inside.
     pub(crate) agent: Vec<u8>,
 }
 
+/// What is published, in the order of [`Platform::ALL`].
+#[derive(Debug, Clone)]
+pub(crate) struct Binaries {
+    pub(crate) all: Vec<Files>,
+}
+
 impl Binaries {
-    /// Builds both with `target` as Cargo's target folder.
+    /// Builds everything with `target` as Cargo's target folder.
     ///
     /// # Errors
-    /// A sentence or the compiler's words, when they can't be built, or are not as they are to be.
+    /// A sentence or the compiler's words, when something can't be built, or is not as it is to be.
     pub(crate) fn build(target: &Path) -> Result<Self, String> {
         let builder = Builder::prepare(target)?;
         // Names of functions stay in the agent: a crash in a user's program must say where.
-        let agent = builder.build("clrscope-agent", "libclrscope_agent.so", "debuginfo", None)?;
-        let tool = builder.build("clrscope", "clrscope", "symbols", Some(&agent))?;
+        let agent_of = |platform| builder.build(platform, "clrscope-agent", LIBRARY, "debuginfo", &[]);
+        let agents = Platform::ALL.into_iter().map(agent_of).collect::<Result<Vec<_>, _>>()?;
         let read = |path: &Path| fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
-        let both = Self { tool: read(&tool)?, agent: read(&agent)? };
-        for (name, bytes) in [("clrscope", &both.tool), ("libclrscope_agent.so", &both.agent)] {
-            check_library(name, bytes)?;
-            check_paths(name, bytes, &builder.private_paths())?;
+        let mut all = Vec::new();
+        for (platform, agent) in Platform::ALL.into_iter().zip(&agents) {
+            let tool = builder.build(platform, "clrscope", "clrscope", "symbols", &agents)?;
+            all.push(Files { platform, tool: read(&tool)?, agent: read(agent)? });
         }
-        if !both.tool.windows(both.agent.len()).any(|part| part == both.agent) {
-            return Err("the tool has another agent in it".to_owned());
+        for files in &all {
+            match files.platform {
+                Platform::Gnu => {
+                    check_library("clrscope", &files.tool)?;
+                    check_library(LIBRARY, &files.agent)?;
+                }
+                Platform::Musl => {
+                    musl::check_tool(&files.tool)?;
+                    musl::check_agent(&files.agent, &builder.tools)?;
+                }
+            }
+            for (name, bytes) in [("clrscope", &files.tool), (LIBRARY, &files.agent)] {
+                check_paths(name, bytes, &builder.private_paths())?;
+            }
+            let has = |agent: &[u8]| files.tool.windows(agent.len()).any(|part| part == agent);
+            if !all.iter().all(|other| has(&other.agent)) {
+                return Err(format!("the tool for {} lacks an agent", files.platform.name()));
+            }
         }
-        Ok(both)
+        Ok(Self { all })
+    }
+
+    /// What an earlier build left in Cargo's target folder; `None` where something is missing.
+    pub(crate) fn built(target: &Path) -> Option<Self> {
+        let read = |platform: Platform, file: &str| fs::read(built_file(target, platform, file)).ok();
+        let files =
+            |platform| Some(Files { platform, tool: read(platform, "clrscope")?, agent: read(platform, LIBRARY)? });
+        Some(Self { all: Platform::ALL.into_iter().map(files).collect::<Option<_>>()? })
+    }
+
+    /// What is published for a C library.
+    pub(crate) fn of(&self, platform: Platform) -> &Files {
+        self.all.iter().find(|files| files.platform == platform).expect("there is one for each")
     }
 }
 
@@ -77,12 +141,20 @@ fn check_paths(name: &str, bytes: &[u8], private: &[PathBuf]) -> Result<(), Stri
     Ok(())
 }
 
+/// Where Cargo leaves a file.
+fn built_file(target: &Path, platform: Platform, file: &str) -> PathBuf {
+    target.join(platform.target()).join("release").join(file)
+}
+
 /// The tools for a build, and where it is built.
 struct Builder {
+    tools: PathBuf,
     zig: PathBuf,
     zigbuild: PathBuf,
     target: PathBuf,
     cargo_home: PathBuf,
+    /// The compiler for musl.
+    compiler: musl::Compiler,
 }
 
 impl Builder {
@@ -103,23 +175,43 @@ impl Builder {
         let home = env::var_os("CARGO_HOME").map(PathBuf::from);
         let cargo_home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));
         let cargo_home = cargo_home.ok_or("neither CARGO_HOME nor HOME is set")?;
-        Ok(Self { zig: python.join("ziglang/zig"), zigbuild, target: target.to_owned(), cargo_home })
+        let compiler = musl::Compiler::prepare(&tools)?;
+        let zig = python.join("ziglang/zig");
+        Ok(Self { tools, zig, zigbuild, target: target.to_owned(), cargo_home, compiler })
     }
 
-    /// Builds a package and returns the file of it; `agent` is the one that the tool carries.
-    fn build(&self, package: &str, file: &str, strip: &str, agent: Option<&Path>) -> Result<PathBuf, String> {
+    /// Builds a package and returns the file of it; `agents` are those that the tool carries.
+    fn build(
+        &self,
+        platform: Platform,
+        package: &str,
+        file: &str,
+        strip: &str,
+        agents: &[PathBuf],
+    ) -> Result<PathBuf, String> {
         let mut command = Command::new(&self.zigbuild);
         command.current_dir(workspace_root()).args(["zigbuild", "--quiet", "--release", "--locked"]);
-        command.args(["--target", &format!("{TARGET}.{OLDEST}"), "--package", package]);
-        command.arg("--target-dir").arg(&self.target);
         for (name, _) in env::vars_os().filter(|(name, _)| disturbs(name)) {
             command.env_remove(name);
         }
+        let mut flags = self.renamed_folders();
+        match platform {
+            Platform::Gnu => {
+                command.args(["--target", &format!("{}.{OLDEST}", platform.target())]);
+            }
+            Platform::Musl => {
+                command.args(["--target", platform.target()]);
+                flags.extend(self.compiler.prepare_build(&mut command, file));
+            }
+        }
+        command.args(["--package", package]).arg("--target-dir").arg(&self.target);
         command.env("CARGO_ZIGBUILD_ZIG_PATH", &self.zig).env("CARGO_PROFILE_RELEASE_STRIP", strip);
-        command.env("CARGO_ENCODED_RUSTFLAGS", self.renamed_folders().join("\u{1f}"));
-        command.envs(agent.map(|agent| ("CLRSCOPE_PREBUILT_AGENT", agent)));
+        command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
+        if !agents.is_empty() {
+            command.env("CLRSCOPE_PREBUILT_AGENT", env::join_paths(agents).map_err(|error| error.to_string())?);
+        }
         run(&mut command)?;
-        Ok(self.target.join(TARGET).join("release").join(file))
+        Ok(built_file(&self.target, platform, file))
     }
 
     /// Flags by which messages of panics name no folder of this machine.
@@ -149,7 +241,7 @@ fn cargo() -> OsString {
 }
 
 /// Runs a command to its end.
-fn run(command: &mut Command) -> Result<(), String> {
+pub(super) fn run(command: &mut Command) -> Result<(), String> {
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     if output.status.success() {
         return Ok(());

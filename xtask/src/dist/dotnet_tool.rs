@@ -7,7 +7,7 @@ use std::fs;
 use clrscope_testkit::compile::compile_program;
 use clrscope_testkit::{Sdk, scratch, workspace_root};
 
-use super::binaries::Binaries;
+use super::binaries::{Binaries, Platform};
 use super::entries::{Entry, zip};
 use super::tarball::NOTICES;
 use super::{VERSION, read};
@@ -62,7 +62,10 @@ pub(super) fn make(binaries: &Binaries) -> Result<(String, Vec<u8>), String> {
         entries.push(Entry::file(format!("{TOOL}/{file}"), bytes));
     }
     entries.push(Entry::file(format!("{TOOL}/DotnetToolSettings.xml"), SETTINGS));
-    entries.push(Entry::program(format!("{TOOL}/linux-x64/clrscope"), binaries.tool.clone()));
+    for (folder, platform) in [("linux-x64", Platform::Gnu), ("linux-musl-x64", Platform::Musl)] {
+        let tool = binaries.of(platform).tool.clone();
+        entries.push(Entry::program(format!("{TOOL}/{folder}/clrscope"), tool));
+    }
     entries.insert(0, Entry::file("[Content_Types].xml", content_types(&entries)));
     Ok((format!("clrscope.{VERSION}.nupkg"), zip(&entries)?))
 }
@@ -85,7 +88,7 @@ fn description() -> String {
     <authors>The authors of clrscope</authors>
     <license type="expression">{}</license>
     <readme>README.md</readme>
-    <description>A profiler for .NET programs on Linux x64 with glibc: where time and memory go.</description>
+    <description>A profiler for .NET programs on Linux x64: where time and memory go.</description>
     <tags>profiler performance diagnostics</tags>
     <repository type="git" url="{}" />
     <packageTypes>

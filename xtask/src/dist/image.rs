@@ -8,7 +8,7 @@
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::binaries::Binaries;
+use super::binaries::{Binaries, Platform};
 use super::entries::{Entry, gzip, hex, tar};
 use super::tarball::NOTICES;
 use super::{VERSION, read};
@@ -19,9 +19,11 @@ const CREATED: &str = "1980-01-01T00:00:00Z";
 /// Returns the name and the bytes.
 pub(super) fn make(binaries: &Binaries) -> Result<(String, Vec<u8>), String> {
     let mut files = vec![
-        Entry::program("usr/local/bin/clrscope", binaries.tool.clone()),
+        // The one that runs in every other image.
+        Entry::program("usr/local/bin/clrscope", binaries.of(Platform::Musl).tool.clone()),
         // The place that `clrscope env --dockerfile` names.
-        Entry::file("usr/local/lib/clrscope/libclrscope_agent.so", binaries.agent.clone()),
+        Entry::file("usr/local/lib/clrscope/libclrscope_agent.so", binaries.of(Platform::Gnu).agent.clone()),
+        Entry::file("usr/local/lib/clrscope/musl/libclrscope_agent.so", binaries.of(Platform::Musl).agent.clone()),
     ];
     for file in NOTICES {
         files.push(Entry::file(format!("usr/local/share/doc/clrscope/{file}"), read(file)?));

@@ -1,8 +1,8 @@
 //! `cargo xtask dist`: the files of a release, the same bytes whenever they are made of the same
 //! sources.
 //!
-//! 1. [`binaries`] builds agent and tool for glibc 2.17, and checks what they need and what they
-//!    say.
+//! 1. [`binaries`] builds agent and tool for glibc 2.17 and, with what [`musl`] adds, for musl, and
+//!    checks what they need and what they say. Each tool carries both agents.
 //! 2. [`tarball`], [`dotnet_tool`] and [`image`] lay them out, as [`entries`] that are written in
 //!    one order, with one time and one owner.
 //! 3. `SHA256SUMS` has the sums of all files.
@@ -11,15 +11,17 @@ mod binaries;
 mod dotnet_tool;
 mod entries;
 mod image;
+mod musl;
 mod tarball;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use clrscope_symbols::{CLibrary, GlibcVersion};
 use clrscope_testkit::{target_folder, workspace_root};
 use sha2::{Digest, Sha256};
 
-pub(crate) use binaries::Binaries;
+pub(crate) use binaries::{Binaries, Platform};
 pub(crate) use entries::hex;
 pub(crate) use tarball::name as tarball_name;
 
@@ -43,10 +45,15 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 
 #[expect(clippy::print_stdout, reason = "a command line tool")]
 fn say(binaries: &Binaries, written: &[Package]) {
-    for (what, bytes) in [("clrscope", &binaries.tool), ("agent", &binaries.agent)] {
-        let needed = clrscope_symbols::GlibcVersion::needed_by(bytes);
-        let needed = needed.map_or_else(|| "none".to_owned(), |version| version.to_string());
-        println!("{what}: {} bytes, glibc {needed}", bytes.len());
+    for files in &binaries.all {
+        for (what, bytes) in [("clrscope", &files.tool), ("agent", &files.agent)] {
+            let needed = match (CLibrary::needed_by(bytes), GlibcVersion::needed_by(bytes)) {
+                (Some(CLibrary::Gnu), Some(version)) => format!("glibc {version}"),
+                (Some(library), _) => library.to_string(),
+                (None, _) => "no C library".to_owned(),
+            };
+            println!("{what} for {}: {} bytes, needs {needed}", files.platform.name(), bytes.len());
+        }
     }
     for package in written {
         println!("{}: {} bytes", package.path.display(), package.bytes);
@@ -70,7 +77,8 @@ pub(crate) struct Package {
 /// A sentence, when something can't be read, compiled or written.
 pub(crate) fn pack(binaries: &Binaries, folder: &Path) -> Result<Vec<Package>, String> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let made = [tarball::make(binaries)?, dotnet_tool::make(binaries)?, image::make(binaries)?];
+    let mut made = binaries.all.iter().map(tarball::make).collect::<Result<Vec<_>, _>>()?;
+    made.extend([dotnet_tool::make(binaries)?, image::make(binaries)?]);
     let mut written =
         made.into_iter().map(|(name, bytes)| write(folder, &name, &bytes)).collect::<Result<Vec<_>, _>>()?;
     let line = |package: &Package| {

@@ -4,7 +4,7 @@ use std::fs;
 
 use clrscope_testkit::workspace_root;
 
-use super::binaries::{Binaries, PLATFORM};
+use super::binaries::{Files, LIBRARY, Platform};
 use super::entries::{Entry, gzip, tar};
 use super::{VERSION, read};
 
@@ -12,17 +12,17 @@ use super::{VERSION, read};
 pub(super) const NOTICES: [&str; 4] = ["LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY-NOTICES.txt", "CHANGELOG.md"];
 
 /// The name without its ending, which is the name of the folder in it as well.
-pub(crate) fn name() -> String {
-    format!("clrscope-{VERSION}-{PLATFORM}")
+pub(crate) fn name(platform: Platform) -> String {
+    format!("clrscope-{VERSION}-{}", platform.name())
 }
 
 /// Returns the name and the bytes.
-pub(super) fn make(binaries: &Binaries) -> Result<(String, Vec<u8>), String> {
-    let name = name();
+pub(super) fn make(files: &Files) -> Result<(String, Vec<u8>), String> {
+    let name = name(files.platform);
     let at = |path: &str| format!("{name}/{path}");
     let mut entries = vec![
-        Entry::program(at("bin/clrscope"), binaries.tool.clone()),
-        Entry::file(at("lib/libclrscope_agent.so"), binaries.agent.clone()),
+        Entry::program(at("bin/clrscope"), files.tool.clone()),
+        Entry::file(at(&format!("lib/{LIBRARY}")), files.agent.clone()),
     ];
     for file in NOTICES.into_iter().chain(["README.md"]) {
         entries.push(Entry::file(at(file), read(file)?));

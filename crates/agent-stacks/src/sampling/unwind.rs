@@ -30,8 +30,8 @@ use crate::inlined::InlinedFrames;
 use crate::stacks::Mix;
 use crate::unwind::BodyStep;
 use crate::unwind::arch::{
-    Base, FrameStep, LINKAGE_BYTES, SIGNAL_RETURN, STOP_ON_RETURN_BYTES, bytes_to_frame_pointer, interrupted_by_signal,
-    is_linkage, stop_on_return_step, stops_on_return,
+    Base, FrameStep, LINKAGE_BYTES, SIGNAL_RETURN, STOP_ON_RETURN_BYTES, THREAD_EXIT, bytes_to_frame_pointer,
+    interrupted_by_signal, is_linkage, stop_on_return_step, stops_on_return,
 };
 
 /// Largest stack in bytes: a frame pointer further up is not one.
@@ -111,6 +111,8 @@ enum CallerRule {
     /// The code to which signal handlers return: the interrupted code has its registers on the
     /// stack.
     Signal,
+    /// The code that ends a thread: its function has no caller.
+    Start,
     /// The beginning of a function, to which no call returns: the runtime may have stored it in
     /// place of a return address.
     Replaced,
@@ -321,6 +323,8 @@ impl StackUnwinder {
             // No call ends there: the instruction before may belong to another function.
             (way, ends_call) = (CallerRule::Signal, false);
             place = map.place_at(ip, time_ns);
+        } else if is_return && is_c_library && ends_thread(ip) {
+            way = CallerRule::Start;
         } else if is_return && map.begins_function(ip) && map.follows_no_call(ip) {
             way = CallerRule::Replaced;
         }
@@ -409,6 +413,7 @@ impl StackUnwinder {
                     (None, None) => Next::Unknown,
                 }
             }
+            CallerRule::Start => Next::End,
             CallerRule::Replaced | CallerRule::Unknown => Next::Unknown,
         }
     }
@@ -633,6 +638,13 @@ fn leads_to_library(ip: usize) -> bool {
 fn returns_from_signal(ip: usize) -> bool {
     let mut code = [0; SIGNAL_RETURN.len()];
     copy_if_there(ip, &mut code) && code == SIGNAL_RETURN
+}
+
+/// Whether a thread ends when a function returns to an address. So it is in musl's function in which
+/// threads start, which has no unwind data.
+fn ends_thread(ip: usize) -> bool {
+    let mut code = [0; THREAD_EXIT.len()];
+    copy_if_there(ip, &mut code) && code == THREAD_EXIT
 }
 
 /// Whether a library is the runtime's, or one in which the runtime waits.

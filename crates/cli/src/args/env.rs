@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use clrscope_symbols::CLibrary;
 
 use super::recording::RecordingArgs;
 use crate::commands::env::{EnvOptions, Form};
@@ -72,8 +73,19 @@ pub(super) struct Env {
     #[arg(long, value_name = "NAME", conflicts_with = "dockerfile")]
     user: Option<String>,
 
+    /// C library that the programs run on: names the agent for it [default: that of this machine]
+    #[arg(long, value_name = "NAME")]
+    c_library: Option<CLibraryName>,
+
     #[command(flatten)]
     recording: RecordingArgs,
+}
+
+/// A C library on the command line.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum CLibraryName {
+    Glibc,
+    Musl,
 }
 
 impl Env {
@@ -96,7 +108,11 @@ impl Env {
             let hint = "attach to the program: clrscope attach PID --every 1m -o recordings";
             return Err(Failure::usage("env takes no --every", why, hint));
         }
-        let Self { output, agent, install, notification_only, user, .. } = self;
-        Ok(EnvOptions { form, request, output, agent, install, notification_only, user })
+        let Self { output, agent, install, notification_only, user, c_library, .. } = self;
+        let c_library = c_library.map(|name| match name {
+            CLibraryName::Glibc => CLibrary::Gnu,
+            CLibraryName::Musl => CLibrary::Musl,
+        });
+        Ok(EnvOptions { form, request, output, agent, install, notification_only, user, c_library })
     }
 }

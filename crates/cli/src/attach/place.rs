@@ -21,7 +21,7 @@ use rustix::fs::{
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::powers;
-use crate::agent_file::{BYTES, HASH, LIBRARY};
+use crate::agent_file::{Agent, LIBRARY};
 use crate::errors::{Failure, reason};
 
 /// A folder in the process's files, for one recording.
@@ -45,11 +45,11 @@ impl ForeignPlace {
     ///
     /// # Errors
     /// When none of the folders for temporary files can be used.
-    pub(super) fn make(process: &Process) -> Result<Self, Failure> {
+    pub(super) fn make(process: &Process, agent: &Agent) -> Result<Self, Failure> {
         let mut tried = Vec::new();
         let given = process.temporary_folder().unwrap_or_else(|_| PathBuf::from("/tmp"));
         for folder in [given.as_path(), Path::new("/tmp"), Path::new("/var/tmp"), Path::new("/dev/shm")] {
-            match Self::make_in(process, folder) {
+            match Self::make_in(process, agent, folder) {
                 Ok(place) => return Ok(place),
                 Err(error) => tried.push(format!("{}: {}", folder.display(), reason(&error))),
             }
@@ -62,7 +62,7 @@ impl ForeignPlace {
         Err(Failure::new(what, tried.join("; "), hint))
     }
 
-    fn make_in(process: &Process, folder: &Path) -> io::Result<Self> {
+    fn make_in(process: &Process, agent: &Agent, folder: &Path) -> io::Result<Self> {
         let seen = folder.to_str().ok_or(io::ErrorKind::InvalidInput)?;
         let root = open(process.root(), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
@@ -73,9 +73,8 @@ impl ForeignPlace {
         }
         let owner = (Uid::from_raw(process.uid()), Gid::from_raw(process.gid()));
         let (base, base_name) = base_folder(&temporary, &format!("clrscope-attach-{}", process.uid()), owner)?;
-        let agent_name = format!("agent-{HASH}");
-        let agent = own_folder(&base, &agent_name, owner)?;
-        put_agent(&agent, owner)?;
+        let agent_name = format!("agent-{}", agent.hash);
+        put_agent(agent, &own_folder(&base, &agent_name, owner)?, owner)?;
         let name = format!("{}-{}", process.inner_pid(), std::process::id());
         let made = own_folder(&base, &name, owner)?;
         Ok(Self {
@@ -152,20 +151,21 @@ fn own_folder(parent: impl AsFd, name: &str, owner: (Uid, Gid)) -> io::Result<Ow
     Ok(folder)
 }
 
-/// Writes the agent's file, unless it exists with our bytes.
-fn put_agent(folder: &OwnedFd, owner: (Uid, Gid)) -> io::Result<()> {
-    if is_ours(folder, owner).unwrap_or(false) {
+/// Writes the agent's file, unless it exists with its bytes.
+fn put_agent(agent: &Agent, folder: &OwnedFd, owner: (Uid, Gid)) -> io::Result<()> {
+    if is_ours(agent, folder, owner).unwrap_or(false) {
         return Ok(());
     }
     let draft = format!(".{LIBRARY}.{}", std::process::id());
-    let written = write_draft(folder, &draft, owner).and_then(|()| Ok(renameat(folder, &draft, folder, LIBRARY)?));
+    let written =
+        write_draft(agent, folder, &draft, owner).and_then(|()| Ok(renameat(folder, &draft, folder, LIBRARY)?));
     if written.is_err() {
         let _ = unlinkat(folder, &draft, AtFlags::empty());
     }
     written
 }
 
-fn is_ours(folder: &OwnedFd, owner: (Uid, Gid)) -> io::Result<bool> {
+fn is_ours(agent: &Agent, folder: &OwnedFd, owner: (Uid, Gid)) -> io::Result<bool> {
     // Something other than a file is opened without blocking, and refused.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(openat(folder, LIBRARY, flags, Mode::empty())?);
@@ -174,15 +174,15 @@ fn is_ours(folder: &OwnedFd, owner: (Uid, Gid)) -> io::Result<bool> {
         return Ok(false);
     }
     let mut bytes = Vec::new();
-    file.take(BYTES.len() as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(bytes == BYTES)
+    file.take(agent.bytes.len() as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes == agent.bytes)
 }
 
-fn write_draft(folder: &OwnedFd, draft: &str, owner: (Uid, Gid)) -> io::Result<()> {
+fn write_draft(agent: &Agent, folder: &OwnedFd, draft: &str, owner: (Uid, Gid)) -> io::Result<()> {
     let _ = unlinkat(folder, draft, AtFlags::empty());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(openat(folder, draft, flags, Mode::RUSR | Mode::WUSR)?);
-    file.write_all(BYTES)?;
+    file.write_all(agent.bytes)?;
     fchown(&file, Some(owner.0), Some(owner.1))?;
     Ok(fchmod(&file, Mode::RUSR | Mode::XUSR)?)
 }

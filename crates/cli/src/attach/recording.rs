@@ -249,11 +249,14 @@ impl Session {
         let start = Start { command: &command, instruments: plan.instruments_given, no_command_line };
         let foreign = match plan.target.shares_our_files() {
             true => None,
-            false => Some(ForeignPlace::make(&plan.target.process)?),
+            false => Some(ForeignPlace::make(&plan.target.process, plan.target.agent)?),
         };
         let agent = match &foreign {
             Some(place) => place.agent.clone(),
-            None => agent_file::install(plan.request.trust_writable)?.to_string_lossy().into_owned(),
+            None => {
+                let file = agent_file::install(plan.target.agent, plan.request.trust_writable)?;
+                file.to_string_lossy().into_owned()
+            }
         };
         let (place, mut writer) = match (plan.periods, &plan.output) {
             (Some(periods), _) => begin_in_periods(periods, &plan.target.name(), &start)?,

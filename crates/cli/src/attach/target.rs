@@ -7,10 +7,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use clr_diagnostics::{Error, Port, Process, ProcessInfo};
+use clrscope_symbols::CLibrary;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::io::Errno;
 
 use super::powers;
+use crate::agent_file::Agent;
 use crate::c_library;
 use crate::errors::{Failure, quoted};
 use crate::recorded_process;
@@ -24,8 +26,8 @@ const START: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(20);
 /// `e_machine` of x86-64.
 const X86_64: u16 = 62;
-/// Bytes of an executable in which its interpreter is searched: its name lies after the headers.
-const HEAD_BYTES: u64 = 4096;
+/// Bytes of an executable that say for which processor it is.
+const HEAD_BYTES: u64 = 64;
 
 /// A process whose runtime answers.
 #[derive(Debug)]
@@ -33,6 +35,8 @@ pub(crate) struct Target {
     pub(crate) process: Process,
     pub(crate) port: Port,
     pub(crate) info: ProcessInfo,
+    /// The agent that its C library can load.
+    pub(crate) agent: &'static Agent,
 }
 
 impl Target {
@@ -48,11 +52,12 @@ impl Target {
         let port = port_of_started(&process).map_err(|error| explained(&process, &error))?;
         check_machine(&process)?;
         let info = port.with_limit(PATIENCE).info().map_err(|error| explained(&process, &error))?;
-        if info.portable_rid.contains("musl") {
-            return Err(musl(pid));
-        }
-        c_library::check(&process, &format!("cannot attach to process {pid}"))?;
-        Ok(Self { process, port, info })
+        let library = c_library::of_process(&process).unwrap_or(match info.portable_rid.contains("musl") {
+            true => CLibrary::Musl,
+            false => CLibrary::Gnu,
+        });
+        let agent = c_library::agent_of_process(&process, library, &format!("cannot attach to process {pid}"))?;
+        Ok(Self { process, port, info, agent })
     }
 
     /// Name of the program for the recording's file.
@@ -171,15 +176,6 @@ fn stopped(pid: u32) -> Failure {
     recorded_process::stopped(format!("cannot attach to process {pid}"), pid)
 }
 
-fn musl(pid: u32) -> Failure {
-    let why = "it runs on musl (Alpine Linux), and this agent is built for the C library of GNU (linux-x64)";
-    Failure::new(
-        format!("cannot attach to process {pid}"),
-        why,
-        "run the program in an image with glibc, such as Debian's",
-    )
-}
-
 /// Checks the executable, before the runtime is asked anything.
 fn check_machine(process: &Process) -> Result<(), Failure> {
     let mut head = Vec::new();
@@ -203,10 +199,7 @@ fn check_head(pid: u32, head: &[u8]) -> Result<(), Failure> {
         let hint = "record it on a machine, or in an image, for x64";
         return Err(Failure::new(format!("cannot attach to process {pid}"), why, hint));
     }
-    match head.windows(8).any(|window| window == b"/ld-musl") {
-        true => Err(musl(pid)),
-        false => Ok(()),
-    }
+    Ok(())
 }
 
 fn machine_name(machine: u16) -> String {
@@ -232,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_for_other_machines_and_c_libraries_are_refused_by_name() {
+    fn programs_for_other_machines_are_refused_by_name() {
         assert_eq!(said(0, b"\x7fELF"), "nothing");
         assert_eq!(said(0, b"#!/bin/sh"), "nothing");
         for (machine, name) in
@@ -241,7 +234,5 @@ mod tests {
             let said = said(18, &machine.to_le_bytes());
             assert!(said.contains(name) && said.contains("x64") && said.contains("process 7"), "{said}");
         }
-        let said = said(1000, b"/lib/ld-musl-x86_64.so.1\0");
-        assert!(said.contains("musl (Alpine Linux)") && said.contains("glibc"), "{said}");
     }
 }

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{self, Path, PathBuf};
 
 use clrscope_contract::request::Request;
+use clrscope_symbols::CLibrary;
 use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 
@@ -46,6 +47,8 @@ pub(crate) struct EnvOptions {
     pub(crate) notification_only: bool,
     /// The user that the program runs as.
     pub(crate) user: Option<String>,
+    /// The C library of the programs; this machine's when `None`.
+    pub(crate) c_library: Option<CLibrary>,
 }
 
 /// Path of the agent in a container whose image copies it.
@@ -67,8 +70,8 @@ pub(crate) fn perform(options: EnvOptions) -> Result<(), Failure> {
     // If the agent is in an image or at a given path, the folder is there, too, and can't be
     // checked here.
     let is_elsewhere = options.form == Form::Dockerfile || options.agent.is_some();
+    let library = options.c_library.unwrap_or_else(c_library::of_machine);
     if !is_elsewhere {
-        c_library::check_own()?;
         check_place(user.as_ref().zip(options.user.as_deref()), request.out.as_deref())?;
     }
     let mut copied = String::new();
@@ -77,15 +80,20 @@ pub(crate) fn perform(options: EnvOptions) -> Result<(), Failure> {
         // The files lie next to the agent, which is elsewhere.
         (Some(agent), _) => agent,
         (None, Some(folder)) if options.form == Form::Dockerfile => {
-            let file = agent_file::install_for_all(&folder, true)?;
+            let agent = c_library::agent_elsewhere(library)?;
+            let file = agent_file::install_for_all(agent, &folder, true)?;
             copied = copy_line(&folder, &file);
             PathBuf::from(AGENT_IN_IMAGE)
         }
         (None, install) => {
+            let agent = match is_elsewhere {
+                true => c_library::agent_elsewhere(library)?,
+                false => c_library::agent_of_machine(library)?,
+            };
             programs::check(&request.programs, request.trust_writable)?;
             match install {
-                Some(folder) => agent_file::install_for_all(&folder, request.trust_writable)?,
-                None => agent_file::install_for_ever(request.trust_writable)?,
+                Some(folder) => agent_file::install_for_all(agent, &folder, request.trust_writable)?,
+                None => agent_file::install_for_ever(agent, request.trust_writable)?,
             }
         }
     };
@@ -94,7 +102,7 @@ pub(crate) fn perform(options: EnvOptions) -> Result<(), Failure> {
         _ if is_cached => warn_of_cache(options.form, &agent),
         _ => {}
     }
-    if let Some(sentence) = is_elsewhere.then(c_library::said_of_other_places).flatten() {
+    if let Some(sentence) = is_elsewhere.then(|| c_library::said_of_other_places(library)).flatten() {
         say(&format!("clrscope: {sentence}"));
     }
     let variables = slot.variables(&agent, &request)?;

@@ -9,6 +9,7 @@ use rustix::fs::{FallocateFlags, fallocate, statvfs};
 
 use super::{Check, Status};
 use crate::agent_file;
+use crate::c_library;
 use crate::errors::{Failure, reason, shown};
 
 /// Less free space than this is soon used up.
@@ -26,7 +27,8 @@ pub(super) struct Agent {
 
 /// Writes the agent into the cache.
 pub(super) fn agent() -> Agent {
-    match agent_file::install(false) {
+    let installed = c_library::agent_of_machine(c_library::of_machine());
+    match installed.and_then(|agent| agent_file::install(agent, false)) {
         Ok(path) => {
             let found = format!("{}, nobody else can change it", shown(&path));
             Agent { check: Check::ok("agent", found), path: Some(path) }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clr_diagnostics::Process;
 use clrscope_contract::request::AGENT_VARIABLE;
+use clrscope_symbols::{CLibrary, GlibcVersion};
 
 use super::variables::PATH_VARIABLES;
 use super::{Check, Status};
@@ -23,7 +24,7 @@ const AGENT: &str = "agent";
 pub(crate) fn checks_of(pid: u32) -> Vec<Check> {
     let mut checks = vec![reached(pid)];
     if let Ok(process) = Process::open(pid) {
-        checks.extend(library(&process));
+        checks.push(library(&process));
         checks.extend(agent(&process));
         checks.extend(other_profiler(&process));
         checks.push(super::machine::perf_events());
@@ -47,22 +48,39 @@ fn reached(pid: u32) -> Check {
     }
 }
 
-/// The check of the C library that programs of this machine share with this process.
+/// The check of the C library of this machine's own programs.
 pub(super) fn own_library() -> Option<Check> {
-    library(&Process::open(std::process::id()).ok()?)
+    Some(judged(c_library::of_machine(), c_library::provided_by_machine))
 }
 
-/// Checks the version of the process's C library against the version that the agent needs.
-fn library(process: &Process) -> Option<Check> {
-    let needed = c_library::needed()?;
-    let Some(provided) = c_library::provided(process) else {
-        let found = format!("no glibc was found in it, and the agent needs glibc {needed} or later");
-        return Some(Check::bad(Status::Warning, C_LIBRARY, found, "ask as the user of the process, or as root"));
-    };
-    Some(match c_library::obstacle(provided, needed) {
-        Some((why, hint)) => Check::bad(Status::Failed, C_LIBRARY, why, hint),
-        None => Check::ok(C_LIBRARY, format!("is glibc {provided}; the agent needs {needed} or later")),
-    })
+/// Checks whether there is an agent for the process's C library.
+fn library(process: &Process) -> Check {
+    match c_library::of_process(process) {
+        Some(library) => judged(library, || c_library::provided(process)),
+        None => {
+            let found = format!("was not found in it; this clrscope has agents for {}", c_library::served());
+            Check::bad(Status::Warning, C_LIBRARY, found, "ask as the user of the process, or as root")
+        }
+    }
+}
+
+/// Judges a C library by whether there is an agent for it, and by its version where that counts.
+fn judged(library: CLibrary, version: impl FnOnce() -> Option<GlibcVersion>) -> Check {
+    let agents = format!("agents are here for {}", c_library::served());
+    if let Some((why, hint)) = c_library::without_agent(library) {
+        return Check::bad(Status::Failed, C_LIBRARY, why, hint);
+    }
+    match (library, version().zip(c_library::needed())) {
+        (CLibrary::Gnu, Some((provided, needed))) => match c_library::obstacle(provided, needed) {
+            Some((why, hint)) => Check::bad(Status::Failed, C_LIBRARY, why, hint),
+            None => Check::ok(C_LIBRARY, format!("is glibc {provided}; the agent needs {needed} or later; {agents}")),
+        },
+        (CLibrary::Gnu, None) => {
+            let cure = "ask as the user of the process, or as root";
+            Check::bad(Status::Warning, C_LIBRARY, format!("is glibc of an unknown version; {agents}"), cure)
+        }
+        (CLibrary::Musl, _) => Check::ok(C_LIBRARY, format!("is musl; {agents}")),
+    }
 }
 
 /// Checks whether the agent is in the process, and, if the variables name an agent that is not
@@ -107,10 +125,16 @@ fn missing(process: &Process, variable: impl Fn(&str) -> Option<String>) -> (Str
     let Some(path) = listed.or_else(of_main) else {
         return (format!("{} names no library", PATH_VARIABLES[1]), again);
     };
-    let there = path.strip_prefix("/").map(|inner| process.root().join(inner));
-    if !there.is_ok_and(|file| file.is_file()) {
+    let there = path.strip_prefix("/").map(|inner| process.root().join(inner)).ok().filter(|file| file.is_file());
+    let Some(there) = there else {
         let cure = "put it there with 'clrscope env --install', or into the image: 'clrscope env --dockerfile'";
         return (format!("{} is no file in its place", shown(&path)), cure.to_owned());
+    };
+    // The file may be the agent for another C library.
+    let libraries = CLibrary::needed_by_file(&there).zip(c_library::of_process(process));
+    if let Some((linked, loaded)) = libraries.filter(|(linked, loaded)| linked != loaded) {
+        let found = format!("{} is the agent for {linked}, and the program runs on {loaded}", shown(&path));
+        return (found, format!("put the other one there: 'clrscope env --c-library {loaded}'"));
     }
     let versions = c_library::provided(process).zip(c_library::needed());
     versions.and_then(|(provided, needed)| c_library::obstacle(provided, needed)).unwrap_or_else(|| {

@@ -138,6 +138,28 @@ fn a_program_whose_c_library_is_too_old_is_refused_with_both_versions() {
     server.end();
 }
 
+/// A process counts as one on musl by what it has mapped. The tool that tests build has an agent for
+/// this machine's C library alone.
+#[test]
+fn a_program_on_another_c_library_is_refused_by_name() {
+    let place = TestFolder::new();
+    let (source, library) = (place.file("other.c"), place.file("ld-musl-x86_64.so.1"));
+    fs::write(&source, "int other;\n").expect("a file");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-nostdlib", "-o"]).arg(&library).arg(&source);
+    testkit::run(compiler).expect_success();
+    let mut command = some_runtime().command(&testkit::fixture("Server"));
+    command.env("LD_PRELOAD", &library);
+    let server = Server::spawn(command);
+    let refusal = refused(&place, server.pid, "--duration 1s");
+    let words = "the C library is musl (Alpine Linux), and this clrscope has an agent for glibc only";
+    assert!(refusal.contains(&format!("why: {words}")) && refusal.contains("hint: use a published build"), "{refusal}");
+    let (code, rows) = judged(&place, server.pid);
+    let failed = rows.iter().find(|[name, status, _]| name == "C library" && status == "failed");
+    assert!(code == Some(1) && failed.is_some_and(|[.., found]| found.contains(words)), "{rows:?}");
+    server.end();
+}
+
 #[test]
 fn the_doctor_says_of_a_process_what_keeps_the_agent_out() {
     let place = TestFolder::new();

@@ -1,12 +1,14 @@
 //! Names of native code: functions of libraries from their symbols, functions of the kernel from
 //! its symbol table. Versions of the C library.
 
+mod c_library;
 mod demangled;
 mod elf;
 mod glibc;
 mod kernel;
 mod unwind_table;
 
+pub use c_library::{CLibrary, program_loader};
 pub use elf::library_symbols;
 pub use glibc::{GlibcSymbol, GlibcVersion};
 pub use kernel::kernel_symbols;

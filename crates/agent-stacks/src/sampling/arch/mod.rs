@@ -4,4 +4,4 @@
 mod x86_64;
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::{PERF_REGISTERS, hand_on_unless_ours, interrupted, of_perf};
+pub(crate) use x86_64::{PERF_REGISTERS, current, hand_on_unless_ours, interrupted, of_perf};

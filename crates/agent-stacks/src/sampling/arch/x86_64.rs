@@ -11,6 +11,25 @@ pub(crate) fn interrupted(context: &libc::ucontext_t) -> Registers {
     Registers { ip: register(libc::REG_RIP), sp: register(libc::REG_RSP), bp: register(libc::REG_RBP) }
 }
 
+/// The registers of the function that this becomes a part of.
+#[inline(always)]
+pub(crate) fn current() -> Registers {
+    let (ip, sp, bp): (usize, usize, usize);
+    // SAFETY: reads three registers.
+    unsafe {
+        std::arch::asm!(
+            "lea {0}, [rip]",
+            "mov {1}, rsp",
+            "mov {2}, rbp",
+            out(reg) ip,
+            out(reg) sp,
+            out(reg) bp,
+            options(nomem, nostack, preserves_flags)
+        );
+    }
+    Registers { ip, sp, bp }
+}
+
 /// The registers of [`PERF_REGISTERS`], in the order in which the kernel gives them.
 pub(crate) fn of_perf(registers: [u64; 3]) -> Registers {
     let [bp, sp, ip] = registers.map(|register| register as usize);

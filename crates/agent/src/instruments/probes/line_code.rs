@@ -11,6 +11,7 @@ use clr_profiler::Token;
 use clr_profiler::il::element::UINT;
 use clr_profiler::il::{Code, Edits, Label, NewLocal, Opcode};
 use clrscope_recording::writer::LineLanes;
+use clrscope_agent_base::arch::thread_address;
 use clrscope_agent_base::hooks::is_stopped;
 
 use super::line_search::Start;
@@ -41,10 +42,8 @@ unsafe extern "C" fn counter(lanes: *mut u8) -> *mut u8 {
     if is_stopped() {
         return NOWHERE.as_ptr().cast();
     }
-    // SAFETY: takes no argument and can't fail; no two live threads have the same value.
-    let thread = unsafe { libc::pthread_self() };
     // SAFETY: the address that `edits` put into the code.
-    unsafe { LineLanes::at(lanes) }.counter(thread)
+    unsafe { LineLanes::at(lanes) }.counter(thread_address() as u64)
 }
 
 /// Adds one where the method has values on the stack.

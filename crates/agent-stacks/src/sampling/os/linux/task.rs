@@ -11,7 +11,7 @@ use clrscope_agent_base::os::process;
 use clrscope_recording::model::ThreadState;
 use clrscope_recording::writer::monotonic_ns;
 
-use crate::sampling::arch::interrupted;
+use crate::sampling::arch::current;
 use crate::sampling::raw::RawSample;
 
 /// Most bytes of a stack that are copied.
@@ -128,28 +128,24 @@ impl SystemCall {
 /// end of the stack.
 pub(crate) fn sample_here() -> Option<RawSample> {
     let end = CurrentStack::bounds()?.end;
-    sample_below(|_| end)
+    Some(sample_below(|_| end))
 }
 
 /// The calling thread as a sample with this many bytes of its stack; `None` where the stack has
 /// fewer. Does not ask for the end of the stack: on a program's first thread, the C library reads
 /// the list of mappings for that.
 pub(crate) fn sample_part_here(bytes: usize) -> Option<RawSample> {
-    sample_below(|sp| sp.saturating_add(bytes)).filter(|sample| !sample.stack.is_empty())
+    Some(sample_below(|sp| sp.saturating_add(bytes))).filter(|sample| !sample.stack.is_empty())
 }
 
 /// The calling thread as a sample with its stack up to an address, which is computed from the stack
 /// pointer.
 #[inline(never)]
-fn sample_below(end: impl FnOnce(usize) -> usize) -> Option<RawSample> {
-    // SAFETY: zeroes are a valid context, which the call fills in.
-    let registers = unsafe {
-        let mut context: libc::ucontext_t = std::mem::zeroed();
-        (libc::getcontext(&mut context) == 0).then(|| interrupted(&context))?
-    };
+fn sample_below(end: impl FnOnce(usize) -> usize) -> RawSample {
+    let registers = current();
     let mut sample = RawSample { registers, time_ns: monotonic_ns(), ..RawSample::default() };
     copy_stack(&mut sample, end(registers.sp));
-    Some(sample)
+    sample
 }
 
 /// Adds the words of a thread's stack from the stack pointer up to `end` to its sample, at most

@@ -224,12 +224,11 @@ macro_rules! enter_slow {
     };
 }
 
-/// Loads the thread's record, or exits where there is none.
+/// Loads the thread's record into `r10`, or exits where there is none. May use `r11`.
 macro_rules! load_record {
     ($none:literal) => {
         concat!(
-            "mov r10, [rip + clrscope_thread@GOTTPOFF]\n",
-            "mov r10, fs:[r10]\n",
+            clrscope_agent_base::load_thread_record!(),
             "test r10, r10\n",
             "jz ",
             $none,

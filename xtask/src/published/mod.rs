@@ -4,23 +4,28 @@
 //! - The `dotnet tool` package installs without a network, and its command is the tool.
 //! - In a root of Debian 11, which has an old C library, `run` and `attach` record what the
 //!   programs themselves count and clock.
+//! - [`musl`] does the same in a system with musl.
+
+mod musl;
+mod musl_system;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use clrscope_recording::model::Sample;
+use clrscope_recording::model::{Process, Sample};
 use clrscope_symbols::GlibcVersion;
 use clrscope_testkit::{
-    BurningSamples, Expectations, Runtime, Sdk, confine, methods, pause, run_within, runtimes, samples, scratch,
-    target_folder, wait_until, workspace_root,
+    BurningSamples, Expectations, Runtime, Sdk, confine, methods, not_run, pause, run_within, runtimes, samples,
+    scratch, target_folder, wait_until, workspace_root,
 };
 use serde_json::Value;
 
-use crate::dist::{self, Binaries, SUMS, VERSION};
+use crate::dist::{self, Binaries, Platform, SUMS, VERSION};
 use crate::verdict::{caught, say, verdict};
 
 /// Longest time of a program.
@@ -50,7 +55,19 @@ pub(crate) fn run() -> Result<(), String> {
         }
         Err(why) => wrong.extend(say(("Debian 11".to_owned(), Err(why)))),
     }
+    wrong.extend(musl::run(&binaries));
     verdict(&wrong)
+}
+
+/// Tries what was built before in a system with musl.
+pub(crate) fn run_with_musl() -> Result<(), String> {
+    match Binaries::built(&target_folder().join("dist-build")) {
+        Some(binaries) => verdict(&musl::run(&binaries)),
+        None => {
+            not_run("what is published for musl: nothing is built; 'cargo xtask dist' builds it");
+            Ok(())
+        }
+    }
 }
 
 /// Packs twice, and has the system's program check the sums.
@@ -153,6 +170,51 @@ fn same_calls(printed: &str, report: &str) -> Result<String, String> {
     Ok(format!("{} calls of {} functions exact", expected.values().sum::<u64>(), expected.len()))
 }
 
+/// Compares the samples of four methods with the time that the program's threads clock around them.
+fn clocked_and_sampled(process: &Process, printed: &str) -> Result<String, String> {
+    let clocked = BurningSamples::read(process, printed).clocked;
+    let of_method = |number: usize| {
+        let name = format!("Burning.Program::Work{number}");
+        let is_below = |sample: &Sample| methods(process, sample.stack).contains(&name.as_str());
+        samples(process, "cpu").filter(is_below).map(|sample| sample.weight_ns as f64).sum::<f64>()
+    };
+    let sampled: Vec<f64> = (0..clocked.len()).map(of_method).collect();
+    let is_near = |(found, clocked): (f64, f64), within| (found - clocked).abs() <= clocked * within;
+    let all = (sampled.iter().sum::<f64>(), clocked.iter().sum::<f64>());
+    let each = sampled.iter().copied().zip(clocked.iter().copied());
+    let in_ms = |times: &[f64]| times.iter().map(|ns| (ns / 1e6).round()).collect::<Vec<_>>();
+    let said = format!("{:?} ms sampled, {:?} ms clocked", in_ms(&sampled), in_ms(&clocked));
+    let is_right = clocked.len() == 4 && is_near(all, NEAR.0) && each.into_iter().all(|one| is_near(one, NEAR.1));
+    if is_right { Ok(said) } else { Err(said) }
+}
+
+/// Compares the commands to databases that a program counts with the rows of a report.
+fn same_commands(printed: &str, rows: &[Value]) -> Result<String, String> {
+    let mut all = 0;
+    let counted: Vec<&str> = printed.lines().filter_map(|line| line.strip_prefix("MADE ")).collect();
+    for line in &counted {
+        let parts: Vec<&str> = line.split('|').collect();
+        let number = |at: usize| parts.get(at).and_then(|part| part.parse::<u64>().ok());
+        let row = rows.iter().find(|row| row["route"] == parts[0]);
+        let found = row.map(|row| [row["count"].as_u64(), row["failed"].as_u64()]);
+        if found != Some([number(1), number(2)]) {
+            return Err(format!("{line}, and not {row:?}"));
+        }
+        all += number(1).unwrap_or_default();
+    }
+    if counted.len() != 10 {
+        Err(printed.to_owned())
+    } else {
+        Ok(format!("{all} commands of {} names exact", counted.len()))
+    }
+}
+
+/// Writes a program.
+fn program_file(file: &Path, bytes: &[u8]) -> Result<(), String> {
+    let written = fs::write(file, bytes).and_then(|()| fs::set_permissions(file, fs::Permissions::from_mode(0o755)));
+    written.map_err(|error| format!("{}: {error}", file.display()))
+}
+
 fn rows(report: &str) -> Result<Vec<Value>, String> {
     let report: Value = serde_json::from_str(report).map_err(|error| error.to_string())?;
     report["rows"].as_array().cloned().ok_or_else(|| "a report without rows".to_owned())
@@ -211,7 +273,7 @@ impl Root {
             fs::create_dir_all(folder.join(inner)).map_err(|error| error.to_string())?;
         }
         let mut unpack = Command::new("tar");
-        unpack.arg("-xzf").arg(packages.join(format!("{}.tar.gz", dist::tarball_name())));
+        unpack.arg("-xzf").arg(packages.join(format!("{}.tar.gz", dist::tarball_name(Platform::Gnu))));
         unpack.arg("--strip-components=1").arg("-C").arg(folder.join("opt/clrscope"));
         finish(unpack)?;
         Ok(Self { folder, work: scratch() })
@@ -265,20 +327,7 @@ impl Root {
         let recording = clrscope_recording::open(&self.work.path().join("cpu.clrs"));
         let recording = recording.map_err(|error| error.to_string())?;
         let process = recording.processes.first().ok_or("no process was recorded")?;
-        let clocked = BurningSamples::read(process, &printed).clocked;
-        let of_method = |number: usize| {
-            let name = format!("Burning.Program::Work{number}");
-            let is_below = |sample: &Sample| methods(process, sample.stack).contains(&name.as_str());
-            samples(process, "cpu").filter(is_below).map(|sample| sample.weight_ns as f64).sum::<f64>()
-        };
-        let sampled: Vec<f64> = (0..clocked.len()).map(of_method).collect();
-        let is_near = |(found, clocked): (f64, f64), within| (found - clocked).abs() <= clocked * within;
-        let all = (sampled.iter().sum::<f64>(), clocked.iter().sum::<f64>());
-        let each = sampled.iter().copied().zip(clocked.iter().copied());
-        let in_ms = |times: &[f64]| times.iter().map(|ns| (ns / 1e6).round()).collect::<Vec<_>>();
-        let said = format!("{:?} ms sampled, {:?} ms clocked", in_ms(&sampled), in_ms(&clocked));
-        let is_right = clocked.len() == 4 && is_near(all, NEAR.0) && each.into_iter().all(|one| is_near(one, NEAR.1));
-        if is_right { Ok(said) } else { Err(said) }
+        clocked_and_sampled(process, &printed)
     }
 
     /// Commands to databases of a program that runs already are those that it counts.
@@ -329,19 +378,7 @@ impl Root {
             return Err(format!("attach: {status}"));
         }
         let rows = rows(&self.report(runtime, "attached.clrs", "requests")?)?;
-        let mut all = 0;
-        let counted: Vec<&str> = printed.lines().filter_map(|line| line.strip_prefix("MADE ")).collect();
-        for line in &counted {
-            let parts: Vec<&str> = line.split('|').collect();
-            let number = |at: usize| parts.get(at).and_then(|part| part.parse::<u64>().ok());
-            let row = rows.iter().find(|row| row["route"] == parts[0]);
-            let found = row.map(|row| [row["count"].as_u64(), row["failed"].as_u64()]);
-            if found != Some([number(1), number(2)]) {
-                return Err(format!("{line}, and not {row:?}"));
-            }
-            all += number(1).unwrap_or_default();
-        }
-        if counted.len() != 10 { Err(printed) } else { Ok(format!("{all} commands of {} names exact", counted.len())) }
+        same_commands(&printed, &rows)
     }
 }
 

@@ -1,7 +1,17 @@
-//! Linux, with the GNU C library.
+//! Linux, with the GNU C library or musl.
+
+#[cfg(target_env = "gnu")]
+mod gnu;
+#[cfg(target_env = "musl")]
+mod musl;
 
 use std::ffi::c_void;
 use std::ops::Range;
+
+#[cfg(target_env = "gnu")]
+use gnu::with_growth;
+#[cfg(target_env = "musl")]
+use musl::with_growth;
 
 /// The address range of the calling thread's stack. For the first thread of the program this
 /// includes the range into which the stack may still grow. `None` if the C library does not know
@@ -19,7 +29,7 @@ pub(crate) fn stack_bounds() -> Option<Range<usize>> {
         libc::pthread_attr_destroy(&mut attributes);
         (known && bytes > 0).then_some((start.addr(), bytes))?
     };
-    Some(start..start + bytes)
+    Some(with_growth(start..start + bytes))
 }
 
 /// Whether the four bytes at `address` are mapped.

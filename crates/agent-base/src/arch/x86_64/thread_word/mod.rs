@@ -3,9 +3,19 @@
 
 use std::arch::global_asm;
 
+#[cfg(target_env = "gnu")]
+mod gnu;
+#[cfg(target_env = "musl")]
+mod musl;
+
+#[cfg(target_env = "gnu")]
+pub use gnu::{current_record, set_current_record};
+#[cfg(target_env = "musl")]
+pub use musl::{current_record, set_current_record};
+
 global_asm!(
-    // The thread's record, or 0 for a thread not seen yet. Initial-exec: one load, no call that
-    // could allocate.
+    // The thread's record, or 0 for a thread not seen yet. How it is reached depends on the C
+    // library.
     ".section .tbss,\"awT\",@nobits",
     ".p2align 3",
     ".hidden clrscope_thread",
@@ -45,35 +55,4 @@ pub fn thread_address() -> usize {
         std::arch::asm!("mov {0}, fs:[0]", out(reg) address, options(nostack, pure, readonly, preserves_flags));
     }
     address
-}
-
-/// The calling thread's record, or null.
-#[inline]
-pub fn current_record() -> *mut u8 {
-    let record: *mut u8;
-    // SAFETY: reads the thread-local word defined above.
-    unsafe {
-        std::arch::asm!(
-            "mov {0}, [rip + clrscope_thread@GOTTPOFF]",
-            "mov {0}, fs:[{0}]",
-            out(reg) record,
-            options(nostack, readonly, preserves_flags)
-        );
-    }
-    record
-}
-
-/// Sets the calling thread's record.
-#[inline]
-pub fn set_current_record(record: *mut u8) {
-    // SAFETY: writes the thread-local word defined above.
-    unsafe {
-        std::arch::asm!(
-            "mov {1}, [rip + clrscope_thread@GOTTPOFF]",
-            "mov fs:[{1}], {0}",
-            in(reg) record,
-            out(reg) _,
-            options(nostack, preserves_flags)
-        );
-    }
 }
