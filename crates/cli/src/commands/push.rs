@@ -70,9 +70,9 @@ fn line(target: &Outcome, report: &Report, is_dry: bool) -> String {
 /// What would be sent. Nothing is written anywhere.
 fn dry_run(options: &PushOptions) -> Result<Report, Failure> {
     options.plan.headers()?;
-    let mut report = Report::default();
-    report.targets =
-        options.plan.targets.iter().map(|to| Outcome { to: to.to_string(), ..Outcome::default() }).collect();
+    let outcome = |to: &Target| Outcome { to: to.to_string(), ..Outcome::default() };
+    let targets = options.plan.targets.iter().map(outcome).collect();
+    let mut report = Report { targets, ..Report::default() };
     for path in &options.recordings {
         let recording = open(path)?.labelled(&options.labels);
         for (target, outcome) in options.plan.targets.iter().zip(&mut report.targets) {
