@@ -78,8 +78,8 @@ pub(crate) fn is_recorded(pid: u32) -> bool {
     fs::read(format!("/proc/{pid}/maps")).is_ok_and(|maps| matches!(MappedParts::find(&maps), MappedParts::State(_)))
 }
 
-/// Whether a process of this machine records into the folder of a process. If that can't be seen, it
-/// does.
+/// Whether a process of this machine records into the folder of a process. If that can't be seen,
+/// it does.
 pub(crate) fn records_into(folder: &Path) -> bool {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let Some(pid) = name.strip_prefix('p').and_then(|rest| rest.split('-').next()) else { return true };

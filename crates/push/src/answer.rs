@@ -177,7 +177,8 @@ mod tests {
 
     #[test]
     fn profiles_that_a_collector_refuses_are_counted() {
-        // ExportProfilesServiceResponse { partial_success { rejected_profiles: 2, error_message: "no" } }
+        // ExportProfilesServiceResponse { partial_success { rejected_profiles: 2, error_message:
+        // "no" } }
         let answer = http("otlp=http://a", 200, &[], "\u{a}\u{6}\u{8}\u{2}\u{12}\u{2}no");
         assert_eq!(answer, Answer::Accepted { refused: 2, reason: "no".to_owned() });
         assert_eq!(http("otlp=http://a", 200, &[], "{}"), Answer::Accepted { refused: 0, reason: String::new() });

@@ -100,7 +100,8 @@ impl Spool {
         Ok(dropped)
     }
 
-    /// Replaces a parcel by the parts of it, which keep its place in the order. Returns their paths.
+    /// Replaces a parcel by the parts of it, which keep its place in the order. Returns their
+    /// paths.
     ///
     /// # Errors
     /// When the disk does not take them; the parcel is there then.

@@ -1,5 +1,5 @@
-//! What building for musl needs in addition: Rust's own library, which is built along, and checks of
-//! what comes out.
+//! What building for musl needs in addition: Rust's own library, which is built along, and checks
+//! of what comes out.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -640,8 +640,8 @@ fn returns_from_signal(ip: usize) -> bool {
     copy_if_there(ip, &mut code) && code == SIGNAL_RETURN
 }
 
-/// Whether a thread ends when a function returns to an address. So it is in musl's function in which
-/// threads start, which has no unwind data.
+/// Whether a thread ends when a function returns to an address. So it is in musl's function in
+/// which threads start, which has no unwind data.
 fn ends_thread(ip: usize) -> bool {
     let mut code = [0; THREAD_EXIT.len()];
     copy_if_there(ip, &mut code) && code == THREAD_EXIT

@@ -188,8 +188,9 @@ mod tests {
 
     #[test]
     fn the_instruments_that_keep_their_last_time_or_rotate_are_told() {
-        let can: [(&str, fn(&Spec) -> bool); 2] = [("last", |spec| spec.keeps_last), ("every", |spec| spec.rotates)];
-        for (option, can) in can {
+        let keeps_last: fn(&Spec) -> bool = |spec| spec.keeps_last;
+        let rotates: fn(&Spec) -> bool = |spec| spec.rotates;
+        for (option, can) in [("last", keeps_last), ("every", rotates)] {
             let help = argument("run", option).get_help().expect("help").to_string();
             let (_, told) = help.split_once("; for ").expect("names of instruments");
             let mut told: Vec<&str> = told.split([',', ' ']).filter(|word| !["", "and"].contains(word)).collect();

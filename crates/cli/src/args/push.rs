@@ -34,8 +34,8 @@ some were refused or lost, 1 when nothing could be pushed, 2 for a wrong command
 /// Options of `--push`.
 #[derive(Debug, Args)]
 pub(super) struct PushArgs {
-    /// At the end push the recording to pyroscope=URL, otlp=URL or a folder, as 'clrscope push' does;
-    /// can be repeated
+    /// At the end push the recording to pyroscope=URL, otlp=URL or a folder, as 'clrscope push'
+    /// does; can be repeated
     #[arg(long, value_name = "TARGET")]
     push: Vec<String>,
 

@@ -119,8 +119,8 @@ pub(super) struct RecordingArgs {
     triggers: Vec<String>,
 
     /// Write a recording of each so much time, such as 1m or 1h, one after another, into the folder
-    /// of -o, while the program runs; for calls, cpu, wall, exceptions, gc, locks, awaits, requests,
-    /// counters, memory and events
+    /// of -o, while the program runs; for calls, cpu, wall, exceptions, gc, locks, awaits,
+    /// requests, counters, memory and events
     #[arg(long, value_name = "TIME")]
     every: Option<String>,
 
@@ -236,8 +236,8 @@ impl RecordingArgs {
         }
     }
 
-    /// What `--every`, `--keep` and `-o` ask for; `None` without `--every`. Then each period is pushed by
-    /// the plan, which is taken.
+    /// What `--every`, `--keep` and `-o` ask for; `None` without `--every`. Then each period is
+    /// pushed by the plan, which is taken.
     pub(super) fn periods(
         &self,
         result: &ResultArgs,

@@ -1,5 +1,5 @@
-//! Pushes the recordings of periods (`--push`) on a thread of its own: a receiver that is away holds up
-//! no period.
+//! Pushes the recordings of periods (`--push`) on a thread of its own: a receiver that is away
+//! holds up no period.
 
 use std::io;
 use std::path::PathBuf;
@@ -44,7 +44,8 @@ impl Drop for Pushing {
 
 fn push_all(receiver: &Receiver<PathBuf>, plan: &PushPlan) {
     while let Ok(first) = receiver.recv() {
-        // What was written while a receiver was away is pushed together, unless it is deleted by now.
+        // What was written while a receiver was away is pushed together, unless it is deleted by
+        // now.
         let mut recordings: Vec<PathBuf> = [first].into_iter().chain(receiver.try_iter()).collect();
         recordings.retain(|recording| recording.exists());
         push::recordings(&recordings, plan, true);

@@ -138,8 +138,8 @@ fn a_program_whose_c_library_is_too_old_is_refused_with_both_versions() {
     server.end();
 }
 
-/// A process counts as one on musl by what it has mapped. The tool that tests build has an agent for
-/// this machine's C library alone.
+/// A process counts as one on musl by what it has mapped. The tool that tests build has an agent
+/// for this machine's C library alone.
 #[test]
 fn a_program_on_another_c_library_is_refused_by_name() {
     let place = TestFolder::new();

@@ -217,8 +217,8 @@ fn is_end_of_process(boundary: &PartBoundary) -> bool {
     boundary.kind == BoundaryKind::Cut && boundary.name.is_empty()
 }
 
-/// The boundaries without those at which the process has ended its last period too early: it does so
-/// several times when it ends.
+/// The boundaries without those at which the process has ended its last period too early: it does
+/// so several times when it ends.
 fn without_earlier_ends(mut boundaries: Vec<Boundary>) -> Vec<Boundary> {
     let last = boundaries.iter().rposition(|boundary| is_end_of_process(&boundary.record));
     let mut at = 0..;

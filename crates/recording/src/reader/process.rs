@@ -28,8 +28,8 @@ pub(super) struct ReadProcess {
     pub(super) filled: String,
 }
 
-/// Reads the folder, or what lies in `period` of it; problems are appended to `problems`. `None` for
-/// a folder without a process, and for one without anything in the period.
+/// Reads the folder, or what lies in `period` of it; problems are appended to `problems`. `None`
+/// for a folder without a process, and for one without anything in the period.
 pub(super) fn read(folder: &Path, period: Option<&Period<'_>>, problems: &mut Vec<Problem>) -> Option<ReadProcess> {
     let place = folder.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let inside = format!("{place}/");

@@ -1,5 +1,5 @@
-//! Recordings of one period: the reader drops the events before and after it. The period is the most
-//! recent time (`--last`), or one of the periods in which the launcher writes a recording
+//! Recordings of one period: the reader drops the events before and after it. The period is the
+//! most recent time (`--last`), or one of the periods in which the launcher writes a recording
 //! (`--every`).
 
 use std::collections::{HashMap, HashSet};

@@ -1,4 +1,5 @@
-//! How far a recording in periods has come, for a launcher that goes on after another one was killed.
+//! How far a recording in periods has come, for a launcher that goes on after another one was
+//! killed.
 
 use std::path::Path;
 

@@ -11,8 +11,8 @@ pub(crate) const EPILOG_BYTES: usize = 48;
 /// The code to which signal handlers return. Debuggers also recognise it only by these bytes: `mov
 /// rax, 15; syscall` (rt_sigreturn).
 pub(crate) const SIGNAL_RETURN: [u8; 9] = [0x48, 0xC7, 0xC0, 0x0F, 0, 0, 0, 0x0F, 0x05];
-/// `mov edi, eax; xor eax, eax; mov al, 60; syscall; hlt`: musl's code behind the call of a thread's
-/// function (`src/thread/x86_64/clone.s`).
+/// `mov edi, eax; xor eax, eax; mov al, 60; syscall; hlt`: musl's code behind the call of a
+/// thread's function (`src/thread/x86_64/clone.s`).
 pub(crate) const THREAD_EXIT: [u8; 9] = [0x89, 0xC7, 0x31, 0xC0, 0xB0, 0x3C, 0x0F, 0x05, 0xF4];
 
 /// The registers of the code that a signal interrupted: instruction, stack pointer, frame pointer.
