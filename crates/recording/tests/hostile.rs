@@ -11,7 +11,10 @@ use clrscope_recording::model::{Clock, Recording};
 use clrscope_recording::testing::allocator::{self, Counting};
 use clrscope_recording::testing::fuzzing::{Target, directory_to_bytes, load_all, seeds};
 use clrscope_recording::testing::mutate::{lie, mutate};
-use clrscope_recording::testing::synthetic::{Numbers, Shape, segments, trim, write_directory};
+use clrscope_recording::testing::synthetic::{
+    Numbers, Shape, segments, trim, write_directory, write_directory_in_periods,
+};
+use clrscope_recording::{Period, open_period, written_periods};
 use common::{packed, unpacked};
 
 #[global_allocator]
@@ -203,24 +206,56 @@ fn random_damage_to_a_directory_does_no_harm() {
     for clock in [Clock::Sampled, Clock::Tsc] {
         let folder = folder();
         let name = directory(folder.path(), clock);
-        let files = segments(&name).expect("files");
-        for _ in 0..1_000 {
-            let path = &files[numbers.below(files.len())];
-            let bytes = fs::read(path).expect("a segment");
-            let mut damaged = bytes.clone();
-            if numbers.below(4) > 0 {
-                // The content, most of the time: the first page is nearly empty.
-                let mut content = damaged.split_off(4096);
-                mutate(&mut content, &mut numbers);
-                damaged.append(&mut content);
-            } else {
-                mutate(&mut damaged, &mut numbers);
-            }
-            fs::write(path, &damaged).expect("a damaged segment");
-            let size = files.iter().map(|path| length(path)).sum();
-            within_bounds(size, || clrscope_recording::open(&name).ok());
-            fs::write(path, &bytes).expect("the segment again");
+        damage(&name, &mut numbers, || clrscope_recording::open(&name).ok());
+    }
+}
+
+#[test]
+fn random_damage_to_a_recording_in_periods_does_no_harm() {
+    let mut numbers = Numbers::new(7);
+    for clock in [Clock::Sampled, Clock::Tsc] {
+        let folder = folder();
+        let name = folder.path().join("x.clrs.d");
+        let shape = Shape { tree_bytes: 12 << 10, threads: 2, functions: 8, clock, steps_per_look: 9 };
+        write_directory_in_periods(&name, &shape).expect("a directory");
+        trim(&name).expect("files to cut");
+        let open = |number| {
+            let (since_ns, until_ns) = (written_periods(&name).written.mono_ns, u64::MAX);
+            open_period(&name, &Period { number, since_ns, until_ns, has_ended: &|_| true }).ok()
+        };
+        // The logs reach back to the period before the last one.
+        for number in [2, 3] {
+            let recording = open(number).expect("a period");
+            let [process] = recording.processes.as_slice() else { panic!("one process") };
+            assert_eq!(
+                process.parts.iter().map(|part| part.name.clone()).collect::<Vec<_>>(),
+                [format!("period {number}")]
+            );
         }
+        let mut periods = [1, 2, 3, 4, u32::MAX].into_iter().cycle();
+        damage(&name, &mut numbers, || periods.next().and_then(open));
+    }
+}
+
+/// Damages files of the directory one after another, and opens it each time.
+fn damage(name: &Path, numbers: &mut Numbers, mut open: impl FnMut() -> Option<Recording>) {
+    let files = segments(name).expect("files");
+    for _ in 0..1_000 {
+        let path = &files[numbers.below(files.len())];
+        let bytes = fs::read(path).expect("a segment");
+        let mut damaged = bytes.clone();
+        if numbers.below(4) > 0 {
+            // The content, most of the time: the first page is nearly empty.
+            let mut content = damaged.split_off(4096);
+            mutate(&mut content, numbers);
+            damaged.append(&mut content);
+        } else {
+            mutate(&mut damaged, numbers);
+        }
+        fs::write(path, &damaged).expect("a damaged segment");
+        let size = files.iter().map(|path| length(path)).sum();
+        within_bounds(size, &mut open);
+        fs::write(path, &bytes).expect("the segment again");
     }
 }
 

@@ -59,7 +59,7 @@ fn write(folder: &Path, recording: &Path) {
         ends.push(so_far.ended);
     }
     let last = so_far.ended.number.max(before.number);
-    ends.push(EndOfPeriod { number: last + 1, mono_ns: u64::MAX });
+    ends.push(EndOfPeriod { number: last.saturating_add(1), mono_ns: u64::MAX });
     for end in ends {
         let has_ended = |_: &Path| true;
         let period =

@@ -196,7 +196,7 @@ pub(super) fn read(
             let before = end.checked_sub(1).map(|before| &boundaries[before]);
             let (number, carries) = before.map_or((0, 0), |before| (before.record.number, before.carries));
             let end = &boundaries[end];
-            gains(number + 1..=end.record.number, carried.get(carries..end.carries)?, false)
+            gains(number.saturating_add(1)..=end.record.number, carried.get(carries..end.carries)?, false)
         }
         (None, Some(last)) if told == boundaries.len() && first_known == 0 => {
             gains(1..=last.record.number, carried.get(..last.carries)?, true)
@@ -230,7 +230,7 @@ fn without_earlier_ends(mut boundaries: Vec<Boundary>) -> Vec<Boundary> {
 /// The logs reach back to the second last end of a period.
 fn first_known(boundaries: &[PartBoundary]) -> u32 {
     let cuts = boundaries.iter().rev().filter(|boundary| boundary.kind == BoundaryKind::Cut);
-    cuts.map(|cut| cut.number).nth(1).map_or(0, |number| number + 1)
+    cuts.map(|cut| cut.number).nth(1).map_or(0, |number| number.saturating_add(1))
 }
 
 /// The gains of the period that ends with a boundary, since the end of the period before it; `None`
@@ -245,7 +245,7 @@ pub(super) fn of_period(
     let is_known = end.record.number > number && (before.is_none() || number > 0);
     let carries = carried.get(carries..end.carries).filter(|_| is_known).map(count)?;
     let log = Arc::new(GainsLog { logs, records: OnceLock::new() });
-    let numbers = number + 1..=end.record.number;
+    let numbers = number.saturating_add(1)..=end.record.number;
     Some(Arc::new(PartGains { log, numbers, carries, is_rest: false, read: OnceLock::new() }))
 }
 

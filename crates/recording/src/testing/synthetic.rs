@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use crate::layout::{HEADER_BYTES, MAGIC, VERSION, block, function, header, kind, thread, time};
 use crate::model::{
-    CallsInfo, Clock, Exit, Function, HookCost, LossReason, Module, PairCost, Sampler, SamplingEngine, ThreadRole,
+    BoundaryKind, CallsInfo, Clock, Exit, Function, HookCost, LossReason, Module, PairCost, PartBoundary, Sampler,
+    SamplingEngine, ThreadRole,
 };
 use crate::writer::{ProcessRecord, ProcessWriter, RunWriter, monotonic_ns};
 
@@ -41,6 +42,30 @@ impl Default for Shape {
 /// # Errors
 /// Errors of writing files.
 pub fn write_directory(folder: &Path, shape: &Shape) -> io::Result<()> {
+    write_with(folder, shape, |_| ())
+}
+
+/// Makes the directory of a recording in three periods; as [`write_directory`].
+///
+/// # Errors
+/// Errors of writing files.
+pub fn write_directory_in_periods(folder: &Path, shape: &Shape) -> io::Result<()> {
+    write_with(folder, shape, |writer| {
+        let mut gains = writer.gains();
+        for number in 1..=3 {
+            for slot in 0..4 {
+                gains.calls(block::edge_id(64, slot), number, number + slot);
+                gains.times(block::edge_id(64, slot), 10, 5);
+            }
+            let (name, mono_ns) = (number.to_string(), monotonic_ns());
+            let number = gains.end_boundary();
+            writer.part_boundary(&PartBoundary { mono_ns, kind: BoundaryKind::Cut, name, number });
+            gains.begin_another();
+        }
+    })
+}
+
+fn write_with(folder: &Path, shape: &Shape, write_more: impl FnOnce(&ProcessWriter)) -> io::Result<()> {
     let run = RunWriter::create(folder, &["synthetic".to_owned()], "calls", 1_000_000_000)?;
     let process = ProcessRecord { pid: 7, mono_ns: monotonic_ns(), unix_ns: 1, ..ProcessRecord::default() };
     let writer = ProcessWriter::create(folder, &process)?;
@@ -59,6 +84,7 @@ pub fn write_directory(folder: &Path, shape: &Shape) -> io::Result<()> {
     super::instruments::write_events(&writer)?;
     super::instruments::write_stacks(&writer)?;
     super::instruments::write_types(&writer);
+    write_more(&writer);
     writer.state().alive(monotonic_ns(), 1 << 40, 5);
     writer.state().ended();
     run.ended(7, Exit::Code(0));
