@@ -16,11 +16,10 @@ pub fn random_id() -> String {
 }
 
 /// Identifier of a period of the recording with the identifier `id`: another one for each number,
-/// and the same each time.
+/// and the same each time. It differs in the first group, which names of files have.
 pub(crate) fn id_of_period(id: &str, number: u32) -> String {
-    match id.rsplit_once('-').map(|(first, last)| (first, u64::from_str_radix(last, 16))) {
-        // The last group has 48 bits.
-        Some((first, Ok(last))) => format!("{first}-{:012x}", last ^ u64::from(number) << 16),
+    match id.split_once('-').map(|(first, rest)| (u32::from_str_radix(first, 16), rest)) {
+        Some((Ok(first), rest)) => format!("{:08x}-{rest}", first ^ number),
         _ => String::new(),
     }
 }
@@ -33,7 +32,7 @@ mod tests {
     fn each_period_has_an_identifier_of_its_own() {
         let id = random_id();
         let mut all: Vec<String> = (0..1_000).chain([u32::MAX]).map(|number| id_of_period(&id, number)).collect();
-        assert!(all.iter().all(|one| one.len() == 36 && one[..24] == id[..24]), "{all:?}");
+        assert!(all.iter().all(|one| one.len() == 36 && one[8..] == id[8..]), "{all:?}");
         assert_eq!(all[7], id_of_period(&id, 7));
         all.sort();
         all.dedup();
