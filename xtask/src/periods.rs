@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use clrscope_testkit::{cli, fixture, pause, runtimes, scratch};
+use clrscope_testkit::{cli, fixture, pause, private_kilobytes, runtimes, scratch};
 use serde_json::Value;
 
 use crate::verdict::{say, verdict};
@@ -91,11 +91,9 @@ fn bytes_in(folder: &Path) -> u64 {
     bytes.sum()
 }
 
-/// Private memory of a process.
+/// Private memory of a process, unless it has ended.
 fn memory(pid: u32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
-    Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+    Some(private_kilobytes(pid) * 1024).filter(|&bytes| bytes > 0)
 }
 
 /// Compares throws and calls in all recordings with those that the program printed.

@@ -33,10 +33,16 @@ pub fn keep_parts(recording: &mut Recording, names: &[String]) -> Result<(), Que
     Ok(())
 }
 
-/// The time that a recording tells of, in nanoseconds since the start of its run: a period, the
-/// chosen parts, or else the whole run.
+/// The time that a recording tells of, in nanoseconds since the Unix epoch: a period, the chosen
+/// parts, or else the whole run.
 #[must_use]
-pub fn observed_time(recording: &Recording) -> Range<u64> {
+pub fn observed_unix_ns(recording: &Recording) -> Range<u64> {
+    let (observed, started) = (observed_time(recording), recording.run.started_unix_ns);
+    started.saturating_add(observed.start)..started.saturating_add(observed.end)
+}
+
+/// The same, since the start of the run.
+fn observed_time(recording: &Recording) -> Range<u64> {
     let whole = 0..recording.run.duration_ns;
     let of_process = |process: &Process| match &process.shown {
         Some(shown) => Some(shown.first()?.0..shown.last()?.1),

@@ -207,7 +207,8 @@ fn recordings_in_words(count: u64) -> String {
     format!("{} recording{}", number(count), if count == 1 { "" } else { "s" })
 }
 
-fn failure(path: &Path, error: &PushError) -> Failure {
+/// The failure of a recording that can't be pushed.
+pub(crate) fn failure(path: &Path, error: &PushError) -> Failure {
     let what = format!("cannot push {}", shown(path));
     match error {
         PushError::Spool(folder, error) => spool_failure(folder, error),

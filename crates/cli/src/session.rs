@@ -17,7 +17,7 @@ use crate::errors::{Failure, reason, shown};
 use crate::launch::{Debugger, Program, ProgramEnd, Signals, Slot, Stdout, start};
 use crate::output::{self, RecordingPath, Start};
 use crate::pack;
-use crate::periods::{PeriodOptions, Periods, Written, begin_in_periods, has_ended};
+use crate::periods::{PeriodOptions, Periods, Written, begin_recording, has_ended};
 use crate::progress::Shown;
 use crate::terminal::say;
 use crate::triggered::watch_triggers;
@@ -37,7 +37,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) request: Request,
     /// Profiler slot of the runtime that the agent uses.
     pub(crate) slot: Slot,
-    /// Periods of which each becomes a recording.
+    /// Periods, if each becomes a recording.
     pub(crate) periods: Option<&'a PeriodOptions>,
     /// The instruments as the user gave them.
     pub(crate) instruments_given: &'a str,
@@ -66,7 +66,7 @@ pub(crate) struct FinishedRecording {
     /// The packed file, or the directory when packing failed; `None` if no .NET program was
     /// recorded.
     pub(crate) path: Option<PathBuf>,
-    /// Number of recordings of periods, of which `path` is the last; `None` for one recording.
+    /// Number of recordings of periods; `path` is the last one. `None` for one recording.
     pub(crate) of_periods: Option<u64>,
     /// Whether only selected programs were to be recorded (`--only`).
     pub(crate) limited: bool,
@@ -129,19 +129,19 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<FinishedRecording, Failure> {
     let kept = place.clone();
     signals.on_interruption(move || pack::abandon(&kept.folder, &kept.file, ended.code()));
     keep_agent_logs(&place);
-    if let Some(periods) = periods {
-        let Written { recordings, last } = periods.finish();
-        let (of_periods, signals) = (Some(recordings), None);
-        return Ok(FinishedRecording { ended, path: last, of_periods, limited, signals });
-    }
-    let path = if is_empty(&place.folder) {
-        discard(&place);
-        None
-    } else {
-        Some(finish(&place, plan.force, plan.progress))
+    let (path, of_periods) = match periods {
+        Some(periods) => {
+            let Written { recordings, last } = periods.finish();
+            (last, Some(recordings))
+        }
+        None if is_empty(&place.folder) => {
+            discard(&place);
+            (None, None)
+        }
+        None => (Some(finish(&place, plan.force, plan.progress)), None),
     };
     signals.on_interruption(move || pack::leave(ended.code()));
-    Ok(FinishedRecording { ended, path, of_periods: None, limited, signals: plan.view.then_some(signals) })
+    Ok(FinishedRecording { ended, path, of_periods, limited, signals: plan.view.then_some(signals) })
 }
 
 /// Whether the folder has no process, not even one that only states why it is not recorded.
@@ -152,11 +152,13 @@ fn is_empty(folder: &Path) -> bool {
 fn begin(plan: &Plan<'_>) -> Result<(RecordingPath, Arc<RunWriter>), Failure> {
     let no_command_line = plan.request.no_command_line;
     let start = Start { command: plan.command, instruments: plan.instruments_given, no_command_line };
-    let (place, writer) = match (plan.periods, &plan.output) {
-        (Some(periods), _) => begin_in_periods(periods, &plan.program.name, &start)?,
-        (None, Some(path)) => output::begin_at(path, plan.force, &start)?,
-        (None, None) => output::begin_named(&plan.program.name, &start)?,
-    };
+    let output = (plan.output.as_deref(), plan.force);
+    let (place, mut writer) = begin_recording(&plan.program.name, plan.periods, output, &start)?;
+    if plan.periods.is_some() {
+        // Without file locks another launcher may take a recording for left over whose program has
+        // not started yet.
+        let _ = writer.hold();
+    }
     Ok((place, Arc::new(writer)))
 }
 

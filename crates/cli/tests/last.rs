@@ -7,12 +7,12 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use clrscope_recording::layout::{self, chunk};
 use clrscope_testkit::{self as testkit, Runtime, each_runtime, each_web_runtime, fixture};
 use common::TestFolder;
+use common::recent::{alone, throw, thrown};
 use serde_json::Value;
 
 /// Time that is kept.
@@ -20,13 +20,6 @@ const LAST: Duration = Duration::from_secs(2);
 /// Time of the program. What it does after about eight seconds takes no more room.
 const RUNS: Duration = Duration::from_secs(16);
 const STEADY: Duration = Duration::from_secs(9);
-
-/// The program does as much as there are processors for, so tests with it run one at a time.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn run_recent(place: &TestFolder, runtime: &Runtime, options: &str, seconds: u64) -> Child {
     let words = format!("run -o r.clrs {options} --last {}s --", LAST.as_secs());
@@ -58,12 +51,6 @@ fn bytes_of_chunks(content: &[u8]) -> usize {
             bytes => at += bytes,
         }
     }
-}
-
-/// Number and clock of a throw, as its message and its line have them.
-fn throw(text: &str) -> (u64, u64) {
-    let (number, at) = text.split_once(' ').expect("two numbers");
-    (number.parse().expect("a number"), at.parse().expect("a time"))
 }
 
 #[test]
@@ -104,8 +91,7 @@ fn what_the_program_did_in_the_last_time_is_kept_and_nothing_older() {
                 (number, (at, row["time_ns"].as_u64().expect("a time")))
             })
             .collect();
-        let thrown: BTreeMap<u64, u64> =
-            text.lines().filter_map(|line| Some(throw(line.strip_prefix("THROWN ")?))).collect();
+        let thrown = thrown(&text);
         assert!(seen.len() > 500 && seen.len() < thrown.len() / 3, "{} of {}", seen.len(), thrown.len());
         // By the same clock, whatever the time at which each began; the stack is walked in between.
         let begin = seen.values().map(|(at, time_ns)| at - time_ns).max().expect("throws");

@@ -2,23 +2,15 @@
 
 mod common;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use clrscope_recording::model::LossReason;
 use clrscope_testkit::{self as testkit, Runtime, each_runtime, fixture};
 use common::TestFolder;
-
-/// The program does as much as there are processors for, so tests with it run one at a time.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use common::recent::{alone, throw, thrown};
 
 /// `clrscope run` of the program that throws numbered exceptions for so many seconds.
 fn run(place: &TestFolder, runtime: &Runtime, options: &str, seconds: u64) -> Command {
@@ -43,17 +35,6 @@ fn recordings(place: &TestFolder) -> Vec<PathBuf> {
 fn directories(place: &TestFolder) -> Vec<PathBuf> {
     let entries = fs::read_dir(place.file("out")).into_iter().flatten().flatten().map(|entry| entry.path());
     entries.filter(|path| path.is_dir()).collect()
-}
-
-/// Number and clock of a throw, as its message and its line have them.
-fn throw(text: &str) -> (u64, u64) {
-    let (number, at) = text.split_once(' ').expect("two numbers");
-    (number.parse().expect("a number"), at.parse().expect("a time"))
-}
-
-/// What the program says that it threw: the clock by number.
-fn thrown(text: &str) -> BTreeMap<u64, u64> {
-    text.lines().filter_map(|line| Some(throw(line.strip_prefix("THROWN ")?))).collect()
 }
 
 /// Numbers of the throws in a recording.

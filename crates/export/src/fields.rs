@@ -16,7 +16,7 @@ impl std::error::Error for Malformed {}
 
 /// Value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Value<'a> {
+pub enum Value<'a> {
     /// A number of variable length.
     Number(u64),
     /// Eight bytes.
@@ -27,7 +27,10 @@ pub(crate) enum Value<'a> {
 
 impl<'a> Value<'a> {
     /// The number.
-    pub(crate) fn number(self) -> Result<u64, Malformed> {
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn number(self) -> Result<u64, Malformed> {
         match self {
             Self::Number(number) | Self::Fixed64(number) => Ok(number),
             Self::Bytes(_) => Err(Malformed),
@@ -35,7 +38,10 @@ impl<'a> Value<'a> {
     }
 
     /// The bytes.
-    pub(crate) fn bytes(self) -> Result<&'a [u8], Malformed> {
+    ///
+    /// # Errors
+    /// When it is a number.
+    pub fn bytes(self) -> Result<&'a [u8], Malformed> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
             _ => Err(Malformed),
@@ -79,11 +85,12 @@ impl<'a> Value<'a> {
 
 /// The fields of a message: their numbers and values.
 #[derive(Debug, Clone)]
-pub(crate) struct Fields<'a>(&'a [u8]);
+pub struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
     /// The fields of an encoded message.
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 

@@ -16,7 +16,7 @@ pub mod delimited;
 #[cfg(feature = "flamegraph")]
 mod differential;
 mod dot;
-mod fields;
+pub mod fields;
 mod firefox;
 #[cfg(feature = "flamegraph")]
 mod flamegraph;

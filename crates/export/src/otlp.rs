@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::{self, Write};
 
-use clrscope_analysis::{KnownRequest, METRICS, Metric, Query, StackLog, TraceIds, Unit, observed_time, one_line};
+use clrscope_analysis::{KnownRequest, METRICS, Metric, Query, StackLog, TraceIds, Unit, observed_unix_ns, one_line};
 use clrscope_recording::model::{Process, Recording, Thread};
 
 use crate::frames::Frames;
@@ -173,8 +173,8 @@ fn rest_of_profile(recording: &Recording, process: &Process, kind: &Kind, dictio
         });
     };
     value_type(&mut profile, 1, kind.sample_type());
-    let observed = observed_time(recording);
-    profile.fixed64(3, recording.run.started_unix_ns.saturating_add(observed.start));
+    let observed = observed_unix_ns(recording);
+    profile.fixed64(3, observed.start);
     profile.number(4, observed.end - observed.start);
     if let Some(period) = kind.metric.sampling_period_ns(process) {
         // A profile is named after its instrument, also for sample counts.

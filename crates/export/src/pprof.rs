@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use clrscope_analysis::{
-    BYTES, FunctionRef, Metric, OBJECTS, Query, Resource, SAMPLED_CPU, SAMPLED_WALL, StackLog, Unit, observed_time,
+    BYTES, FunctionRef, Metric, OBJECTS, Query, Resource, SAMPLED_CPU, SAMPLED_WALL, StackLog, Unit, observed_unix_ns,
     one_line,
 };
 use clrscope_recording::layout::instrument;
@@ -298,8 +298,8 @@ fn rest(recording: &Recording, options: &ExportOptions, plan: &Plan, tables: Tab
             lines.iter().for_each(|function| location.message(4, |line| line.number(1, *function)));
         });
     }
-    let observed = observed_time(recording);
-    rest.number(field::TIME_NANOS, recording.run.started_unix_ns.saturating_add(observed.start));
+    let observed = observed_unix_ns(recording);
+    rest.number(field::TIME_NANOS, observed.start);
     rest.number(field::DURATION_NANOS, observed.end - observed.start);
     let shown = plan.types.get(plan.shown).map_or(0, |(name, _)| strings.number(name));
     rest.number(field::DEFAULT_SAMPLE_TYPE, shown);

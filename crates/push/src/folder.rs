@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use clrscope_analysis::{Resource, observed_time};
+use clrscope_analysis::{Resource, observed_unix_ns};
 use clrscope_recording::model::Recording;
 use clrscope_recording::pack;
 use jiff::Timestamp;
@@ -53,8 +53,7 @@ fn name(recording: &Recording) -> String {
     let service: String = service.chars().map(plain).take(LONGEST).collect();
     let service = service.trim_start_matches('.');
     let service = if service.is_empty() { "unknown" } else { service };
-    let begin_ns = recording.run.started_unix_ns.saturating_add(observed_time(recording).start);
-    let begin = Timestamp::from_nanosecond(begin_ns.into()).unwrap_or_default();
+    let begin = Timestamp::from_nanosecond(observed_unix_ns(recording).start.into()).unwrap_or_default();
     let id: String = recording.run.id.chars().filter(char::is_ascii_hexdigit).take(8).collect();
     let id = if id.is_empty() { format!("{}", recording.run.started_unix_ns % 1_000_000_000) } else { id };
     format!("{service}-{}-{id}.clrs", begin.strftime("%Y%m%dT%H%M%SZ"))

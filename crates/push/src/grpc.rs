@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use clrscope_export::fields::{Fields, Value};
 use hyper::header::{HeaderMap, HeaderValue};
 
 /// Header with the name of the messages' compression.
@@ -107,43 +108,16 @@ fn retry_delay(details: &str) -> Option<Duration> {
 
 /// The fields of a message that have bytes, as far as they can be read.
 pub(crate) fn fields(message: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
-    raw(message).filter_map(|(number, value)| value.err().map(|bytes| (number, bytes)))
+    values(message).filter_map(|(number, value)| Some((number, value.bytes().ok()?)))
 }
 
 /// The fields of a message that are numbers, as far as they can be read.
 pub(crate) fn numbers(message: &[u8]) -> impl Iterator<Item = (u64, u64)> {
-    raw(message).filter_map(|(number, value)| value.ok().map(|value| (number, value)))
+    values(message).filter_map(|(number, value)| Some((number, value.number().ok()?)))
 }
 
-/// Fields with numbers, or with bytes as an error.
-fn raw(mut message: &[u8]) -> impl Iterator<Item = (u64, Result<u64, &[u8]>)> {
-    std::iter::from_fn(move || {
-        let key = take_varint(&mut message)?;
-        let value = match key & 7 {
-            0 => Ok(take_varint(&mut message)?),
-            2 => {
-                let length = usize::try_from(take_varint(&mut message)?).ok()?;
-                let (bytes, rest) = message.split_at_checked(length)?;
-                message = rest;
-                Err(bytes)
-            }
-            _ => return None,
-        };
-        Some((key >> 3, value))
-    })
-}
-
-fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u64::from(byte & 0x7F) << shift;
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
+fn values(message: &[u8]) -> impl Iterator<Item = (u64, Value<'_>)> {
+    Fields::new(message).map_while(Result::ok)
 }
 
 /// Whether a header has this value.

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::target::Target;
+
 /// Numbers of what was sent, or was not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
@@ -75,6 +77,13 @@ pub struct Report {
 }
 
 impl Report {
+    /// A report on these targets, without a spool, before anything is pushed.
+    #[must_use]
+    pub fn new(targets: &[Target]) -> Self {
+        let outcome = |target: &Target| Outcome { to: target.to_string(), ..Outcome::default() };
+        Self { targets: targets.iter().map(outcome).collect(), ..Self::default() }
+    }
+
     /// Whether something was refused or lost.
     #[must_use]
     pub fn has_lost(&self) -> bool {

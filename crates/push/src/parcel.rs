@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use clrscope_analysis::{Query, Resource};
+use clrscope_analysis::{Query, Resource, observed_unix_ns};
 use clrscope_contract::labels::MOST_LABELS;
 use clrscope_export::{
     ExportError, ExportOptions, Part, PartLimits, exporter, metrics_of_profiles, split_otlp, split_pprof,
@@ -165,14 +165,14 @@ fn name_of(instrument: &'static str) -> &'static str {
 fn label(recording: &Recording, process: &Process, server: &Server) -> Label {
     /// Nanoseconds of a second.
     const SECOND: u64 = 1_000_000_000;
-    let run = &recording.run;
+    let observed = observed_unix_ns(recording);
     Label {
         to: server.to_string(),
-        id: format!("{} {}", run.id, process.pid),
+        id: format!("{} {}", recording.run.id, process.pid),
         name: String::new(),
         labels: series_labels(&Resource::from_process(recording, process)),
-        from: run.started_unix_ns / SECOND,
-        until: run.started_unix_ns.saturating_add(run.duration_ns).div_ceil(SECOND),
+        from: observed.start / SECOND,
+        until: observed.end.div_ceil(SECOND),
         rate: 0,
         profiles: 0,
         samples: 0,
@@ -194,7 +194,7 @@ const NO_LABELS: [&str; 6] = [
 const UNKNOWN_SERVICE: &str = "unknown_service:dotnet";
 
 /// Labels of a series, with the service's name first. Names have letters, digits and underscores
-/// alone, as Prometheus has them. Receivers accept 30 labels, of which one is the profile's name.
+/// alone, as in Prometheus. Receivers accept 30 labels, and the profile's name is one of them.
 fn series_labels(resource: &Resource<'_>) -> Vec<(String, String)> {
     let service = resource.service();
     let service = if service.is_empty() { UNKNOWN_SERVICE } else { &service };

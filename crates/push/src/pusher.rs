@@ -79,9 +79,7 @@ impl Pusher {
     /// When the system refuses what waiting for connections takes.
     pub fn new(spool: Spool, headers: Headers, patience: Patience, targets: &[Target]) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let outcome = |target: &Target| Outcome { to: target.to_string(), ..Outcome::default() };
-        let targets = targets.iter().map(outcome).collect();
-        let report = Report { targets, spool: spool.folder().to_owned(), ..Report::default() };
+        let report = Report { spool: spool.folder().to_owned(), ..Report::new(targets) };
         Ok(Self { spool, headers, patience, runtime, connector: Connector::default(), report })
     }
 

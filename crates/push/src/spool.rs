@@ -35,7 +35,7 @@ pub struct Spool {
     bound: u64,
 }
 
-/// A parcel in the spool, which nobody else sends as long as the value lives.
+/// A parcel in the spool. No other process sends it as long as the value lives.
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) path: PathBuf,
@@ -55,7 +55,7 @@ impl Spool {
         check(folder).map_err(|weakness| io::Error::other(format!("the folder {}", weakness.who)))?;
         let spool = Self { folder: folder.to_owned(), bound };
         let _lock = spool.lock()?;
-        // What a killed process left: nobody holds it.
+        // What a killed process left: no process holds it.
         for entry in fs::read_dir(folder)?.flatten() {
             if entry.file_name().as_encoded_bytes().starts_with(DRAFT.as_bytes()) {
                 let file = File::open(entry.path());
@@ -193,7 +193,7 @@ impl Spool {
         Ok((path, file))
     }
 
-    /// Drops the oldest parcels that nobody sends until there is room.
+    /// Drops the oldest parcels until there is room, except those that a process is sending.
     fn make_room(&self, bytes: u64) -> io::Result<Tally> {
         let paths = self.paths()?;
         let size = |path: &PathBuf| fs::metadata(path).map_or(0, |found| found.len());

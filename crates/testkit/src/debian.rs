@@ -52,13 +52,27 @@ fn output(command: &mut Command) -> Option<String> {
 /// The words of Debian's programs, when the package can't be had.
 pub fn debian_package(name: &str, suite: Option<&str>, place: &Path) -> Result<PathBuf, String> {
     let folder = place.join(format!("debian-{name}{}", suite.map(|suite| format!("-{suite}")).unwrap_or_default()));
-    if folder.join("complete").exists() {
+    fetched_once(folder, |folder| fetch_package(name, suite, folder))
+}
+
+/// The folder, filled by `fetch` unless it is complete.
+fn fetched_once(folder: PathBuf, fetch: impl FnOnce(&Path) -> Result<(), String>) -> Result<PathBuf, String> {
+    let complete = folder.join("complete");
+    if complete.exists() {
         return Ok(folder);
     }
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     if folder.exists() {
         fs::remove_dir_all(&folder).map_err(failed)?;
     }
+    fs::create_dir_all(&folder).map_err(failed)?;
+    fetch(&folder)?;
+    fs::write(complete, "").map_err(failed)?;
+    Ok(folder)
+}
+
+fn fetch_package(name: &str, suite: Option<&str>, folder: &Path) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     let download = folder.join("download");
     fs::create_dir_all(&download).map_err(failed)?;
     let options = suite.map(|suite| sources_of(suite, &download)).transpose()?.unwrap_or_default();
@@ -74,10 +88,8 @@ pub fn debian_package(name: &str, suite: Option<&str>, place: &Path) -> Result<P
     let files = fs::read_dir(&download).map_err(failed)?.flatten().map(|entry| entry.path());
     let package = files.into_iter().find(|path| path.extension().is_some_and(|extension| extension == "deb"));
     let package = package.ok_or_else(|| format!("apt-get downloaded no {name}"))?;
-    succeed(Command::new("dpkg-deb").arg("--extract").arg(&package).arg(&folder))?;
-    fs::remove_dir_all(&download).map_err(failed)?;
-    fs::write(folder.join("complete"), "").map_err(failed)?;
-    Ok(folder)
+    succeed(Command::new("dpkg-deb").arg("--extract").arg(&package).arg(folder))?;
+    fs::remove_dir_all(&download).map_err(failed)
 }
 
 /// Options by which `apt-get` has this machine's servers with another suite, and its own lists.
@@ -122,10 +134,17 @@ fn succeed(command: &mut Command) -> Result<(), String> {
 /// The words of Debian's programs, when a package can't be had.
 pub fn debian_packages(packages: &[&str], libraries: &[&str], place: &Path) -> Result<PathBuf, String> {
     let first = packages.first().ok_or("no package is named")?;
-    let folder = place.join(format!("debian-all-{first}"));
-    if folder.join("complete").exists() {
-        return Ok(folder);
-    }
+    fetched_once(place.join(format!("debian-all-{first}")), |folder| {
+        for package in with_libraries(packages, libraries)? {
+            let unpacked = debian_package(&package, None, place)?;
+            succeed(Command::new("cp").args(["--archive", "--link"]).arg(unpacked.join("usr")).arg(folder))?;
+        }
+        Ok(())
+    })
+}
+
+/// The packages, and those that they depend on whose names begin with one of `libraries`.
+fn with_libraries(packages: &[&str], libraries: &[&str]) -> Result<Vec<String>, String> {
     let mut all: Vec<String> = packages.iter().map(|&package| package.to_owned()).collect();
     let mut at = 0;
     while at < all.len() {
@@ -139,11 +158,5 @@ pub fn debian_packages(packages: &[&str], libraries: &[&str], place: &Path) -> R
         }
         at += 1;
     }
-    for package in &all {
-        let unpacked = debian_package(package, None, place)?;
-        fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-        succeed(Command::new("cp").args(["--archive", "--link"]).arg(unpacked.join("usr")).arg(&folder))?;
-    }
-    fs::write(folder.join("complete"), "").map_err(|error| error.to_string())?;
-    Ok(folder)
+    Ok(all)
 }

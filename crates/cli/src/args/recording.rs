@@ -243,8 +243,7 @@ impl RecordingArgs {
         result: &ResultArgs,
         push: &mut Option<PushPlan>,
     ) -> Result<Option<PeriodOptions>, Failure> {
-        let Some(every) = &self.every else { return Ok(None) };
-        let length = parse_last(every).map_err(not_taken("--every", every, "1m"))?;
+        let Some(length) = self.every_ms()? else { return Ok(None) };
         let keep = match &self.keep {
             None => Keep::default(),
             Some(text) => Keep::parse(text).map_err(|why| {
@@ -262,11 +261,17 @@ impl RecordingArgs {
         Ok(Some(PeriodOptions { every: Duration::from_millis(length), keep, folder, push: push.take() }))
     }
 
+    /// Length of a period.
+    fn every_ms(&self) -> Result<Option<u64>, Failure> {
+        let every = self.every.as_deref();
+        every.map(|text| parse_last(text).map_err(not_taken("--every", text, "1m"))).transpose()
+    }
+
     /// The request without an output place.
     pub(super) fn into_request(self) -> Result<Request, Failure> {
         let given = self.instruments_given();
         let last = |text: &str| parse_last(text).map_err(not_taken("--last", text, "60s"));
-        let every = |text: &str| parse_last(text).map_err(not_taken("--every", text, "1m"));
+        let every_ms = self.every_ms()?;
         let trigger = |text: &String| text.parse().map_err(not_taken("--on", text, "'request>2s'"));
         let request = Request {
             out: None,
@@ -289,7 +294,7 @@ impl RecordingArgs {
             delay_ms: self.delay.as_deref().map(|text| time("--delay", text)).transpose()?,
             duration_ms: self.duration.as_deref().map(|text| time("--duration", text)).transpose()?,
             last_ms: self.last.as_deref().map(last).transpose()?,
-            every_ms: self.every.as_deref().map(every).transpose()?,
+            every_ms,
             is_live: false,
             triggers: self.triggers.iter().map(trigger).collect::<Result<_, _>>()?,
             max_size: Some(self.max_size).filter(|&bytes| bytes != MAX_SIZE),

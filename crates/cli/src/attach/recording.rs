@@ -23,7 +23,7 @@ use crate::agent_file;
 use crate::errors::{Failure, reason, shown};
 use crate::launch::{Signals, needs_main_slot};
 use crate::output::{self, RecordingPath, Start};
-use crate::periods::{PeriodOptions, Periods, Written, begin_in_periods};
+use crate::periods::{PeriodOptions, Periods, Written, begin_recording};
 use crate::progress::Progress;
 use crate::recorded_process::StopWatch;
 use crate::session::{finish, keep_agent_logs};
@@ -53,7 +53,7 @@ pub(crate) struct AttachPlan<'a> {
     pub(crate) target: &'a Target,
     /// Request, without a place.
     pub(crate) request: Request,
-    /// Periods of which each becomes a recording.
+    /// Periods, if each becomes a recording.
     pub(crate) periods: Option<&'a PeriodOptions>,
     /// The instruments as the user gave them.
     pub(crate) instruments_given: &'a str,
@@ -75,7 +75,7 @@ pub(crate) struct AttachPlan<'a> {
 pub(crate) struct AttachedRecording {
     /// The packed file, or the directory when packing failed.
     pub(crate) path: PathBuf,
-    /// Number of recordings of periods, of which `path` is the last; `None` for one recording.
+    /// Number of recordings of periods; `path` is the last one. `None` for one recording.
     pub(crate) of_periods: Option<u64>,
     /// Reason why a requested snapshot is missing or incomplete.
     pub(crate) no_snapshot: Option<&'static str>,
@@ -258,11 +258,8 @@ impl Session {
                 file.to_string_lossy().into_owned()
             }
         };
-        let (place, mut writer) = match (plan.periods, &plan.output) {
-            (Some(periods), _) => begin_in_periods(periods, &plan.target.name(), &start)?,
-            (None, Some(path)) => output::begin_at(path, plan.force, &start)?,
-            (None, None) => output::begin_named(&plan.target.name(), &start)?,
-        };
+        let output = (plan.output.as_deref(), plan.force);
+        let (place, mut writer) = begin_recording(&plan.target.name(), plan.periods, output, &start)?;
         // Without file locks the agent can't notice our end; it is told instead.
         let _ = writer.hold();
         let seen = place.folder_text();

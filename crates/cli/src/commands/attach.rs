@@ -18,7 +18,7 @@ pub(crate) struct AttachOptions {
     pub(crate) pid: u32,
     /// Request, without a place.
     pub(crate) request: Request,
-    /// Periods of which each becomes a recording; `None` for one recording.
+    /// Periods, if each becomes a recording; `None` for one recording.
     pub(crate) periods: Option<PeriodOptions>,
     /// The instruments as given.
     pub(crate) instruments_given: String,

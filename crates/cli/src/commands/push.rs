@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 
 use clrscope_contract::labels::Label;
-use clrscope_export::ExportError;
 use clrscope_push::{LIMITS, Outcome, Report, Target, parcels};
 use serde_json::json;
 
 use super::print;
-use crate::errors::{EXIT_REFUSED, EXIT_WAITS, Failure, one_line, shown};
-use crate::push::{PushPlan, lost, push, sentence};
+use crate::errors::{EXIT_REFUSED, EXIT_WAITS, Failure, one_line};
+use crate::push::{PushPlan, failure, lost, push, sentence};
 use crate::recording_file::open;
 use crate::terminal::say;
 
@@ -70,21 +69,16 @@ fn line(target: &Outcome, report: &Report, is_dry: bool) -> String {
 /// What would be sent. Nothing is written anywhere.
 fn dry_run(options: &PushOptions) -> Result<Report, Failure> {
     options.plan.headers()?;
-    let outcome = |to: &Target| Outcome { to: to.to_string(), ..Outcome::default() };
-    let targets = options.plan.targets.iter().map(outcome).collect();
-    let mut report = Report { targets, ..Report::default() };
+    let mut report = Report::new(&options.plan.targets);
     for path in &options.recordings {
         let recording = open(path)?.labelled(&options.labels);
         for (target, outcome) in options.plan.targets.iter().zip(&mut report.targets) {
             match target {
                 Target::Server(server) => parcels(&recording, server, &LIMITS, &mut |parcel| {
                     outcome.made += parcel.tally();
-                    Ok::<(), ExportError>(())
+                    Ok(())
                 })
-                .map_err(|error| {
-                    let hint = "'clrscope report' shows what the recording has";
-                    Failure::new(format!("cannot push {}", shown(path)), error.to_string(), hint)
-                })?,
+                .map_err(|error| failure(path, &error))?,
                 Target::Folder(_) => {
                     outcome.made.requests += 1;
                     outcome.made.profiles += recording.processes.len() as u64;

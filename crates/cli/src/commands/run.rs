@@ -20,7 +20,7 @@ use crate::{programs, push, runtime, summary};
 pub(crate) struct RunOptions {
     /// Request, without a place.
     pub(crate) request: Request,
-    /// Periods of which each becomes a recording; `None` for one recording.
+    /// Periods, if each becomes a recording; `None` for one recording.
     pub(crate) periods: Option<PeriodOptions>,
     /// The instruments as given.
     pub(crate) instruments_given: String,

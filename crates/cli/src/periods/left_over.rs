@@ -5,11 +5,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clrscope_recording::writer::{is_abandoned, living_processes};
-use clrscope_recording::{EndOfPeriod, Period, WrittenPeriods, written_periods};
+use clrscope_recording::{EndOfPeriod, Period, written_periods};
 use jiff::Timestamp;
 
 use super::names::files;
-use super::{PeriodPlace, write_period};
+use super::{Clock, PeriodPlace, write_period};
 use crate::errors::{reason, shown};
 use crate::output;
 use crate::terminal::say;
@@ -20,11 +20,11 @@ pub(super) fn write_left_over(folder: &Path) {
     for recording in left_over(folder) {
         // An agent that was attached notices the end of its launcher within moments, and leaves.
         let began = Instant::now();
-        let is_written = || living_processes(&recording).next().is_some();
-        while is_written() && began.elapsed() < FOR_LEAVING {
+        let grows = || living_processes(&recording).next().is_some();
+        while grows() && began.elapsed() < FOR_LEAVING {
             thread::park_timeout(LOOK_EVERY);
         }
-        if is_written() {
+        if grows() {
             say(&format!("clrscope: {} is left as it is: a program still records into it", shown(&recording)));
             continue;
         }
@@ -52,6 +52,9 @@ fn write(folder: &Path, recording: &Path) {
     let Some(program) = program_of(recording) else { return };
     let place = PeriodPlace { recording: recording.to_owned(), folder: folder.to_owned(), program };
     let so_far = written_periods(recording);
+    let (began_ns, began_unix_ns) = so_far.start_ns;
+    let began = Timestamp::from_nanosecond(began_unix_ns.into()).unwrap_or(Timestamp::UNIX_EPOCH);
+    let clock = Clock { began, began_ns };
     let mut before = so_far.written;
     let mut ends = Vec::new();
     // The launcher was killed before it had written this period.
@@ -64,11 +67,11 @@ fn write(folder: &Path, recording: &Path) {
         let has_ended = |_: &Path| true;
         let period =
             Period { number: end.number, since_ns: before.mono_ns, until_ns: end.mono_ns, has_ended: &has_ended };
-        if is_written(&place, &period) {
+        if is_written(&place, &so_far.id_of(end.number)) {
             before = end;
             continue;
         }
-        match write_period(&place, &period, time_of_day(&so_far, before), &mut false) {
+        match write_period(&place, &period, clock.at(before.mono_ns), &mut false) {
             Ok(Some(file)) => say(&format!("clrscope: {} is the end of an earlier recording", shown(&file))),
             Ok(None) => {}
             Err(failure) => return say(failure.to_string().trim_end()),
@@ -84,12 +87,12 @@ fn write(folder: &Path, recording: &Path) {
 /// note before it was killed.
 const LOOKED_THROUGH: usize = 3;
 
-/// Whether the recording of the period is there.
-fn is_written(place: &PeriodPlace, period: &Period<'_>) -> bool {
-    let Ok(wanted) = clrscope_recording::open_period(&place.recording, period) else { return false };
+/// Whether the recording with this identifier is there.
+fn is_written(place: &PeriodPlace, id: &str) -> bool {
     let files = files(&place.folder, &place.program);
-    let ids = files.iter().rev().take(LOOKED_THROUGH).filter_map(|file| clrscope_recording::open(&file.path).ok());
-    !wanted.run.id.is_empty() && ids.into_iter().any(|found| found.run.id == wanted.run.id)
+    let mut found =
+        files.iter().rev().take(LOOKED_THROUGH).filter_map(|file| clrscope_recording::open(&file.path).ok());
+    !id.is_empty() && found.any(|found| found.run.id == id)
 }
 
 /// The program's name in `PROGRAM-YYYYMMDD-HHMMSS.clrs.d`.
@@ -98,13 +101,6 @@ fn program_of(recording: &Path) -> Option<String> {
     let stem = file.file_stem()?.to_str()?;
     let parts: Vec<&str> = stem.rsplitn(3, '-').collect();
     Some(parts.last().filter(|_| parts.len() == 3).map_or(stem, |program| program).to_owned())
-}
-
-/// Time of the day at which the period after `before` began, by the clocks of the recording.
-fn time_of_day(so_far: &WrittenPeriods, before: EndOfPeriod) -> Timestamp {
-    let (mono_ns, unix_ns) = so_far.start_ns;
-    let unix_ns = unix_ns.saturating_add(before.mono_ns.saturating_sub(mono_ns));
-    Timestamp::from_nanosecond(i128::from(unix_ns)).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | this one | the thread that ends periods, and the writing of one |
+//! | this one | the beginning of a recording, the thread that ends periods, the writing of one |
 //! | `keep` | which recordings are kept |
 //! | `left_over` | recordings that a killed launcher has left |
 //! | `names` | names of the recordings |
@@ -62,11 +62,26 @@ pub(crate) struct PeriodOptions {
     pub(crate) push: Option<PushPlan>,
 }
 
-/// Begins a recording in periods. What killed launchers have left in its folder is written first.
+/// Begins a recording of `program`: in periods, at the path that the user gave, or under a name of
+/// its own.
 ///
 /// # Errors
-/// When the folder or the directory in it can't be made.
-pub(crate) fn begin_in_periods(
+/// When the place can't be used.
+pub(crate) fn begin_recording(
+    program: &str,
+    periods: Option<&PeriodOptions>,
+    (output, force): (Option<&Path>, bool),
+    start: &Start<'_>,
+) -> Result<(RecordingPath, RunWriter), Failure> {
+    match (periods, output) {
+        (Some(periods), _) => begin_in_periods(periods, program, start),
+        (None, Some(path)) => output::begin_at(path, force, start),
+        (None, None) => output::begin_named(program, start),
+    }
+}
+
+/// Begins a recording in periods. What killed launchers have left in its folder is written first.
+fn begin_in_periods(
     options: &PeriodOptions,
     program: &str,
     start: &Start<'_>,
@@ -74,11 +89,7 @@ pub(crate) fn begin_in_periods(
     options.push.as_ref().map_or(Ok(()), PushPlan::check)?;
     make_folder(&options.folder)?;
     left_over::write_left_over(&options.folder);
-    let (place, mut writer) = output::begin_named_in(&options.folder, program, start)?;
-    // Without file locks another launcher may take a recording for left over whose program has not
-    // started yet.
-    let _ = writer.hold();
-    Ok((place, writer))
+    output::begin_named_in(&options.folder, program, start)
 }
 
 /// Makes the folder of the recordings, unless it is there.
@@ -187,6 +198,7 @@ struct PeriodPlace {
 #[derive(Debug, Clone, Copy)]
 struct Clock {
     began: Timestamp,
+    /// Monotonic nanoseconds at that time.
     began_ns: u64,
 }
 

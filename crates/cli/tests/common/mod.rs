@@ -5,6 +5,7 @@
 pub mod blocked;
 pub mod counted;
 pub mod pending;
+pub mod recent;
 pub mod terminal;
 
 use std::ffi::OsStr;

@@ -12,7 +12,9 @@ mod thrift;
 use std::io::Write;
 use std::ops::Range;
 
-use clrscope_analysis::{FunctionRef, METRICS, Metric, Query, Resource, StackLog, Unit, kind_of_code, observed_time};
+use clrscope_analysis::{
+    FunctionRef, METRICS, Metric, Query, Resource, StackLog, Unit, kind_of_code, observed_unix_ns,
+};
 use clrscope_contract::labels::Label;
 use clrscope_recording::model::{Process, Recording, Run, Thread};
 
@@ -203,7 +205,7 @@ impl Path {
 struct Context<'a> {
     command: String,
     run: &'a Run,
-    /// The time that the recording tells of, since the start of its run.
+    /// The time that the recording tells of, since the Unix epoch.
     observed: Range<u64>,
     processes: Vec<OfProcess<'a>>,
 }
@@ -244,7 +246,7 @@ fn encoded(label: &Label) -> String {
 impl<'a> Context<'a> {
     fn new(recording: &'a Recording) -> Self {
         let processes = recording.processes.iter().map(|process| OfProcess::new(recording, process)).collect();
-        Self { command: command(recording), run: &recording.run, observed: observed_time(recording), processes }
+        Self { command: command(recording), run: &recording.run, observed: observed_unix_ns(recording), processes }
     }
 
     fn row<'r>(
@@ -266,7 +268,7 @@ impl<'a> Context<'a> {
         let of_process = |value: fn(&'r OfProcess<'a>) -> &'r str| text(of.map_or("", value));
         let row = [
             text(&self.command),
-            number(self.run.started_unix_ns.saturating_add(self.observed.start)),
+            number(self.observed.start),
             text(&self.run.id),
             of_process(|of| &of.service),
             of_process(|of| &of.version),

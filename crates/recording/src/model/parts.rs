@@ -51,6 +51,19 @@ record! {
     }
 }
 
+impl PartBoundary {
+    /// Number of the period that ends here, if one does. The end of a period that the process ended
+    /// itself has no number.
+    pub(crate) fn ended_period(&self) -> Option<u32> {
+        self.name.parse().ok().filter(|_| self.kind == BoundaryKind::Cut)
+    }
+
+    /// Whether the process has ended its last period here.
+    pub(crate) fn is_end_of_process(&self) -> bool {
+        self.kind == BoundaryKind::Cut && self.ended_period().is_none()
+    }
+}
+
 /// Trees with the gains of a process's threads in one part.
 #[derive(Clone, Default)]
 pub struct PartTrees {

@@ -19,7 +19,7 @@ pub(super) struct Boundary {
 /// The logs of gains, in the order of their making, with an index that finds the records of one
 /// boundary.
 #[derive(Debug)]
-struct GainsLog {
+pub(super) struct GainsLog {
     logs: Vec<SegmentBytes>,
     /// Sorted by boundary, then in the order of the logs. Built when the first part is read.
     records: OnceLock<Vec<IndexedRecord>>,
@@ -35,6 +35,10 @@ struct IndexedRecord {
 }
 
 impl GainsLog {
+    pub(super) fn new(logs: Vec<SegmentBytes>) -> Self {
+        Self { logs, records: OnceLock::new() }
+    }
+
     /// Kinds and contents of the records of these boundaries.
     fn records(&self, boundaries: &RangeInclusive<u32>) -> impl Iterator<Item = (u16, &[u8])> {
         let all = self.records.get_or_init(|| self.index());
@@ -84,6 +88,15 @@ struct Gains {
 }
 
 impl PartGains {
+    /// The gains from one boundary, or from the beginning, to another one; `None` where damage has
+    /// put the boundaries in another order.
+    fn between(before: Option<&Boundary>, end: &Boundary, carried: &[u32], log: &Arc<GainsLog>) -> Option<Self> {
+        let (number, carries) = before.map_or((0, 0), |before| (before.record.number, before.carries));
+        let numbers = number.saturating_add(1)..=end.record.number;
+        let carries = carried.get(carries..end.carries).map(count)?;
+        Some(Self { log: Arc::clone(log), numbers, carries, is_rest: false, read: OnceLock::new() })
+    }
+
     /// Returns the gain of an edge in this part; `calls` and `values` are its totals. `ns_per_tick`
     /// is given where hooks read the clock.
     pub(super) fn gain_of_edge(
@@ -167,7 +180,7 @@ impl PartGains {
 pub(super) fn read(
     boundaries: &[Boundary],
     carried: &[u32],
-    logs: Vec<SegmentBytes>,
+    log: &Arc<GainsLog>,
     start_ns: u64,
     end_ns: u64,
 ) -> Vec<(Part, Option<Arc<PartGains>>)> {
@@ -175,7 +188,6 @@ pub(super) fn read(
     let records: Vec<PartBoundary> = boundaries.iter().map(|boundary| boundary.record.clone()).collect();
     let parts = Part::between(&records, start_ns, end_ns);
     let first_known = first_known(&records);
-    let log = Arc::new(GainsLog { logs, records: OnceLock::new() });
     let mut ends = Vec::new();
     let mut is_open = true;
     for (at, Boundary { record, .. }) in boundaries.iter().enumerate() {
@@ -187,42 +199,32 @@ pub(super) fn read(
     // From the first gain without room on, the gains of the parts are unknown.
     let told = boundaries.iter().position(|b| b.record.number == 0 && b.record.kind != BoundaryKind::Delay);
     let told = told.unwrap_or(boundaries.len());
-    let gains = |numbers, carries: &[u32], is_rest| {
-        let (carries, log) = (count(carries), Arc::clone(&log));
-        Some(Arc::new(PartGains { log, numbers, carries, is_rest, read: OnceLock::new() }))
-    };
     let of_part = |part: usize| match (ends.get(part), boundaries.last()) {
         (Some(&end), _) if end < told && boundaries[end].record.number >= first_known => {
             let before = end.checked_sub(1).map(|before| &boundaries[before]);
-            let (number, carries) = before.map_or((0, 0), |before| (before.record.number, before.carries));
-            let end = &boundaries[end];
-            gains(number.saturating_add(1)..=end.record.number, carried.get(carries..end.carries)?, false)
+            PartGains::between(before, &boundaries[end], carried, log)
         }
         (None, Some(last)) if told == boundaries.len() && first_known == 0 => {
-            gains(1..=last.record.number, carried.get(..last.carries)?, true)
+            PartGains::between(None, last, carried, log).map(|gains| PartGains { is_rest: true, ..gains })
         }
         _ => None,
     };
-    let mut parts: Vec<_> = parts.into_iter().enumerate().map(|(at, part)| (part, of_part(at))).collect();
+    let with_gains = |(at, part)| (part, of_part(at).map(Arc::new));
+    let mut parts: Vec<_> = parts.into_iter().enumerate().map(with_gains).collect();
     // What came after the end that the process recorded belongs to its last period.
-    if records.last().is_some_and(is_end_of_process) && parts.len() > 1 {
+    if records.last().is_some_and(PartBoundary::is_end_of_process) && parts.len() > 1 {
         let after = parts.pop().map_or(end_ns, |(after, _)| after.until_ns);
         parts.last_mut().into_iter().for_each(|(last, _)| last.until_ns = after);
     }
     parts
 }
 
-/// Whether the process has ended its last period here.
-fn is_end_of_process(boundary: &PartBoundary) -> bool {
-    boundary.kind == BoundaryKind::Cut && boundary.name.is_empty()
-}
-
 /// The boundaries without those at which the process has ended its last period too early: it does
 /// so several times when it ends.
 fn without_earlier_ends(mut boundaries: Vec<Boundary>) -> Vec<Boundary> {
-    let last = boundaries.iter().rposition(|boundary| is_end_of_process(&boundary.record));
+    let last = boundaries.iter().rposition(|boundary| boundary.record.is_end_of_process());
     let mut at = 0..;
-    boundaries.retain(|boundary| at.next() == last || !is_end_of_process(&boundary.record));
+    boundaries.retain(|boundary| at.next() == last || !boundary.record.is_end_of_process());
     boundaries
 }
 
@@ -239,14 +241,11 @@ pub(super) fn of_period(
     before: Option<&Boundary>,
     end: &Boundary,
     carried: &[u32],
-    logs: Vec<SegmentBytes>,
+    log: &Arc<GainsLog>,
 ) -> Option<Arc<PartGains>> {
-    let (number, carries) = before.map_or((0, 0), |before| (before.record.number, before.carries));
+    let number = before.map_or(0, |before| before.record.number);
     let is_known = end.record.number > number && (before.is_none() || number > 0);
-    let carries = carried.get(carries..end.carries).filter(|_| is_known).map(count)?;
-    let log = Arc::new(GainsLog { logs, records: OnceLock::new() });
-    let numbers = number.saturating_add(1)..=end.record.number;
-    Some(Arc::new(PartGains { log, numbers, carries, is_rest: false, read: OnceLock::new() }))
+    PartGains::between(before, end, carried, log).filter(|_| is_known).map(Arc::new)
 }
 
 /// Boundaries in the order of their times, without boundaries that the program's code set while

@@ -8,9 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::dictionary::Dictionary;
-use super::parts::{self, Boundary, PartGains};
+use super::parts::{self, Boundary, GainsLog, PartGains};
 use super::recent::KeptTime;
-use super::segment::SegmentBytes;
 use super::state::Clocks;
 use crate::model::BoundaryKind;
 
@@ -43,20 +42,20 @@ impl Period<'_> {
         &self,
         folder: &Path,
         dictionary: &Dictionary,
-        logs: &[SegmentBytes],
+        log: &Arc<GainsLog>,
         clocks: &Clocks,
     ) -> Option<PeriodOfProcess> {
         let mut cuts: Vec<&Boundary> =
             dictionary.boundaries.iter().filter(|boundary| boundary.record.kind == BoundaryKind::Cut).collect();
         cuts.sort_by_key(|cut| cut.record.mono_ns);
-        let number_of = |cut: &Boundary| cut.record.name.parse::<u32>().ok();
+        let number_of = |cut: &Boundary| cut.record.ended_period();
         // A process that could not end earlier periods has their time in this one.
         let before = cuts.iter().rev().copied().find(|cut| number_of(cut).is_some_and(|number| number < self.number));
         let end = match cuts.iter().copied().find(|cut| number_of(cut) == Some(self.number)) {
             Some(end) => Some(end),
             None if !self.has_time_of(clocks) => return None,
             None if clocks.ended || clocks.stopped || (self.has_ended)(folder) => {
-                cuts.iter().rev().copied().find(|cut| number_of(cut).is_none())
+                cuts.iter().rev().copied().find(|cut| cut.record.is_end_of_process())
             }
             None => return None,
         };
@@ -64,7 +63,7 @@ impl Period<'_> {
         // Events after the last boundary of a process that ends belong to its last period.
         let until_ns = end.filter(|end| number_of(end).is_some()).map_or(u64::MAX, |end| end.record.mono_ns);
         let kept_since = clocks.kept_ns.map_or(0, |kept_ns| clocks.mono_last.saturating_sub(kept_ns));
-        let gains = end.and_then(|end| parts::of_period(before, end, &dictionary.carried, logs.to_vec()));
+        let gains = end.and_then(|end| parts::of_period(before, end, &dictionary.carried, log));
         let counts = dictionary.process.calls.is_some();
         Some(PeriodOfProcess {
             kept: KeptTime::period(self.number, clocks.mono_start, (since_ns.max(kept_since), until_ns)),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::blocks::{EdgeTimes, TreeSources};
 use super::dictionary::Dictionary;
+use super::parts::GainsLog;
 use super::period::Period;
 use super::recent::{self, KeptTime};
 use super::segment::{NOT_BEGUN, SegmentBytes, has_content};
@@ -47,7 +48,7 @@ pub(super) fn read(folder: &Path, period: Option<&Period<'_>>, problems: &mut Ve
         None => (None, None),
     };
     let logs_of_gains = [PARTS_BEFORE, PARTS].into_iter().filter(|name| folder.join(name).exists());
-    let gains: Vec<SegmentBytes> = logs_of_gains.filter_map(|name| open(name, kind::LOG)).collect();
+    let gains = Arc::new(GainsLog::new(logs_of_gains.filter_map(|name| open(name, kind::LOG)).collect()));
     let mut problem = |file: &str, what: &str| {
         problems.push(Problem { place: format!("{place}/{file}"), what: what.to_owned() });
     };
@@ -72,7 +73,7 @@ pub(super) fn read(folder: &Path, period: Option<&Period<'_>>, problems: &mut Ve
         None => None,
     };
     let mut parts =
-        parts::read(&dictionary.boundaries, &dictionary.carried, gains, clocks.mono_start, clocks.mono_last);
+        parts::read(&dictionary.boundaries, &dictionary.carried, &gains, clocks.mono_start, clocks.mono_last);
     let mut read = assemble(dictionary, &clocks);
     let process = &mut read.process;
     process.losses = state::losses(&state, clocks.mono_start);

@@ -8,8 +8,9 @@ use super::segment::SegmentBytes;
 use crate::codec::decode;
 use crate::layout::kind;
 use crate::log_records::LogRecords;
-use crate::model::{BoundaryKind, PartBoundary};
+use crate::model::PartBoundary;
 use crate::records::{InLog, PeriodEnd, RunStart};
+use crate::writer::id_of_period;
 
 /// The end of a period.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,7 +22,7 @@ pub struct EndOfPeriod {
 }
 
 /// How far a recording in periods has come.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WrittenPeriods {
     /// The last period that the launcher has written.
     pub written: EndOfPeriod,
@@ -29,6 +30,16 @@ pub struct WrittenPeriods {
     pub ended: EndOfPeriod,
     /// Start of the recording in monotonic nanoseconds, and in nanoseconds since the Unix epoch.
     pub start_ns: (u64, u64),
+    /// Identifier of the recording.
+    id: String,
+}
+
+impl WrittenPeriods {
+    /// Identifier of the recording of a period; empty if the recording has none.
+    #[must_use]
+    pub fn id_of(&self, number: u32) -> String {
+        id_of_period(&self.id, number)
+    }
 }
 
 /// Reads how far the recording in `folder` has come. What can't be read counts as not there.
@@ -39,8 +50,8 @@ pub fn written_periods(folder: &Path) -> WrittenPeriods {
     for (kind, payload) in records(folder, "run.log").iter().flat_map(|log| LogRecords::new(log)) {
         match kind {
             RunStart::LOG => {
-                let start = decode::<RunStart>(payload).map(|start| (start.mono_ns, start.unix_ns));
-                found.start_ns = start.unwrap_or(found.start_ns);
+                let Some(start) = decode::<RunStart>(payload) else { continue };
+                (found.start_ns, found.id) = ((start.mono_ns, start.unix_ns), start.id);
             }
             PeriodEnd::LOG => {
                 let end = decode(payload).map(|PeriodEnd { number, mono_ns }| EndOfPeriod { number, mono_ns });
@@ -53,8 +64,7 @@ pub fn written_periods(folder: &Path) -> WrittenPeriods {
         for (kind, payload) in records(&process, "process.log").iter().flat_map(|log| LogRecords::new(log)) {
             if kind == PartBoundary::LOG
                 && let Some(boundary) = decode::<PartBoundary>(payload)
-                && boundary.kind == BoundaryKind::Cut
-                && let Ok(number) = boundary.name.parse()
+                && let Some(number) = boundary.ended_period()
             {
                 found.ended = found.ended.max(EndOfPeriod { number, mono_ns: boundary.mono_ns });
             }
