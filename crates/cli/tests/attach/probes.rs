@@ -88,9 +88,12 @@ impl Counter {
         testkit::left_over(self.pid())
     }
 
-    /// The socket at which the agent listens while it sleeps.
+    /// The socket at which the agent listens while it sleeps. Killed programs leave theirs, and ids
+    /// of processes come again: the start of the process tells them apart.
     fn socket(&self) -> Option<PathBuf> {
-        let start = format!("clrscope-agent-{}-", self.pid());
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).ok()?;
+        let started = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?;
+        let start = format!("clrscope-agent-{}-{started}-", self.pid());
         let entries = std::fs::read_dir(std::env::temp_dir()).expect("a folder").flatten();
         entries.map(|entry| entry.path()).find(|path| path.display().to_string().contains(&start))
     }
