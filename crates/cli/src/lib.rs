@@ -33,6 +33,7 @@ mod summary;
 mod terminal;
 mod triggered;
 mod viewer;
+mod watch;
 
 use std::env;
 use std::ffi::OsString;
