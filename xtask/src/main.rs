@@ -32,6 +32,7 @@ mod sampling;
 mod soak;
 mod triages;
 mod verdict;
+mod watches;
 
 const USAGE: &str = "usage: cargo xtask COMMAND
 
