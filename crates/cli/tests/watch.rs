@@ -545,7 +545,9 @@ fn all_programs_together_keep_within_the_limits() {
     let watch = Watch::start(&place, "--keep 3 --every 1s");
     let programs = ["one", "two"].map(|name| Started::recent(&place, runtime, "8", name));
     testkit::wait_until("both are done", || watch.status()["ended"] == 2);
-    programs.map(Started::ended);
+    for program in programs {
+        program.ended();
+    }
     let (status, _) = watch.end();
     assert_eq!(recordings(&place).len(), 3);
     assert_eq!(status["deleted"].as_u64(), status["recordings"].as_u64().map(|written| written - 3), "{status:#}");

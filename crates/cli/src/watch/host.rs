@@ -11,7 +11,8 @@ use super::cost::{OwnCost, are_threads_timed};
 use super::judge::Identity;
 use super::looks::Looks;
 use super::program::{Counts, Program, Rules, Step};
-use super::{WatchPlan, folders_in, status};
+use super::recorder::Recorder;
+use super::{WatchPlan, folders_in};
 use crate::errors::Failure;
 use crate::periods::{Clock, Scope, Watched, write_left_over};
 use crate::terminal::say;
@@ -115,10 +116,16 @@ impl Host {
                 share * 100.0
             ));
         }
-        if self.is_changed || self.written.is_none_or(|written| written.elapsed() >= STATUS_EVERY) {
-            self.write_status(true);
-        }
         self.own.pause
+    }
+
+    /// Whether the status is to be written now; then it counts as written.
+    pub(super) fn take_status(&mut self) -> bool {
+        let is_due = self.is_changed || self.written.is_none_or(|written| written.elapsed() >= STATUS_EVERY);
+        if is_due {
+            (self.written, self.is_changed) = (Some(Instant::now()), false);
+        }
+        is_due
     }
 
     fn add(&mut self, process: Process) {
@@ -203,30 +210,31 @@ impl Host {
         self.tidying = self.tidied.elapsed();
     }
 
-    fn write_status(&mut self, runs: bool) {
-        (self.written, self.is_changed) = (Some(Instant::now()), false);
-        // A full disk must not end the watch.
-        let _ = status::write(self, runs);
-    }
-
-    /// Ends all recordings.
-    ///
-    /// # Errors
-    /// When some do not end in time.
-    pub(super) fn finish(mut self) -> Result<(), Failure> {
+    /// Ends all recordings, and waits for that.
+    pub(super) fn end(&mut self) {
         let began = Instant::now();
-        self.programs.values_mut().filter_map(Program::recorder).for_each(super::recorder::Recorder::end);
-        let recorded = |host: &Self| host.programs.values().filter(|program| program.recorder_pid().is_some()).count();
-        while recorded(&self) > 0 && began.elapsed() < FOR_ENDING {
+        self.programs.values_mut().filter_map(Program::recorder).for_each(Recorder::end);
+        while self.recorded() > 0 && began.elapsed() < FOR_ENDING {
             thread::park_timeout(LOOK_EVERY);
             self.step_all(true);
         }
         self.tally.deleted += self.plan.keep.apply(Scope::Below(&self.plan.folder), self.clock.now());
-        self.write_status(false);
+    }
+
+    /// Number of programs that are recorded now.
+    fn recorded(&self) -> usize {
+        self.programs.values().filter(|program| program.recorder_pid().is_some()).count()
+    }
+
+    /// Says what was recorded.
+    ///
+    /// # Errors
+    /// When some recordings have not ended in time.
+    pub(super) fn conclude(&self) -> Result<(), Failure> {
         if !self.plan.quiet {
             say(&format!("clrscope: {}", self.in_words()));
         }
-        match recorded(&self) {
+        match self.recorded() {
             0 => Ok(()),
             left => Err(Failure::new(
                 format!("{left} recordings have not ended"),

@@ -32,7 +32,7 @@ impl HostLock {
             Err(fs::TryLockError::WouldBlock) => return Err(taken(&mut file, &path)),
             Err(fs::TryLockError::Error(error)) => return Err(cannot(reason(&error))),
         }
-        let noted = file.set_len(0).and_then(|()| write!(file, "{}\n", std::process::id()));
+        let noted = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
         noted.map_err(|error| cannot(reason(&error)))?;
         Ok(Self { _file: file })
     }

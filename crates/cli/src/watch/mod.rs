@@ -103,10 +103,16 @@ pub(crate) fn watch(mut plan: WatchPlan) -> Result<(), Failure> {
     let mut host = Host::new(plan);
     while !is_over.load(Ordering::Acquire) && ends.is_none_or(|end| Instant::now() < end) {
         let next = host.look();
+        if host.take_status() {
+            // A full disk must not end the watch.
+            let _ = status::write(&host, true);
+        }
         let left = ends.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
         thread::park_timeout(next.min(left));
     }
-    host.finish()
+    host.end();
+    let _ = status::write(&host, false);
+    host.conclude()
 }
 
 /// Makes the folder, unless it is there. Returns its absolute path.
