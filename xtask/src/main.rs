@@ -16,6 +16,7 @@ mod documents;
 mod findings;
 mod fixtures;
 mod growth;
+mod json_docs;
 mod large;
 mod layers;
 mod machine;
