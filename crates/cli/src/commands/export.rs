@@ -13,6 +13,7 @@ use clrscope_report::exporters;
 use crate::errors::{Failure, quoted, reason, shown};
 use crate::progress::Shown;
 use crate::recording_file::{open_for, query_failure, resolved};
+use crate::recording_folder::recordings_in;
 use crate::result_file;
 
 /// Options of `export`.
@@ -41,7 +42,7 @@ pub(crate) fn perform(options: &ExportTask) -> Result<(), Failure> {
     })?;
     let failed = |error: ExportError| failure(&options.recording, &options.format, &error);
     check(format, &options.export).map_err(failed)?;
-    match folder::recordings_in(&options.recording) {
+    match recordings_in(&options.recording) {
         Some(recordings) => folder::export(options, format, &recordings),
         None => export_one(options, format),
     }
