@@ -1,5 +1,6 @@
 //! `clrscope export`: writes a recording in the format of another program.
 
+mod dataset;
 mod folder;
 
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -36,6 +37,9 @@ pub(crate) struct ExportTask {
 /// # Errors
 /// When the recording can't be opened, the query can't be answered, or the result can't be written.
 pub(crate) fn perform(options: &ExportTask) -> Result<(), Failure> {
+    if options.format == clrscope_export::dataset::NAME {
+        return dataset::export(options);
+    }
     let format = exporters().find(|format| format.name() == options.format).ok_or_else(|| {
         let what = format!("cannot export to {}", quoted(&options.format));
         Failure::usage(what, "there is no such format", "see 'clrscope export --help'")
