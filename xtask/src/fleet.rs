@@ -1,5 +1,5 @@
-//! `cargo xtask soak fleet`: a thousand recordings of ten services, three versions and twenty hosts,
-//! made from a few real ones, become a data set. Its size a recording, the queries of
+//! `cargo xtask soak fleet`: a thousand recordings of ten services, three versions and twenty
+//! hosts, made from a few real ones, become a data set. Its size a recording, the queries of
 //! `docs/fleet.md` in DuckDB and ClickHouse with their times, and whether both give the same
 //! answers, those of `clrscope diff` among them.
 

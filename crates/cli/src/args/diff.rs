@@ -29,10 +29,10 @@ Exit codes: 0, 1 for a failure, 2 for a wrong command line, 3 where a gate of --
 ///
 /// Each side is a recording, a folder of recordings, or several of them with -- between the sides.
 /// Of several the median counts, with an interval of 95 % by how much they differ. With --before
-/// and --after the recordings of one folder are chosen by labels and merged: amounts are per hour. Functions are
-/// the same on both sides by module, name and signature, lambdas by their place in their method. A
-/// change is called one where its interval leaves zero out; counts that were recorded one by one
-/// (calls, exceptions, bytes with alloc:exact) are exact.
+/// and --after the recordings of one folder are chosen by labels and merged: amounts are per hour.
+/// Functions are the same on both sides by module, name and signature, lambdas by their place in
+/// their method. A change is called one where its interval leaves zero out; counts that were
+/// recorded one by one (calls, exceptions, bytes with alloc:exact) are exact.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, override_usage = "clrscope diff [OPTIONS] <BEFORE>... [--] [AFTER]...
        clrscope diff [OPTIONS] --before <LABELS> --after <LABELS> <FOLDER>")]
@@ -41,8 +41,8 @@ pub(super) struct Diff {
     #[arg(value_name = "RECORDING", required = true)]
     recordings: Vec<PathBuf>,
 
-    /// Choose the recordings before by labels: KEY=VALUE[,KEY=VALUE], where KEY is service, version,
-    /// environment, host, container or the key of any label, and VALUE may have * and ?
+    /// Choose the recordings before by labels: KEY=VALUE[,KEY=VALUE], where KEY is service,
+    /// version, environment, host, container or the key of any label, and VALUE may have * and ?
     #[arg(long, value_name = "LABELS", requires = "after", value_parser = labels)]
     before: Option<LabelSelection>,
 

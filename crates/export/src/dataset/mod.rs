@@ -147,8 +147,8 @@ impl Dataset {
         Ok(Self { folder, mode, _lock: lock, stacks, symbols, waiting: Waiting::default(), added: 0 })
     }
 
-    /// Adds a recording. Returns false where the data set has it already. Rows are written by [`finish`](Self::finish), or earlier where they are
-    /// many.
+    /// Adds a recording. Returns false where the data set has it already. Rows are written by
+    /// [`finish`](Self::finish), or earlier where they are many.
     ///
     /// # Errors
     /// When the recording has no metric of call paths, or a file can't be read or written.
