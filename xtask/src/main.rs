@@ -15,6 +15,7 @@ mod dist;
 mod documents;
 mod findings;
 mod fixtures;
+mod fleet;
 mod growth;
 mod json_docs;
 mod large;

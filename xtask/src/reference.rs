@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clrscope_analysis::{METRICS, Sort, Unit};
 use clrscope_contract::instruments::spec::{Limit, LimitedPart, Spec};
 use clrscope_contract::instruments::{ALL, DEFAULT};
+use clrscope_export::dataset;
 use clrscope_recording::model::LossReason;
 use clrscope_report::{COMPARISONS, VIEWS, View, exporters};
 use clrscope_testkit::workspace_root;
@@ -49,7 +50,8 @@ in one recording, `functions` and `tree` show calls and allocations side by side
 
 const EXPORTS_HEAD: &str = "\
 `export --to NAME -o FILE` writes a recording in the format of another program.
-[parquet.md](parquet.md) has the columns of the two Parquet files, with queries.
+[parquet.md](parquet.md) has the columns of the two Parquet files, [fleet.md](fleet.md) those of a
+data set, with queries.
 ";
 
 const LOSSES_HEAD: &str = "\
@@ -165,6 +167,8 @@ fn exports() -> String {
         let takes = takes.into_iter().filter_map(|(option, is_taken)| is_taken.then_some(option));
         vec![code(format.name()), format.description().to_owned(), code(format.extension()), codes(takes)]
     });
+    let dataset = vec![code(dataset::NAME), dataset::DESCRIPTION.to_owned(), String::new(), String::new()];
+    let rows = rows.chain([dataset]);
     section("## Exports", EXPORTS_HEAD, &["format", "writes", "ending", "also takes"], rows)
 }
 
