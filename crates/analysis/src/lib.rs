@@ -75,6 +75,7 @@ mod forest;
 mod function;
 mod heap;
 mod idle_threads;
+mod label_selection;
 mod limit;
 mod locks;
 mod logical;
@@ -129,10 +130,10 @@ pub use collections::{
     SurvivorRow, collection_facts, collections, survivors,
 };
 pub use comparison::{
-    AllocationChanges, Change, ComparisonProblem, ExceptionChange, ExceptionChanges, FunctionChanges, Gate, GateError,
-    IntervalEstimate, Judgement, Level, Limit, NamedRecording, Outcome, PathChange, ProbeChange, ProbeChanges, Shown,
-    Side, SideTotal, Sides, SmallerPaths, Thrower, TreeChanges, TypeChange, Verdict, Verdicts, allocation_changes,
-    exception_changes, function_changes, judge, probe_changes, tree_changes,
+    AllocationChanges, Change, Chosen, ComparisonProblem, ExceptionChange, ExceptionChanges, FunctionChanges, Gate,
+    GateError, IntervalEstimate, Judgement, Level, Limit, NamedRecording, Outcome, PathChange, Per, ProbeChange,
+    ProbeChanges, Shown, Side, SideTotal, Sides, SmallerPaths, Thrower, TreeChanges, TypeChange, Verdict, Verdicts,
+    allocation_changes, exception_changes, function_changes, judge, probe_changes, tree_changes,
 };
 pub use counters::{CounterPoint, CounterRow, counters};
 pub use coverage::{BranchCoverage, Coverage, CoverageSums, FileCoverage, LineCoverage, MethodCoverage, coverage};
@@ -150,6 +151,7 @@ pub use heap::{
     SmallerNodes, SnapshotRef, WasteKind, WasteRow, complete_snapshots, cut_snapshots, dominator_tree, heap,
     heap_changes, heap_contents, heap_paths, heap_summary, heap_waste, pending_operations,
 };
+pub use label_selection::{LabelSelection, SelectionError};
 pub use limit::LeftOut;
 pub use locks::{LockKind, LockPath, LockQuery, LockRow, locks};
 pub use logical::make_paths_logical;

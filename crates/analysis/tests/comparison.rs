@@ -15,7 +15,7 @@ fn named(all: &[Recording]) -> Vec<NamedRecording<'_>> {
 }
 
 fn sides<'a>(before: &'a [Recording], after: &'a [Recording]) -> Sides<'a> {
-    Sides { before: named(before), after: named(after) }
+    Sides { before: named(before), after: named(after), chosen: None }
 }
 
 fn by_calls() -> Query {

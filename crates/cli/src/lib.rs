@@ -26,6 +26,7 @@ mod progress;
 mod push;
 mod recorded_process;
 mod recording_file;
+mod recording_folder;
 mod result_file;
 mod runtime;
 mod session;

@@ -10,7 +10,7 @@ use clrscope_analysis::{
 };
 use clrscope_contract::labels::Label;
 use clrscope_recording::OpenError;
-use clrscope_recording::model::Recording;
+use clrscope_recording::model::{Process, Recording};
 
 use crate::errors::{Failure, quoted, reason, shown};
 use crate::terminal::say;
@@ -64,10 +64,7 @@ pub(crate) fn open(path: &Path) -> Result<OpenRecording, Failure> {
 /// # Errors
 /// Errors of [`open`], and where the recording has no such part.
 pub(crate) fn open_for(path: &Path, query: &Query) -> Result<OpenRecording, Failure> {
-    let mut opened = open(path)?;
-    keep_parts(&mut opened.0, &query.parts).map_err(|problem| query_failure(&problem))?;
-    keep_requests(&mut opened.0, &query.requests).map_err(|problem| query_failure(&problem))?;
-    Ok(opened.with_frames_for(query))
+    open(path)?.narrowed_for(query)
 }
 
 /// As [`open_for`] for a growing recording, without messages about unreadable parts; `None` if
@@ -89,6 +86,24 @@ impl OpenRecording {
             own.extend_from_slice(labels);
         }
         self
+    }
+
+    /// The recording, reduced to the processes that `is_wanted`.
+    pub(crate) fn with_processes(mut self, is_wanted: impl Fn(&Recording, &Process) -> bool) -> Self {
+        let wanted: Vec<bool> = self.0.processes.iter().map(|process| is_wanted(&self.0, process)).collect();
+        let mut wanted = wanted.into_iter();
+        self.0.processes.retain(|_| wanted.next().unwrap_or(false));
+        self
+    }
+
+    /// The recording, reduced to the parts and frames that a query selects.
+    ///
+    /// # Errors
+    /// When the recording has no such part or request.
+    pub(crate) fn narrowed_for(mut self, query: &Query) -> Result<Self, Failure> {
+        keep_parts(&mut self.0, &query.parts).map_err(|problem| query_failure(&problem))?;
+        keep_requests(&mut self.0, &query.requests).map_err(|problem| query_failure(&problem))?;
+        Ok(self.with_frames_for(query))
     }
 
     /// The recording, reduced to the frames that a query selects.

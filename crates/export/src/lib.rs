@@ -12,6 +12,7 @@ mod chrome;
 mod collapsed;
 mod counters;
 mod coverage;
+pub mod dataset;
 pub mod delimited;
 #[cfg(feature = "flamegraph")]
 mod differential;

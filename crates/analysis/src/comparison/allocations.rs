@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::functions::{Verdicts, by_size};
+use super::functions::{Verdicts, by_size, largest};
 use super::identity::unnumbered;
 use super::interval::{Change, IntervalEstimate};
 use super::reading::mean_bytes;
@@ -29,6 +29,8 @@ pub struct AllocationChanges {
     /// The rows: changed types first, the largest difference first, unless the query says
     /// otherwise.
     pub rows: Vec<TypeChange>,
+    /// The row that changed most, beyond chance, also where the limit left it out.
+    pub largest: Option<TypeChange>,
     /// Rows that the limit left out.
     pub left_out: usize,
     /// Numbers of rows by the verdict on their bytes, including rows that the limit left out.
@@ -75,7 +77,7 @@ pub fn allocation_changes(sides: &Sides<'_>, query: &Query) -> Result<Allocation
         }
     }
     let means: Vec<f64> = found.iter().flatten().map(|(_, mean)| *mean).collect();
-    let before = found[0].len();
+    let (before, merging) = (found[0].len(), sides.merging());
     let row = |((type_name, module), amounts): ((String, &str), Vec<Option<Amounts>>)| {
         // A type that was never sampled may still have been allocated.
         let none = |mean: f64, each: f64| match mean > 0.0 {
@@ -88,7 +90,7 @@ pub fn allocation_changes(sides: &Sides<'_>, query: &Query) -> Result<Allocation
                 of.as_ref().map_or_else(|| none(means[at], means[at] / per), part)
             };
             let all: Vec<IntervalEstimate> = amounts.iter().enumerate().map(one).collect();
-            Change::between(&all[..before], &all[before..])
+            merging.change(&all[..before], &all[before..])
         };
         let (bytes, objects) = (of(|amounts| amounts.bytes, 1.0), of(|amounts| amounts.objects, size));
         TypeChange { type_name, module: module.to_owned(), bytes, objects }
@@ -103,6 +105,7 @@ pub fn allocation_changes(sides: &Sides<'_>, query: &Query) -> Result<Allocation
         Some(Sort::Calls) => rows.sort_by(|a, b| by_size(&a.objects, &b.objects)),
         _ => rows.sort_by(|a, b| by_size(&a.bytes, &b.bytes)),
     }
+    let largest = largest(&rows, |row| &row.bytes);
     let left_out = query.cut(&mut rows);
-    Ok(AllocationChanges { rows, left_out, verdicts })
+    Ok(AllocationChanges { rows, largest, left_out, verdicts })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::functions::{Verdicts, by_size};
+use super::functions::{Verdicts, by_size, largest};
 use super::identity::{Identities, unnumbered};
 use super::interval::{Change, IntervalEstimate};
 use super::sides::{ComparisonProblem, Sides};
@@ -53,6 +53,8 @@ pub struct ExceptionChange {
 pub struct ExceptionChanges {
     /// The rows: changed ones first, the largest difference first, unless the query says otherwise.
     pub rows: Vec<ExceptionChange>,
+    /// The row that changed most, beyond chance, also where the limit left it out.
+    pub largest: Option<ExceptionChange>,
     /// Rows that the limit left out.
     pub left_out: usize,
     /// Numbers of rows by verdict, including rows that the limit left out.
@@ -83,11 +85,11 @@ pub fn exception_changes(sides: &Sides<'_>, query: &Query) -> Result<ExceptionCh
             *sum = (sum.0.saturating_add(group.count), sum.1.saturating_add(group.unhandled));
         }
     }
-    let before = logs[0].len();
+    let (before, merging) = (logs[0].len(), sides.merging());
     let row = |type_name: String, place: Option<Thrower>, counts: &[(u64, u64)]| {
         let of = |part: fn(&(u64, u64)) -> u64| {
             let all: Vec<IntervalEstimate> = counts.iter().map(|of| IntervalEstimate::exact(part(of) as f64)).collect();
-            Change::between(&all[..before], &all[before..])
+            merging.change(&all[..before], &all[before..])
         };
         ExceptionChange { type_name, place, count: of(|of| of.0), unhandled: of(|of| of.1) }
     };
@@ -102,6 +104,7 @@ pub fn exception_changes(sides: &Sides<'_>, query: &Query) -> Result<ExceptionCh
         }
         _ => rows.sort_by(|a, b| by_size(&a.count, &b.count)),
     }
+    let largest = largest(&rows, |row| &row.count);
     let left_out = query.cut(&mut rows);
-    Ok(ExceptionChanges { rows, left_out, verdicts })
+    Ok(ExceptionChanges { rows, largest, left_out, verdicts })
 }

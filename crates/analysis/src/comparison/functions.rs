@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use super::identity::Identities;
 use super::interval::{Change, IntervalEstimate, Verdict};
+use super::merging::Merging;
 use super::reading::{Amounts, Reading, Sum, rows, totals};
 use super::sides::{ComparisonProblem, Sides};
 use crate::function::FunctionRef;
@@ -43,6 +44,8 @@ pub struct FunctionChanges<'a> {
     /// The rows: first changed functions, then unclear differences, then unchanged functions; the
     /// largest difference first unless the query says otherwise.
     pub rows: Vec<PathChange<'a>>,
+    /// The row that changed most, beyond chance, also where the limit left it out.
+    pub largest: Option<PathChange<'a>>,
     /// Rows that the limit left out.
     pub left_out: usize,
     /// Numbers of rows by the verdict on their own amount, including rows that the limit left out.
@@ -89,6 +92,7 @@ pub fn function_changes<'a>(sides: &Sides<'a>, query: &Query) -> Result<Function
     let metric = sides.metric(query)?;
     let readings = sides.read(|recording| Reading::read(recording, query, metric))?;
     let found = sides.read(|recording| rows(recording, query, metric))?;
+    let merging = MergedChanges::new(sides, &readings);
     let recordings = found.iter().map(Vec::len).sum();
     let (mut identities, mut known) = (Identities::default(), Vec::<RunSums<'a>>::new());
     for (at, (row, sum)) in
@@ -102,12 +106,33 @@ pub fn function_changes<'a>(sides: &Sides<'a>, query: &Query) -> Result<Function
         known[number].sums[at].add(sum);
     }
     let mut changes: Vec<PathChange<'a>> =
-        known.iter().map(|one| change(0, one.function, &readings, |at| one.sums[at])).collect();
+        known.iter().map(|one| change(0, one.function, &readings, &merging, |at| one.sums[at])).collect();
     let mut verdicts = Verdicts::default();
     changes.iter().filter(|row| row.has_own()).for_each(|row| verdicts.count(row.own.verdict));
     changes.sort_by(|a, b| compare(a, b, query.sort.unwrap_or(Sort::Own)));
+    let largest = largest(&changes, |row| &row.own);
     let left_out = query.cut(&mut changes);
-    Ok(FunctionChanges { metric, rows: changes, left_out, verdicts, total: totals(&readings) })
+    Ok(FunctionChanges {
+        metric,
+        rows: changes,
+        largest,
+        left_out,
+        verdicts,
+        total: totals(&readings, &merging.amounts),
+    })
+}
+
+/// How amounts and parts of the whole become those of a side.
+#[derive(Debug)]
+pub(super) struct MergedChanges {
+    pub(super) amounts: Merging,
+    shares: Merging,
+}
+
+impl MergedChanges {
+    pub(super) fn new(sides: &Sides<'_>, readings: &[Vec<Reading>; 2]) -> Self {
+        Self { amounts: sides.merging(), shares: sides.merging_of_shares(readings) }
+    }
 }
 
 /// The row of a function or path, from its sum in each recording.
@@ -115,23 +140,25 @@ pub(super) fn change<'a>(
     depth: u32,
     function: FunctionRef<'a>,
     [before, after]: &[Vec<Reading>; 2],
+    merging: &MergedChanges,
     sum: impl Fn(usize) -> Sum,
 ) -> PathChange<'a> {
     let amounts = |from: usize, all: &[Reading]| -> Vec<Amounts> {
         all.iter().enumerate().map(|(at, reading)| reading.amounts(&sum(from + at))).collect()
     };
     let (old, new) = (amounts(0, before), amounts(before.len(), after));
-    let of = |part: fn(&Amounts) -> IntervalEstimate| {
+    let of = |merging: &Merging, part: fn(&Amounts) -> IntervalEstimate| {
         let side = |all: &[Amounts]| all.iter().map(part).collect::<Vec<_>>();
-        Change::between(&side(&old), &side(&new))
+        merging.change(&side(&old), &side(&new))
     };
+    let MergedChanges { amounts, shares } = merging;
     PathChange {
         depth,
         function,
-        own: of(|amounts| amounts.own),
-        total: of(|amounts| amounts.total),
-        own_share: of(|amounts| amounts.own_share),
-        total_share: of(|amounts| amounts.total_share),
+        own: of(amounts, |amounts| amounts.own),
+        total: of(amounts, |amounts| amounts.total),
+        own_share: of(shares, |amounts| amounts.own_share),
+        total_share: of(shares, |amounts| amounts.total_share),
     }
 }
 
@@ -146,6 +173,12 @@ pub(super) fn compare(a: &PathChange<'_>, b: &PathChange<'_>, sort: Sort) -> Ord
         _ => by(|row| &row.own),
     };
     order.then_with(|| a.function.compare(&b.function))
+}
+
+/// The row that changed most, beyond chance.
+pub(super) fn largest<R: Clone>(rows: &[R], of: impl Fn(&R) -> &Change) -> Option<R> {
+    let changed = rows.iter().filter(|row| of(row).verdict.is_change());
+    changed.max_by(|a, b| of(a).difference.abs().total_cmp(&of(b).difference.abs())).cloned()
 }
 
 /// Order of changes: significant changes first, the largest difference first.

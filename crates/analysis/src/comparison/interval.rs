@@ -34,6 +34,12 @@ impl IntervalEstimate {
         Self { amount, low: (low * each).min(amount), high: (high * each).max(amount) }
     }
 
+    /// The amount and its bounds, times a factor.
+    pub(super) fn times(self, factor: f64) -> Self {
+        let Self { amount, low, high } = self;
+        Self { amount: amount * factor, low: low * factor, high: high * factor }
+    }
+
     /// An amount between bounds, which are widened if the amount lies outside.
     #[must_use]
     pub fn between(amount: f64, (low, high): (f64, f64)) -> Self {
@@ -41,10 +47,11 @@ impl IntervalEstimate {
     }
 }
 
-/// The amount of one side: the median of its recordings, with its 95 % interval.
+/// The amount of one side: the median of its recordings, or their mean where they are merged, with
+/// its 95 % interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Level {
-    /// Median.
+    /// Median; of merged recordings the mean.
     pub median: f64,
     /// Lower bound of the median of all possible runs.
     pub low: f64,
@@ -75,6 +82,28 @@ impl Level {
         Self { median, low: low.min(mean - less).min(median).max(0.0), high: high.max(mean + more).max(median) }
     }
 
+    /// Returns the mean of recordings that count with these shares, which add up to 1. Its interval
+    /// is that of a ratio of sums: the mean of amounts per hour, weighted by hours, is the sum of
+    /// the amounts over the sum of the hours. As in [`from_runs`](Self::from_runs) it is never
+    /// narrower than the uncertainty of sampling.
+    pub(super) fn merged(runs: &[(IntervalEstimate, f64)]) -> Self {
+        let mean: f64 = runs.iter().map(|(run, share)| run.amount * share).sum();
+        let squares = |of: &dyn Fn(&IntervalEstimate) -> f64| -> f64 {
+            runs.iter().map(|(run, share)| (share * of(run)).powi(2)).sum::<f64>().sqrt()
+        };
+        let (less, more) = (squares(&|run| run.amount - run.low), squares(&|run| run.high - run.amount));
+        let number = runs.len() as f64;
+        let half = match runs.len() {
+            0 | 1 => 0.0,
+            several => {
+                let root = squares(&|run| run.amount - mean) * (number / (number - 1.0)).sqrt();
+                // Amounts that are equal differ by rounding.
+                if root > mean * 1e-12 { root * student(several) } else { 0.0 }
+            }
+        };
+        Self { median: mean, low: (mean - half.max(less)).max(0.0), high: mean + half.max(more) }
+    }
+
     /// Whether the bounds equal the median.
     #[must_use]
     pub fn is_exact(&self) -> bool {
@@ -101,6 +130,20 @@ fn spread(sorted: &[f64], mean: f64) -> (f64, f64) {
             (sorted[rank], sorted[number - 1 - rank])
         }
     }
+}
+
+/// Quantile of Student's distribution for 95 %, for so many recordings: from the table, or by the
+/// expansion of Cornish and Fisher, which differs by less than a hundredth from six on.
+fn student(number: usize) -> f64 {
+    let normal = 1.959_964_f64;
+    let free = (number - 1) as f64;
+    STUDENT.get(number.saturating_sub(2)).copied().unwrap_or_else(|| {
+        let power = |exponent| normal.powi(exponent);
+        let first = (power(3) + normal) / 4.0;
+        let second = (5.0 * power(5) + 16.0 * power(3) + 3.0 * normal) / 96.0;
+        let third = (3.0 * power(7) + 19.0 * power(5) + 17.0 * power(3) - 15.0 * normal) / 384.0;
+        normal + first / free + second / free.powi(2) + third / free.powi(3)
+    })
 }
 
 /// Rank from either end of this many sorted values: the median lies between the two ranks in at
@@ -182,13 +225,18 @@ impl Change {
     /// Returns the change from the recordings before to the recordings after.
     #[must_use]
     pub fn between(before: &[IntervalEstimate], after: &[IntervalEstimate]) -> Self {
-        let [old, new] = [before, after].map(Level::from_runs);
-        let (low, high) = excess(&old, &new, 1.0);
         let is_in = |runs: &[IntervalEstimate]| runs.iter().any(|run| run.amount > 0.0);
+        Self::of_levels([before, after].map(Level::from_runs), [is_in(before), is_in(after)])
+    }
+
+    /// Returns the change from one level to another; `was_in` and `is_in` say whether any recording
+    /// of the side has some of the amount.
+    pub(super) fn of_levels([old, new]: [Level; 2], [was_in, is_in]: [bool; 2]) -> Self {
+        let (low, high) = excess(&old, &new, 1.0);
         let verdict = match (low > 0.0, high < 0.0) {
-            (true, _) if !is_in(before) => Verdict::New,
+            (true, _) if !was_in => Verdict::New,
             (true, _) => Verdict::More,
-            (_, true) if !is_in(after) => Verdict::Gone,
+            (_, true) if !is_in => Verdict::Gone,
             (_, true) => Verdict::Less,
             _ if old.is_exact() && old == new => Verdict::Same,
             _ => Verdict::Unclear,
@@ -294,6 +342,26 @@ mod tests {
         assert_eq!(bounds(100), (40.0, 61.0));
         let (low, high) = bounds(2_000);
         assert!((950.0..=960.0).contains(&low) && (1_040.0..=1_051.0).contains(&high), "{low} {high}");
+    }
+
+    #[test]
+    fn a_merged_side_is_the_sum_of_amounts_over_the_sum_of_times() {
+        // 30 in one hour, 10 in three: 40 in four.
+        let level =
+            Level::merged(&[(IntervalEstimate::exact(30.0), 0.25), (IntervalEstimate::exact(10.0 / 3.0), 0.75)]);
+        assert!((level.median - 10.0).abs() < 1e-9, "{level:?}");
+        // Of the weighted deviations, 5 and 5: their root of squares, times the root of 2, times
+        // Student's quantile.
+        assert!((level.high - (10.0 + 12.706 * 10.0)).abs() < 1e-6 && level.low == 0.0, "{level:?}");
+        let level = Level::merged(&[1.0 / 3.0; 3].map(|share| (IntervalEstimate::exact(7.1), share)));
+        assert!(level.is_exact(), "{level:?}");
+        let level = Level::merged(&[(sampled(100.0), 0.5), (sampled(100.0), 0.5)]);
+        assert!(level.low < 900.0 && level.high > 1_100.0, "{level:?}");
+        assert_eq!(Level::merged(&[]), Level::default());
+        // From the table of the distribution.
+        for (number, quantile) in [(3, 4.303), (6, 2.571), (10, 2.262), (31, 2.042), (1_000, 1.962)] {
+            assert!((student(number) - quantile).abs() < 0.01, "{number}: {}", student(number));
+        }
     }
 
     #[test]

@@ -59,9 +59,14 @@ pub fn judge(sides: &Sides<'_>, query: &Query, gate: &Gate) -> Result<Judgement,
     let found = sides.read(|recording| {
         let reading = Reading::read(recording, &query, metric)?;
         let sum = if is_own { own(recording, &query, metric)? } else { outermost(recording, &query, metric)? };
-        Ok(reading.amounts(&sum))
+        Ok((reading, reading.amounts(&sum)))
     })?;
-    let part = |amounts: &Amounts| -> IntervalEstimate {
+    let merging = match gate.is_share {
+        true => sides
+            .merging_of_shares(&[0, 1].map(|side: usize| found[side].iter().map(|(reading, _)| *reading).collect())),
+        false => sides.merging(),
+    };
+    let part = |(_, amounts): &(Reading, Amounts)| -> IntervalEstimate {
         match (is_own, gate.is_share) {
             (true, false) => amounts.own,
             (true, true) => amounts.own_share,
@@ -70,7 +75,7 @@ pub fn judge(sides: &Sides<'_>, query: &Query, gate: &Gate) -> Result<Judgement,
         }
     };
     let [before, after] = found.map(|side| side.iter().map(part).collect::<Vec<_>>());
-    let change = Change::between(&before, &after);
+    let change = merging.change(&before, &after);
     let outcome = outcome(&change, gate.limit);
     let is_open = [change.before, change.after].iter().any(|level| level.high.is_infinite());
     if is_open && outcome == Outcome::Unclear {

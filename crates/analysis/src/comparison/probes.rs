@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use clrscope_contract::request::split_marker;
 
-use super::functions::{Verdicts, by_size};
+use super::functions::{Verdicts, by_size, largest};
 use super::identity::unnumbered;
 use super::interval::{Change, IntervalEstimate};
+use super::merging::Merging;
 use super::sides::{ComparisonProblem, Sides};
 use crate::closures::unnumbered_marker;
 use crate::probes::{Key, ProbeRow, ProbedPlace, probes};
@@ -41,6 +42,8 @@ pub struct ProbeChange {
 pub struct ProbeChanges {
     /// The rows: changed ones first, the largest difference first, unless the query says otherwise.
     pub rows: Vec<ProbeChange>,
+    /// The row that changed most, beyond chance, also where the limit left it out.
+    pub largest: Option<ProbeChange>,
     /// Rows that the limit left out.
     pub left_out: usize,
     /// Numbers of rows by the verdict on their time (for lines: on how often they were reached),
@@ -60,19 +63,20 @@ impl ProbeChange {
 
     /// Compares the counts of one method or line. Each of `runs` is one recording; the first
     /// `before` of them are the side before.
-    fn from_runs(runs: &[Option<ProbeRow>], before: usize) -> Self {
-        let of = |part: &dyn Fn(&ProbeRow) -> u64| {
+    fn from_runs(runs: &[Option<ProbeRow>], before: usize, [amounts, means]: &[Merging; 2]) -> Self {
+        let merged = |merging: &Merging, part: &dyn Fn(&ProbeRow) -> u64| {
             let amount = |run: &Option<ProbeRow>| IntervalEstimate::exact(run.as_ref().map_or(0, part) as f64);
             let all: Vec<IntervalEstimate> = runs.iter().map(amount).collect();
-            Change::between(&all[..before], &all[before..])
+            merging.change(&all[..before], &all[before..])
         };
+        let of = |part: &dyn Fn(&ProbeRow) -> u64| merged(amounts, part);
         let last = runs.iter().flatten().last().cloned().unwrap_or_default();
         Self {
             calls: of(&|row| row.calls),
             failed: of(&|row| row.failed),
             total_ns: of(&|row| row.total_ns),
-            mean_ns: of(&|row| row.mean_ns().unwrap_or(0)),
-            percentiles_ns: Self::PERCENTS.map(|percent| of(&|row| row.percentile_ns(percent).unwrap_or(0))),
+            mean_ns: merged(means, &|row| row.mean_ns().unwrap_or(0)),
+            percentiles_ns: Self::PERCENTS.map(|percent| merged(means, &|row| row.percentile_ns(percent).unwrap_or(0))),
             name: last.name,
             signature: last.signature,
             module: last.module,
@@ -110,7 +114,9 @@ pub fn probe_changes(sides: &Sides<'_>, query: &Query) -> Result<ProbeChanges, C
         }
     }
     let before = found[0].len();
-    let mut rows: Vec<ProbeChange> = known.values().map(|runs| ProbeChange::from_runs(runs, before)).collect();
+    let merging = [sides.merging(), sides.merging_of_means()];
+    let mut rows: Vec<ProbeChange> =
+        known.values().map(|runs| ProbeChange::from_runs(runs, before, &merging)).collect();
     let mut verdicts = Verdicts::default();
     rows.iter().for_each(|row| verdicts.count(row.main().verdict));
     // Rows come in the order of names, and the sort is stable.
@@ -121,8 +127,9 @@ pub fn probe_changes(sides: &Sides<'_>, query: &Query) -> Result<ProbeChanges, C
         // Lines have no time, and come after all methods.
         _ => rows.sort_by(|a, b| a.place.is_some().cmp(&b.place.is_some()).then_with(|| by_size(a.main(), b.main()))),
     }
+    let largest = largest(&rows, ProbeChange::main);
     let left_out = query.cut(&mut rows);
-    Ok(ProbeChanges { rows, left_out, verdicts })
+    Ok(ProbeChanges { rows, largest, left_out, verdicts })
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use clrscope_recording::layout::instrument;
 use clrscope_recording::model::Recording;
 
 use super::interval::{Change, IntervalEstimate};
+use super::merging::Merging;
 use crate::metric::{Amount, Column, Metric, Source, Unit};
 use crate::query::{Query, QueryProblem};
 use crate::sampling::{Steps, bounds, share_bounds};
@@ -139,6 +140,11 @@ impl Reading {
         found
     }
 
+    /// The metric's sum over everything selected.
+    pub(super) fn whole_amount(&self) -> f64 {
+        self.total
+    }
+
     /// The whole as one amount.
     fn whole(&self) -> IntervalEstimate {
         match self.doubt {
@@ -162,9 +168,9 @@ impl Reading {
 }
 
 /// The change of the whole.
-pub(super) fn totals([before, after]: &[Vec<Reading>; 2]) -> Change {
+pub(super) fn totals([before, after]: &[Vec<Reading>; 2], merging: &Merging) -> Change {
     let whole = |all: &[Reading]| all.iter().map(Reading::whole).collect::<Vec<_>>();
-    Change::between(&whole(before), &whole(after))
+    merging.change(&whole(before), &whole(after))
 }
 
 /// The query for all rows by a metric.

@@ -5,8 +5,10 @@ use std::fmt;
 use clrscope_recording::model::Recording;
 
 use super::interval::Change;
+use super::merging::{Merging, Per};
 use super::reading::{Reading, totals};
 use crate::metric::Metric;
+use crate::parts::observed_unix_ns;
 use crate::query::{Query, QueryProblem};
 use crate::select::resolve_names;
 
@@ -19,6 +21,9 @@ pub struct NamedRecording<'a> {
     pub recording: &'a Recording,
 }
 
+/// Nanoseconds of an hour.
+const HOUR_NS: f64 = 3.6e12;
+
 /// A side of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
@@ -28,13 +33,29 @@ pub enum Side {
     After,
 }
 
+/// How the recordings of both sides were chosen by labels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    /// What amounts are per.
+    pub per: Per,
+    /// The labels that choose the recordings before, as written.
+    pub before: String,
+    /// The labels that choose the recordings after, as written.
+    pub after: String,
+    /// Names of recordings among which nothing could be chosen, because they can't be read.
+    pub unreadable: Vec<String>,
+}
+
 /// The two sides of a comparison.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Sides<'a> {
     /// The baseline recordings.
     pub before: Vec<NamedRecording<'a>>,
     /// The recordings that are compared with the baseline.
     pub after: Vec<NamedRecording<'a>>,
+    /// How they were chosen by labels; `None` where they were named. Recordings that were chosen
+    /// are merged: amounts are means per hour or per recording instead of medians.
+    pub chosen: Option<Chosen>,
 }
 
 /// Reason why recordings can't be compared.
@@ -125,6 +146,39 @@ impl<'a> Sides<'a> {
         problem.map_or_else(|| Ok(query.clone()), |problem| Err(everywhere(problem)))
     }
 
+    /// How amounts of the recordings become that of their side.
+    pub(super) fn merging(&self) -> Merging {
+        match self.chosen.as_ref().map(|chosen| chosen.per) {
+            None => Merging::default(),
+            Some(Per::Recording) => self.merging_of_means(),
+            Some(Per::Hour) => self.weighed(|one| {
+                let ns = recorded_ns(one.recording).max(1) as f64;
+                (HOUR_NS / ns, ns)
+            }),
+        }
+    }
+
+    /// The same for amounts that do not grow with time, such as the mean time of a call.
+    pub(super) fn merging_of_means(&self) -> Merging {
+        self.weighed(|_| (1.0, 1.0))
+    }
+
+    /// The same for parts of the whole: a recording counts as much as its whole.
+    pub(super) fn merging_of_shares(&self, readings: &[Vec<Reading>; 2]) -> Merging {
+        let side = |all: &[Reading]| all.iter().map(|reading| (1.0, reading.whole_amount())).collect();
+        let [before, after] = readings;
+        if self.chosen.is_some() { Merging::weighed([side(before), side(after)]) } else { Merging::default() }
+    }
+
+    fn weighed(&self, of: impl Fn(&NamedRecording<'a>) -> (f64, f64)) -> Merging {
+        let side = |all: &[NamedRecording<'a>]| all.iter().map(&of).collect();
+        if self.chosen.is_some() {
+            Merging::weighed([side(&self.before), side(&self.after)])
+        } else {
+            Merging::default()
+        }
+    }
+
     /// Change of a metric between the two sides, independent of the functions that a query selects.
     ///
     /// # Errors
@@ -133,7 +187,7 @@ impl<'a> Sides<'a> {
         let metric = self.metric(query)?;
         let query = Query { metric: Some(metric), functions: Vec::new(), modules: Vec::new(), ..query.clone() };
         let readings = self.read(|recording| Reading::read(recording, &query, metric))?;
-        Ok(SideTotal { metric, change: totals(&readings) })
+        Ok(SideTotal { metric, change: totals(&readings, &self.merging()) })
     }
 
     /// Calls `read` for each recording and returns the results by side.
@@ -150,6 +204,12 @@ impl<'a> Sides<'a> {
         };
         Ok([of(&self.before)?, of(&self.after)?])
     }
+}
+
+/// Nanoseconds that a recording tells of.
+fn recorded_ns(recording: &Recording) -> u64 {
+    let time = observed_unix_ns(recording);
+    time.end - time.start
 }
 
 fn everywhere(problem: QueryProblem) -> ComparisonProblem {

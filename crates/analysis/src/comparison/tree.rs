@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use rustc_hash::FxHashMap;
 
-use super::functions::{PathChange, change, compare};
+use super::functions::{MergedChanges, PathChange, change, compare};
 use super::identity::Identities;
 use super::interval::{Change, Verdict};
 use super::reading::{Reading, Sum, plain, totals};
@@ -31,6 +31,7 @@ pub struct TreeChanges<'a> {
     /// For each recording, the sums by node; the recordings before first.
     sums: Vec<Vec<Sum>>,
     readings: [Vec<Reading>; 2],
+    merging: MergedChanges,
     sort: Sort,
     limit: Option<usize>,
 }
@@ -63,7 +64,9 @@ pub fn tree_changes<'a>(sides: &Sides<'a>, query: &Query) -> Result<TreeChanges<
     let sums = forests.iter().flatten().map(|forest| growing.add(forest, metric)).collect();
     let (nodes, children, roots) = growing.finish();
     let (sort, limit) = (query.sort.unwrap_or(Sort::Total), query.limit);
-    Ok(TreeChanges { metric, total: totals(&readings), nodes, children, roots, sums, readings, sort, limit })
+    let merging = MergedChanges::new(sides, &readings);
+    let total = totals(&readings, &merging.amounts);
+    Ok(TreeChanges { metric, total, nodes, children, roots, sums, readings, merging, sort, limit })
 }
 
 impl<'a> Growing<'a> {
@@ -160,6 +163,13 @@ impl<'a> TreeChanges<'a> {
         Ok(smaller)
     }
 
+    /// The path whose own amount changed most, beyond chance; its depth is not known.
+    #[must_use]
+    pub fn largest(&self) -> Option<PathChange<'a>> {
+        let changed = (0..self.nodes.len()).map(|at| self.row(0, at as u32)).filter(|row| row.own.verdict.is_change());
+        changed.max_by(|a, b| a.own.difference.abs().total_cmp(&b.own.difference.abs()))
+    }
+
     /// Rows of these children in reverse order.
     fn shown(
         &self,
@@ -203,7 +213,7 @@ impl<'a> TreeChanges<'a> {
 
     fn row(&self, depth: u32, at: u32) -> PathChange<'a> {
         let sum = |recording: usize| self.sums[recording].get(at as usize).copied().unwrap_or_default();
-        change(depth, self.nodes[at as usize].function, &self.readings, sum)
+        change(depth, self.nodes[at as usize].function, &self.readings, &self.merging, sum)
     }
 }
 
@@ -228,7 +238,7 @@ mod tests {
     fn paths_of_both_sides_are_one_tree() {
         let before = recording("thread 1\n  Main 1 1\n    A 5 1\n      B 5 1\n    Old 2 1\n");
         let after = recording("thread 1\n  Main 1 1\n    A 7 1\n      B 5 1\n      C 1 1\nthread 2\n  A 3 1\n");
-        let sides = Sides { before: named(&before), after: named(&after) };
+        let sides = Sides { before: named(&before), after: named(&after), chosen: None };
         let tree = tree_changes(&sides, &calls()).expect("trees");
         let mut rows = Vec::new();
         tree.walk(&Shown { min_share: 0.5, different: false }, |row| -> Result<(), Infallible> {
@@ -252,7 +262,7 @@ mod tests {
     fn what_is_as_it_was_is_left_out_unless_it_leads_to_a_difference() {
         let text = |calls: u32| format!("thread 1\n  Main 1 1\n    A 5 1\n      B {calls} 1\n    C 2 1\n      D 2 1\n");
         let (before, after) = (recording(&text(5)), recording(&text(6)));
-        let sides = Sides { before: named(&before), after: named(&after) };
+        let sides = Sides { before: named(&before), after: named(&after), chosen: None };
         let tree = tree_changes(&sides, &calls()).expect("trees");
         let mut names = String::new();
         let smaller = tree.walk(&Shown { different: true, min_share: 0.0 }, |row| -> Result<(), Infallible> {
@@ -268,7 +278,7 @@ mod tests {
         let text =
             |large: u32| format!("thread 1\n  Main 1 10000\n    Small 1 3\n      Leaf 1 1\n    Large 1 {large}\n");
         let (before, after) = (recording(&text(4)), recording(&text(9000)));
-        let sides = Sides { before: named(&before), after: named(&after) };
+        let sides = Sides { before: named(&before), after: named(&after), chosen: None };
         let tree = tree_changes(&sides, &Query { raw: true, ..Query::default() }).expect("trees");
         let mut names = Vec::new();
         let smaller = tree.walk(&Shown { min_share: 0.1, different: false }, |row| -> Result<(), Infallible> {
@@ -282,7 +292,7 @@ mod tests {
     #[test]
     fn a_limit_is_of_the_children_of_each_path() {
         let before = recording("thread 1\n  Main 1 1\n    A 1 1\n    B 1 1\n    C 1 1\n");
-        let sides = Sides { before: named(&before), after: named(&before) };
+        let sides = Sides { before: named(&before), after: named(&before), chosen: None };
         let tree = tree_changes(&sides, &Query { limit: Some(2), ..calls() }).expect("trees");
         let mut number = 0;
         let smaller = tree.walk(&Shown::default(), |_| -> Result<(), Infallible> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use clrscope_analysis::{Gate, GateError, Metric};
+use clrscope_analysis::{Gate, GateError, LabelSelection, Metric, Per, SelectionError};
 use clrscope_report::{COMPARISONS, Comparison, Format, Request};
 
 use super::filters::{Filters, metrics};
@@ -20,6 +20,7 @@ Examples:
   clrscope diff a1.clrs a2.clrs a3.clrs -- b1.clrs b2.clrs b3.clrs --metric cpu
   clrscope diff before.clrs after.clrs --fail-on 'Shop.*:calls>+5%' --fail-on '*:bytes>+64KiB'
   clrscope diff before.clrs after.clrs --format html -o diff.html
+  clrscope diff --before version=v2 --after version=v3 recordings/     chosen by their labels
   clrscope diff app.clrs                                  its first and last snapshot of the heap
 
 Exit codes: 0, 1 for a failure, 2 for a wrong command line, 3 where a gate of --fail-on fails.";
@@ -27,16 +28,31 @@ Exit codes: 0, 1 for a failure, 2 for a wrong command line, 3 where a gate of --
 /// Compare recordings: functions, paths, allocations, exceptions, the heap
 ///
 /// Each side is a recording, a folder of recordings, or several of them with -- between the sides.
-/// Of several the median counts, with an interval of 95 % by how much they differ. Functions are
-/// the same on both sides by module, name and signature, lambdas by their place in their method. A
-/// change is called one where its interval leaves zero out; counts that were recorded one by one
-/// (calls, exceptions, bytes with alloc:exact) are exact.
+/// Of several the median counts, with an interval of 95 % by how much they differ. With --before
+/// and --after the recordings of one folder are chosen by labels and merged: amounts are per hour.
+/// Functions are the same on both sides by module, name and signature, lambdas by their place in
+/// their method. A change is called one where its interval leaves zero out; counts that were
+/// recorded one by one (calls, exceptions, bytes with alloc:exact) are exact.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES, override_usage = "clrscope diff [OPTIONS] <BEFORE>... [--] [AFTER]...")]
+#[command(after_help = EXAMPLES, override_usage = "clrscope diff [OPTIONS] <BEFORE>... [--] [AFTER]...
+       clrscope diff [OPTIONS] --before <LABELS> --after <LABELS> <FOLDER>")]
 pub(super) struct Diff {
     /// The recordings, first those to compare with: NAME.clrs, NAME.clrs.d or a folder of such
     #[arg(value_name = "RECORDING", required = true)]
     recordings: Vec<PathBuf>,
+
+    /// Choose the recordings before by labels: KEY=VALUE[,KEY=VALUE], where KEY is service,
+    /// version, environment, host, container or the key of any label, and VALUE may have * and ?
+    #[arg(long, value_name = "LABELS", requires = "after", value_parser = labels)]
+    before: Option<LabelSelection>,
+
+    /// Choose the recordings after by labels, in the same folder
+    #[arg(long, value_name = "LABELS", requires = "before", value_parser = labels)]
+    after: Option<LabelSelection>,
+
+    /// What amounts of recordings chosen by labels are per [default: hour]
+    #[arg(long, value_name = "UNIT", requires = "before", value_parser = pers())]
+    per: Option<String>,
 
     /// View to show [default: the first that both sides have]
     #[arg(long, value_name = "VIEW", value_parser = views())]
@@ -80,6 +96,14 @@ pub(super) struct Diff {
     filters: Filters,
 }
 
+fn labels(text: &str) -> Result<LabelSelection, String> {
+    LabelSelection::parse(text).map_err(|SelectionError(why)| why)
+}
+
+fn pers() -> PossibleValuesParser {
+    Per::ALL.iter().map(|(name, about, _)| PossibleValue::new(*name).help(*about)).collect::<Vec<_>>().into()
+}
+
 fn views() -> PossibleValuesParser {
     COMPARISONS.iter().map(|one| PossibleValue::new(one.name).help(one.view.about)).collect::<Vec<_>>().into()
 }
@@ -121,7 +145,11 @@ impl Diff {
         }
         let comparison =
             self.view.as_deref().map(|name| Comparison::named(name).ok_or_else(report::not_known)).transpose()?;
-        let kind = sides(self.recordings)?;
+        let per = self.per.as_deref().and_then(Per::parse).unwrap_or_default();
+        let kind = match (self.before, self.after) {
+            (Some(before), Some(after)) => chosen(self.recordings, [before, after], per)?,
+            _ => sides(self.recordings)?,
+        };
         let gates = self.fail_on.iter().map(|text| gate(text)).collect::<Result<Vec<_>, _>>()?;
         let mut request = Request { query: self.filters.into_query()?, ..Request::default() };
         request.query.metric = self.metric;
@@ -140,6 +168,20 @@ impl Diff {
         }
         let Self { columns, output, force, .. } = self;
         Ok(DiffOptions { kind, comparison, format, columns, request, gates, output, force })
+    }
+}
+
+/// The sides that labels choose in one folder.
+fn chosen(mut folders: Vec<PathBuf>, labels: [LabelSelection; 2], per: Per) -> Result<Kind, Failure> {
+    match &mut folders[..] {
+        [folder] => Ok(Kind::Labels { folder: std::mem::take(folder), labels: Box::new(labels), per }),
+        several => {
+            let number = several.iter().filter(|path| *path != Path::new(BETWEEN)).count();
+            let why =
+                format!("--before and --after choose among the recordings of one folder, and {number} were named");
+            let hint = "clrscope diff --before version=v2 --after version=v3 FOLDER";
+            Err(Failure::usage("cannot tell the two sides", why, hint))
+        }
     }
 }
 
@@ -204,6 +246,7 @@ mod tests {
         let sides = |line: &str| match options(line).expect(line).kind {
             Kind::Sides(sides) => sides.map(|side| side.len()),
             Kind::Snapshots(_) => [1, 0],
+            Kind::Labels { .. } => [0, 0],
         };
         assert_eq!(
             ["clrscope diff a b", "clrscope diff a", "clrscope diff a -- b"].map(sides),

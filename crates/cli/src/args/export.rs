@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clrscope_analysis::{Metric, Query};
-use clrscope_export::{ExportOptions, formats_that};
+use clrscope_export::{ExportOptions, dataset, formats_that};
 use clrscope_report::exporters;
 
 use super::filters::{Filters, metrics, whole};
@@ -20,6 +20,7 @@ Examples:
   clrscope export app.clrs --to collapsed --metric calls | sort -k2 -n
   clrscope export app.clrs --to heapsnapshot -o app.heapsnapshot
   clrscope export runs/ --to parquet -o tables/        each recording in runs/
+  clrscope export runs/ --to dataset -o fleet/         all of them into one data set, which may be there
 
 A folder of recordings is exported at once: NAME.clrs, or NAME.clrs.d where there is no such file, to
 NAME with the ending of the format in the folder of -o. A recording that can't be exported is named,
@@ -37,7 +38,8 @@ pub(super) struct Export {
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     to: String,
 
-    /// File to write [default: stdout]; of a folder of recordings the folder to write to
+    /// File to write [default: stdout]; of a folder of recordings, or for a data set, the folder to
+    /// write to
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -62,7 +64,8 @@ pub(super) struct Export {
 }
 
 fn formats() -> PossibleValuesParser {
-    exporters().map(|e| PossibleValue::new(e.name()).help(e.description())).collect::<Vec<_>>().into()
+    let one = exporters().map(|e| PossibleValue::new(e.name()).help(e.description()));
+    one.chain([PossibleValue::new(dataset::NAME).help(dataset::DESCRIPTION)]).collect::<Vec<_>>().into()
 }
 
 fn min_share_help() -> String {

@@ -1,10 +1,14 @@
 //! `clrscope diff`: compares recordings, and checks gates that fail on an increase.
 
+mod chosen;
+
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use clrscope_analysis::{ComparisonProblem, Gate, Judgement, NamedRecording, Outcome, Query, Sides, judge};
+use clrscope_analysis::{
+    Chosen, ComparisonProblem, Gate, Judgement, LabelSelection, NamedRecording, Outcome, Per, Query, Sides, judge,
+};
 use clrscope_report::{
     COMPARISONS, Comparison, Format, Refusal, Report, ReportsPage, Request, Room, View, gate_words, view,
 };
@@ -12,8 +16,10 @@ use clrscope_report::{
 use super::report::print;
 use crate::errors::{EXIT_GATE, Failure, quoted, reason, shown};
 use crate::recording_file::{OpenRecording, open, open_for, query_failure, resolved};
+use crate::recording_folder::recordings_in;
 use crate::result_file;
 use crate::terminal::say;
+use chosen::ChosenSides;
 
 /// Name of the flame graph format; `None` if the build can't draw flame graphs.
 pub(crate) const FLAMEGRAPH: Option<&str> = if cfg!(feature = "flamegraph") { Some("flamegraph") } else { None };
@@ -46,6 +52,15 @@ pub(crate) enum Kind {
     Snapshots(PathBuf),
     /// Recordings, or folders of recordings, before and after.
     Sides([Vec<PathBuf>; 2]),
+    /// Recordings of a folder, chosen by labels for before and after.
+    Labels {
+        /// The folder.
+        folder: PathBuf,
+        /// The labels of both sides.
+        labels: Box<[LabelSelection; 2]>,
+        /// What amounts are per.
+        per: Per,
+    },
 }
 
 /// Formats of a comparison.
@@ -75,7 +90,18 @@ type Named = (String, OpenRecording);
 pub(crate) fn perform(options: &DiffOptions) -> Result<u8, Failure> {
     match &options.kind {
         Kind::Snapshots(path) => snapshots(path, options).map(|()| 0),
-        Kind::Sides(paths) => sides(paths, options),
+        Kind::Sides(paths) => {
+            let query = &options.request.query;
+            let [before, after] = [open_side(&paths[0], query)?, open_side(&paths[1], query)?];
+            sides(&Sides { before: recordings(&before), after: recordings(&after), chosen: None }, options)
+        }
+        Kind::Labels { folder, labels, per } => {
+            let ChosenSides { sides: [before, after], unreadable } =
+                chosen::open_chosen(folder, labels, &options.request.query)?;
+            let [old, new] = [&labels[0], &labels[1]].map(ToString::to_string);
+            let chosen = Some(Chosen { per: *per, before: old, after: new, unreadable });
+            sides(&Sides { before: recordings(&before), after: recordings(&after), chosen }, options)
+        }
     }
 }
 
@@ -97,30 +123,27 @@ fn snapshots(path: &Path, options: &DiffOptions) -> Result<(), Failure> {
     print(&report, format)
 }
 
-fn sides(paths: &[Vec<PathBuf>; 2], options: &DiffOptions) -> Result<u8, Failure> {
-    let query = &options.request.query;
-    let [before, after] = [open_side(&paths[0], query)?, open_side(&paths[1], query)?];
-    let sides = Sides { before: recordings(&before), after: recordings(&after) };
-    let comparison = options.comparison.map_or_else(|| first_possible(&sides), Ok)?;
+fn sides(sides: &Sides<'_>, options: &DiffOptions) -> Result<u8, Failure> {
+    let comparison = options.comparison.map_or_else(|| first_possible(sides), Ok)?;
     let mut request = request_for(comparison.view, &options.request, &options.columns, options.format)?;
     request.query = sides.resolved(&request.query).map_err(|problem| failure(&problem))?;
     let judged =
-        |gate: &Gate| judge(&sides, &options.request.query, gate).map_err(|problem| gate_failure(gate, &problem));
+        |gate: &Gate| judge(sides, &options.request.query, gate).map_err(|problem| gate_failure(gate, &problem));
     let judgements = options.gates.iter().map(judged).collect::<Result<Vec<_>, _>>()?;
     let open = |comparison: &Comparison, request: &Request| {
-        comparison.open(&sides, &judgements, request).map_err(|problem| failure(&problem))
+        comparison.open(sides, &judgements, request).map_err(|problem| failure(&problem))
     };
     match options.format {
         Drawn::Rows(Format::Html) => {
-            let reports = |room: Room| page_of(&sides, comparison, &room.limited(&request), &open);
-            let page = ReportsPage::fitting(&title(&sides), reports)?.map_err(|error| super::cannot_print(&error))?;
-            write_result(options, &sides, |out| page.write(out))?;
+            let reports = |room: Room| page_of(sides, comparison, &room.limited(&request), &open);
+            let page = ReportsPage::fitting(&title(sides), reports)?.map_err(|error| super::cannot_print(&error))?;
+            write_result(options, sides, |out| page.write(out))?;
         }
         Drawn::Rows(format) => {
             let request = if format == Format::Text { comparison.view.for_people(&request) } else { request };
             print(&open(comparison, &request)?, format)?;
         }
-        Drawn::FlameGraph => flame_graph(&sides, &request, options)?,
+        Drawn::FlameGraph => flame_graph(sides, &request, options)?,
     }
     Ok(tell(&judgements, options.format))
 }
@@ -156,7 +179,7 @@ fn recordings(all: &[Named]) -> Vec<NamedRecording<'_>> {
 fn open_side(paths: &[PathBuf], query: &Query) -> Result<Vec<Named>, Failure> {
     let mut files = Vec::new();
     for path in paths {
-        match within(path) {
+        match recordings_in(path) {
             Some(found) => files.extend(found),
             None => files.push(path.clone()),
         }
@@ -170,19 +193,6 @@ fn open_side(paths: &[PathBuf], query: &Query) -> Result<Vec<Named>, Failure> {
     }
     let open = |file: PathBuf| Ok((file.to_string_lossy().into_owned(), open_for(&file, query)?));
     files.into_iter().map(open).collect()
-}
-
-/// The recordings of a folder, by name; `None` if the path is no folder, or is a recording itself.
-fn within(folder: &Path) -> Option<Vec<PathBuf>> {
-    let is_recording =
-        |path: &Path| path.to_str().is_some_and(|path| path.ends_with(".clrs") || path.ends_with(".clrs.d"));
-    if is_recording(folder) {
-        return None;
-    }
-    let mut found: Vec<PathBuf> =
-        fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).filter(|path| is_recording(path)).collect();
-    found.sort();
-    (!found.is_empty()).then_some(found)
 }
 
 /// The first view that both sides have data for.
@@ -216,6 +226,9 @@ fn page_of<'a>(
 }
 
 fn title(sides: &Sides<'_>) -> String {
+    if let Some(Chosen { before, after, .. }) = &sides.chosen {
+        return format!("{before} and {after}");
+    }
     let names = |all: &[NamedRecording<'_>]| all.iter().map(|one| one.name.clone()).collect::<Vec<_>>().join(", ");
     format!("{} and {}", names(&sides.before), names(&sides.after))
 }

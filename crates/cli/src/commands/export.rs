@@ -1,5 +1,6 @@
 //! `clrscope export`: writes a recording in the format of another program.
 
+mod dataset;
 mod folder;
 
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -13,6 +14,7 @@ use clrscope_report::exporters;
 use crate::errors::{Failure, quoted, reason, shown};
 use crate::progress::Shown;
 use crate::recording_file::{open_for, query_failure, resolved};
+use crate::recording_folder::recordings_in;
 use crate::result_file;
 
 /// Options of `export`.
@@ -35,13 +37,16 @@ pub(crate) struct ExportTask {
 /// # Errors
 /// When the recording can't be opened, the query can't be answered, or the result can't be written.
 pub(crate) fn perform(options: &ExportTask) -> Result<(), Failure> {
+    if options.format == clrscope_export::dataset::NAME {
+        return dataset::export(options);
+    }
     let format = exporters().find(|format| format.name() == options.format).ok_or_else(|| {
         let what = format!("cannot export to {}", quoted(&options.format));
         Failure::usage(what, "there is no such format", "see 'clrscope export --help'")
     })?;
     let failed = |error: ExportError| failure(&options.recording, &options.format, &error);
     check(format, &options.export).map_err(failed)?;
-    match folder::recordings_in(&options.recording) {
+    match recordings_in(&options.recording) {
         Some(recordings) => folder::export(options, format, &recordings),
         None => export_one(options, format),
     }

@@ -7,6 +7,7 @@
 //! or zero.
 
 mod file;
+mod read;
 mod thrift;
 
 use std::io::Write;
@@ -21,7 +22,8 @@ use clrscope_recording::model::{Process, Recording, Run, Thread};
 use crate::stacks::{Step, forest, push_frame, walk};
 use crate::threads::command;
 use crate::{ExportError, ExportOptions, Exporter};
-use file::{Kind, Table, Value};
+pub(crate) use file::{Kind, Table, Value};
+pub(crate) use read::{Column, Malformed, read};
 
 /// Columns at the start of both tables.
 const SHARED: [(&str, Kind); 24] = [
@@ -172,7 +174,7 @@ impl Exporter for Samples {
 }
 
 /// The requested metric, or otherwise all recorded metrics.
-fn metrics(recording: &Recording, query: &Query) -> Result<Vec<&'static Metric>, ExportError> {
+pub(crate) fn metrics(recording: &Recording, query: &Query) -> Result<Vec<&'static Metric>, ExportError> {
     if query.metric.is_some() {
         return Ok(vec![Metric::for_query(recording, query)?]);
     }

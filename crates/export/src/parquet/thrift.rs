@@ -1,4 +1,5 @@
-//! Structures in Thrift's compact protocol, as used in Parquet headers and footers.
+//! Structures in Thrift's compact protocol, as used in Parquet headers and footers: written, and
+//! read.
 
 use clrscope_recording::varint::{put, zigzag};
 
@@ -85,6 +86,135 @@ impl Structure {
 
     fn zigzag(&mut self, value: i64) {
         put(&mut self.bytes, zigzag(value));
+    }
+}
+
+/// Deepest nesting of structures that is read.
+const DEEPEST: usize = 8;
+
+/// A structure that was read.
+#[derive(Debug, Default)]
+pub(super) struct Fields<'b>(Vec<(u8, Item<'b>)>);
+
+/// A value that was read.
+#[derive(Debug)]
+enum Item<'b> {
+    Number(i64),
+    Binary(&'b [u8]),
+    Structure(Fields<'b>),
+    List(Vec<Item<'b>>),
+}
+
+/// The number at the beginning, and the bytes after it; `None` where it is cut off or too large.
+pub(super) fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut number = 0_u64;
+    for (at, byte) in bytes.iter().enumerate().take(10) {
+        number |= u64::from(byte & 0x7F).checked_shl(7 * at as u32)?;
+        if byte & 0x80 == 0 {
+            return Some((number, &bytes[at + 1..]));
+        }
+    }
+    None
+}
+
+impl<'b> Fields<'b> {
+    /// The structure at the beginning, and its length in bytes; `None` where it is not one.
+    pub(super) fn read(bytes: &'b [u8]) -> Option<(Self, usize)> {
+        let (fields, rest) = Self::parsed(bytes, DEEPEST)?;
+        Some((fields, bytes.len() - rest.len()))
+    }
+
+    fn parsed(mut bytes: &'b [u8], deepest: usize) -> Option<(Self, &'b [u8])> {
+        let (mut fields, mut number) = (Self::default(), 0_u8);
+        loop {
+            let (&head, rest) = bytes.split_first()?;
+            bytes = rest;
+            if head == 0 {
+                return Some((fields, bytes));
+            }
+            // Field numbers above 15 and booleans are in no file that the writer makes.
+            number = number.checked_add(head >> 4).filter(|_| head >> 4 > 0)?;
+            let (item, rest) = Item::parsed(bytes, head & 0xF, deepest)?;
+            fields.0.push((number, item));
+            bytes = rest;
+        }
+    }
+
+    fn item(&self, field: u8) -> Option<&Item<'b>> {
+        self.0.iter().find(|(number, _)| *number == field).map(|(_, item)| item)
+    }
+
+    /// A number that is not negative.
+    pub(super) fn number(&self, field: u8) -> Option<u64> {
+        match self.item(field)? {
+            Item::Number(number) => u64::try_from(*number).ok(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn structure(&self, field: u8) -> Option<&Self> {
+        match self.item(field)? {
+            Item::Structure(fields) => Some(fields),
+            _ => None,
+        }
+    }
+
+    pub(super) fn structures(&self, field: u8) -> impl Iterator<Item = &Self> {
+        self.list(field).iter().filter_map(|item| match item {
+            Item::Structure(fields) => Some(fields),
+            _ => None,
+        })
+    }
+
+    pub(super) fn texts(&self, field: u8) -> impl Iterator<Item = &'b [u8]> {
+        self.list(field).iter().filter_map(|item| match item {
+            Item::Binary(bytes) => Some(*bytes),
+            _ => None,
+        })
+    }
+
+    fn list(&self, field: u8) -> &[Item<'b>] {
+        match self.item(field) {
+            Some(Item::List(items)) => items,
+            _ => &[],
+        }
+    }
+}
+
+impl<'b> Item<'b> {
+    fn parsed(bytes: &'b [u8], kind: u8, deepest: usize) -> Option<(Self, &'b [u8])> {
+        let deeper = deepest.checked_sub(1)?;
+        match kind {
+            kind::I32 | kind::I64 => {
+                let (number, rest) = varint(bytes)?;
+                Some((Self::Number((number >> 1) as i64 ^ -((number & 1) as i64)), rest))
+            }
+            kind::BINARY => {
+                let (length, rest) = varint(bytes)?;
+                let (text, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+                Some((Self::Binary(text), rest))
+            }
+            kind::STRUCT => {
+                let (fields, rest) = Fields::parsed(bytes, deeper)?;
+                Some((Self::Structure(fields), rest))
+            }
+            kind::LIST => {
+                let (&head, mut rest) = bytes.split_first()?;
+                let mut number = u64::from(head >> 4);
+                if number == 15 {
+                    (number, rest) = varint(rest)?;
+                }
+                let mut items = Vec::new();
+                // Each item has a byte at least.
+                for _ in 0..number {
+                    let (item, after) = Self::parsed(rest, head & 0xF, deeper)?;
+                    items.push(item);
+                    rest = after;
+                }
+                Some((Self::List(items), rest))
+            }
+            _ => None,
+        }
     }
 }
 

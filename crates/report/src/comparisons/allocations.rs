@@ -6,6 +6,7 @@ use clrscope_analysis::{AllocationChanges, ComparisonProblem, Sides, Sort, TypeC
 
 use super::columns::{Keys, columns, keys, range_column};
 use super::functions::note;
+use super::merged::{most_changed, per};
 use super::{beside_itself, frame, problem};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
@@ -68,8 +69,10 @@ pub(super) fn compare<'a>(sides: &Sides<'a>, request: &Request) -> Result<OpenCo
 
 impl Answer for OpenComparison<'_> {
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
-        frame::show(&self.sides, None, renderer)?;
-        let AllocationChanges { rows, left_out, verdicts } = &self.changes;
+        let AllocationChanges { rows, largest, left_out, verdicts } = &self.changes;
+        let named = largest.as_ref().map(|row| (row.type_name.clone(), &row.bytes, Unit::Bytes));
+        let most = most_changed(&self.sides, named, "type");
+        frame::show(&self.sides, None, most, renderer)?;
         let sheet = sheet();
         let text = shown(&[
             ("difference_bytes", 0, true),
@@ -82,7 +85,7 @@ impl Answer for OpenComparison<'_> {
             ("type", 0, true),
         ]);
         let section = Section {
-            title: Title::Bold("Allocated types".to_owned()),
+            title: Title::Bold(format!("Allocated types{}", per(&self.sides))),
             nothing: "Nothing was allocated on either side, or the filters leave nothing.".to_owned(),
             what: "types",
             ..sheet.main(&self.request, "rows", Style::Table, &text)

@@ -8,6 +8,7 @@ use clrscope_analysis::{
 
 use super::columns::{Keys, columns, keys};
 use super::functions::note;
+use super::merged::{most_changed, per};
 use super::{beside_itself, frame, problem};
 use crate::cell::{Cell, FunctionCell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
@@ -77,8 +78,10 @@ pub(super) fn compare<'a>(sides: &Sides<'a>, request: &Request) -> Result<OpenCo
 
 impl Answer for OpenComparison<'_> {
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
-        frame::show(&self.sides, None, renderer)?;
-        let ExceptionChanges { rows, left_out, verdicts } = &self.changes;
+        let ExceptionChanges { rows, largest, left_out, verdicts } = &self.changes;
+        let named = largest.as_ref().map(|row| (row.type_name.clone(), &row.count, Unit::Count));
+        let most = most_changed(&self.sides, named, "kind of exception");
+        frame::show(&self.sides, None, most, renderer)?;
         let sheet = sheet();
         let text = shown(&[
             ("difference", 0, true),
@@ -90,7 +93,7 @@ impl Answer for OpenComparison<'_> {
             ("name", 2, true),
         ]);
         let section = Section {
-            title: Title::Bold("Exceptions".to_owned()),
+            title: Title::Bold(format!("Exceptions{}", per(&self.sides))),
             nothing: "No exception was thrown on either side, or the filters leave none.".to_owned(),
             what: "rows",
             ..sheet.main(&self.request, "rows", Style::Table, &text)

@@ -6,7 +6,8 @@ use clrscope_analysis::{Conditions, Judgement, NamedRecording, Side, SideTotal, 
 use clrscope_recording::model::Recording;
 
 use super::columns::{columns, own_keys, sentence};
-use super::gates;
+use super::told::{Fact, lost, side};
+use super::{gates, merged};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::text::units::{count, time};
@@ -44,10 +45,10 @@ impl Row for (Side, &NamedRecording<'_>) {}
 struct Facts;
 
 impl RowKind for Facts {
-    type Row<'a> = (&'static str, String, bool);
+    type Row<'a> = Fact;
 }
 
-impl Row for (&'static str, String, bool) {}
+impl Row for Fact {}
 
 struct Totals;
 
@@ -57,9 +58,16 @@ impl RowKind for Totals {
 
 impl Row for SideTotal {}
 
-/// Shows the compared recordings: lists in JSON, sentences in text.
-pub(super) fn show(sides: &Sides<'_>, total: Option<&SideTotal>, renderer: &mut dyn Renderer) -> io::Result<()> {
-    show_facts(sides, total, renderer)?;
+/// Shows the compared recordings: lists in JSON, sentences in text. `most` is the greatest change,
+/// for recordings that were chosen by labels.
+pub(super) fn show(
+    sides: &Sides<'_>,
+    total: Option<&SideTotal>,
+    most: Option<String>,
+    renderer: &mut dyn Renderer,
+) -> io::Result<()> {
+    show_facts(sides, total, most, renderer)?;
+    merged::show(sides, renderer)?;
     show_recordings(sides, renderer)?;
     let Some(total) = total else { return Ok(()) };
     let unit = total.metric.unit;
@@ -72,13 +80,21 @@ pub(super) fn show(sides: &Sides<'_>, total: Option<&SideTotal>, renderer: &mut 
     })
 }
 
-fn show_facts(sides: &Sides<'_>, total: Option<&SideTotal>, renderer: &mut dyn Renderer) -> io::Result<()> {
+fn show_facts(
+    sides: &Sides<'_>,
+    total: Option<&SideTotal>,
+    most: Option<String>,
+    renderer: &mut dyn Renderer,
+) -> io::Result<()> {
     let sheet: Sheet<'_, Facts> = Sheet::new([
-        Column::new("condition", "condition", Kind::Text, |row: &(&'static str, String, bool)| Cell::text(row.0)),
-        Column::new("text", "fact", Kind::Text, |row: &(&'static str, String, bool)| Cell::text(&row.1)),
-        Column::new("warning", "warning", Kind::Flag, |row: &(&'static str, String, bool)| Cell::Flag(row.2)),
+        Column::new("condition", "condition", Kind::Text, |row: &Fact| Cell::text(row.0)),
+        Column::new("text", "fact", Kind::Text, |row: &Fact| Cell::text(&row.1)),
+        Column::new("warning", "warning", Kind::Flag, |row: &Fact| Cell::Flag(row.2)),
     ]);
-    let facts = facts(sides, total);
+    let facts = match &sides.chosen {
+        Some(chosen) => merged::facts(sides, chosen, total, most).into_iter().chain(differences(sides)).collect(),
+        None => facts(sides, total),
+    };
     renderer.section(&sheet.section("facts", Style::Facts, &[("condition", 0), ("text", 0)]), &mut |visit| {
         facts.iter().try_for_each(|fact| visit(&sheet.entry(fact)))?;
         Ok(Tail::default())
@@ -110,11 +126,10 @@ fn show_recordings(sides: &Sides<'_>, renderer: &mut dyn Renderer) -> io::Result
     })
 }
 
-const fn side(side: Side) -> &'static str {
-    match side {
-        Side::Before => "before",
-        Side::After => "after",
-    }
+/// What was recorded, without labels: these are whose recording it is.
+fn recorded(recording: &Recording) -> String {
+    let parts = recording.run.filled.text().split(';').filter(|part| !part.starts_with("label="));
+    parts.collect::<Vec<_>>().join(";").replace(',', ", ")
 }
 
 fn runtimes(recording: &Recording) -> Vec<String> {
@@ -124,13 +139,27 @@ fn runtimes(recording: &Recording) -> Vec<String> {
     all
 }
 
-fn lost(recording: &Recording) -> u64 {
-    let losses = recording.processes.iter().flat_map(|process| &process.losses);
-    losses.filter(|loss| !loss.reason.is_benign()).fold(0, |sum, loss| sum.saturating_add(loss.count))
+fn facts(sides: &Sides<'_>, total: Option<&SideTotal>) -> Vec<Fact> {
+    let mut all = vec![("before", of_side(&sides.before), false), ("after", of_side(&sides.after), false)];
+    all.extend(differences(sides));
+    let losing = sides.each().filter(|(_, one)| lost(one.recording) > 0);
+    all.extend(losing.map(|(_, one)| {
+        let number = count(lost(one.recording));
+        ("losses", format!("{}: {number} items were lost, and are missing in its numbers", one.name), true)
+    }));
+    let Some(SideTotal { metric, change }) = total else { return all };
+    all.push((metric.title, sentence(change, metric.unit), false));
+    if !change.is_exact() && (sides.before.len() == 1 || sides.after.len() == 1) {
+        let text = "of single recordings hold what measuring leaves open, not how runs differ: several on each side \
+                    (clrscope diff A1 A2 A3 -- B1 B2 B3) say that too";
+        all.push(("intervals", text.to_owned(), false));
+    }
+    all
 }
 
-fn facts(sides: &Sides<'_>, total: Option<&SideTotal>) -> Vec<(&'static str, String, bool)> {
-    let mut all = vec![("before", of_side(&sides.before), false), ("after", of_side(&sides.after), false)];
+/// What else differs between the sides.
+fn differences(sides: &Sides<'_>) -> Vec<Fact> {
+    let mut all = Vec::new();
     let differs = |of: fn(&Recording) -> String| {
         let on = |all: &[NamedRecording<'_>]| {
             let mut found: Vec<String> = all.iter().map(|one| of(one.recording)).collect();
@@ -144,20 +173,8 @@ fn facts(sides: &Sides<'_>, total: Option<&SideTotal>) -> Vec<(&'static str, Str
     if let Some([before, after]) = differs(|recording| runtimes(recording).join(", ")) {
         all.push(("runtime", format!("differs: {before} before, {after} after"), true));
     }
-    if let Some([before, after]) = differs(|recording| recording.run.filled.text().replace(',', ", ")) {
+    if let Some([before, after]) = differs(recorded) {
         all.push(("recorded", format!("differently: {before} before, {after} after"), true));
-    }
-    let losing = sides.each().filter(|(_, one)| lost(one.recording) > 0);
-    all.extend(losing.map(|(_, one)| {
-        let number = count(lost(one.recording));
-        ("losses", format!("{}: {number} items were lost, and are missing in its numbers", one.name), true)
-    }));
-    let Some(SideTotal { metric, change }) = total else { return all };
-    all.push((metric.title, sentence(change, metric.unit), false));
-    if !change.is_exact() && (sides.before.len() == 1 || sides.after.len() == 1) {
-        let text = "of single recordings hold what measuring leaves open, not how runs differ: several on each side \
-                    (clrscope diff A1 A2 A3 -- B1 B2 B3) say that too";
-        all.push(("intervals", text.to_owned(), false));
     }
     all
 }

@@ -8,6 +8,7 @@ use clrscope_analysis::{
 };
 
 use super::columns::{columns, own_keys, range_column, total_keys, unit_of};
+use super::merged::{most_changed, per};
 use super::{beside_itself, frame, problem};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
@@ -99,9 +100,11 @@ pub(super) fn compare<'a>(
 
 impl Answer for OpenComparison<'_> {
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
-        let FunctionChanges { metric, rows, left_out, verdicts, total } = &self.changes;
+        let FunctionChanges { metric, rows, largest, left_out, verdicts, total } = &self.changes;
         let total = SideTotal { metric, change: *total };
-        frame::show(&self.sides, Some(&total), renderer)?;
+        let named = largest.as_ref().map(|row| (row.function.label().into_owned(), &row.own, metric.unit));
+        let most = most_changed(&self.sides, named, "function");
+        frame::show(&self.sides, Some(&total), most, renderer)?;
         let (unit, totals) = (metric.unit, !metric.exclusive);
         let sheet = sheet(unit, totals);
         let [before, _, _, after, _, _, difference, ..] = own_keys(unit);
@@ -116,7 +119,7 @@ impl Answer for OpenComparison<'_> {
             (total_difference, 4, totals),
             ("name", 0, true),
         ]);
-        let title = format!("Functions by {}", metric.title);
+        let title = format!("Functions by {}{}", metric.title, per(&self.sides));
         let section = Section {
             title: Title::Bold(title),
             nothing: "No function differs.".to_owned(),

@@ -23,7 +23,7 @@ impl Answer for OfSets<'_> {
     }
 
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
-        frame::show(&self.sides, None, renderer)?;
+        frame::show(&self.sides, None, None, renderer)?;
         self.inner.sections(renderer)
     }
 }

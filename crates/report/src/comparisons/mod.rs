@@ -10,7 +10,9 @@ mod frame;
 mod functions;
 mod gates;
 mod heaps;
+mod merged;
 mod probes;
+mod told;
 mod tree;
 
 use clrscope_analysis::{
@@ -145,7 +147,7 @@ fn has_snapshots(recording: &Recording) -> bool {
 /// A recording compared with itself, to show a single recording in a view of two sides.
 fn beside_itself(recording: &Recording) -> Sides<'_> {
     let one = NamedRecording { name: recording.run.command.join(" "), recording };
-    Sides { before: vec![one.clone()], after: vec![one] }
+    Sides { before: vec![one.clone()], after: vec![one], chosen: None }
 }
 
 /// The problem of a comparison of one recording, without the name of the recording.

@@ -6,6 +6,7 @@ use clrscope_analysis::{Change, ComparisonProblem, ProbeChange, ProbeChanges, Si
 
 use super::columns::{Keys, columns, keys};
 use super::functions::note;
+use super::merged::{most_changed, per};
 use super::{beside_itself, frame, problem};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
@@ -107,8 +108,11 @@ pub(super) fn compare<'a>(sides: &Sides<'a>, request: &Request) -> Result<OpenCo
 
 impl Answer for OpenComparison<'_> {
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
-        frame::show(&self.sides, None, renderer)?;
-        let ProbeChanges { rows, left_out, verdicts } = &self.changes;
+        let ProbeChanges { rows, largest, left_out, verdicts } = &self.changes;
+        let unit = |row: &ProbeChange| if row.place.is_some() { Unit::Count } else { Unit::Nanoseconds };
+        let named = largest.as_ref().map(|row| (row.name.clone(), row.main(), unit(row)));
+        let most = most_changed(&self.sides, named, "probed method");
+        frame::show(&self.sides, None, most, renderer)?;
         let sheet = sheet();
         let has_lines = rows.iter().any(|row| row.place.is_some());
         let has_methods = rows.iter().any(|row| row.place.is_none());
@@ -122,7 +126,7 @@ impl Answer for OpenComparison<'_> {
             ("name", 0, true),
         ]);
         let section = Section {
-            title: Title::Bold("Probed methods".to_owned()),
+            title: Title::Bold(format!("Probed methods{}", per(&self.sides))),
             nothing: "Nothing had probes on either side, or the filters leave nothing.".to_owned(),
             what: "rows",
             ..sheet.main(&self.request, "rows", Style::Table, &text)

@@ -9,6 +9,7 @@ use clrscope_analysis::{
 
 use super::columns::{growth_words, own_keys, total_keys, unit_of};
 use super::functions::sheet;
+use super::merged::{most_changed, per};
 use super::{beside_itself, frame, problem};
 use crate::column::shown;
 use crate::render::text::units::count;
@@ -50,7 +51,10 @@ pub(super) fn compare<'a>(
 impl Answer for OpenComparison<'_> {
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let TreeChanges { metric, total, .. } = &self.changes;
-        frame::show(&self.sides, Some(&SideTotal { metric, change: *total }), renderer)?;
+        let largest = self.sides.chosen.as_ref().and_then(|_| self.changes.largest());
+        let named = largest.as_ref().map(|row| (row.function.label().into_owned(), &row.own, metric.unit));
+        let most = most_changed(&self.sides, named, "path");
+        frame::show(&self.sides, Some(&SideTotal { metric, change: *total }), most, renderer)?;
         let (unit, totals) = (metric.unit, !metric.exclusive);
         let sheet = sheet(unit, totals);
         let keys = if totals { total_keys(unit) } else { own_keys(unit) };
@@ -66,7 +70,7 @@ impl Answer for OpenComparison<'_> {
             ("name", 0, true),
         ]);
         let section = Section {
-            title: Title::Bold(format!("Paths by {}", metric.title)),
+            title: Title::Bold(format!("Paths by {}{}", metric.title, per(&self.sides))),
             nothing: "No path to show: nothing was recorded, or the filters leave nothing.".to_owned(),
             what: "paths",
             ..sheet.main(&self.request, "roots", Style::Tree, &text)

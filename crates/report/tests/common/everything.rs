@@ -19,7 +19,7 @@ pub(crate) fn everything(recording: &Recording) {
         requests(view).iter().for_each(|request| show(view, recording, request));
     }
     let named = || vec![NamedRecording { name: "hostile".to_owned(), recording }];
-    let sides = Sides { before: named(), after: named() };
+    let sides = Sides { before: named(), after: named(), chosen: None };
     for comparison in COMPARISONS.iter().filter(|comparison| comparison.is_possible(&sides)) {
         if let Ok(report) = comparison.open(&sides, &[], &Request::default()) {
             drop(report.write(Format::Json, 80, &mut Limited(MOST_TEXT)));
