@@ -9,8 +9,8 @@ use clrscope_contract::request::AGENT_CLSID;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Allocation, RemarkKind, StackFrame};
 use clrscope_testkit::{
-    ASYNC_SHAPES, BurningSamples, RootTallies, Runtime, each_runtime, fixture, hooked_agent, load_profiler, run,
-    scratch, throws_by_class,
+    ASYNC_SHAPES, BurningSamples, RootTallies, Runtime, attempted, each_runtime, fixture, hooked_agent, load_profiler,
+    run, scratch, throws_by_class,
 };
 
 use crate::support::{Run, record_with, under_agent};
@@ -116,10 +116,14 @@ fn no_sample_has_awaiters_of_another_method_while_objects_move() {
 fn short_work_has_its_awaiters_where_samples_are_taken_by_signals() {
     each_runtime(|runtime| {
         for args in [["1", "200", "rapid"], ["10", "20", "rapid"], ["100", "2", "rapid"]] {
-            let found = burning(runtime, "timer", &args);
-            let place = format!("{} {args:?}: {found:?}", runtime.version);
-            assert!(found.wrong.is_empty(), "{place}");
-            assert!(found.percent_right() > 80.0, "{place}");
+            // On a busy machine timers go off too seldom for a share.
+            let outcome = attempted(|| {
+                let found = burning(runtime, "timer", &args);
+                let place = format!("{} {args:?}: {found:?}", runtime.version);
+                assert!(found.wrong.is_empty(), "{place}");
+                if found.percent_right() > 80.0 { Ok(()) } else { Err(place) }
+            });
+            assert_eq!(outcome, Ok(()));
         }
     });
 }

@@ -151,9 +151,10 @@ fn waits_for_semaphores_events_and_tasks_are_clocked_as_the_program_does() {
                 assert!(argument != "handle" || row.count == 400, "{} waits: {place}", row.count);
                 // Three wait while one has the lock; who wait for a time do so at once.
                 let most = if ["semaphore", "writer"].contains(&argument) { 3 } else { 4 };
-                assert_eq!(row.max_waiters, most, "{place}");
-                let is_clocked = row.total_ns >= waited / 10 * 7;
-                if is_clocked { Ok(()) } else { Err(format!("{} of {place}", row.total_ns)) }
+                assert!(row.max_waiters <= most, "{place}");
+                // On a busy machine threads seldom wait all at once.
+                let is_clocked = row.total_ns >= waited / 10 * 7 && row.max_waiters == most;
+                if is_clocked { Ok(()) } else { Err(format!("{} ns, {}: {place}", row.total_ns, row.max_waiters)) }
             })
             .unwrap_or_else(|found: String| panic!("{found}"));
         }

@@ -13,7 +13,7 @@ use clrscope_contract::request::{AGENT_CLSID, AGENT_VARIABLE, NOTIFICATION_CLSID
 use clrscope_recording::model::Recording;
 use clrscope_testkit::{
     Expectations, Finished, Runtime, agent, attempted, each_runtime, example, fixture, load_profiler, run, run_within,
-    scratch,
+    scratch, wait_for,
 };
 
 use crate::support::{MAIN_PROFILER, Sums, assert_unchanged, notify_agent, under_agent};
@@ -235,7 +235,10 @@ fn loaded_by_commands(runtime: &Runtime, request: &str, class: &str, main: Optio
     let given = format!("{request};trust-writable;out={}", out.display());
     held().set_environment_variable(AGENT_VARIABLE, &given).expect("it is set");
     let library = agent().to_str().expect("a path");
-    held().startup_profiler(class.parse().expect("a class"), library).expect("it is taken");
+    // The port is served before the runtime begins to wait (`ds_server_pause_for_diagnostics_monitor`),
+    // and until then the command is an invalid one.
+    let class = class.parse().expect("a class");
+    wait_for("the runtime waits", || held().startup_profiler(class, library).ok());
     held().resume().expect("it goes on");
     let output = program.wait_with_output().expect("it ends");
     let finished =

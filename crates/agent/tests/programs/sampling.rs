@@ -6,7 +6,7 @@ use crate::support::{Run, assert_unchanged, record_with, under_agent};
 use clrscope_recording::model::{
     Activity, LossReason, Process, Sample, SamplingEngine, StackFrame, ThreadRole, ThreadState,
 };
-use clrscope_testkit::{Runtime, Service, each_runtime, not_run, scratch, wait_until};
+use clrscope_testkit::{Runtime, Service, attempted, each_runtime, not_run, scratch, wait_until};
 
 /// The samples of an instrument.
 fn samples(process: &Process, instrument: &str) -> Vec<Sample> {
@@ -343,26 +343,30 @@ fn types_that_are_loaded_are_told_and_code_that_goes_is_not_asked_about() {
 fn threads_that_yield_are_not_where_they_were_sampled_last() {
     each_runtime(|runtime| {
         for engine in ["perf", "timer"] {
-            let request = format!("cpu:engine={engine};wall");
-            let run = record_with(runtime, "Sampled", &request, &["yields", "2000"]);
-            if !is_engine(&run, engine) {
-                continue;
-            }
-            let process = &run.recording.processes[0];
-            let text = run.finished.stdout_text();
-            let had = text.lines().find_map(|line| line.strip_prefix("had ")?.parse::<u64>().ok());
-            let had = had.expect("what the program measured");
-            let wall = samples(process, "wall");
-            let method = "Sampled.Program::HaveTurn";
-            let seen = weights(process, &wall, &[method])[method];
-            // Each of at most so many samples stands for an interval more or less.
-            let ready = wall.iter().filter(|sample| sample.state == ThreadState::Ready).map(|sample| sample.weight_ns);
-            let (ready, tolerance) = (ready.sum::<u64>(), had / 5);
-            let place = format!("{} {engine}: {seen} ns of {had}, {ready} ns ready", runtime.version);
-            assert!(seen <= had + tolerance, "{place}");
-            assert!(seen >= had / 3, "{place}");
+            // On a busy machine the thread is seldom seen where it works.
+            assert_eq!(attempted(|| time_of_the_turn(runtime, engine)), Ok(()));
         }
     });
+}
+
+/// Looks at one run; the fault in words.
+fn time_of_the_turn(runtime: &Runtime, engine: &str) -> Result<(), String> {
+    let run = record_with(runtime, "Sampled", &format!("cpu:engine={engine};wall"), &["yields", "2000"]);
+    if !is_engine(&run, engine) {
+        return Ok(());
+    }
+    let process = &run.recording.processes[0];
+    let text = run.finished.stdout_text();
+    let had = text.lines().find_map(|line| line.strip_prefix("had ")?.parse::<u64>().ok());
+    let had = had.expect("what the program measured");
+    let wall = samples(process, "wall");
+    let method = "Sampled.Program::HaveTurn";
+    let seen = weights(process, &wall, &[method])[method];
+    // Each of at most so many samples stands for an interval more or less.
+    let ready = wall.iter().filter(|sample| sample.state == ThreadState::Ready).map(|sample| sample.weight_ns);
+    let (ready, tolerance) = (ready.sum::<u64>(), had / 5);
+    let is_true = (had / 3..=had + tolerance).contains(&seen);
+    if is_true { Ok(()) } else { Err(format!("{} {engine}: {seen} ns of {had}, {ready} ns ready", runtime.version)) }
 }
 
 /// While one thread collects, the others stand still, each time for less than a millisecond; and
