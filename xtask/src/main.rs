@@ -17,6 +17,7 @@ mod findings;
 mod fixtures;
 mod fleet;
 mod growth;
+mod json_docs;
 mod large;
 mod layers;
 mod machine;
@@ -33,6 +34,7 @@ mod sampling;
 mod soak;
 mod triages;
 mod verdict;
+mod watches;
 
 const USAGE: &str = "usage: cargo xtask COMMAND
 

@@ -66,9 +66,13 @@ pub(crate) fn run(time: Duration) -> Result<(), String> {
 fn grown(steady: Option<Sizes>, last: Option<Sizes>) -> Result<String, String> {
     let (Some(steady), Some(last)) = (steady, last) else { return Err("sizes were not seen".to_owned()) };
     let text = format!("{steady:?}, at the end {last:?}");
-    let is_little = |then: u64, now: u64| now as f64 <= then as f64 * GROWTH.0 + GROWTH.1 as f64;
     let pairs = [(steady.directory, last.directory), (steady.launcher, last.launcher), (steady.program, last.program)];
-    if pairs.into_iter().all(|(then, now)| is_little(then, now)) { Ok(text) } else { Err(text) }
+    if pairs.into_iter().all(|(then, now)| is_little_growth(then, now)) { Ok(text) } else { Err(text) }
+}
+
+/// Whether a size is about what it was.
+pub(crate) fn is_little_growth(then: u64, now: u64) -> bool {
+    now as f64 <= then as f64 * GROWTH.0 + GROWTH.1 as f64
 }
 
 /// Sizes of the directory that is written, and of the memory of launcher and program.
@@ -80,7 +84,7 @@ fn sizes(out: &Path, launcher: u32) -> Option<Sizes> {
 }
 
 /// Bytes that the files of a folder take on the disk.
-fn bytes_in(folder: &Path) -> u64 {
+pub(crate) fn bytes_in(folder: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let bytes = entries.map(|entry| match entry.metadata() {
@@ -92,7 +96,7 @@ fn bytes_in(folder: &Path) -> u64 {
 }
 
 /// Private memory of a process, unless it has ended.
-fn memory(pid: u32) -> Option<u64> {
+pub(crate) fn memory(pid: u32) -> Option<u64> {
     Some(private_kilobytes(pid) * 1024).filter(|&bytes| bytes > 0)
 }
 
@@ -113,10 +117,18 @@ fn counts(out: &Path, printed: &Path) -> Result<String, String> {
 }
 
 fn sum_in(file: &Path, view: &str, number: impl Fn(&Value) -> Option<u64>) -> Result<u64, String> {
+    Ok(rows_in(file, &["--view", view])?.iter().filter_map(number).sum())
+}
+
+/// Rows of a report of a recording.
+pub(crate) fn rows_in(file: &Path, options: &[&str]) -> Result<Vec<Value>, String> {
     let mut command = Command::new(cli());
-    command.arg("report").arg(file).args(["--view", view, "--format", "json", "--limit", "1000000"]);
+    command.arg("report").arg(file).args(options).args(["--format", "json", "--limit", "1000000"]);
     let output = command.output().map_err(|error| error.to_string())?;
-    let report: Value = serde_json::from_slice(&output.stdout)
+    let mut report: Value = serde_json::from_slice(&output.stdout)
         .map_err(|_| format!("{}: {}", file.display(), String::from_utf8_lossy(&output.stderr)))?;
-    Ok(report["rows"].as_array().into_iter().flatten().filter_map(number).sum())
+    match report["rows"].take() {
+        Value::Array(rows) => Ok(rows),
+        _ => Err(format!("{}: no rows", file.display())),
+    }
 }

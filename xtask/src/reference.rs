@@ -1,5 +1,5 @@
 //! `cargo xtask reference`: `docs/reference.md`, tables of everything that has a registry in the
-//! code.
+//! code, and [`json_docs`].
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,6 +11,8 @@ use clrscope_export::dataset;
 use clrscope_recording::model::LossReason;
 use clrscope_report::{COMPARISONS, VIEWS, View, exporters};
 use clrscope_testkit::workspace_root;
+
+use crate::json_docs;
 
 const HEAD: &str = "\
 # Reference
@@ -61,12 +63,15 @@ fn path() -> PathBuf {
     workspace_root().join("docs/reference.md")
 }
 
-/// Writes the file.
+/// Writes both files.
 ///
 /// # Errors
 /// A sentence with the file, where it can't be written.
 pub(crate) fn run() -> Result<(), String> {
-    fs::write(path(), text()).map_err(|error| format!("{}: {error}", path().display()))
+    for (path, text) in [(path(), text()), (json_docs::path(), json_docs::text())] {
+        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
 }
 
 fn text() -> String {
@@ -172,7 +177,7 @@ fn loss(reason: LossReason) -> Vec<String> {
     vec![code(reason.name()), reason.sentence().to_owned(), kind.to_owned()]
 }
 
-fn section(heading: &str, about: &str, head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+pub(crate) fn section(heading: &str, about: &str, head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let rows: String = rows.map(|row| line(row.iter().map(|cell| cell.replace('|', "\\|")).collect())).collect();
     if rows.is_empty() {
@@ -184,7 +189,7 @@ fn section(heading: &str, about: &str, head: &[&str], rows: impl Iterator<Item =
 }
 
 /// A paragraph in lines of at most 100 characters.
-fn wrapped(text: &str) -> String {
+pub(crate) fn wrapped(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let line = lines.last_mut().expect("there is one");
@@ -200,11 +205,11 @@ fn wrapped(text: &str) -> String {
     lines.join("\n")
 }
 
-fn code(text: &str) -> String {
+pub(crate) fn code(text: &str) -> String {
     format!("`{text}`")
 }
 
-fn codes(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+pub(crate) fn codes(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     words.into_iter().map(|word| code(word.as_ref())).collect::<Vec<_>>().join(", ")
 }
 

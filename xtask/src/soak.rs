@@ -33,6 +33,7 @@ fn usage() -> String {
        cargo xtask soak rare [RUNS]
        cargo xtask soak triage [PROGRAM...]
        cargo xtask soak periods [SECONDS]
+       cargo xtask soak watch [SECONDS]
        cargo xtask soak fleet [RECORDINGS]
        cargo xtask soak dist
        cargo xtask soak musl
@@ -49,6 +50,7 @@ probes: 5,000 methods of a web program under load are compiled anew and reverted
 triage: the first look at 36 programs; two of them may be named wrongly (some ten minutes, needs python3 and nothing
 else that runs)
 periods: a recording of each second for 1,440 seconds unless given, a day of minutes; counts add up, nothing grows
+watch: two long programs and 200 short ones in 3,600 seconds unless given; each throw is recorded once, nothing grows
 fleet: a data set of 1,000 recordings unless given, made from a few real ones; bytes of each, and queries in two engines
 dist: what is published is packed twice to the same bytes, installed, and tried in a root of Debian 11 (as root, with debootstrap)
 musl: what `dist` has built is tried in a root with musl (as root)",
@@ -199,6 +201,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         ["probes", ref words @ ..] => crate::probes::run(number_or(words, 10)?),
         ["triage", ref programs @ ..] => crate::triages::run(programs),
         ["periods", ref words @ ..] => crate::periods::run(Duration::from_secs(number_or(words, 1440)?)),
+        ["watch", ref words @ ..] => crate::watches::run(Duration::from_secs(number_or(words, 3600)?)),
         ["fleet", ref words @ ..] => crate::fleet::run(number_or(words, crate::fleet::RECORDINGS)?),
         ["dist"] => crate::published::run(),
         ["musl"] => crate::published::run_with_musl(),

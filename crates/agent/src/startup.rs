@@ -25,6 +25,7 @@ use clrscope_agent_values::types::Types;
 use clrscope_contract::instruments::{
     CheckedInstrument, DEFAULT, check_all, check_for_attach, check_for_notification_only,
 };
+use clrscope_contract::program_names::{ProgramNames, entry_assembly_name};
 use clrscope_contract::request::{AGENT_VARIABLE, InstrumentRequest, MAX_SIZE, Request, without_arguments};
 use clrscope_recording::model::Identity;
 use clrscope_recording::refusal;
@@ -32,7 +33,6 @@ use clrscope_recording::writer::{ProcessRecord, ProcessWriter, is_over, limit_si
 
 use crate::hook_sets::{HookParts, HookSet};
 use crate::instruments::{self, Instruments, Requested};
-use crate::process::program::{ProgramNames, entry_assembly_name};
 use crate::process::{child_process, fork, identity, trust};
 use crate::services::code_authors::CodeAuthors;
 use crate::services::code_marks::CodeMarks;
@@ -217,7 +217,9 @@ fn is_wanted(request: &Request) -> Result<bool, String> {
         return Ok(true);
     }
     let patterns = request.programs.patterns(request.trust_writable).map_err(|error| error.0)?;
-    Ok(ProgramNames::of_this_process(&process::command_line()).match_any(&patterns))
+    // Relative paths begin in the working folder.
+    let names = ProgramNames::new(&process::executable(), &process::command_line(), Path::new(""));
+    Ok(names.match_any(&patterns))
 }
 
 const OVER: &str = "the recording is over";
@@ -410,8 +412,8 @@ fn start_instruments(
     };
     let pace = if instruments.need_frequent_help() { interval } else { interval.max(RARELY) };
     helper.start(writer, pace, schedule, tasks).map_err(|error| format!("no thread for the agent: {error}"))?;
-    let entry_assembly =
-        EntryAssemblyWatch::new(info, &functions, writer, entry_assembly_name(&process::command_line()));
+    let entry_name = entry_assembly_name(&process::executable(), &process::command_line());
+    let entry_assembly = EntryAssemblyWatch::new(info, &functions, writer, entry_name);
     Ok(Running {
         writer,
         entry_assembly,

@@ -44,11 +44,13 @@ pub fn observed_unix_ns(recording: &Recording) -> Range<u64> {
 /// The same, since the start of the run.
 fn observed_time(recording: &Recording) -> Range<u64> {
     let whole = 0..recording.run.duration_ns;
+    // A process without one of the chosen parts has nothing to show.
     let of_process = |process: &Process| match &process.shown {
-        Some(shown) => Some(shown.first()?.0..shown.last()?.1),
-        None => Some(process.parts.first()?.since_ns..process.parts.last()?.until_ns),
+        Some(shown) => Some(shown.first().zip(shown.last()).map(|(first, last)| first.0..last.1)),
+        None => Some(Some(process.parts.first()?.since_ns..process.parts.last()?.until_ns)),
     };
-    let observed: Option<Vec<Range<u64>>> = recording.processes.iter().map(of_process).collect();
+    let observed: Option<Vec<_>> = recording.processes.iter().map(of_process).collect();
+    let observed: Option<Vec<Range<u64>>> = observed.map(|all| all.into_iter().flatten().collect());
     let Some(observed) = observed.filter(|observed| !observed.is_empty()) else { return whole };
     let start = observed.iter().map(|time| time.start).min().unwrap_or(whole.start);
     start..observed.iter().map(|time| time.end).max().unwrap_or(whole.end).max(start)
@@ -166,6 +168,19 @@ mod tests {
         assert_eq!([10, 20, 30, 31, 50].map(|time| process.shows(time)), [false, true, true, false, true]);
         assert!(!other.shows(20));
         assert_eq!(shown_ns(&recording), 20);
+    }
+
+    #[test]
+    fn the_observed_time_is_that_of_the_parts_or_the_whole_run() {
+        let mut recording = recording();
+        (recording.run.started_unix_ns, recording.run.duration_ns) = (1_000, 70);
+        assert_eq!(observed_unix_ns(&recording), 1_000..1_070, "a process without parts was recorded all the time");
+        keep_parts(&mut recording, &["load".to_owned()]).expect("a part");
+        assert_eq!(observed_unix_ns(&recording), 1_020..1_050, "a process without the part shows nothing");
+        let period = Recording { processes: recording.processes[..1].to_vec(), ..recording.clone() };
+        assert_eq!(observed_unix_ns(&period), 1_020..1_050);
+        recording.run.started_unix_ns = u64::MAX;
+        assert_eq!(observed_unix_ns(&recording), u64::MAX..u64::MAX);
     }
 
     /// The part "test" lies within "load", and both are requested.

@@ -16,6 +16,8 @@ pub(crate) const EXIT_GATE: u8 = 3;
 pub(crate) const EXIT_WAITS: u8 = 4;
 /// Exit code of `push` when profiles were refused or lost.
 pub(crate) const EXIT_REFUSED: u8 = 5;
+/// Exit code of `watch` when another watch runs.
+pub(crate) const EXIT_TAKEN: u8 = 6;
 /// Under `run`: clrscope itself failed.
 pub(crate) const EXIT_RUN_FAILED: u8 = 125;
 /// Under `run`: the program was found but could not be executed.

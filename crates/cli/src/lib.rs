@@ -34,6 +34,7 @@ mod summary;
 mod terminal;
 mod triggered;
 mod viewer;
+mod watch;
 
 use std::env;
 use std::ffi::OsString;

@@ -34,6 +34,9 @@ pub(crate) struct Start<'a> {
     pub(crate) instruments: &'a str,
     /// Whether to leave out the command's arguments.
     pub(crate) no_command_line: bool,
+    /// Whether to hold the recording's lock: attached processes notice the launcher's end, and
+    /// other launchers do not take the recording for one that was left.
+    pub(crate) is_held: bool,
 }
 
 impl RecordingPath {
@@ -145,7 +148,8 @@ pub(crate) fn begin_in(folder: &Path, start: &Start<'_>) -> io::Result<RunWriter
     let command: Vec<String> = start.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let command = if start.no_command_line { without_arguments(&command) } else { command };
     let now = jiff::Timestamp::now().as_nanosecond();
-    RunWriter::create(folder, &command, start.instruments, u64::try_from(now).unwrap_or(0))
+    let create = if start.is_held { RunWriter::create_held } else { RunWriter::create };
+    create(folder, &command, start.instruments, u64::try_from(now).unwrap_or(0))
 }
 
 /// Refuses an existing path, or, with `force`, removes an older recording's directory. The older
@@ -220,7 +224,7 @@ fn cannot_write(path: &Path, why: &str, hint: &str) -> Failure {
 mod tests {
     use super::*;
 
-    const START: Start<'_> = Start { command: &[], instruments: "calls", no_command_line: false };
+    const START: Start<'_> = Start { command: &[], instruments: "calls", no_command_line: false, is_held: false };
 
     #[test]
     fn a_dash_is_no_file_of_that_name() {

@@ -151,14 +151,11 @@ fn is_empty(folder: &Path) -> bool {
 
 fn begin(plan: &Plan<'_>) -> Result<(RecordingPath, Arc<RunWriter>), Failure> {
     let no_command_line = plan.request.no_command_line;
-    let start = Start { command: plan.command, instruments: plan.instruments_given, no_command_line };
+    // Another launcher must not take a recording for left over whose program has not started yet.
+    let is_held = plan.periods.is_some();
+    let start = Start { command: plan.command, instruments: plan.instruments_given, no_command_line, is_held };
     let output = (plan.output.as_deref(), plan.force);
-    let (place, mut writer) = begin_recording(&plan.program.name, plan.periods, output, &start)?;
-    if plan.periods.is_some() {
-        // Without file locks another launcher may take a recording for left over whose program has
-        // not started yet.
-        let _ = writer.hold();
-    }
+    let (place, writer) = begin_recording(&plan.program.name, plan.periods, output, &start)?;
     Ok((place, Arc::new(writer)))
 }
 

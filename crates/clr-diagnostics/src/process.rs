@@ -279,7 +279,10 @@ impl Process {
         Ok(self.mapped_files()?.iter().any(|file| file.as_os_str().as_bytes().ends_with(RUNTIME)))
     }
 
-    fn is_dotnet(&self) -> bool {
+    /// Whether the process runs .NET, as far as this process can see: [`processes`] lists those
+    /// that do.
+    #[must_use]
+    pub fn is_dotnet(&self) -> bool {
         match self.port() {
             Ok(_) | Err(Error::DiagnosticsOff { .. } | Error::ForeignSocket { .. }) => true,
             // Every user may list our own folder of temporary files.

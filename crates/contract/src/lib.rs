@@ -3,6 +3,7 @@
 //!
 //! - [`developer_log`] is the agent's log for its developers.
 //! - [`instruments`] declares every instrument with its options, once.
+//! - [`program_names`] has the names by which users choose programs.
 //! - [`request`] is the grammar of requests: a user writes in it what to record.
 //! - [`trust`] checks whether other users could change a file that launcher and agent rely on.
 //! - [`async_code`] names the framework's methods that run asynchronous code.
@@ -19,6 +20,7 @@ pub mod control_socket;
 pub mod developer_log;
 pub mod instruments;
 pub mod labels;
+pub mod program_names;
 pub mod request;
 pub mod trust;
 pub mod words;

@@ -34,7 +34,7 @@ fn ways(option: &OptionSpec) -> Vec<Option<String>> {
         Value::Moments { .. } => {
             ["end", "command", "10s", "500ms+2s+end"].map(|value| format!("{name}={value}")).to_vec()
         }
-        Value::Names => words(&["DoesNotReturn", "My.Exits+_Ends2+My.Exits"]),
+        Value::Names { .. } => words(&["DoesNotReturn", "My.Exits+_Ends2+My.Exits"]),
         Value::Set { members, .. } => {
             let each = members.iter().map(|member| member.name.to_owned());
             let few = format!("{name}={}+{}", members[3].name, members[1].name);
@@ -352,7 +352,7 @@ fn specifications_are_sound() {
                     assert!(default.iter().all(is_member) && !is_member(&ALL_MEMBERS), "{place}");
                 }
                 Value::Moments { default } => assert!(!default.is_empty(), "{place}"),
-                Value::Switch { .. } | Value::Extra { .. } | Value::Names => {}
+                Value::Switch { .. } | Value::Extra { .. } | Value::Names { .. } => {}
             }
         }
     }

@@ -14,6 +14,10 @@ pub enum Kind {
     Text,
     /// The name of a function.
     Function,
+    /// The name of a type.
+    Type,
+    /// The name of a counter, with its provider, tags and unit.
+    Counter,
     /// A quantity without a unit.
     Count,
     /// A number that identifies something: an id, a token.
@@ -36,7 +40,8 @@ impl Kind {
     /// The name of the kind in pages.
     pub(crate) const fn name(self) -> &'static str {
         match self {
-            Self::Text => "text",
+            // Pages have room for whole names.
+            Self::Text | Self::Type | Self::Counter => "text",
             Self::Function => "function",
             Self::Count => "count",
             Self::Number => "number",
@@ -52,7 +57,10 @@ impl Kind {
     /// Whether values are left-aligned like words, not right-aligned like numbers.
     #[must_use]
     pub const fn is_left(self) -> bool {
-        matches!(self, Self::Text | Self::Function | Self::Flag | Self::Thread | Self::Nested)
+        matches!(
+            self,
+            Self::Text | Self::Function | Self::Type | Self::Counter | Self::Flag | Self::Thread | Self::Nested
+        )
     }
 }
 

@@ -44,7 +44,7 @@ pub use page::{
     ChosenRequests, DocumentRequest, PictureAnswer, PictureRequest, ReportsPage, Room, ServedRecording, served_page,
     served_policy,
 };
-pub use render::text::{FollowState, UNLIMITED, first_functions};
+pub use render::text::{FollowState, NameKind, UNLIMITED, first_functions};
 pub use render::{
     About, Entry, Format, Guard, LogEntry, LogGroup, Renderer, Rows, Section, Style, Tail, TextColumn, ThreadKey, Title,
 };

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`goals`] | the comparisons |
 //! | [`absolute`] | what is no ratio |
+//! | [`costs`] | what each instrument costs a web service |
 //! | [`attached`] | programs that are attached to |
 //! | [`heap`] | snapshots of large heaps, and their analysis |
 //! | [`web`] | a web service under load |
@@ -21,6 +22,7 @@
 
 mod absolute;
 mod attached;
+mod costs;
 mod events;
 mod goals;
 mod heap;
@@ -49,7 +51,7 @@ const USAGE: &str = "usage: cargo xtask bench [--only P1,P2,...] [--pairs N] [--
 /// report that it makes.
 type Absolute = (&'static str, fn(&Bench, &Plan) -> Result<Vec<Line>, String>);
 
-const ABSOLUTE: [Absolute; 18] = [
+const ABSOLUTE: [Absolute; 19] = [
     ("P9", |bench, plan| Ok(vec![absolute::flow(bench, plan.pairs)?])),
     ("P10", |_, _| Ok(vec![absolute::open()?])),
     ("P13", |bench, plan| probes::price_of_a_call(bench, plan.pairs)),
@@ -67,6 +69,7 @@ const ABSOLUTE: [Absolute; 18] = [
     ("attach", |bench, plan| Ok(vec![attached::first_sample(bench, plan.pairs)?])),
     ("attach", |bench, plan| Ok(vec![attached::speed_after(bench, plan.pairs)?])),
     ("rates", |_, plan| web::under_load(plan.pairs)),
+    ("costs", |_, plan| costs::by_instrument(plan.pairs)),
     ("P8", |_, plan| suite::beside_peers(plan.pairs)),
 ];
 

@@ -32,7 +32,7 @@ pub(crate) struct Answers {
     pub(crate) requests: usize,
     per_second: f64,
     /// Time within which 99 of 100 requests were answered, milliseconds.
-    p99_ms: f64,
+    pub(crate) p99_ms: f64,
 }
 
 /// Lines of the report; none where there is no runtime for a web service. All kinds of runs are

@@ -3,5 +3,4 @@
 pub(crate) mod child_process;
 pub(crate) mod fork;
 pub(crate) mod identity;
-pub(crate) mod program;
 pub(crate) mod trust;

@@ -64,6 +64,30 @@ fn counters_have_what_the_program_adds_to_them() {
     });
 }
 
+/// Of the meters that were not chosen there is nothing; event counters are there in any case.
+#[test]
+fn chosen_meters_have_what_the_program_adds_to_them_and_others_are_not_asked() {
+    each_runtime(|runtime| {
+        let outcome = attempted(|| {
+            let run = record_with(runtime, "Counts", "counters:meters=Counts.Shop", &["30"]);
+            let added = printed(&run.finished.expect_success().stdout_text(), "ADDED");
+            let rows = rows(&run.recording);
+            let sales = rows["Counts.Source/sales"].total;
+            assert_eq!(sales, Some(added["sales"]), "on {}", runtime.version);
+            let others: Vec<_> = rows.keys().filter(|name| name.starts_with("System.Runtime/dotnet.")).collect();
+            assert!(others.is_empty(), "{others:?} on {}", runtime.version);
+            // On a busy machine the listener may come later than the program waits for it.
+            let orders = rows.get("Counts.Shop/orders{kind=new}").and_then(|row| row.total);
+            if orders == Some(added["orders/new"]) { Ok(()) } else { Err(format!("{orders:?} of {added:?}")) }
+        });
+        assert_eq!(outcome, Ok(()), "on {}", runtime.version);
+        let run = record_with(runtime, "Counts", "counters:meters=Another.Shop", &["10"]);
+        let rows = rows(&run.recording);
+        let shop: Vec<_> = rows.keys().filter(|name| name.starts_with("Counts.Shop/")).collect();
+        assert!(shop.is_empty() && rows.contains_key("Counts.Source/sales"), "{shop:?} on {}", runtime.version);
+    });
+}
+
 /// Intervals and sums of the program's own listeners are as bare.
 #[test]
 fn listeners_of_the_program_hear_their_counters_as_without_us() {

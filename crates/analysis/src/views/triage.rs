@@ -41,6 +41,20 @@ pub enum Trouble {
 }
 
 impl Trouble {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::PoolStarved,
+        Self::LockConvoy,
+        Self::Exceptions,
+        Self::Gc,
+        Self::Allocation,
+        Self::Cpu,
+        Self::Wait,
+        Self::GrowingHeap,
+        Self::Idle,
+        Self::Nothing,
+    ];
+
     /// The name in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {

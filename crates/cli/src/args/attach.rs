@@ -7,6 +7,7 @@ use super::push::PushArgs;
 use super::recording::{RecordingArgs, ResultArgs, refuse_view};
 use crate::commands::attach::AttachOptions;
 use crate::errors::{Failure, quoted};
+use crate::periods::Watched;
 use crate::process_name::process_named;
 
 const EXAMPLES: &str = "\
@@ -54,6 +55,10 @@ pub(super) struct Attach {
     #[arg(long)]
     view: bool,
 
+    /// The 'clrscope watch' that this process records for
+    #[arg(long, hide = true, value_name = "WATCH", requires = "every")]
+    watched: Option<Watched>,
+
     /// The process, as 'clrscope ps' lists it
     #[arg(value_name = "PID|NAME")]
     process: String,
@@ -63,7 +68,10 @@ impl Attach {
     pub(super) fn into_options(self) -> Result<AttachOptions, Failure> {
         let instruments_given = self.recording.instruments_given();
         let mut push = self.push.into_plan()?;
-        let periods = self.recording.periods(&self.result, &mut push)?;
+        let mut periods = self.recording.periods(&self.result, &mut push)?;
+        if let Some(periods) = &mut periods {
+            periods.watched = self.watched;
+        }
         refuse_view(periods.as_ref(), self.view)?;
         let request = self.recording.into_request()?;
         if request.inlined_exact {

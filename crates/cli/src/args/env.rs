@@ -15,6 +15,7 @@ Examples:
   clrscope env --systemd -i calls:clock=tsc -o /var/lib/web/web.clrs.d
   clrscope env --systemd --only 'Shop.*' --only-from /etc/clrscope/programs
   clrscope env --systemd --user web --install /usr/local/lib/clrscope -o /var/lib/web/web.clrs.d
+  clrscope env --systemd --watch --only 'Shop.*' --every 10m -o /var/lib/clrscope
   clrscope env --dockerfile --install . -o /data/web.clrs.d >> Dockerfile
   clrscope report /tmp/web.clrs.d          works while the program runs, too
 
@@ -76,6 +77,11 @@ pub(super) struct Env {
     /// C library that the programs run on: names the agent for it [default: that of this machine]
     #[arg(long, value_name = "NAME")]
     c_library: Option<CLibraryName>,
+
+    /// With --systemd: the whole unit of a service that runs 'clrscope watch', with the options of
+    /// that command
+    #[arg(long, requires = "systemd")]
+    watch: bool,
 
     #[command(flatten)]
     recording: RecordingArgs,

@@ -26,8 +26,10 @@ mod stacks;
 mod times;
 mod top;
 mod triage;
+mod unit;
 mod usage;
 mod view;
+mod watch;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -68,6 +70,7 @@ enum Command {
     Triage(triage::Triage),
     Counters(counters::Counters),
     Top(top::Top),
+    Watch(Box<watch::Watch>),
     Probe(probe::Probe),
     Ps(ps::Ps),
     Report(Box<report::Report>),
@@ -116,6 +119,9 @@ pub(crate) fn parse(arguments: &[OsString]) -> Result<ParseOutcome, Failure> {
         crate::memory::under_run();
     }
     let is_diff = arguments.get(1).is_some_and(|word| word == "diff");
+    if let Some(words) = unit::words(arguments) {
+        return unit::parse(&words).map(|options| ParseOutcome::Task(Task::Unit(options)));
+    }
     let marked = is_diff.then(|| diff::with_marked_sides(arguments));
     let result = match CommandLine::try_parse_from(marked.as_deref().unwrap_or(arguments)) {
         Ok(line) => line.command.into_task().map(ParseOutcome::Task),
@@ -147,6 +153,7 @@ impl Command {
             Self::Triage(args) => Task::Triage(args.into_options()?),
             Self::Counters(args) => Task::Counters(args.into_options()?),
             Self::Top(args) => Task::Top(args.into_options()?),
+            Self::Watch(args) => Task::Watch(Box::new(args.into_plan()?)),
             Self::Probe(args) => Task::Probe(args.into_options()?),
             Self::Ps(args) => Task::Ps(args.into_options()),
             Self::Report(args) => args.into_task()?,
@@ -263,6 +270,7 @@ mod tests {
             include_str!("../../../../docs/coverage.md"),
             include_str!("../../../../docs/parquet.md"),
             include_str!("../../../../docs/probes.md"),
+            include_str!("../../../../docs/watch.md"),
         ];
         let commands: Vec<String> = documents.into_iter().flat_map(commands).collect();
         assert!(commands.len() > 80, "{}", commands.len());

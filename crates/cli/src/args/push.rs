@@ -1,6 +1,7 @@
 //! `clrscope push`, and the options of `--push`.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{self, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -74,6 +75,17 @@ impl WayArgs {
 }
 
 impl PushArgs {
+    /// The options again, for another command. Paths are absolute.
+    pub(super) fn words(&self) -> Vec<OsString> {
+        let targets = self.push.iter().flat_map(|target| ["--push".into(), target.into()]);
+        let path = |name: &str, path: &Option<PathBuf>| {
+            let absolute = |path: &PathBuf| path::absolute(path).unwrap_or_else(|_| path.clone()).into_os_string();
+            path.as_ref().map(|path| [name.into(), absolute(path)]).into_iter().flatten().collect::<Vec<OsString>>()
+        };
+        let header_file = path("--push-header-file", &self.way.push_header_file);
+        targets.chain(header_file).chain(path("--push-spool", &self.way.push_spool)).collect()
+    }
+
     /// The plan, if there is something to push to.
     pub(super) fn into_plan(self) -> Result<Option<PushPlan>, Failure> {
         let Self { push, way } = self;

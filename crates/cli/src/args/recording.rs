@@ -42,6 +42,14 @@ impl InstrumentArgs {
         }
     }
 
+    /// The instruments, each as the user gave it; `usual` where there is none.
+    pub(super) fn texts(self, usual: &[&str]) -> Vec<String> {
+        match self.instruments.is_empty() {
+            true => usual.iter().map(|&text| text.to_owned()).collect(),
+            false => self.instruments,
+        }
+    }
+
     /// The instruments, each checked alone.
     pub(super) fn requests(&self) -> Result<Vec<InstrumentRequest>, Failure> {
         requests(&self.given())
@@ -244,12 +252,7 @@ impl RecordingArgs {
         push: &mut Option<PushPlan>,
     ) -> Result<Option<PeriodOptions>, Failure> {
         let Some(length) = self.every_ms()? else { return Ok(None) };
-        let keep = match &self.keep {
-            None => Keep::default(),
-            Some(text) => Keep::parse(text).map_err(|why| {
-                Failure::usage(format!("'--keep' does not take {}", quoted(text)), why, "write --keep 24h,10GiB")
-            })?,
-        };
+        let keep = keep(self.keep.as_deref())?;
         let Some(folder) = result.output.clone() else {
             let why = "it writes a recording for each period";
             return Err(Failure::usage("'--every' needs a folder", why, "name it with -o, such as -o recordings"));
@@ -258,7 +261,7 @@ impl RecordingArgs {
             let why = "it overwrites nothing, and deletes what --keep says";
             return Err(Failure::usage("'--every' takes no --force", why, "leave --force out"));
         }
-        Ok(Some(PeriodOptions { every: Duration::from_millis(length), keep, folder, push: push.take() }))
+        Ok(Some(PeriodOptions { every: Duration::from_millis(length), keep, folder, push: push.take(), watched: None }))
     }
 
     /// Length of a period.
@@ -309,6 +312,22 @@ impl RecordingArgs {
         };
         checked(request, &given)
     }
+}
+
+/// The limits of `--keep`.
+pub(super) fn keep(text: Option<&str>) -> Result<Keep, Failure> {
+    let Some(text) = text else { return Ok(Keep::default()) };
+    Keep::parse(text).map_err(|why| {
+        Failure::usage(format!("'--keep' does not take {}", quoted(text)), why, "write --keep 24h,10GiB")
+    })
+}
+
+/// What `clrscope watch` records of each program: these instruments, in periods.
+pub(super) fn of_watch(instruments: Vec<String>, every: String, rate: u32, labels: Vec<String>) -> RecordingArgs {
+    let usual =
+        of_coverage(String::new(), Vec::new(), Vec::new(), ProbeArgs { probe: Vec::new(), probe_at: Vec::new() });
+    let instruments = InstrumentArgs { instruments };
+    RecordingArgs { instruments, every: Some(every), rate, labels, ..usual }
 }
 
 /// Coverage as `clrscope cover` records it: with the options of `instrument`, of the functions that
@@ -461,7 +480,7 @@ fn refused(text: &str, refusal: Refusal) -> Failure {
 
 /// Programs of `--only` and `--only-from`: patterns as they are, files as absolute paths, since a
 /// program may start anywhere.
-fn programs(only: &[String], only_from: &[PathBuf]) -> Result<Programs, Failure> {
+pub(super) fn programs(only: &[String], only_from: &[PathBuf]) -> Result<Programs, Failure> {
     if only.iter().any(|pattern| pattern.trim().is_empty()) {
         let hint = "write --only 'MyApp*', the name or the path of a program with * and ?";
         return Err(Failure::usage("'--only' does not take ''", "it is empty", hint));
@@ -481,7 +500,7 @@ fn unusable_list(file: &Path, why: String) -> Failure {
     Failure::usage(format!("'--only-from' does not take {}", shown(file)), why, "give the path of a text file")
 }
 
-fn rate(text: &str) -> Result<u32, String> {
+pub(super) fn rate(text: &str) -> Result<u32, String> {
     text.parse()
         .ok()
         .filter(|rate| (1..=10_000).contains(rate))

@@ -19,5 +19,6 @@ mod refusal;
 mod target;
 
 pub(crate) use moment::moment_folder;
-pub(crate) use recording::{AttachPlan, LiveRecording, Until, record};
-pub(crate) use target::Target;
+pub(crate) use recording::{AttachPlan, AttachedRecording, LiveRecording, Until, record};
+pub(crate) use refusal::Present;
+pub(crate) use target::{Target, plain_name};

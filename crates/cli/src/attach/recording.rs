@@ -23,7 +23,7 @@ use crate::agent_file;
 use crate::errors::{Failure, reason, shown};
 use crate::launch::{Signals, needs_main_slot};
 use crate::output::{self, RecordingPath, Start};
-use crate::periods::{PeriodOptions, Periods, Written, begin_recording};
+use crate::periods::{Event, PeriodOptions, Periods, Written, begin_recording};
 use crate::progress::Progress;
 use crate::recorded_process::StopWatch;
 use crate::session::{finish, keep_agent_logs};
@@ -143,6 +143,10 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<AttachedRecording, Failure>
             say(failure.to_string().trim_end());
         }
     }
+    let watched = plan.periods.and_then(|periods| periods.watched);
+    if watched.is_some() {
+        Event::Attached.tell();
+    }
     let triggers = watch_triggers(&plan.request, &session.place);
     let periods = plan.periods.map(|options| session.start_periods(options, plan.target)).transpose()?;
     let no_snapshot = match plan.until {
@@ -157,8 +161,11 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<AttachedRecording, Failure>
         }
     };
     drop(triggers);
-    let kept = session.place.clone();
-    signals.on_interruption(move || crate::pack::abandon(&kept.folder, &kept.file, crate::errors::EXIT_FAILED));
+    // A service manager may send its signal to the watch and to this process, which then gets two.
+    if watched.is_none() {
+        let kept = session.place.clone();
+        signals.on_interruption(move || crate::pack::abandon(&kept.folder, &kept.file, crate::errors::EXIT_FAILED));
+    }
     session.leave(process);
     session.note_end(process);
     let (path, of_periods) = match periods {
@@ -169,7 +176,9 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<AttachedRecording, Failure>
             (last.unwrap_or(session.place.folder), Some(recordings))
         }
     };
-    signals.on_interruption(|| crate::pack::leave(crate::errors::EXIT_FAILED));
+    if watched.is_none() {
+        signals.on_interruption(|| crate::pack::leave(crate::errors::EXIT_FAILED));
+    }
     Ok(AttachedRecording { path, of_periods, no_snapshot, signals: plan.view.then_some(signals) })
 }
 
@@ -246,7 +255,9 @@ impl Session {
     fn begin(plan: &AttachPlan<'_>) -> Result<Self, Failure> {
         let command: Vec<OsString> = plan.target.process.command_line().into_iter().map(OsString::from).collect();
         let no_command_line = plan.request.no_command_line;
-        let start = Start { command: &command, instruments: plan.instruments_given, no_command_line };
+        // Without file locks the agent can't notice our end; it is told instead.
+        let is_held = true;
+        let start = Start { command: &command, instruments: plan.instruments_given, no_command_line, is_held };
         let foreign = match plan.target.shares_our_files() {
             true => None,
             false => Some(ForeignPlace::make(&plan.target.process, plan.target.agent)?),
@@ -259,9 +270,7 @@ impl Session {
             }
         };
         let output = (plan.output.as_deref(), plan.force);
-        let (place, mut writer) = begin_recording(&plan.target.name(), plan.periods, output, &start)?;
-        // Without file locks the agent can't notice our end; it is told instead.
-        let _ = writer.hold();
+        let (place, writer) = begin_recording(&plan.target.name(), plan.periods, output, &start)?;
         let seen = place.folder_text();
         let mut session = Self { writer: Arc::new(writer), place, seen, agent, foreign: None };
         if let Some(foreign) = foreign {
@@ -275,8 +284,7 @@ impl Session {
     fn move_to(&mut self, foreign: ForeignPlace, start: &Start<'_>) -> Result<(), Failure> {
         let name = self.place.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let folder = foreign.ours.join(&name);
-        let moved = output::begin_in(&folder, start).and_then(|mut writer| {
-            let _ = writer.hold();
+        let moved = output::begin_in(&folder, start).and_then(|writer| {
             // We can still read the files: only root gets here for another user.
             fs::read_dir(&folder)?.flatten().try_for_each(|entry| foreign.give(&entry.path()))?;
             foreign.give(&folder)?;

@@ -17,7 +17,7 @@ use crate::recorded_process::process_folder;
 
 /// The profiler that the program was started with, as its environment names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Present {
+pub(crate) enum Present {
     /// None: a loaded profiler was attached.
     None,
     /// Our agent.
@@ -27,7 +27,7 @@ pub(super) enum Present {
 }
 
 impl Present {
-    pub(super) fn in_process(process: &Process) -> Self {
+    pub(crate) fn in_process(process: &Process) -> Self {
         let variable = |name: &str| process.variable(name).ok().flatten().filter(|value| !value.is_empty());
         if listed_agent(|name| variable(name).map(OsString::from)).is_some() {
             return Self::Ours;

@@ -68,10 +68,7 @@ impl Target {
             "" => program.unwrap_or_default().into_owned(),
             assembly => assembly.to_owned(),
         };
-        // The process is not trusted: the name must be a plain file name.
-        let is_plain = |c: char| c.is_alphanumeric() || "._-+".contains(c);
-        let name: String = name.chars().filter(|&c| is_plain(c)).take(100).collect();
-        if name.trim_matches('.').is_empty() { "attached".to_owned() } else { name }
+        plain_name(&name)
     }
 
     /// Whether the process sees the same files as this one, with the same rights.
@@ -83,6 +80,13 @@ impl Target {
             && namespace(&pid) == namespace("self")
             && place(&format!("/proc/{pid}/root")) == place("/proc/self/root")
     }
+}
+
+/// A name that a process gave, as a plain name of a file: the process is not trusted.
+pub(crate) fn plain_name(name: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "._-+".contains(c);
+    let name: String = name.chars().filter(|&c| is_plain(c)).take(100).collect();
+    if name.trim_matches('.').is_empty() { "attached".to_owned() } else { name }
 }
 
 /// The diagnostic port of a process. For a process that was just started, waits until it has one.

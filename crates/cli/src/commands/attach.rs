@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
+use clr_diagnostics::Process;
 use clrscope_contract::request::Request;
 
-use crate::attach::{AttachPlan, Target, Until, record};
+use crate::attach::{AttachPlan, AttachedRecording, Target, Until, record};
 use crate::errors::Failure;
-use crate::periods::PeriodOptions;
+use crate::periods::{Event, PeriodOptions, Watched};
 use crate::push::{self, PushPlan};
 use crate::summary;
 use crate::terminal::messages_on_terminal;
@@ -39,25 +40,46 @@ pub(crate) struct AttachOptions {
 /// # Errors
 /// When the process can't be attached to.
 pub(crate) fn perform(options: AttachOptions) -> Result<(), Failure> {
+    if let Some(watched) = options.periods.as_ref().and_then(|periods| periods.watched) {
+        return record_for_watch(options, watched);
+    }
     options.push.as_ref().map_or(Ok(()), PushPlan::check)?;
     let target = Target::find(options.pid)?;
-    let attached = record(AttachPlan {
-        target: &target,
-        request: options.request,
-        periods: options.periods.as_ref(),
-        instruments_given: &options.instruments_given,
-        output: options.output,
-        force: options.force,
-        progress: !options.quiet && messages_on_terminal(),
-        quiet: options.quiet,
-        until: Until::End,
-        view: options.view,
-    })?;
+    let attached = record_target(&target, &options)?;
     summary::say_periods(attached.of_periods, options.periods.as_ref(), options.quiet);
     summary::print_summary(&attached.path, false, options.quiet);
     if let Some(plan) = &options.push {
         push::recording(&attached.path, plan, options.quiet);
     }
     attached.keep_page();
+    Ok(())
+}
+
+fn record_target(target: &Target, options: &AttachOptions) -> Result<AttachedRecording, Failure> {
+    record(AttachPlan {
+        target,
+        request: options.request.clone(),
+        periods: options.periods.as_ref(),
+        instruments_given: &options.instruments_given,
+        output: options.output.clone(),
+        force: options.force,
+        progress: !options.quiet && messages_on_terminal(),
+        quiet: options.quiet,
+        until: Until::End,
+        view: options.view,
+    })
+}
+
+/// Records a program for `clrscope watch`, and tells it what keeps the agent out.
+fn record_for_watch(options: AttachOptions, watched: Watched) -> Result<(), Failure> {
+    watched.end_with_it()?;
+    let is_alive = {
+        let process = Process::open(options.pid);
+        move || process.as_ref().is_ok_and(Process::is_alive)
+    };
+    let recorded = Target::find(options.pid).and_then(|target| record_target(&target, &options));
+    if let Err(failure) = recorded {
+        if is_alive() { Event::Refused(failure.why().to_owned()) } else { Event::Gone }.tell();
+    }
     Ok(())
 }

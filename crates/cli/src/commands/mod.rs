@@ -25,7 +25,9 @@ pub(crate) mod stacks;
 mod thread_files;
 pub(crate) mod top;
 pub(crate) mod triage;
+pub(crate) mod unit;
 pub(crate) mod view;
+pub(crate) mod watch;
 
 use crate::errors::{Failure, cannot_print};
 
@@ -48,6 +50,8 @@ pub(crate) enum Task {
     Counters(counters::CountersOptions),
     /// `clrscope top`
     Top(top::TopOptions),
+    /// `clrscope watch`
+    Watch(Box<crate::watch::WatchPlan>),
     /// `clrscope probe`
     Probe(probe::ProbeOptions),
     /// `clrscope ps`
@@ -74,6 +78,8 @@ pub(crate) enum Task {
     Doctor(doctor::DoctorOptions),
     /// `clrscope env`
     Env(Box<env::EnvOptions>),
+    /// `clrscope env --systemd --watch`
+    Unit(unit::UnitOptions),
     /// `clrscope new`
     New(new::NewOptions),
     /// `clrscope completions`
@@ -98,6 +104,7 @@ impl Task {
             Self::Triage(options) => triage::perform(&options).map(done),
             Self::Counters(options) => counters::perform(&options).map(done),
             Self::Top(options) => top::perform(&options).map(done),
+            Self::Watch(plan) => watch::perform(*plan).map(done),
             Self::Probe(options) => probe::perform(&options).map(done),
             Self::Ps(options) => ps::perform(&options).map(done),
             Self::RunProfiler(options) => run_profiler::perform(&options).map_err(Failure::under_run),
@@ -111,6 +118,7 @@ impl Task {
             Self::Demo(options) => demo::perform(*options),
             Self::Doctor(options) => doctor::perform(&options),
             Self::Env(options) => env::perform(*options).map(done),
+            Self::Unit(options) => unit::perform(&options).map(done),
             Self::New(options) => new::perform(&options).map(done),
             Self::Completions(options) => completions::perform(*options).map(done),
             Self::Man(options) => man::perform(*options).map(done),

@@ -2,7 +2,7 @@
 
 use clrscope_analysis::{Query, Sort};
 use clrscope_recording::model::Recording;
-use clrscope_report::{Format, Request, UNLIMITED, View};
+use clrscope_report::{Format, NameKind, Request, UNLIMITED, View};
 use serde_json::Value;
 
 use super::rates::{Rates, TypeRate};
@@ -118,8 +118,11 @@ fn table(rates: &Rates, width: usize) -> String {
     if types.is_empty() {
         return "Nothing was allocated, or too little to be sampled.\n".to_owned();
     }
-    let rows = types.iter().map(|rate| format!("{:>10.2} {:>12.0}  {}", rate.bytes / 1e6, rate.objects, rate.name));
-    let head = format!("{:>10} {:>12}  type", "MB/s", "objects/s");
-    let fitted = |line: String| line.chars().take(width).collect::<String>();
-    std::iter::once(head).chain(rows).map(|line| fitted(line) + "\n").collect()
+    let row = |rate: &TypeRate| {
+        let numbers = format!("{:>10.2} {:>12.0}  ", rate.bytes / 1e6, rate.objects);
+        let name = NameKind::Type.shortened(&rate.name, width.saturating_sub(numbers.len()));
+        format!("{numbers}{name}\n")
+    };
+    let head = format!("{:>10} {:>12}  type\n", "MB/s", "objects/s");
+    std::iter::once(head).chain(types.iter().map(row)).collect()
 }

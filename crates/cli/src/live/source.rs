@@ -25,8 +25,8 @@ const AT_FIRST: u32 = 5;
 const FOR_THE_FIRST: Duration = Duration::from_secs(10);
 /// Interval between two looks for the first values.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Samples per second: just enough to show the methods of five seconds.
-pub(crate) const RATE: u32 = 49;
+/// Rounds per second of the agent's helper thread.
+pub(crate) const ROUNDS_HZ: u32 = 49;
 
 /// The recording with its folder.
 pub(crate) struct Source<'a> {
@@ -39,16 +39,16 @@ pub(crate) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Attaches to a program with these instruments.
+    /// Attaches to a program with these instruments, each given as `NAME[:OPTIONS]`.
     ///
     /// # Errors
     /// When the process can't be attached to.
     pub(crate) fn begin(target: &'a Target, instruments: &[&str]) -> Result<Self, Failure> {
         let folder = moment_folder("live")?;
         let request = Request {
-            instruments: instruments.iter().map(|name| InstrumentRequest::named(name)).collect(),
+            instruments: instruments.iter().filter_map(|text| InstrumentRequest::parse(text).ok()).collect(),
             last_ms: Some(NOW.as_millis() as u64),
-            rate_hz: RATE,
+            rate_hz: ROUNDS_HZ,
             is_live: true,
             ..Request::default()
         };

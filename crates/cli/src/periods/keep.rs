@@ -8,9 +8,9 @@ use std::time::Duration;
 use clrscope_contract::request::{parse_duration, parse_size};
 use jiff::Timestamp;
 
-use super::names::{PeriodFile, files};
+use super::names::{PeriodFile, Scope};
 
-/// Limits of the recordings of one program in a folder. The first limit that is reached deletes the
+/// Limits of recordings that count together. The first limit that is reached deletes the
 /// oldest recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Keep {
@@ -52,10 +52,10 @@ impl Keep {
         Ok(keep)
     }
 
-    /// Deletes the oldest recordings of `program` in `folder` that are beyond a limit. The newest
-    /// one stays. Returns the number of deleted files.
-    pub(super) fn apply(self, folder: &Path, program: &str, now: Timestamp) -> u64 {
-        let files = files(folder, program);
+    /// Deletes the oldest recordings that are beyond a limit. The newest one stays. Returns the
+    /// number of deleted files.
+    pub(crate) fn apply(self, scope: Scope<'_>, now: Timestamp) -> u64 {
+        let files = scope.files();
         let mut bytes: u64 = files.iter().map(|file| file.bytes).sum();
         let mut left = files.len() as u64;
         let mut deleted = 0;
@@ -75,10 +75,10 @@ impl Keep {
     }
 }
 
-/// Deletes the oldest recording of `program` in `folder`, to make room on a full disk. Returns it;
-/// `None` where there is none.
-pub(super) fn delete_oldest(folder: &Path, program: &str) -> Option<PathBuf> {
-    let oldest: PeriodFile = files(folder, program).into_iter().next()?;
+/// Deletes the oldest recording, to make room on a full disk. Returns it; `None` where there is
+/// none.
+pub(super) fn delete_oldest(scope: Scope<'_>) -> Option<PathBuf> {
+    let oldest: PeriodFile = scope.files().into_iter().next()?;
     delete(&oldest.path).ok().map(|()| oldest.path)
 }
 
@@ -135,14 +135,34 @@ mod tests {
         write("shop-admin", 0);
         std::fs::write(folder.path().join("shop-mine.clrs"), "").expect("a file");
         let left = || std::fs::read_dir(folder.path()).expect("a folder").count();
-        let keep = |text: &str| Keep::parse(text).expect("limits").apply(folder.path(), "shop", at(10));
+        let shop = Scope::Program(folder.path(), "shop");
+        let keep = |text: &str| Keep::parse(text).expect("limits").apply(shop, at(10));
         assert_eq!((keep("100,1d,1MiB"), left()), (0, 12));
         assert_eq!((keep("8"), left()), (2, 10));
         assert_eq!((keep("6m"), left()), (2, 8));
         assert_eq!((keep("400B"), left()), (2, 6));
         assert_eq!((keep("1s"), left()), (3, 3));
         assert!(folder.path().join(file_name("shop", at(9))).exists());
-        assert_eq!(delete_oldest(folder.path(), "shop"), Some(folder.path().join(file_name("shop", at(9)))));
-        assert_eq!(delete_oldest(folder.path(), "shop"), None);
+        assert_eq!(delete_oldest(shop), Some(folder.path().join(file_name("shop", at(9)))));
+        assert_eq!(delete_oldest(shop), None);
+    }
+
+    #[test]
+    fn recordings_of_all_programs_count_together() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |minute: i64| Timestamp::from_second(1_800_000_000 + minute * 60).expect("a time");
+        for (program, minute) in [("shop", 0), ("shop-admin", 1), ("shop", 2), ("mail", 3), ("shop-admin", 4)] {
+            let own = folder.path().join(program);
+            std::fs::create_dir_all(&own).expect("a folder");
+            std::fs::write(own.join(file_name(program, at(minute))), [0; 100]).expect("a file");
+        }
+        std::fs::write(folder.path().join("watch.json"), "{}").expect("a file");
+        let keep = |text: &str| Keep::parse(text).expect("limits").apply(Scope::Below(folder.path()), at(5));
+        let is_there =
+            |program: &str, minute| folder.path().join(program).join(file_name(program, at(minute))).exists();
+        assert_eq!(keep("4"), 1);
+        assert!(!is_there("shop", 0) && is_there("shop-admin", 1));
+        assert_eq!(keep("150B"), 3);
+        assert!(is_there("shop-admin", 4) && !is_there("mail", 3));
     }
 }

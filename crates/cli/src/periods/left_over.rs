@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clrscope_recording::writer::{is_abandoned, living_processes};
+use clrscope_recording::writer::{is_abandoned, living_processes, take_abandoned};
 use clrscope_recording::{EndOfPeriod, Period, written_periods};
 use jiff::Timestamp;
 
-use super::names::files;
+use super::names::Scope;
 use super::{Clock, PeriodPlace, write_period};
 use crate::errors::{reason, shown};
 use crate::output;
@@ -16,7 +16,7 @@ use crate::terminal::say;
 
 /// Writes the last periods of recordings that killed launchers have left in `folder`, and removes
 /// their directories.
-pub(super) fn write_left_over(folder: &Path) {
+pub(crate) fn write_left_over(folder: &Path) {
     for recording in left_over(folder) {
         // An agent that was attached notices the end of its launcher within moments, and leaves.
         let began = Instant::now();
@@ -28,7 +28,10 @@ pub(super) fn write_left_over(folder: &Path) {
             say(&format!("clrscope: {} is left as it is: a program still records into it", shown(&recording)));
             continue;
         }
-        write(folder, &recording);
+        // Another process may write it at the same time.
+        if let Some(_taken) = take_abandoned(&recording) {
+            write(folder, &recording);
+        }
     }
 }
 
@@ -50,7 +53,8 @@ fn left_over(folder: &Path) -> Vec<PathBuf> {
 
 fn write(folder: &Path, recording: &Path) {
     let Some(program) = program_of(recording) else { return };
-    let place = PeriodPlace { recording: recording.to_owned(), folder: folder.to_owned(), program };
+    let (recording_folder, is_one_of_many) = (recording.to_owned(), false);
+    let place = PeriodPlace { recording: recording_folder, folder: folder.to_owned(), program, is_one_of_many };
     let so_far = written_periods(recording);
     let (began_ns, began_unix_ns) = so_far.start_ns;
     let began = Timestamp::from_nanosecond(began_unix_ns.into()).unwrap_or(Timestamp::UNIX_EPOCH);
@@ -89,7 +93,7 @@ const LOOKED_THROUGH: usize = 3;
 
 /// Whether the recording with this identifier is there.
 fn is_written(place: &PeriodPlace, id: &str) -> bool {
-    let files = files(&place.folder, &place.program);
+    let files = Scope::Program(&place.folder, &place.program).files();
     let mut found =
         files.iter().rev().take(LOOKED_THROUGH).filter_map(|file| clrscope_recording::open(&file.path).ok());
     !id.is_empty() && found.any(|found| found.run.id == id)

@@ -11,11 +11,13 @@
 //! | `left_over` | recordings that a killed launcher has left |
 //! | `names` | names of the recordings |
 //! | `pushing` | pushes the recordings |
+//! | `watched` | the part of `clrscope watch` that records one program |
 
 mod keep;
 mod left_over;
 mod names;
 mod pushing;
+mod watched;
 
 use std::fs;
 use std::io;
@@ -38,7 +40,10 @@ use crate::recorded_process::records_into;
 use crate::terminal::say;
 
 pub(crate) use keep::Keep;
+pub(crate) use left_over::write_left_over;
+pub(crate) use names::Scope;
 use pushing::Pushing;
+pub(crate) use watched::{Event, Watched};
 
 /// Longest wait for a process to end a period. A process that does not answer has the time in its
 /// next period.
@@ -60,6 +65,15 @@ pub(crate) struct PeriodOptions {
     pub(crate) folder: PathBuf,
     /// Where to push each recording to.
     pub(crate) push: Option<PushPlan>,
+    /// The `clrscope watch` that this process works for. It decides which recordings are kept.
+    pub(crate) watched: Option<Watched>,
+}
+
+impl PeriodOptions {
+    /// The clock that names and ages are by: the one of `clrscope watch`, or a new one.
+    fn clock(&self) -> Clock {
+        self.watched.map_or_else(Clock::start, |watched| watched.clock)
+    }
 }
 
 /// Begins a recording of `program`: in periods, at the path that the user gave, or under a name of
@@ -138,9 +152,16 @@ impl Periods {
         let pushing = options.push.clone().map(Pushing::start).transpose().map_err(no_thread)?;
         let writing = Writing {
             pushing,
-            place: PeriodPlace { recording: place.folder.clone(), folder: options.folder.clone(), program },
+            place: PeriodPlace {
+                recording: place.folder.clone(),
+                folder: options.folder.clone(),
+                program,
+                is_one_of_many: options.watched.is_some(),
+            },
             keep: options.keep,
-            clock: Clock::start(),
+            watched: options.watched,
+            clock: options.clock(),
+            began_ns: monotonic_ns(),
             before: EndOfPeriod { number: 0, mono_ns: 0 },
             run,
             has_ended,
@@ -192,19 +213,38 @@ struct PeriodPlace {
     folder: PathBuf,
     /// Name of the program, with which their names begin.
     program: String,
+    /// Whether the folders of other programs are in the same one, and all recordings count
+    /// together.
+    is_one_of_many: bool,
+}
+
+impl PeriodPlace {
+    /// The recordings that count together.
+    fn scope(&self) -> Scope<'_> {
+        match self.folder.parent().filter(|_| self.is_one_of_many) {
+            Some(all) => Scope::Below(all),
+            None => Scope::Program(&self.folder, &self.program),
+        }
+    }
 }
 
 /// Time of the day by a clock that is never set: names and ages of recordings stay in order.
-#[derive(Debug, Clone, Copy)]
-struct Clock {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Clock {
     began: Timestamp,
     /// Monotonic nanoseconds at that time.
     began_ns: u64,
 }
 
 impl Clock {
-    fn start() -> Self {
+    /// A clock that begins now.
+    pub(crate) fn start() -> Self {
         Self { began: Timestamp::now(), began_ns: monotonic_ns() }
+    }
+
+    /// The time of the day now.
+    pub(crate) fn now(self) -> Timestamp {
+        self.at(monotonic_ns())
     }
 
     /// The time of the day at this monotonic time.
@@ -218,7 +258,10 @@ impl Clock {
 struct Writing {
     place: PeriodPlace,
     keep: Keep,
+    watched: Option<Watched>,
     clock: Clock,
+    /// Monotonic nanoseconds at the beginning of the first period.
+    began_ns: u64,
     /// End of the period that was written last.
     before: EndOfPeriod,
     pushing: Option<Pushing>,
@@ -265,7 +308,7 @@ impl Writing {
 
     /// Writes a period that has ended. Returns whether nothing of it is left to be written.
     fn write(&mut self, end: EndOfPeriod) -> bool {
-        let begin = self.clock.at(self.before.mono_ns);
+        let begin = self.clock.at(self.before.mono_ns.max(self.began_ns));
         let period = Period {
             number: end.number,
             since_ns: self.before.mono_ns,
@@ -287,9 +330,15 @@ impl Writing {
         if let Some(file) = file {
             self.written.recordings += 1;
             self.pushing.iter().for_each(|pushing| pushing.add(file.clone()));
+            if self.watched.is_some() {
+                Event::Recorded(fs::metadata(&file).map_or(0, |about| about.len())).tell();
+            }
             self.written.last = Some(file);
         }
-        self.keep.apply(&self.place.folder, &self.place.program, self.clock.at(monotonic_ns()));
+        // A watch decides for all programs together.
+        if self.watched.is_none() {
+            self.keep.apply(self.place.scope(), self.clock.now());
+        }
         true
     }
 
@@ -323,7 +372,7 @@ fn write_period(
             // Another program of this name has a period that began in the same second.
             Err(PackError::Exists(_)) => begin = begin.checked_add(Duration::from_secs(1)).unwrap_or(begin),
             Err(PackError::Write(_, error)) if is_full(&error) => {
-                let Some(deleted) = keep::delete_oldest(&place.folder, &place.program) else {
+                let Some(deleted) = keep::delete_oldest(place.scope()) else {
                     return Err(cannot_write(place, reason(&error)));
                 };
                 if !std::mem::replace(is_full_told, true) {

@@ -1,7 +1,7 @@
 //! Names of the recordings of periods: `PROGRAM-20261130T083804Z.clrs`, by the beginning of the
 //! period.
 
-use std::fs;
+use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -32,18 +32,42 @@ impl PeriodFile {
     }
 }
 
-/// The recordings of periods of `program` in `folder`, the oldest first.
-pub(super) fn files(folder: &Path, program: &str) -> Vec<PeriodFile> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut found: Vec<PeriodFile> = entries
-        .filter_map(|entry| {
-            let name = entry.file_name().into_string().ok()?;
-            let time = name.strip_prefix(program)?.strip_prefix('-')?.strip_suffix(EXTENSION)?;
-            let begin = DateTime::strptime(TIME, time).ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp();
-            let bytes = entry.metadata().ok().filter(|about| about.is_file())?.len();
-            Some(PeriodFile { path: entry.path(), bytes, begin })
-        })
-        .collect();
-    found.sort_by(|a, b| (a.begin, &a.path).cmp(&(b.begin, &b.path)));
-    found
+/// Recordings of periods that count together.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Scope<'a> {
+    /// Those of one program in a folder.
+    Program(&'a Path, &'a str),
+    /// Those of all programs, each in its own folder in this one.
+    Below(&'a Path),
+}
+
+impl Scope<'_> {
+    /// The recordings, the oldest first.
+    pub(super) fn files(self) -> Vec<PeriodFile> {
+        let mut found = match self {
+            Self::Program(folder, program) => files_in(folder, Some(program)),
+            Self::Below(folder) => entries_of(folder).flat_map(|entry| files_in(&entry.path(), None)).collect(),
+        };
+        found.sort_by(|a, b| (a.begin, &a.path).cmp(&(b.begin, &b.path)));
+        found
+    }
+}
+
+/// The recordings of periods of `program` in `folder`, or of all programs, in any order.
+fn files_in(folder: &Path, program: Option<&str>) -> Vec<PeriodFile> {
+    let of_entry = |entry: DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        let (of, time) = name.strip_suffix(EXTENSION)?.rsplit_once('-')?;
+        if program.is_some_and(|program| program != of) {
+            return None;
+        }
+        let begin = DateTime::strptime(TIME, time).ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp();
+        let bytes = entry.metadata().ok().filter(|about| about.is_file())?.len();
+        Some(PeriodFile { path: entry.path(), bytes, begin })
+    };
+    entries_of(folder).filter_map(of_entry).collect()
+}
+
+fn entries_of(folder: &Path) -> impl Iterator<Item = DirEntry> {
+    fs::read_dir(folder).into_iter().flatten().flatten()
 }

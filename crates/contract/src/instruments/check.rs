@@ -153,8 +153,10 @@ pub fn check(request: &InstrumentRequest) -> Result<CheckedInstrument, Refusal> 
                     None => sets.push((option, named)),
                 }
             }
-            Value::Names => {
-                let names = value.and_then(read_names).ok_or_else(|| spec.refuse_value(option, value))?;
+            Value::Names { is_name, .. } => {
+                let names = value
+                    .and_then(|value| read_names(value, is_name))
+                    .ok_or_else(|| spec.refuse_value(option, value))?;
                 checked.add_names(option, names);
             }
             _ => {
@@ -218,7 +220,7 @@ impl OptionSpec {
             Value::OneOf { words, .. } => words.to_vec(),
             Value::Set { .. } => self.bare_words().collect(),
             Value::Moments { .. } => vec![AT_END, BY_COMMAND],
-            Value::Size { .. } | Value::Count { .. } | Value::Names => Vec::new(),
+            Value::Size { .. } | Value::Count { .. } | Value::Names { .. } => Vec::new(),
         };
         words.into_iter()
     }
@@ -344,9 +346,9 @@ fn read_resident(word: &str) -> Option<Moment> {
     parse_size(word).ok().filter(|bytes| has_unit && *bytes >= 1 << 20).map(Moment::Resident)
 }
 
-/// The names of types in a value; `None` if one of them can't be a type's name.
-fn read_names(value: &str) -> Option<Vec<String>> {
-    value.split('+').map(|name| Some(name).filter(|name| is_type_name(name)).map(str::to_owned)).collect()
+/// The names in a value; `None` if one of them is no such name.
+fn read_names(value: &str, is_name: impl Fn(&str) -> bool) -> Option<Vec<String>> {
+    value.split('+').map(|name| Some(name).filter(|name| is_name(name)).map(str::to_owned)).collect()
 }
 
 /// Whether a word can be the name of a type, with or without its namespace.

@@ -52,7 +52,7 @@ impl Setting {
             Value::Count { default, .. } => Self::Number(u64::from(default)),
             Value::Set { default, .. } => Self::Members(default.to_vec()),
             Value::Moments { default } => Self::Moments(default.to_vec()),
-            Value::Names => Self::Names(Vec::new()),
+            Value::Names { .. } => Self::Names(Vec::new()),
         }
     }
 
@@ -187,7 +187,7 @@ impl CheckedInstrument {
     fn is_meant(&self, option: &OptionSpec) -> bool {
         let is_said = match option.value {
             Value::Extra { .. } => self.is_on(option.name),
-            Value::Names => !self.names(option.name).is_empty(),
+            Value::Names { .. } => !self.names(option.name).is_empty(),
             _ => true,
         };
         if !is_said {

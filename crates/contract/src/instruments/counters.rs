@@ -6,15 +6,32 @@ use super::{LEAST_LIMIT, LIMIT};
 /// Memory limit in bytes.
 pub const MAX: &str = "max";
 
+/// Names of the only meters that are recorded.
+pub const METERS: &str = "meters";
+
+/// Whether a name can stand in the arguments of a session, where these characters separate names
+/// (`MetricsEventSource` in the runtime), and among the names of an option.
+#[must_use]
+pub fn is_meter_name(name: &str) -> bool {
+    !name.is_empty() && !name.chars().any(|c| c.is_control() || ",;=\"\\+".contains(c))
+}
+
 /// The specification.
 pub const SPEC: &Spec = &Spec {
     name: "counters",
     about: "event counters and meters of the runtime, ASP.NET Core, HttpClient and the program's own, each second",
-    options: &[OptionSpec {
-        name: MAX,
-        value: Value::Size { least: LEAST_LIMIT, most: None, default: LIMIT },
-        about: "memory limit per process",
-    }],
+    options: &[
+        OptionSpec {
+            name: METERS,
+            value: Value::Names { of: "meters, such as System.Net.Http", is_name: is_meter_name },
+            about: "these meters alone; event counters are recorded in any case",
+        },
+        OptionSpec {
+            name: MAX,
+            value: Value::Size { least: LEAST_LIMIT, most: None, default: LIMIT },
+            about: "memory limit per process",
+        },
+    ],
     rules: &[],
     conflicts: &[],
     attach: Limit::Without(&[]),

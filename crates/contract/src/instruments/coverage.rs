@@ -1,5 +1,6 @@
 //! The specification of `coverage`.
 
+use super::check::is_type_name;
 use super::spec::{Limit, OptionSpec, Spec, Value};
 
 /// Counts hits instead of noting only whether there was one.
@@ -23,7 +24,7 @@ pub const SPEC: &Spec = &Spec {
         },
         OptionSpec {
             name: DOES_NOT_RETURN,
-            value: Value::Names,
+            value: Value::Names { of: "types, without brackets", is_name: is_type_name },
             about: "leave out code behind calls of methods with one of these attributes, such as DoesNotReturn",
         },
         OptionSpec {

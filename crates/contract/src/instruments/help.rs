@@ -41,7 +41,7 @@ impl OptionSpec {
             Value::Count { .. } => format!("{name}=N"),
             Value::Moments { .. } => format!("{name}={AT_END}|TIME+SIZE|{BY_COMMAND}"),
             Value::Set { .. } => format!("{name}={0}+{0}", name.trim_end_matches('s').to_uppercase()),
-            Value::Names => format!("{name}=NAME+NAME"),
+            Value::Names { .. } => format!("{name}=NAME+NAME"),
         }
     }
 
@@ -58,7 +58,7 @@ impl OptionSpec {
                 let members: Vec<_> = self.bare_words().collect();
                 format!("write {spelled} with {} out of: {}", self.name, members.join(", "))
             }
-            Value::Names => format!("write {spelled} with names of types, without brackets"),
+            Value::Names { of, .. } => format!("write {spelled} with names of {of}"),
             _ => format!("write {spelled}"),
         }
     }
@@ -68,7 +68,7 @@ impl OptionSpec {
         let default = |text: &str| format!("default {text}");
         match self.value {
             Value::Switch { default: on } => vec![default(on_off(on))],
-            Value::Extra { .. } | Value::Names => Vec::new(),
+            Value::Extra { .. } | Value::Names { .. } => Vec::new(),
             Value::OneOf { default: word, .. } => vec![default(word)],
             Value::Size { least, most, default: bytes } => {
                 let least = format!("at least {}", size_text(least));

@@ -99,9 +99,14 @@ pub enum Value {
         /// The default members.
         default: &'static [&'static str],
     },
-    /// Names of types, joined by `+`. The default is no names; giving the option again adds names.
-    /// The canonical form contains the option only if there are names.
-    Names,
+    /// Names, joined by `+`. The default is no names; giving the option again adds names. The
+    /// canonical form contains the option only if there are names.
+    Names {
+        /// What the names are, for people.
+        of: &'static str,
+        /// Whether a word can be such a name.
+        is_name: fn(&str) -> bool,
+    },
 }
 
 /// The word for the end of the recording among [moments](Value::Moments).

@@ -1,8 +1,8 @@
 //! The launcher's part of a recording: the command, its start and its end.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::LogWriter;
@@ -14,6 +14,8 @@ use crate::model::Exit;
 use crate::records::{InLog, PeriodEnd, RunEnd, RunStart};
 
 const RUN_LOG: &str = "run.log";
+/// Its name until its lock is taken.
+const DRAFT: &str = ".run.log";
 
 /// Writes `run.log`.
 #[derive(Debug)]
@@ -31,8 +33,26 @@ impl RunWriter {
     /// # Errors
     /// Errors of making folder and file.
     pub fn create(folder: &Path, command: &[String], instruments: &str, unix_ns: u64) -> io::Result<Self> {
+        Self::create_as(RUN_LOG, folder, command, instruments, unix_ns)
+    }
+
+    /// As [`create`](Self::create), and [holds](Self::hold) the lock from the moment at which the
+    /// recording can be seen: no other launcher takes it for one that was left. Without file locks
+    /// it is not held.
+    ///
+    /// # Errors
+    /// Errors of making folder and file.
+    pub fn create_held(folder: &Path, command: &[String], instruments: &str, unix_ns: u64) -> io::Result<Self> {
+        let mut this = Self::create_as(DRAFT, folder, command, instruments, unix_ns)?;
+        let draft = folder.join(DRAFT);
+        this.held = File::open(&draft).ok().filter(|file| file.try_lock().is_ok());
+        fs::rename(draft, folder.join(RUN_LOG))?;
+        Ok(this)
+    }
+
+    fn create_as(name: &str, folder: &Path, command: &[String], instruments: &str, unix_ns: u64) -> io::Result<Self> {
         DirBuilder::new().mode(0o700).create(folder)?;
-        let log = LogWriter::create(&folder.join(RUN_LOG))?;
+        let log = LogWriter::create(&folder.join(name))?;
         let start = RunStart {
             command: command.to_vec(),
             mono_ns: monotonic_ns(),
@@ -111,6 +131,19 @@ pub fn is_abandoned(folder: &Path) -> bool {
         Ok(file) => file.try_lock_shared().is_ok(),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
+}
+
+/// Takes the recording in `folder`, whose launcher has ended: no other process takes it while the
+/// value lives. `None` if a launcher or such a process holds it, if it is gone, and where the file
+/// system has no locks.
+#[must_use]
+pub fn take_abandoned(folder: &Path) -> Option<File> {
+    let path = folder.join(RUN_LOG);
+    let file = File::open(&path).ok()?;
+    file.try_lock().ok()?;
+    // Whoever had it before may have removed it.
+    let is_it = |there: fs::Metadata| file.metadata().is_ok_and(|own| own.ino() == there.ino());
+    fs::metadata(&path).is_ok_and(is_it).then_some(file)
 }
 
 /// How far the end of a process's recording has progressed.
@@ -203,5 +236,31 @@ mod tests {
         assert_eq!(standing(&folder), None);
         drop(writer);
         assert!(is_abandoned(&folder));
+        let taken = take_abandoned(&folder).expect("it is free");
+        assert!(take_abandoned(&folder).is_none(), "one process at a time");
+        drop(taken);
+        assert!(take_abandoned(&folder).is_some());
+        assert!(take_abandoned(temp.path()).is_none(), "it is no recording");
+    }
+
+    #[test]
+    fn a_recording_is_never_seen_before_it_is_held() {
+        let temp = tempfile::tempdir().expect("a folder");
+        for number in 0..20 {
+            let folder = temp.path().join(format!("{number}.clrs.d"));
+            let looks = std::thread::scope(|scope| {
+                let looking = scope.spawn(|| {
+                    while !folder.join(RUN_LOG).is_file() {
+                        std::thread::yield_now();
+                    }
+                    take_abandoned(&folder).is_some()
+                });
+                let writer = RunWriter::create_held(&folder, &[], "", 0).expect("a recording");
+                let was_taken = looking.join().expect("no panic");
+                drop(writer);
+                was_taken
+            });
+            assert!(!looks);
+        }
     }
 }

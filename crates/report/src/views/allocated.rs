@@ -94,7 +94,7 @@ pub(super) fn sheet<'c>(live: bool) -> Sheet<'c, Types> {
     };
     let by_call = |at: Option<&LocatedLine>| Cell::or_null(at, |at| Cell::Flag(at.by_call));
     Sheet::new([
-        Column::new("type", "type", Kind::Text, |entry: &TypeEntry<'_>| match entry.row.type_name {
+        Column::new("type", "type", Kind::Type, |entry: &TypeEntry<'_>| match entry.row.type_name {
             "" => Cell::text("").said("(unknown)"),
             name => Cell::text(name),
         }),

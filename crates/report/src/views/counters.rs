@@ -44,7 +44,7 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Counters> {
     };
     Sheet::new([
         Column::new("provider", "provider", Kind::Text, |row: &CounterRow<'_>| Cell::text(&row.provider)),
-        Column::new("name", "counter", Kind::Text, |row: &CounterRow<'_>| {
+        Column::new("name", "counter", Kind::Counter, |row: &CounterRow<'_>| {
             Cell::text(&row.name).said(format!("{}{}", row.full_name(), unit(row)))
         }),
         Column::new("unit", "unit", Kind::Text, |row: &CounterRow<'_>| Cell::text(&row.unit)),

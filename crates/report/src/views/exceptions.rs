@@ -61,7 +61,7 @@ fn groups<'c>(processes: bool) -> Sheet<'c, Groups> {
         Column::new(key, title, Kind::Time, move |row: &ExceptionGroup<'_>| Cell::Time(of(row)))
     };
     Sheet::new([
-        Column::new("type", "type", Kind::Text, |row: &ExceptionGroup<'_>| Cell::text(row.type_name)),
+        Column::new("type", "type", Kind::Type, |row: &ExceptionGroup<'_>| Cell::text(row.type_name)),
         Column::new("message", "first message", Kind::Text, |row: &ExceptionGroup<'_>| {
             Cell::or_null(row.message.as_deref(), Cell::text)
         }),
@@ -216,7 +216,7 @@ fn each<'c>(processes: bool) -> Sheet<'c, Stories> {
     };
     Sheet::new([
         number("number", "number", |exception| Some(exception.number)),
-        Column::new("type", "type", Kind::Text, |row: &StoryEntry<'_>| Cell::text(row.exception.type_name)),
+        Column::new("type", "type", Kind::Type, |row: &StoryEntry<'_>| Cell::text(row.exception.type_name)),
         Column::new("message", "message", Kind::Text, |row: &StoryEntry<'_>| {
             Cell::or_null(row.exception.message.as_deref(), Cell::text)
         }),

@@ -72,7 +72,7 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Locks> {
     };
     Sheet::new([
         Column::new("kind", "kind", Kind::Text, |entry: &LockEntry<'_>| Cell::text(entry.row.kind.name())),
-        Column::new("type", "type", Kind::Text, |entry: &LockEntry<'_>| Cell::text(entry.row.type_name)),
+        Column::new("type", "type", Kind::Type, |entry: &LockEntry<'_>| Cell::text(entry.row.type_name)),
         Column::new("module", "module", Kind::Text, |entry: &LockEntry<'_>| Cell::text(entry.row.module)),
         Column::new("locks", "locks", Kind::Count, |entry: &LockEntry<'_>| {
             at_least(entry.row.locks, entry.row.has_more_locks)

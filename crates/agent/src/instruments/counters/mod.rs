@@ -180,7 +180,10 @@ impl Instrument for Counters {
         let may_change_code = context.beginning == Beginning::Launch && !context.info.is_notification_only();
         let pipe = context.event_pipe();
         SOURCES.iter().for_each(|name| pipe.want_with(providers::source(name)));
-        pipe.want_with(providers::meters(&[]));
+        pipe.want_with(match options.meters.as_slice() {
+            [] => providers::meters(&[]),
+            names => providers::only_meters(names),
+        });
         Ok(Self {
             info: context.info.clone(),
             writer: context.writer,
@@ -201,6 +204,11 @@ impl Instrument for Counters {
 
     fn begins(&self, _beginning: Beginning) {
         self.pipe.begin();
+    }
+
+    /// Values come once a second, and fit into the memory that is backed already.
+    fn needs_frequent_help(&self) -> bool {
+        false
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {

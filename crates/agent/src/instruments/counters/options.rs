@@ -1,19 +1,21 @@
 //! Options of `counters`.
 
-use clrscope_contract::instruments::counters::{self, MAX};
+use clrscope_contract::instruments::counters::{self, MAX, METERS};
 use clrscope_contract::instruments::{CheckedInstrument, Spec};
 
 /// The options as this instrument uses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CountersOptions {
     pub(crate) max_bytes: u64,
+    /// Names of the only meters that are recorded; empty for all.
+    pub(crate) meters: Vec<String>,
 }
 
 impl crate::instrument::InstrumentOptions for CountersOptions {
     const SPEC: &Spec = counters::SPEC;
 
     fn from_request(request: &CheckedInstrument) -> Self {
-        Self { max_bytes: request.number(MAX) }
+        Self { max_bytes: request.number(MAX), meters: request.names(METERS).to_vec() }
     }
 }
 
@@ -26,6 +28,7 @@ mod tests {
     #[test]
     fn every_option_arrives() {
         assert_eq!(CountersOptions::from_request(&checked("counters")).max_bytes, 1 << 30);
-        assert_eq!(CountersOptions::from_request(&checked("counters:max=64MiB")).max_bytes, 64 << 20);
+        let all = CountersOptions::from_request(&checked("counters:max=64MiB,meters=Shop+my-meter"));
+        assert_eq!(all, CountersOptions { max_bytes: 64 << 20, meters: vec!["Shop".into(), "my-meter".into()] });
     }
 }

@@ -39,7 +39,8 @@ const CRITICAL: u32 = 1;
 const NO_EVENTS: u64 = 1 << 47;
 
 /// Keywords of `System.Diagnostics.Metrics`: values, and which instruments there are.
-const VALUES_AND_NAMES: u64 = 0x2 | 0x4;
+const VALUES: u64 = 0x2;
+const NAMES: u64 = 0x4;
 const INFORMATIONAL: u32 = 4;
 
 /// Seconds between two values of event counters: close to one second, and distinct from the
@@ -69,9 +70,18 @@ pub(super) fn source(name: &str) -> ProviderConfig {
 
 /// The provider configuration for meters: values of the named meters, and the names of all.
 pub(super) fn meters(names: &[String]) -> ProviderConfig {
+    meters_with(VALUES | NAMES, names)
+}
+
+/// The provider configuration for the named meters alone.
+pub(super) fn only_meters(names: &[String]) -> ProviderConfig {
+    meters_with(VALUES, names)
+}
+
+fn meters_with(keywords: u64, names: &[String]) -> ProviderConfig {
     let metrics = if names.is_empty() { String::new() } else { format!(";Metrics={}", names.join(",")) };
     let filter = Some(format!("{SHARED}{metrics}"));
-    ProviderConfig { name: METERS.to_owned(), keywords: VALUES_AND_NAMES, level: INFORMATIONAL, filter }
+    ProviderConfig { name: METERS.to_owned(), keywords, level: INFORMATIONAL, filter }
 }
 
 #[cfg(test)]
@@ -84,6 +94,12 @@ mod tests {
         let others =
             ["Microsoft-Diagnostics-DiagnosticSource", "System.Buffers.ArrayPoolEventSource", "", "a;b", "a=b"];
         assert!(!others.into_iter().any(is_own));
+    }
+
+    #[test]
+    fn of_chosen_meters_no_other_names_are_asked_for() {
+        let wanted = only_meters(&["Shop".into()]);
+        assert_eq!((wanted.keywords, wanted.filter.expect("arguments").ends_with(";Metrics=Shop")), (VALUES, true));
     }
 
     #[test]

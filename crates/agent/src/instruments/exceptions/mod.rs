@@ -244,6 +244,11 @@ impl Instrument for Exceptions {
         events | CodeFeed::EVENTS | Events::ENABLE_STACK_SNAPSHOT
     }
 
+    /// A burst of exceptions fits into the memory that is backed already.
+    fn needs_frequent_help(&self) -> bool {
+        false
+    }
+
     fn tasks(&self) -> Vec<Box<dyn Task>> {
         let mut tasks: Vec<Box<dyn Task>> =
             vec![self.log.task(), self.stacks.task(), Box::new(DropCounter(self.writer))];

@@ -175,6 +175,11 @@ impl Instrument for Gc {
         self.pipe.begin();
     }
 
+    /// Collections are rare, and a burst of their events fits into the memory that is backed already.
+    fn needs_frequent_help(&self) -> bool {
+        false
+    }
+
     fn tasks(&self) -> Vec<Box<dyn Task>> {
         vec![self.log.task(), self.stacks.task(), OwnMemory::task(&self.own)]
     }

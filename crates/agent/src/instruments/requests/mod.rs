@@ -93,6 +93,11 @@ impl Instrument for Requests {
         Events::MODULE_LOADS | Events::ENABLE_REJIT | Events::JIT_COMPILATION
     }
 
+    /// A burst of requests fits into the memory that is backed already.
+    fn needs_frequent_help(&self) -> bool {
+        false
+    }
+
     fn tasks(&self) -> Vec<Box<dyn Task>> {
         let switching = self.follower.switching();
         let stop = StopOfThreads::behind(&self.info, "clrscope-requests", move |info| switching.revert(info));

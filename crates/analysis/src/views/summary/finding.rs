@@ -39,6 +39,45 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
+    /// All kinds.
+    pub const ALL: [Self; 14] = [
+        Self::PoolStarved,
+        Self::LockConvoy,
+        Self::Wait,
+        Self::Await,
+        Self::Cpu,
+        Self::Exceptions,
+        Self::Calls,
+        Self::Runtime,
+        Self::Gc,
+        Self::Allocation,
+        Self::GrowingHeap,
+        Self::Heap,
+        Self::Profiler,
+        Self::Recording,
+    ];
+
+    /// What a sentence of this kind says, in words.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::PoolStarved => "as many threads of the pool are blocked as there are processors, or more",
+            Self::LockConvoy => "several threads at once wait for a lock",
+            Self::Wait => "threads wait",
+            Self::Await => "async methods wait",
+            Self::Cpu => "code uses CPU time",
+            Self::Exceptions => "exceptions are thrown",
+            Self::Calls => "a function is called often or takes long",
+            Self::Runtime => "the runtime compiles, loads types or suspends threads",
+            Self::Gc => "garbage collections",
+            Self::Allocation => "memory is allocated",
+            Self::GrowingHeap => "memory grows from one collection, or one snapshot of the heap, to the next",
+            Self::Heap => "contents of the heap",
+            Self::Profiler => "the profiler's own work",
+            Self::Recording => "data that the recording lacks",
+        }
+    }
+
     /// The name in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -1,6 +1,6 @@
 //! Rows of cells as a table.
 
-use super::names::{Names, readable};
+use super::names::{NameKind, Names, readable};
 use super::one_line;
 use super::table::{Column, Table};
 use super::units::{bytes_cell, count, share, time_cell};
@@ -57,6 +57,8 @@ impl Grid {
             let info = &section.columns[shown.column];
             let column = match (info.kind, info.kind.is_left()) {
                 (Kind::Function, _) => Column::names(info.title, shown.dispensable),
+                (Kind::Type, _) => Column::names_of(NameKind::Type, info.title, shown.dispensable),
+                (Kind::Counter, _) => Column::names_of(NameKind::Counter, info.title, shown.dispensable),
                 (_, true) => Column::words(info.title, shown.dispensable),
                 (_, false) => Column::number(info.title, shown.dispensable),
             };

@@ -29,6 +29,7 @@ use names::shortened;
 pub use follow::FollowState;
 pub(crate) use follow::News;
 pub(crate) use head::wrapped;
+pub use names::NameKind;
 pub use notes::first_functions;
 
 /// Titles of sections and columns.

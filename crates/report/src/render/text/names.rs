@@ -40,6 +40,72 @@ pub(super) fn shortened_function(text: &str, room: usize) -> String {
     })
 }
 
+/// What names name: parts of them that say least are dropped first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NameKind {
+    /// Functions.
+    Function,
+    /// Types.
+    Type,
+    /// Counters, with provider, tags and unit.
+    Counter,
+}
+
+impl NameKind {
+    /// The name, shortened to at most `room` columns of a terminal where it is wider.
+    #[must_use]
+    pub fn shortened(self, text: &str, room: usize) -> String {
+        match self {
+            Self::Function => shortened_function(text, room),
+            Self::Type => first_that_fits(type_forms, text, room),
+            Self::Counter => first_that_fits(counter_forms, text, room),
+        }
+    }
+}
+
+fn first_that_fits<F: Iterator<Item = String>>(forms: fn(String) -> F, text: &str, room: usize) -> String {
+    let text = one_line(text);
+    if columns(&text) <= room {
+        return text;
+    }
+    forms(text.clone()).find(|form| columns(form) <= room).unwrap_or_else(|| shortened(&text, room))
+}
+
+/// Ever shorter forms of a type's name: without namespaces in type arguments, without its own, and
+/// without type arguments.
+fn type_forms(name: String) -> impl Iterator<Item = String> {
+    let inner = without_inner_namespaces(&name);
+    let cut = |name: &str| -> Vec<String> {
+        std::iter::once(name.to_owned())
+            .chain(cuts(name).into_iter().map(|cut| format!("...{}", &name[cut..])))
+            .collect()
+    };
+    let mut forms = cut(&inner);
+    forms.extend(cut(&inner).iter().map(|form| without_type_arguments(form)));
+    forms.into_iter()
+}
+
+/// Ever shorter forms of `provider/name{tag=value,...} (unit)`: without the provider, with the
+/// values of tags alone, and with the end of the name. The values tell rows of one counter apart.
+fn counter_forms(text: String) -> impl Iterator<Item = String> {
+    let (name, tags) = match text.split_once('{') {
+        Some((name, tags)) => (name, Some(tags)),
+        None => (&*text, None),
+    };
+    let name = name.rsplit_once('/').map_or(name, |(_, name)| name);
+    let values = |tags: &str| {
+        let (tags, unit) = tags.rsplit_once('}').unwrap_or((tags, ""));
+        let values: Vec<&str> =
+            tags.split(',').map(|tag| tag.split_once('=').map_or(tag, |(_, value)| value)).collect();
+        format!("{{{}}}{unit}", values.join(","))
+    };
+    let whole = tags.map(|tags| format!("{name}{{{tags}"));
+    let rest = tags.map(values).unwrap_or_default();
+    let ends = cuts(name).into_iter().map(|cut| format!("...{}", &name[cut..]));
+    let short: Vec<String> = std::iter::once(name.to_owned()).chain(ends).map(|name| name + &rest).collect();
+    whole.into_iter().chain(short)
+}
+
 /// Names longer than this lose their inner namespaces, even where there is room.
 const LONGEST_NAME: usize = 160;
 /// A method's name is not made shorter than this to make room for the text after it.
@@ -254,6 +320,34 @@ pub(super) fn parameters(signature: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn types_lose_their_namespaces_first() {
+        let name = "System.Collections.Generic.Dictionary<System.Threading.Thread, Shop.Cart+Line>";
+        let short = |room| NameKind::Type.shortened(name, room);
+        assert_eq!(short(80), name);
+        assert_eq!(short(70), "System.Collections.Generic.Dictionary<Thread, Cart+Line>");
+        assert_eq!(short(32), "...Dictionary<Thread, Cart+Line>");
+        assert_eq!(short(20), "...Dictionary<...>");
+        assert!((1..100).all(|room| columns(&short(room)) <= room));
+        assert_eq!(NameKind::Type.shortened("System.InvalidOperationException", 30), "...InvalidOperationException");
+    }
+
+    #[test]
+    fn counters_keep_the_values_of_their_tags() {
+        let name =
+            "Microsoft.AspNetCore.Hosting/http.server.request.duration{http.request.method=GET,http.route=/cart} (s)";
+        let short = |room| NameKind::Counter.shortened(name, room);
+        assert_eq!(short(200), name);
+        assert_eq!(short(75), "http.server.request.duration{http.request.method=GET,http.route=/cart} (s)");
+        assert_eq!(short(50), "http.server.request.duration{GET,/cart} (s)");
+        assert_eq!(short(30), "...duration{GET,/cart} (s)");
+        assert!((1..120).all(|room| columns(&short(room)) <= room));
+        assert_eq!(
+            NameKind::Counter.shortened("System.Runtime/threadpool-queue-length", 24),
+            "threadpool-queue-length"
+        );
+    }
 
     #[test]
     fn parameters_are_the_end_of_a_signature() {

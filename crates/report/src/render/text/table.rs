@@ -1,7 +1,7 @@
 //! Tables with aligned columns. Names and the last column use the remaining width.
 
 use super::head::wrapped;
-use super::names::{columns, shortened, shortened_function};
+use super::names::{NameKind, columns, shortened};
 use super::{TITLE, styled};
 
 /// Gap between two columns.
@@ -30,24 +30,29 @@ pub(super) struct Column {
     dispensable: u8,
     /// Whether the column is left-aligned: text rather than numbers.
     left: bool,
-    /// Whether the column has names of functions, which are shortened where there is no room.
-    names: bool,
+    /// Kind of the names in the column, which are shortened where there is no room.
+    names: Option<NameKind>,
 }
 
 impl Column {
     /// A column of numbers.
     pub(super) const fn number(title: &'static str, dispensable: u8) -> Self {
-        Self { title, dispensable, left: false, names: false }
+        Self { title, dispensable, left: false, names: None }
     }
 
     /// A column of words.
     pub(super) const fn words(title: &'static str, dispensable: u8) -> Self {
-        Self { title, dispensable, left: true, names: false }
+        Self { title, dispensable, left: true, names: None }
     }
 
     /// A column of names of functions.
     pub(super) const fn names(title: &'static str, dispensable: u8) -> Self {
-        Self { title, dispensable, left: true, names: true }
+        Self::names_of(NameKind::Function, title, dispensable)
+    }
+
+    /// A column of names of this kind.
+    pub(super) const fn names_of(kind: NameKind, title: &'static str, dispensable: u8) -> Self {
+        Self { title, dispensable, left: true, names: Some(kind) }
     }
 }
 
@@ -86,7 +91,7 @@ impl Table {
     /// shown like another name.
     pub(super) fn below(&mut self, words: String) {
         match self.columns.split_last() {
-            Some((last, others)) if last.names => {
+            Some((last, others)) if last.names.is_some() => {
                 let cells = others.iter().map(|_| String::new()).chain([words]).collect();
                 self.row_with_prefix(cells, " ".repeat(BELOW));
             }
@@ -132,7 +137,7 @@ impl Table {
 
     /// Whether a column is shortened where there is no room.
     fn is_flexible(&self, column: usize) -> bool {
-        self.columns[column].names || (self.columns[column].left && column + 1 == self.columns.len())
+        self.columns[column].names.is_some() || (self.columns[column].left && column + 1 == self.columns.len())
     }
 
     /// The columns for which there is room.
@@ -181,9 +186,9 @@ impl Table {
             let prefix = if i == last && self.columns[i].left { prefix } else { "" };
             let room = widths[i].saturating_sub(columns(prefix)).max(LEAST_NAME);
             let words = match self.columns[i].names {
-                true => shortened_function(cell(i), room),
-                false if self.is_flexible(i) => shortened(cell(i), room),
-                false => cell(i).to_owned(),
+                Some(kind) => kind.shortened(cell(i), room),
+                None if self.is_flexible(i) => shortened(cell(i), room),
+                None => cell(i).to_owned(),
             };
             let padding = " ".repeat(widths[i].saturating_sub(columns(&words) + columns(prefix)));
             let (before, after) = if self.columns[i].left { ("", &*padding) } else { (&*padding, "") };

@@ -148,7 +148,7 @@ macro_rules! amounts {
 
 fn sheet<'c>(in_sets: bool) -> Sheet<'c, Changes> {
     let mut all = vec![
-        Column::new("type", "type", Kind::Text, |row: &ChangeEntry<'_>| Cell::text(&row.change.type_name)),
+        Column::new("type", "type", Kind::Type, |row: &ChangeEntry<'_>| Cell::text(&row.change.type_name)),
         Column::new("module", "module", Kind::Text, |row: &ChangeEntry<'_>| Cell::text(&row.change.module)),
     ];
     let [objects, own, retained] = [

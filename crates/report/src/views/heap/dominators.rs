@@ -38,7 +38,7 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Nodes> {
     Sheet::new([
         Column::new("depth", "depth", Kind::Count, |row: &NodeEntry<'_>| Cell::Count(row.node.depth.into()))
             .not_in_json(),
-        Column::new("type", "type", Kind::Text, |row: &NodeEntry<'_>| Cell::text(&row.node.type_name)),
+        Column::new("type", "type", Kind::Type, |row: &NodeEntry<'_>| Cell::text(&row.node.type_name)),
         Column::new("module", "module", Kind::Text, |row: &NodeEntry<'_>| Cell::text(row.node.module)),
         Column::new("objects", "objects", Kind::Count, |row: &NodeEntry<'_>| Cell::Count(row.node.objects)),
         Column::new("bytes", "bytes", Kind::Bytes, |row: &NodeEntry<'_>| Cell::Bytes(row.node.bytes)),

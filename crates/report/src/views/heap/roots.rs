@@ -51,7 +51,7 @@ fn line(step: &HeapPathStep) -> String {
 
 fn sheet<'c>(processes: bool) -> Sheet<'c, Ways> {
     Sheet::new([
-        Column::new("type", "type", Kind::Text, |row: &WayEntry<'_>| Cell::text(row.way.type_name())),
+        Column::new("type", "type", Kind::Type, |row: &WayEntry<'_>| Cell::text(row.way.type_name())),
         Column::new("objects", "objects", Kind::Count, |row: &WayEntry<'_>| Cell::Count(row.way.objects)),
         Column::new("bytes", "bytes", Kind::Bytes, |row: &WayEntry<'_>| Cell::Bytes(row.way.bytes)),
         Column::new("path", "held by", Kind::Nested, |row: &WayEntry<'_>| {

@@ -48,7 +48,7 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Retainers> {
             Cell::Number(row.of.row.process.pid.into())
         })
         .only_if(processes),
-        Column::new("type", "type", Kind::Text, |row: &RetainerEntry<'_>| Cell::text(&row.of.row.type_name)),
+        Column::new("type", "type", Kind::Type, |row: &RetainerEntry<'_>| Cell::text(&row.of.row.type_name)),
         Column::new("held_by", "held by", Kind::Text, |row: &RetainerEntry<'_>| {
             Cell::or_null(row.of.way.as_ref().map(HeapPath::label), |label| Cell::Text(label.into()))
         }),

@@ -37,7 +37,7 @@ pub(super) fn share(bytes: u64, all: u64) -> Cell<'static> {
 
 fn sheet<'c>(processes: bool) -> Sheet<'c, Types> {
     Sheet::new([
-        Column::new("type", "type", Kind::Text, |row: &TypeEntry<'_>| Cell::text(&row.row.type_name)),
+        Column::new("type", "type", Kind::Type, |row: &TypeEntry<'_>| Cell::text(&row.row.type_name)),
         Column::new("module", "module", Kind::Text, |row: &TypeEntry<'_>| Cell::text(row.row.module)),
         Column::new("objects", "objects", Kind::Count, |row: &TypeEntry<'_>| Cell::Count(row.row.objects)),
         Column::new("bytes", "bytes", Kind::Bytes, |row: &TypeEntry<'_>| Cell::Bytes(row.row.bytes)),

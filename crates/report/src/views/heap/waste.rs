@@ -32,7 +32,7 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Wastes> {
             };
             Cell::text(row.kind.name()).said(words)
         }),
-        Column::new("type", "type", Kind::Text, |row: &WasteRow<'_>| Cell::text(&row.type_name)),
+        Column::new("type", "type", Kind::Type, |row: &WasteRow<'_>| Cell::text(&row.type_name)),
         Column::new("module", "module", Kind::Text, |row: &WasteRow<'_>| Cell::text(row.module)),
         Column::new("length", "length", Kind::Count, |row: &WasteRow<'_>| Cell::or_null(row.length, Cell::Count)),
         Column::new("objects", "objects", Kind::Count, |row: &WasteRow<'_>| Cell::Count(row.objects)),

@@ -1,42 +1,42 @@
-//! The names of this program, by which users choose the programs to be profiled.
+//! The names of a program, by which users choose programs (`--only`).
 
 use std::fs;
 use std::path::{self, Path};
 
-use clrscope_agent_base::os::process;
-use clrscope_contract::command::entry_assembly;
-use clrscope_contract::request::Glob;
+use crate::command::entry_assembly;
+use crate::request::Glob;
 
-/// All names that a pattern can match.
+/// All names of a program that a pattern can match.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct ProgramNames(Vec<String>);
+pub struct ProgramNames(Vec<String>);
 
 impl ProgramNames {
-    /// Names of the process, from the system's information: the runtime has loaded nothing yet.
-    pub(crate) fn of_this_process(command_line: &[String]) -> Self {
-        Self::new(&process::executable(), command_line)
-    }
-
-    fn new(executable: &Path, command_line: &[String]) -> Self {
+    /// Names of a process with this executable, command line and working folder, from the system's
+    /// information: its runtime is not asked. Links are resolved as this process sees them.
+    #[must_use]
+    pub fn new(executable: &Path, command_line: &[String], folder: &Path) -> Self {
         let mut names = Self(Vec::new());
-        names.add(executable);
+        names.add(folder, executable);
         match (executable.file_name().is_some_and(|name| name == "dotnet"), entry_assembly(command_line)) {
-            (true, Some(index)) => names.add_assembly(Path::new(&command_line[index])),
+            (true, Some(index)) => names.add_assembly(folder, Path::new(&command_line[index])),
             // A command of the SDK, such as `dotnet build`: its assembly has the name of the
             // executable.
             (true, None) => {}
-            (false, _) => names.add_assembly(&with_extension(executable)),
+            (false, _) => names.add_assembly(folder, &with_extension(executable)),
         }
         names
     }
 
-    pub(crate) fn match_any(&self, patterns: &[Glob]) -> bool {
+    /// Whether one of the patterns matches one of the names.
+    #[must_use]
+    pub fn match_any(&self, patterns: &[Glob]) -> bool {
         patterns.iter().any(|pattern| self.0.iter().any(|name| pattern.matches(name)))
     }
 
     /// Adds a path as given, the path with links resolved, and its last part.
-    fn add(&mut self, file: &Path) {
-        let absolute = path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    fn add(&mut self, folder: &Path, file: &Path) {
+        let file = folder.join(file);
+        let absolute = path::absolute(&file).unwrap_or_else(|_| file.clone());
         let target = fs::canonicalize(&absolute).unwrap_or_else(|_| absolute.clone());
         let last = file.file_name().map(Path::new);
         for name in [Some(absolute.as_path()), Some(target.as_path()), last].into_iter().flatten() {
@@ -48,8 +48,8 @@ impl ProgramNames {
     }
 
     /// Adds the names of an assembly's file, and the assembly's name: the file name without `.dll`.
-    fn add_assembly(&mut self, file: &Path) {
-        self.add(file);
+    fn add_assembly(&mut self, folder: &Path, file: &Path) {
+        self.add(folder, file);
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if !self.0.contains(&name) {
             self.0.push(name);
@@ -57,13 +57,10 @@ impl ProgramNames {
     }
 }
 
-/// Simple name of the assembly that this process starts with, from the system's information:
+/// Simple name of the assembly that a process with this executable and command line starts with:
 /// `dotnet` for the SDK's commands.
-pub(crate) fn entry_assembly_name(command_line: &[String]) -> String {
-    entry_name(&process::executable(), command_line)
-}
-
-fn entry_name(executable: &Path, command_line: &[String]) -> String {
+#[must_use]
+pub fn entry_assembly_name(executable: &Path, command_line: &[String]) -> String {
     let name = executable.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let hosted = entry_assembly(command_line).filter(|_| name == "dotnet");
     let stem = |index: usize| Some(Path::new(&command_line[index]).file_stem()?.to_string_lossy().into_owned());
@@ -84,7 +81,7 @@ mod tests {
 
     fn names(executable: &str, command_line: &str) -> ProgramNames {
         let words: Vec<String> = command_line.split(' ').map(str::to_owned).collect();
-        ProgramNames::new(Path::new(executable), &words)
+        ProgramNames::new(Path::new(executable), &words, Path::new(""))
     }
 
     #[test]
@@ -96,7 +93,7 @@ mod tests {
             ("/srv/Shop.Web", "./Shop.Web other.dll", "Shop.Web"),
         ] {
             let words: Vec<String> = command_line.split(' ').map(str::to_owned).collect();
-            assert_eq!(entry_name(Path::new(executable), &words), name, "{command_line}");
+            assert_eq!(entry_assembly_name(Path::new(executable), &words), name, "{command_line}");
         }
     }
 
@@ -143,13 +140,17 @@ mod tests {
 
     #[test]
     fn relative_paths_and_links_are_followed() {
-        let folder = clrscope_testkit::scratch();
+        let folder = tempfile::tempdir().expect("a folder");
         let (real, link) = (folder.path().join("Real.dll"), folder.path().join("Link.dll"));
         fs::write(&real, "").expect("a file");
         std::os::unix::fs::symlink(&real, &link).expect("a link");
-        let names = ProgramNames::new(Path::new("/no/dotnet"), &["dotnet".to_owned(), link.display().to_string()]);
+        let words = ["dotnet".to_owned(), link.display().to_string()];
+        let names = ProgramNames::new(Path::new("/no/dotnet"), &words, Path::new(""));
         assert!(matched(&names, "*/Real.dll") && matched(&names, "*/Link.dll") && matched(&names, "Link"));
-        let here = ProgramNames::new(Path::new("/no/dotnet"), &["dotnet".to_owned(), "a/b.dll".to_owned()]);
+        let words = ["dotnet".to_owned(), "a/b.dll".to_owned()];
+        let here = ProgramNames::new(Path::new("/no/dotnet"), &words, Path::new(""));
         assert!(matched(&here, "/*/a/b.dll"));
+        let there = ProgramNames::new(Path::new("/no/dotnet"), &words, Path::new("/srv/shop"));
+        assert!(matched(&there, "/srv/shop/a/b.dll"));
     }
 }
