@@ -113,15 +113,17 @@ fn read_group(
             let values = leaf(&[name, ENTRY, VALUE], Kind::Text)?;
             join(&keys, &values, maps)
         }
-        (Column::Numbers(all), Kind::Number) => match leaf(&[name], kind)?.values {
-            Column::Numbers(more) => Ok(all.extend(more)),
+        (column, kind) => match (column, leaf(&[name], kind)?.values) {
+            (Column::Numbers(all), Column::Numbers(more)) => {
+                all.extend(more);
+                Ok(())
+            }
+            (Column::Texts(all), Column::Texts(more)) => {
+                all.extend(more);
+                Ok(())
+            }
             _ => Err(Malformed("a column is of another kind")),
         },
-        (Column::Texts(all), Kind::Text) => match leaf(&[name], kind)?.values {
-            Column::Texts(more) => Ok(all.extend(more)),
-            _ => Err(Malformed("a column is of another kind")),
-        },
-        _ => Err(Malformed("a column is of another kind")),
     }
 }
 
