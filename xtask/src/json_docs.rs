@@ -105,7 +105,7 @@ const COMMANDS: [(&str, &str, &str); 7] = [
     (
         "diff A B --view NAME",
         "clrscope.diff-NAME/1",
-        "`recording` (the one after), `facts` (conditions that differ), `recordings`, `totals`, `rows`: see below",
+        "`recording` (the one after), `facts` (conditions that differ), `recordings`, `sides` (where labels chose them), `totals`, `rows`: see below",
     ),
 ];
 
