@@ -6,7 +6,7 @@ use clrscope_analysis::{FindingKind, Metric, Query, Trouble};
 use clrscope_report::{COMPARISONS, ColumnInfo, Kind, Request, VIEWS, View};
 use clrscope_testkit::workspace_root;
 
-use crate::reference::{code, codes, section, wrapped};
+use crate::tables::{code, codes, section, wrapped};
 
 const HEAD: &str = "\
 # JSON
@@ -110,7 +110,7 @@ const COMMANDS: [(&str, &str, &str); 7] = [
 ];
 
 /// Parts of documents beside their rows: the view, the key, and the contents.
-const SECTIONS: [(&str, &str, &str); 19] = [
+const SECTIONS: [(&str, &str, &str); 21] = [
     ("summary", "findings", "sentences that stand out, see above; `list` is the place in the list"),
     ("summary", "top", "the functions with most time"),
     ("summary", "kinds", "time by kind of work: `kind`, `text`, `samples`, `share`, `time_ns`"),
@@ -132,17 +132,27 @@ const SECTIONS: [(&str, &str, &str); 19] = [
     ("dominators", "snapshots", "as in `heap`"),
     ("waste", "snapshots", "as in `heap`"),
     ("pending", "snapshots", "as in `heap`"),
+    ("heap-diff", "before", "the snapshot before, as in `heap`"),
+    ("heap-diff", "after", "the snapshot after, as in `heap`"),
     ("timeline", "threads", "time of each thread in steps"),
     ("flow", "functions", "the functions that rows name by `id`"),
 ];
 
 /// Path of the file.
-pub(crate) fn path() -> PathBuf {
+fn path() -> PathBuf {
     workspace_root().join("docs/json.md")
 }
 
+/// Writes the file.
+///
+/// # Errors
+/// A sentence with the file, where it can't be written.
+pub(crate) fn run() -> Result<(), String> {
+    std::fs::write(path(), text()).map_err(|error| format!("{}: {error}", path().display()))
+}
+
 /// The whole file.
-pub(crate) fn text() -> String {
+fn text() -> String {
     let kind = |name: &str, meaning: &str| vec![code(name), meaning.to_owned()];
     let mut sections = vec![
         HEAD.to_owned(),

@@ -32,6 +32,7 @@ mod rare;
 mod reference;
 mod sampling;
 mod soak;
+mod tables;
 mod triages;
 mod verdict;
 mod watches;
@@ -63,7 +64,7 @@ fn main() -> ExitCode {
         Some("layers") => layers::run(),
         Some("notices") => notices::run(),
         Some("picture") => picture::run(),
-        Some("reference") => reference::run(),
+        Some("reference") => reference::run().and_then(|()| json_docs::run()),
         Some("soak") => soak::run(&arguments[1..]),
         _ => Err(USAGE.to_owned()),
     };

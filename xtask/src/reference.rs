@@ -1,5 +1,5 @@
 //! `cargo xtask reference`: `docs/reference.md`, tables of everything that has a registry in the
-//! code, and [`json_docs`].
+//! code.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use clrscope_recording::model::LossReason;
 use clrscope_report::{COMPARISONS, VIEWS, View, exporters};
 use clrscope_testkit::workspace_root;
 
-use crate::json_docs;
+use crate::tables::{code, codes, section, wrapped};
 
 const HEAD: &str = "\
 # Reference
@@ -63,15 +63,12 @@ fn path() -> PathBuf {
     workspace_root().join("docs/reference.md")
 }
 
-/// Writes both files.
+/// Writes the file.
 ///
 /// # Errors
 /// A sentence with the file, where it can't be written.
 pub(crate) fn run() -> Result<(), String> {
-    for (path, text) in [(path(), text()), (json_docs::path(), json_docs::text())] {
-        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
-    }
-    Ok(())
+    fs::write(path(), text()).map_err(|error| format!("{}: {error}", path().display()))
 }
 
 fn text() -> String {
@@ -175,42 +172,6 @@ fn exports() -> String {
 fn loss(reason: LossReason) -> Vec<String> {
     let kind = if reason.is_benign() { "information" } else { "" };
     vec![code(reason.name()), reason.sentence().to_owned(), kind.to_owned()]
-}
-
-pub(crate) fn section(heading: &str, about: &str, head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let rows: String = rows.map(|row| line(row.iter().map(|cell| cell.replace('|', "\\|")).collect())).collect();
-    if rows.is_empty() {
-        return format!("{heading}\n\nNo options.\n");
-    }
-    let about = if about.is_empty() { String::new() } else { format!("{about}\n") };
-    let head = line(head.iter().map(|cell| (*cell).to_owned()).collect()) + "|" + &"---|".repeat(head.len());
-    format!("{heading}\n\n{about}{head}\n{rows}")
-}
-
-/// A paragraph in lines of at most 100 characters.
-pub(crate) fn wrapped(text: &str) -> String {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("there is one");
-        if line.is_empty() {
-            line.push_str(word);
-        } else if line.chars().count() + 1 + word.chars().count() <= 100 {
-            line.push(' ');
-            line.push_str(word);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines.join("\n")
-}
-
-pub(crate) fn code(text: &str) -> String {
-    format!("`{text}`")
-}
-
-pub(crate) fn codes(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
-    words.into_iter().map(|word| code(word.as_ref())).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -235,8 +235,8 @@ fn loaded_by_commands(runtime: &Runtime, request: &str, class: &str, main: Optio
     let given = format!("{request};trust-writable;out={}", out.display());
     held().set_environment_variable(AGENT_VARIABLE, &given).expect("it is set");
     let library = agent().to_str().expect("a path");
-    // The port is served before the runtime begins to wait (`ds_server_pause_for_diagnostics_monitor`),
-    // and until then the command is an invalid one.
+    // The port is served before the runtime begins to wait
+    // (`ds_server_pause_for_diagnostics_monitor`), and until then the command is an invalid one.
     let class = class.parse().expect("a class");
     wait_for("the runtime waits", || held().startup_profiler(class, library).ok());
     held().resume().expect("it goes on");

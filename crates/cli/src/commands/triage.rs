@@ -33,8 +33,9 @@ pub(crate) enum TriageTarget {
 }
 
 /// Instruments that are cheap together, with their options: none of them walks the heap or stops
-/// threads for long. Ten seconds of 199 samples each show all that costs a percent. The named meters
-/// have the durations of requests; all meters together would cost more than all other counters.
+/// threads for long. Ten seconds of 199 samples each show all that costs a percent. The named
+/// meters have the durations of requests; all meters together would cost more than all other
+/// counters.
 const INSTRUMENTS: [&str; 6] = [
     "cpu:rate=199",
     "wall:rate=49",

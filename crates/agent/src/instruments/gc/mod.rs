@@ -175,7 +175,8 @@ impl Instrument for Gc {
         self.pipe.begin();
     }
 
-    /// Collections are rare, and a burst of their events fits into the memory that is backed already.
+    /// Collections are rare, and a burst of their events fits into the memory that is backed
+    /// already.
     fn needs_frequent_help(&self) -> bool {
         false
     }
