@@ -17,9 +17,9 @@ const WARM: Duration = Duration::from_secs(8);
 /// From the command to the time that is measured: the attach is over by then.
 const BEGIN: Duration = Duration::from_millis(1_500);
 /// Load that is measured, without a recording and with one.
-const MEASURED: Duration = Duration::from_secs(3);
-/// Length of a recording: it lasts for longer than what is measured.
-const RECORDED: &str = "5s";
+const MEASURED: Duration = Duration::from_secs(2);
+/// Length of a recording in seconds: it lasts for longer than what is measured.
+const RECORDED_S: u32 = 4;
 
 /// What is recorded, and its title.
 const UNDER: [(&str, &[&str]); 13] = [
@@ -86,7 +86,7 @@ fn pair(service: &Service, instruments: &[&str], recording: &Path) -> Result<Pai
         cpu: with.cpu_per_request / bare.cpu_per_request,
         slow: with.answers.p99_ms / bare.answers.p99_ms,
         more_mb: with.resident_mb - bare.resident_mb,
-        disk_mb: bytes as f64 / 1e6 * 60.0 / 5.0,
+        disk_mb: bytes as f64 / 1e6 * 60.0 / f64::from(RECORDED_S),
     })
 }
 
@@ -128,7 +128,8 @@ fn asked(service: &Service, time: Duration) -> Result<Answers, String> {
 
 fn attach(pid: u32, instruments: &[&str], recording: &Path) -> Result<Child, String> {
     let mut command = Command::new(cli());
-    command.args(["attach", &pid.to_string(), "--quiet", "--force", "--trust-writable", "--duration", RECORDED, "-o"]);
+    let time = format!("{RECORDED_S}s");
+    command.args(["attach", &pid.to_string(), "--quiet", "--force", "--trust-writable", "--duration", &time, "-o"]);
     command.arg(recording).args(instruments.iter().flat_map(|name| ["-i", name])).stdout(Stdio::null());
     command.spawn().map_err(|error| format!("{command:?}: {error}"))
 }
