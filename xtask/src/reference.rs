@@ -18,8 +18,8 @@ const HEAD: &str = "\
 # Reference
 
 What there is to choose from: instruments and their options, views, metrics, export formats and
-reasons for losses. [commands.md](commands.md) shows the commands with examples, and
-[limits.md](limits.md) says what does not work.
+reasons for losses. [commands.md](commands.md) shows the commands with examples,
+[json.md](json.md) the keys of JSON documents, and [limits.md](limits.md) says what does not work.
 
 Written by `cargo xtask reference` from the registries of the code; do not edit. A test fails when
 it is stale.
