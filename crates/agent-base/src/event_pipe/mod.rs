@@ -18,7 +18,7 @@
 
 mod fields;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use clr_profiler::callback_args::EventPipeEvent;
@@ -104,6 +104,8 @@ pub struct EventPipe {
     is_open: AtomicBool,
     /// Whether a thread is about to make `is_open` equal to `is_wanted`.
     is_changing: AtomicBool,
+    /// Time up to which the first session waits for the first event source; 0 where it does not.
+    waits_until_ns: AtomicU64,
     /// The providers of all events so far, each with its name if it is one of [`KNOWN`].
     providers: RwLock<Vec<(EventPipeProviderId, Option<&'static str>)>>,
 }
@@ -120,6 +122,7 @@ impl EventPipe {
             is_wanted: AtomicBool::new(false),
             is_open: AtomicBool::new(false),
             is_changing: AtomicBool::new(false),
+            waits_until_ns: AtomicU64::new(0),
             providers: RwLock::default(),
         }
     }
@@ -182,7 +185,33 @@ impl EventPipe {
     /// `begins` of instruments; may be called repeatedly.
     pub fn begin(&'static self) {
         self.is_wanted.store(true, Ordering::Release);
-        self.settle();
+        if self.waits_until_ns.load(Ordering::Acquire) == 0 {
+            self.settle();
+        }
+    }
+
+    /// Lets the first session wait for [`first_source_created`](Self::first_source_created), but
+    /// not for long: a program may have switched event sources off. For a program that starts, by
+    /// an instrument whose event sources must be enabled before the program's own code runs.
+    pub fn wait_for_source(&self) {
+        /// Longest wait, in nanoseconds.
+        const LONGEST_NS: u64 = 1_000_000_000;
+        self.waits_until_ns.store(monotonic_ns() + LONGEST_NS, Ordering::Release);
+    }
+
+    /// The first event source of managed code is being created, on this thread. A session that
+    /// [waits](Self::wait_for_source) for it exists when this returns.
+    pub fn first_source_created(&self) {
+        if self.waits_until_ns.swap(0, Ordering::AcqRel) != 0 && self.is_wanted.load(Ordering::Acquire) {
+            self.begin_here();
+        }
+    }
+
+    fn waited_too_long(&'static self, now_ns: u64) {
+        let until = self.waits_until_ns.load(Ordering::Acquire);
+        if until != 0 && now_ns >= until && self.waits_until_ns.swap(0, Ordering::AcqRel) != 0 {
+            self.settle();
+        }
     }
 
     /// Like [`begin`](Self::begin), but the session exists when this returns. For the callback
@@ -379,6 +408,10 @@ impl Drop for ChangeGuard<'_> {
 struct Switch(&'static EventPipe);
 
 impl Task for Switch {
+    fn slow_tick(&mut self, now_ns: u64) {
+        self.0.waited_too_long(now_ns);
+    }
+
     fn stop(&mut self) -> bool {
         self.0.is_wanted.store(false, Ordering::Release);
         self.0.settle()

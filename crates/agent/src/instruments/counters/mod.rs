@@ -8,6 +8,7 @@
 //! that were not known when the session began are asked for in a further session.
 
 mod intervals;
+mod meter_gate;
 mod options;
 mod providers;
 mod recorder;
@@ -32,11 +33,16 @@ use crate::services::context::{Beginning, Context};
 use crate::services::event_log::EventLog;
 
 use intervals::Intervals;
+use meter_gate::MeterGate;
 use providers::{METERS, SOURCES};
 use recorder::Recorder;
 use values::{CounterValue, MeterEvent, MeterInterval};
 
 pub(crate) use options::CountersOptions;
+
+/// The event source that the runtime creates first, before the program's own code runs. Since .NET 9
+/// it is also the name of a meter.
+const OF_RUNTIME: &str = "System.Runtime";
 
 /// Number of further sessions that begin as soon as there is something new: values counted before
 /// they begin are lost. Later sessions wait for more names.
@@ -56,6 +62,7 @@ pub(crate) struct Counters {
     /// Providers that events came from.
     providers: RwLock<HashMap<EventPipeProviderId, Provider>>,
     found: Arc<Found>,
+    gate: Arc<MeterGate>,
     /// Makes our interval give way to others. `None` after an attach, since an agent that has
     /// changed code can't detach, and where another profiler may have the main slot, which is
     /// needed to change code.
@@ -117,12 +124,16 @@ impl Found {
         can_be_asked
     }
 
-    /// Returns the new names, as the providers of a session.
-    fn drain(&self) -> Vec<ProviderConfig> {
+    /// Returns the new names, as the providers of a session. Meters are left for later unless
+    /// `with_meters`.
+    fn drain(&self, with_meters: bool) -> Vec<ProviderConfig> {
         let mut names = self.names();
-        let (sources, meters) = (std::mem::take(&mut names.sources), std::mem::take(&mut names.meters));
-        let meters = (!meters.is_empty()).then(|| providers::meters(&meters));
-        sources.iter().map(|name| providers::source(name)).chain(meters).collect()
+        let mut wanted: Vec<_> = std::mem::take(&mut names.sources).iter().map(|name| providers::source(name)).collect();
+        if with_meters {
+            let meters = std::mem::take(&mut names.meters);
+            wanted.extend((!meters.is_empty()).then(|| providers::meters(&meters)));
+        }
+        wanted
     }
 }
 
@@ -180,10 +191,19 @@ impl Instrument for Counters {
         let may_change_code = context.beginning == Beginning::Launch && !context.info.is_notification_only();
         let pipe = context.event_pipe();
         SOURCES.iter().for_each(|name| pipe.want_with(providers::source(name)));
+        let found = Found::default();
         pipe.want_with(match options.meters.as_slice() {
-            [] => providers::meters(&[]),
+            [] => {
+                let first = OF_RUNTIME.to_owned();
+                found.names().known_meters.insert(first.clone());
+                providers::meters(&[first])
+            }
             names => providers::only_meters(names),
         });
+        if context.beginning == Beginning::Launch {
+            // See `meter_gate`.
+            pipe.wait_for_source();
+        }
         Ok(Self {
             info: context.info.clone(),
             writer: context.writer,
@@ -191,7 +211,8 @@ impl Instrument for Counters {
             pipe,
             recorder: Recorder::new(log, context),
             providers: RwLock::default(),
-            found: Arc::default(),
+            found: Arc::new(found),
+            gate: Arc::new(MeterGate::new(context.beginning)),
             intervals: may_change_code.then(|| Intervals::new(context)),
             meter_interval: Mutex::default(),
         })
@@ -212,8 +233,8 @@ impl Instrument for Counters {
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
-        let (pipe, found) = (self.pipe, Arc::clone(&self.found));
-        let ask = AskForMore { pipe, found, writer: self.writer, rounds: 0, sessions: 0, is_said: false };
+        let (pipe, found, gate) = (self.pipe, Arc::clone(&self.found), Arc::clone(&self.gate));
+        let ask = AskForMore { pipe, found, gate, writer: self.writer, rounds: 0, sessions: 0, is_said: false };
         let tasks: [Box<dyn Task>; 2] = [self.recorder.log.task(), Box::new(ask)];
         tasks.into_iter().chain(self.intervals.as_ref().map(Intervals::task)).collect()
     }
@@ -270,8 +291,12 @@ impl Callbacks for Counters {
     }
 
     fn event_pipe_provider_created(&self, provider: EventPipeProviderId) {
-        let name = self.info.event_pipe_provider_name(provider);
-        if let Some(name) = name.ok().filter(|name| providers::is_own(name)) {
+        let Ok(name) = self.info.event_pipe_provider_name(provider) else { return };
+        if name == OF_RUNTIME {
+            self.pipe.first_source_created();
+        }
+        self.gate.provider_created(&name);
+        if providers::is_own(&name) {
             self.found.made(name);
         }
     }
@@ -281,6 +306,7 @@ impl Callbacks for Counters {
 struct AskForMore {
     pipe: &'static EventPipe,
     found: Arc<Found>,
+    gate: Arc<MeterGate>,
     writer: &'static ProcessWriter,
     rounds: u32,
     sessions: u32,
@@ -289,13 +315,13 @@ struct AskForMore {
 }
 
 impl Task for AskForMore {
-    fn slow_tick(&mut self, _now_ns: u64) {
+    fn slow_tick(&mut self, now_ns: u64) {
         self.rounds += 1;
         let is_time = self.sessions < AT_ONCE || self.rounds.is_multiple_of(ROUNDS);
         if !is_time || !self.pipe.is_open() {
             return;
         }
-        let wanted = self.found.drain();
+        let wanted = self.found.drain(self.gate.is_open(now_ns));
         if wanted.is_empty() {
             return;
         }
