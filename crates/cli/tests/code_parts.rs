@@ -113,6 +113,16 @@ fn parts_are_there_with_any_instruments_and_each_mark_counts_once() {
     });
 }
 
+/// A session that asked for meters while a thread rented its first array waited for a class
+/// constructor, which waited for the session: one of sixty runs hung.
+#[test]
+fn a_program_that_rents_its_first_array_as_counters_begin_does_not_hang() {
+    let runtime = runtimes().last().expect("a runtime");
+    for _ in 0..20 {
+        record(&TestFolder::new(), runtime, "-i counters -i gc", "parts");
+    }
+}
+
 #[test]
 fn events_that_describe_themselves_are_marks_as_well() {
     each_runtime(|runtime| {
