@@ -8,9 +8,10 @@
 //! `EventListener.AddEventSource`; one of sixty small programs hung under load).
 //!
 //! So in a program that starts, the first session begins on the thread that creates the first event
-//! source, before the program's own code runs: what it asks of meters happens on that thread, and as
-//! it names a meter, that rents an array. Further sessions ask for meters once that event source is there. In a program that rents no
-//! arrays, event counters do so with their first values, after a second.
+//! source, before the program's own code runs: what it asks of meters happens on that thread, and
+//! as it names a meter, that rents an array. Further sessions ask for meters once that event source
+//! is there. In a program that rents no arrays, event counters do so with their first values, after
+//! a second.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -40,8 +40,8 @@ use values::{CounterValue, MeterEvent, MeterInterval};
 
 pub(crate) use options::CountersOptions;
 
-/// The event source that the runtime creates first, before the program's own code runs. Since .NET 9
-/// it is also the name of a meter.
+/// The event source that the runtime creates first, before the program's own code runs. Since .NET
+/// 9 it is also the name of a meter.
 const OF_RUNTIME: &str = "System.Runtime";
 
 /// Number of further sessions that begin as soon as there is something new: values counted before
