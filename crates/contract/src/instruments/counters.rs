@@ -10,10 +10,15 @@ pub const MAX: &str = "max";
 pub const METERS: &str = "meters";
 
 /// Whether a name can stand in the arguments of a session, where these characters separate names
-/// (`MetricsEventSource` in the runtime), and among the names of an option.
+/// (`MetricsEventSource` in the runtime).
 #[must_use]
-pub fn is_meter_name(name: &str) -> bool {
-    !name.is_empty() && !name.chars().any(|c| c.is_control() || ",;=\"\\+".contains(c))
+pub fn can_be_asked(name: &str) -> bool {
+    !name.is_empty() && !name.chars().any(|c| c.is_control() || ",;=\"\\".contains(c))
+}
+
+/// Whether a name can stand among the names of an option, and be asked for.
+fn is_meter_name(name: &str) -> bool {
+    can_be_asked(name) && !name.contains('+')
 }
 
 /// The specification.

@@ -25,6 +25,7 @@ use clrscope_agent_base::functions::Functions;
 use clrscope_agent_base::helper::Task;
 use clrscope_agent_base::hooks::is_stopped;
 use clrscope_contract::async_code::CORE_LIBRARY;
+use clrscope_contract::instruments::counters::can_be_asked;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
@@ -34,15 +35,11 @@ use crate::services::event_log::EventLog;
 
 use intervals::Intervals;
 use meter_gate::MeterGate;
-use providers::{METERS, SOURCES};
+use providers::{METERS, OF_RUNTIME, SOURCES};
 use recorder::Recorder;
 use values::{CounterValue, MeterEvent, MeterInterval};
 
 pub(crate) use options::CountersOptions;
-
-/// The event source that the runtime creates first, before the program's own code runs. Since .NET
-/// 9 it is also the name of a meter.
-const OF_RUNTIME: &str = "System.Runtime";
 
 /// Number of further sessions that begin as soon as there is something new: values counted before
 /// they begin are lost. Later sessions wait for more names.
@@ -116,7 +113,7 @@ impl Found {
 
     /// Notes a meter; `false` where its name can't be asked for.
     fn meter(&self, name: &str) -> bool {
-        let can_be_asked = providers::can_be_asked(name);
+        let can_be_asked = can_be_asked(name);
         let mut names = self.names();
         if can_be_asked && names.known_meters.insert(name.to_owned()) {
             names.meters.push(name.to_owned());

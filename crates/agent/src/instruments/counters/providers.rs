@@ -2,15 +2,20 @@
 
 use clr_profiler::ProviderConfig;
 use clrscope_agent_base::event_pipe::{MARKS, XUNIT};
+use clrscope_contract::instruments::counters::can_be_asked;
 
 /// The event source that publishes values of meters.
 pub(super) const METERS: &str = "System.Diagnostics.Metrics";
+
+/// The event source that the runtime creates first, before the program's own code runs. Since .NET
+/// 9 it is also the name of a meter.
+pub(super) const OF_RUNTIME: &str = "System.Runtime";
 
 /// Event sources of the framework with counters. Most create their counters once there is a
 /// listener, so each is asked for by name. Those of the last line are packages that could not be
 /// run for tests.
 pub(super) const SOURCES: &[&str] = &[
-    "System.Runtime",
+    OF_RUNTIME,
     "System.Net.Http",
     "System.Net.Sockets",
     "System.Net.NameResolution",
@@ -55,11 +60,6 @@ const SHARED: &str = "SessionId=SHARED;ClientId=clrscope;RefreshInterval=1;MaxTi
 pub(super) fn is_own(name: &str) -> bool {
     let is_framework = FRAMEWORK.iter().any(|start| name.starts_with(start));
     !is_framework && !WITHOUT_COUNTERS.contains(&name) && can_be_asked(name)
-}
-
-/// Whether a name can stand in the arguments of a session.
-pub(super) fn can_be_asked(name: &str) -> bool {
-    !name.is_empty() && !name.chars().any(|c| c.is_control() || ",;=\"\\".contains(c))
 }
 
 /// The provider configuration for an event source.
