@@ -26,7 +26,16 @@ const FOR_THE_FIRST: Duration = Duration::from_secs(10);
 /// Interval between two looks for the first values.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Rounds per second of the agent's helper thread.
-pub(crate) const ROUNDS_HZ: u32 = 49;
+const ROUNDS_HZ: u32 = 49;
+
+/// A request for instruments, each given as `NAME[:OPTIONS]`, that costs the program little.
+pub(crate) fn cheap_request(instruments: &[&str]) -> Request {
+    Request {
+        instruments: instruments.iter().filter_map(|text| InstrumentRequest::parse(text).ok()).collect(),
+        rate_hz: ROUNDS_HZ,
+        ..Request::default()
+    }
+}
 
 /// The recording with its folder.
 pub(crate) struct Source<'a> {
@@ -45,13 +54,7 @@ impl<'a> Source<'a> {
     /// When the process can't be attached to.
     pub(crate) fn begin(target: &'a Target, instruments: &[&str]) -> Result<Self, Failure> {
         let folder = moment_folder("live")?;
-        let request = Request {
-            instruments: instruments.iter().filter_map(|text| InstrumentRequest::parse(text).ok()).collect(),
-            last_ms: Some(NOW.as_millis() as u64),
-            rate_hz: ROUNDS_HZ,
-            is_live: true,
-            ..Request::default()
-        };
+        let request = Request { last_ms: Some(NOW.as_millis() as u64), is_live: true, ..cheap_request(instruments) };
         let plan = AttachPlan::for_moment(target, request, folder.path().join("live.clrs"), Until::End);
         Ok(Self { recording: LiveRecording::begin(&plan)?, _folder: folder, next: Instant::now(), looks: 0 })
     }
@@ -108,6 +111,22 @@ impl<'a> Source<'a> {
                 return recording;
             }
             thread::park_timeout(LOOK_EVERY);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clrscope_contract::instruments::check;
+
+    use super::*;
+    use crate::commands::{top, triage};
+
+    #[test]
+    fn instruments_are_understood_with_their_options() {
+        for text in top::INSTRUMENTS.into_iter().chain(triage::INSTRUMENTS) {
+            let request = InstrumentRequest::parse(text).expect("an instrument with options");
+            assert!(check(&request).is_ok(), "{text}");
         }
     }
 }
