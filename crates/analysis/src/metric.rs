@@ -45,6 +45,18 @@ pub enum Unit {
     Bytes,
 }
 
+impl Unit {
+    /// The name in the formats of other programs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nanoseconds => "nanoseconds",
+            Self::Bytes => "bytes",
+            Self::Count => "count",
+        }
+    }
+}
+
 /// Source of a metric's values.
 #[derive(Debug, Clone, Copy)]
 pub enum Source {
@@ -198,6 +210,12 @@ impl Metric {
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         !self.is_of_calls() && [instrument::CPU, instrument::WALL].contains(&self.instrument)
+    }
+
+    /// Whether the values are numbers of samples: another metric has the time that these stand for.
+    #[must_use]
+    pub fn counts_samples(&self) -> bool {
+        self.is_sampled() && self.unit == Unit::Count
     }
 
     /// Whether rows have a second number: of samples, or the one that [`second`](Self::second)

@@ -131,8 +131,8 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// Reads a number from the front of the bytes.
-fn varint(bytes: &mut &[u8]) -> Option<u64> {
+/// Reads a number of variable length from the front of the bytes.
+pub(crate) fn varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
     for shift in (0..64).step_by(7) {
         let (&byte, rest) = bytes.split_first()?;

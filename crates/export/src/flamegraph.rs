@@ -10,6 +10,7 @@ use clrscope_recording::model::{FunctionKind, Recording};
 use inferno::flamegraph::color::{Color, PaletteMap};
 use inferno::flamegraph::{Options, from_lines};
 
+use crate::fnv::{EMPTY, fnv1a};
 use crate::stacks::stacks;
 use crate::threads::command;
 use crate::{ExportError, ExportOptions, Exporter};
@@ -94,7 +95,7 @@ fn colour_of(function: &FunctionRef<'_>) -> Color {
     Color { r, g, b }
 }
 
-/// Shade of a name, equal on every machine (FNV-1a).
+/// Shade of a name, equal on every machine.
 fn shade_of(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    fnv1a(EMPTY, name.as_bytes())
 }

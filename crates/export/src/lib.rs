@@ -21,11 +21,13 @@ pub mod fields;
 mod firefox;
 #[cfg(feature = "flamegraph")]
 mod flamegraph;
+mod fnv;
 mod frames;
 mod heapsnapshot;
 mod hst;
 mod json;
 mod locations;
+mod origin;
 mod otlp;
 mod parquet;
 mod pprof;

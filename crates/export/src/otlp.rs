@@ -94,17 +94,12 @@ struct Kind {
 
 impl Kind {
     fn new(metric: &'static Metric) -> Self {
-        Self { metric, counts_samples: metric.is_sampled() && metric.unit == Unit::Count }
+        Self { metric, counts_samples: metric.counts_samples() }
     }
 
     /// Name and unit of values.
     fn sample_type(&self) -> [&'static str; 2] {
-        match self.metric.unit {
-            _ if self.counts_samples => ["samples", "count"],
-            Unit::Nanoseconds => [self.metric.name, "nanoseconds"],
-            Unit::Bytes => [self.metric.name, "bytes"],
-            Unit::Count => [self.metric.name, "count"],
-        }
+        if self.counts_samples { ["samples", Unit::Count.name()] } else { [self.metric.name, self.metric.unit.name()] }
     }
 }
 

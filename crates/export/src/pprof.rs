@@ -123,7 +123,7 @@ impl Exporter for Pprof {
 #[must_use]
 pub fn metrics_of_profiles(recording: &Recording) -> Vec<&'static Metric> {
     let is_profile = |metric: &&'static Metric| {
-        let is_second = (metric.is_sampled() && metric.unit == Unit::Count) || std::ptr::eq(*metric, &OBJECTS);
+        let is_second = metric.counts_samples() || std::ptr::eq(*metric, &OBJECTS);
         let query = Query { metric: Some(metric), ..Query::default() };
         // Another metric of the same name may answer.
         let answers = || Metric::for_query(recording, &query).is_ok_and(|found| std::ptr::eq(found, *metric));

@@ -1,19 +1,12 @@
 //! Days of the calendar, for the names of partitions.
 
-/// Nanoseconds of a day.
-const DAY_NS: u64 = 86_400_000_000_000;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 /// The day in UTC of a time in nanoseconds since 1970: `2026-11-30`.
 pub(super) fn of_unix_ns(ns: u64) -> String {
-    // Howard Hinnant's algorithm: years begin in March, eras have 400 years.
-    let days = ns / DAY_NS + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let (month, more) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    format!("{:04}-{month:02}-{day:02}", era * 400 + year + more)
+    let time = Timestamp::from_nanosecond(ns.into()).unwrap_or_default();
+    time.to_zoned(TimeZone::UTC).date().to_string()
 }
 
 #[cfg(test)]

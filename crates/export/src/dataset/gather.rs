@@ -5,18 +5,24 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::rc::Rc;
 
-use clrscope_analysis::{FunctionRef, Metric, Query, Resource, StackLog, Unit, kind_of_code, observed_unix_ns};
+use clrscope_analysis::{FunctionRef, Metric, Query, StackLog, kind_of_code, observed_unix_ns};
 use clrscope_recording::model::{Process, Recording, Thread};
 
 use super::day;
 use super::identify::Hash;
 use crate::ExportError;
+use crate::origin::Origin;
 use crate::parquet::metrics;
 use crate::stacks::{MAX_FRAMES, Step, forest, push_frame, walk};
 use crate::threads::{command, plain_thread_name};
 
 /// Key of an amount: metric, thread, request and stack.
 type Key = (&'static str, Rc<str>, Rc<str>, u64);
+
+/// What tells a process from all others: the identifier of its recording, and its number.
+pub(super) type ProcessKey = (String, u32);
+/// A day in UTC, and a service.
+pub(super) type Partition = (String, String);
 
 /// A process of a recording with its amounts.
 #[derive(Debug)]
@@ -26,11 +32,7 @@ pub(super) struct OfProcess {
     pub(super) started_unix_ns: u64,
     pub(super) duration_ns: u64,
     pub(super) command: String,
-    pub(super) service: String,
-    pub(super) version: String,
-    pub(super) environment: String,
-    pub(super) host: String,
-    pub(super) container: String,
+    pub(super) origin: Origin,
     pub(super) labels: Vec<(String, String)>,
     pub(super) processors: u64,
     pub(super) runtime: String,
@@ -79,17 +81,16 @@ pub(super) struct Gathered {
 
 impl OfProcess {
     /// What tells the process from all others.
-    pub(super) fn key(&self) -> (String, u32) {
+    pub(super) fn key(&self) -> ProcessKey {
         (self.recording_id.clone(), self.pid)
     }
 
     /// The day on which it began, in UTC, and its service.
-    pub(super) fn partition(&self) -> (String, String) {
-        (day::of_unix_ns(self.started_unix_ns), self.service.clone())
+    pub(super) fn partition(&self) -> Partition {
+        (day::of_unix_ns(self.started_unix_ns), self.origin.service.clone())
     }
 
     fn new(recording: &Recording, process: &Process, observed: &Range<u64>) -> Self {
-        let resource = Resource::from_process(recording, process);
         let labels = process.identity.labels.iter().map(|label| (label.key.clone(), label.value.clone()));
         let losses = process.losses.iter().filter(|loss| !loss.reason.is_benign());
         Self {
@@ -98,11 +99,7 @@ impl OfProcess {
             started_unix_ns: observed.start,
             duration_ns: observed.end - observed.start,
             command: command(recording),
-            service: resource.service().into_owned(),
-            version: resource.version().into_owned(),
-            environment: resource.environment().into_owned(),
-            host: resource.host().into_owned(),
-            container: resource.container().into_owned(),
+            origin: Origin::of(recording, process),
             labels: labels.collect(),
             processors: process.processors.into(),
             runtime: process.runtime.clone(),
@@ -129,16 +126,17 @@ pub(super) fn processes(recording: &Recording) -> Vec<OfProcess> {
     recording.processes.iter().map(|process| OfProcess::new(recording, process, &observed)).collect()
 }
 
-/// Gathers what a recording adds.
+/// Gathers what a recording adds; `processes` are [its processes](processes).
 ///
 /// # Errors
 /// When no metric of call paths was recorded.
-pub(super) fn gathered(recording: &Recording) -> Result<Gathered, ExportError> {
-    let mut gathering = Gathering { all: Gathered::default(), sums: BTreeMap::new(), known: HashMap::new() };
+pub(super) fn gathered(recording: &Recording, processes: Vec<OfProcess>) -> Result<Gathered, ExportError> {
+    let all = Gathered { processes, ..Gathered::default() };
+    let mut gathering = Gathering { all, sums: BTreeMap::new(), known: HashMap::new() };
     let plain = Query::default();
     for metric in metrics(recording, &plain)? {
         // Numbers of samples are amounts of time over the period.
-        if metric.is_sampled() && metric.unit == Unit::Count {
+        if metric.counts_samples() {
             continue;
         }
         let query = Query { metric: Some(metric), per_thread: true, ..plain.clone() };
@@ -148,15 +146,10 @@ pub(super) fn gathered(recording: &Recording) -> Result<Gathered, ExportError> {
         }
     }
     let Gathering { mut all, sums, .. } = gathering;
-    all.processes = processes(recording);
     for ((pid, (metric, thread, request, stack)), (of, amount)) in sums {
         let Some(at) = recording.processes.iter().position(|process| process.pid == pid) else { continue };
         let period_ns = of.sampling_period_ns(&recording.processes[at]).unwrap_or(0);
-        let unit = match of.unit {
-            Unit::Nanoseconds => "nanoseconds",
-            Unit::Bytes => "bytes",
-            Unit::Count => "count",
-        };
+        let unit = of.unit.name();
         all.processes[at].amounts.push(Amount { metric, unit, period_ns, thread, request, stack, amount });
     }
     Ok(all)

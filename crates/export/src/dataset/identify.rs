@@ -1,6 +1,8 @@
 //! Numbers that are computed from names: the same function or stack has the same number wherever
 //! and whenever it is written.
 
+use crate::fnv::{EMPTY, fnv1a};
+
 /// Hash of texts and numbers, one after another: FNV-1a with a final mix. Numbers have 63 bits, as
 /// all databases have them as signed integers. Among a million stacks, two have the same number in
 /// one of ten million data sets.
@@ -9,20 +11,16 @@ pub(super) struct Hash(u64);
 
 impl Hash {
     pub(super) const fn new() -> Self {
-        Self(0xCBF2_9CE4_8422_2325)
+        Self(EMPTY)
     }
 
     pub(super) fn text(self, text: &str) -> Self {
         // The length keeps neighbouring texts apart.
-        text.bytes().fold(self.number(text.len() as u64), |hash, byte| hash.byte(byte))
+        Self(fnv1a(self.number(text.len() as u64).0, text.as_bytes()))
     }
 
     pub(super) fn number(self, number: u64) -> Self {
-        number.to_le_bytes().into_iter().fold(self, Self::byte)
-    }
-
-    const fn byte(self, byte: u8) -> Self {
-        Self((self.0 ^ byte as u64).wrapping_mul(0x0100_0000_01B3))
+        Self(fnv1a(self.0, &number.to_le_bytes()))
     }
 
     /// The number, never 0.

@@ -26,7 +26,7 @@ use clrscope_recording::model::Recording;
 use crate::ExportError;
 use crate::parquet::Column;
 use commit::Commit;
-use gather::{Gathered, OfProcess, gathered};
+use gather::{Gathered, OfProcess, Partition, ProcessKey, gathered};
 use tables::{AMOUNTS, RECORDINGS, STACKS, SYMBOLS, Shape, merged};
 
 /// Name of the format on the command line.
@@ -57,6 +57,8 @@ pub struct Dataset {
     _lock: File,
     stacks: HashSet<u64>,
     symbols: HashSet<u64>,
+    /// Processes of the partitions that were looked at, those that wait included.
+    processes: HashMap<Partition, HashSet<ProcessKey>>,
     waiting: Waiting,
     added: u64,
 }
@@ -64,12 +66,9 @@ pub struct Dataset {
 /// What was added and is not yet written.
 #[derive(Debug, Default)]
 struct Waiting {
-    /// By date and service.
-    partitions: BTreeMap<(String, String), Vec<OfProcess>>,
+    partitions: BTreeMap<Partition, Vec<OfProcess>>,
     stacks: HashMap<u64, gather::Stack>,
     symbols: HashMap<u64, gather::Symbol>,
-    /// Processes, by identifier of the recording and number.
-    processes: HashSet<(String, u32)>,
     rows: usize,
 }
 
@@ -144,7 +143,16 @@ impl Dataset {
         let known = |shape: &Shape| known_ids(&folder.join(shape.name), shape);
         let (stacks, symbols) = (known(&STACKS)?, known(&SYMBOLS)?);
         let folder = folder.to_owned();
-        Ok(Self { folder, mode, _lock: lock, stacks, symbols, waiting: Waiting::default(), added: 0 })
+        Ok(Self {
+            folder,
+            mode,
+            _lock: lock,
+            stacks,
+            symbols,
+            processes: HashMap::new(),
+            waiting: Waiting::default(),
+            added: 0,
+        })
     }
 
     /// Adds a recording. Returns false where the data set has it already. Rows are written by
@@ -153,22 +161,24 @@ impl Dataset {
     /// # Errors
     /// When the recording has no metric of call paths, or a file can't be read or written.
     pub fn add(&mut self, recording: &Recording) -> Result<bool, DatasetError> {
-        let mut new = HashSet::new();
-        for process in gather::processes(recording) {
+        let (processes, mut new) = (gather::processes(recording), HashSet::new());
+        for process in &processes {
             let key = process.key();
-            if !self.waiting.processes.contains(&key) && !self.has(&process.partition(), &key)? {
+            if !self.known(&process.partition())?.contains(&key) {
                 new.insert(key);
             }
         }
         if new.is_empty() {
             return Ok(false);
         }
-        let Gathered { processes, stacks, symbols } = gathered(recording).map_err(DatasetError::Recording)?;
+        let gathered = gathered(recording, processes).map_err(DatasetError::Recording)?;
+        let Gathered { processes, stacks, symbols } = gathered;
         for process in processes.into_iter().filter(|process| new.contains(&process.key())) {
             self.waiting.rows += process.amounts.len();
-            self.waiting.partitions.entry(process.partition()).or_default().push(process);
+            let partition = process.partition();
+            self.known(&partition)?.insert(process.key());
+            self.waiting.partitions.entry(partition).or_default().push(process);
         }
-        self.waiting.processes.extend(new);
         self.waiting.stacks.extend(stacks.into_iter().filter(|(id, _)| !self.stacks.contains(id)));
         self.waiting.symbols.extend(symbols.into_iter().filter(|(id, _)| !self.symbols.contains(id)));
         self.added += 1;
@@ -194,16 +204,14 @@ impl Dataset {
         Ok(size)
     }
 
-    /// Whether a partition has a process.
-    fn has(&self, partition: &(String, String), key: &(String, u32)) -> Result<bool, DatasetError> {
-        for file in files_in(&self.folder.join(RECORDINGS.partition(partition))) {
-            let columns = tables::read_file(&file, &RECORDINGS.columns[..2])?;
-            let [Column::Texts(ids), Column::Numbers(pids)] = &columns[..] else { continue };
-            if ids.iter().zip(pids).any(|(id, pid)| **id == *key.0 && *pid == u64::from(key.1)) {
-                return Ok(true);
-            }
+    /// The processes of a partition, read when it is looked at first: no other process writes
+    /// meanwhile.
+    fn known(&mut self, partition: &Partition) -> Result<&mut HashSet<ProcessKey>, DatasetError> {
+        if !self.processes.contains_key(partition) {
+            let known = processes_in(&self.folder.join(RECORDINGS.partition(partition)))?;
+            self.processes.insert(partition.clone(), known);
         }
-        Ok(false)
+        Ok(self.processes.entry(partition.clone()).or_default())
     }
 
     fn write(&mut self) -> Result<(), DatasetError> {
@@ -255,6 +263,18 @@ impl Dataset {
         old.iter().filter_map(|old| old.strip_prefix(&self.folder).ok()).for_each(|old| commit.remove(old));
         Ok(())
     }
+}
+
+/// The processes in the files of a partition.
+fn processes_in(folder: &Path) -> Result<HashSet<ProcessKey>, DatasetError> {
+    let mut known = HashSet::new();
+    for file in files_in(folder) {
+        let columns = tables::read_file(&file, &RECORDINGS.columns[..2])?;
+        let [Column::Texts(ids), Column::Numbers(pids)] = &columns[..] else { continue };
+        let pids = pids.iter().filter_map(|pid| u32::try_from(*pid).ok());
+        known.extend(ids.iter().map(|id| id.to_string()).zip(pids));
+    }
+    Ok(known)
 }
 
 /// Identifiers in the first column of all files of a table.

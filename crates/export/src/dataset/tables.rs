@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::DatasetError;
-use super::gather::{OfProcess, Stack, Symbol};
+use super::gather::{OfProcess, Partition, Stack, Symbol};
 use crate::parquet::{Column, Kind, Malformed, Table, Value, read};
 
 /// A table.
@@ -92,7 +92,7 @@ const UNNAMED: &str = "__HIVE_DEFAULT_PARTITION__";
 
 impl Shape {
     /// The folder of a date and service, from the data set on.
-    pub(super) fn partition(&self, (date, service): &(String, String)) -> PathBuf {
+    pub(super) fn partition(&self, (date, service): &Partition) -> PathBuf {
         let service = if service.is_empty() { UNNAMED.to_owned() } else { escaped(service) };
         Path::new(self.name).join(format!("date={date}")).join(format!("service={service}"))
     }
@@ -131,10 +131,10 @@ pub(super) fn recordings(all: &[OfProcess]) -> Rows {
         number(|of| of.pid.into()),
         number(|of| of.started_unix_ns),
         number(|of| of.duration_ns),
-        text(|of| &of.version),
-        text(|of| &of.environment),
-        text(|of| &of.host),
-        text(|of| &of.container),
+        text(|of| &of.origin.version),
+        text(|of| &of.origin.environment),
+        text(|of| &of.origin.host),
+        text(|of| &of.origin.container),
         Column::Maps(all.iter().map(|one| one.labels.clone()).collect()),
         text(|of| &of.command),
         text(|of| &of.runtime),
@@ -154,9 +154,9 @@ pub(super) fn amounts(all: &[OfProcess]) -> Rows {
         text(|of| &of.recording_id),
         number(|of| of.pid.into()),
         number(|of| of.started_unix_ns),
-        text(|of| &of.version),
-        text(|of| &of.environment),
-        text(|of| &of.host),
+        text(|of| &of.origin.version),
+        text(|of| &of.origin.environment),
+        text(|of| &of.origin.host),
         Column::Texts(rows().map(|(_, amount)| amount.thread.clone()).collect()),
         Column::Texts(rows().map(|(_, amount)| amount.request.clone()).collect()),
         Column::Texts(rows().map(|(_, amount)| amount.metric.into()).collect()),

@@ -13,12 +13,11 @@ mod thrift;
 use std::io::Write;
 use std::ops::Range;
 
-use clrscope_analysis::{
-    FunctionRef, METRICS, Metric, Query, Resource, StackLog, Unit, kind_of_code, observed_unix_ns,
-};
+use clrscope_analysis::{FunctionRef, METRICS, Metric, Query, StackLog, kind_of_code, observed_unix_ns};
 use clrscope_contract::labels::Label;
 use clrscope_recording::model::{Process, Recording, Run, Thread};
 
+use crate::origin::Origin;
 use crate::stacks::{Step, forest, push_frame, walk};
 use crate::threads::command;
 use crate::{ExportError, ExportOptions, Exporter};
@@ -138,7 +137,7 @@ impl Exporter for Samples {
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         let metrics = metrics(recording, &options.query)?.into_iter().filter(|metric| !metric.is_of_calls());
         // The sample counts are in the rows of the time that the samples stand for.
-        let metrics: Vec<_> = metrics.filter(|metric| !(metric.is_sampled() && metric.unit == Unit::Count)).collect();
+        let metrics: Vec<_> = metrics.filter(|metric| !metric.counts_samples()).collect();
         if metrics.is_empty() {
             let query = Query { metric: None, ..options.query.clone() };
             StackLog::open(recording, &query, "parquet-samples")?;
@@ -215,27 +214,14 @@ struct Context<'a> {
 /// Values that distinguish a process from those of other recordings.
 struct OfProcess<'a> {
     process: &'a Process,
-    service: String,
-    version: String,
-    environment: String,
-    host: String,
-    container: String,
+    origin: Origin,
     labels: String,
 }
 
 impl<'a> OfProcess<'a> {
     fn new(recording: &'a Recording, process: &'a Process) -> Self {
-        let resource = Resource::from_process(recording, process);
         let labels: Vec<String> = process.identity.labels.iter().map(encoded).collect();
-        Self {
-            process,
-            service: resource.service().into_owned(),
-            version: resource.version().into_owned(),
-            environment: resource.environment().into_owned(),
-            host: resource.host().into_owned(),
-            container: resource.container().into_owned(),
-            labels: labels.join(","),
-        }
+        Self { process, origin: Origin::of(recording, process), labels: labels.join(",") }
     }
 }
 
@@ -260,11 +246,6 @@ impl<'a> Context<'a> {
         (name, path): (&'r str, &'r str),
         numbers: [u64; 3],
     ) -> impl Iterator<Item = Value<'r>> + use<'r, 'a> {
-        let unit = match metric.unit {
-            Unit::Nanoseconds => "nanoseconds",
-            Unit::Bytes => "bytes",
-            Unit::Count => "count",
-        };
         let (number, text) = (Value::Number, Value::Text);
         let of = process.and_then(|process| self.processes.iter().find(|of| std::ptr::eq(of.process, process)));
         let of_process = |value: fn(&'r OfProcess<'a>) -> &'r str| text(of.map_or("", value));
@@ -272,11 +253,11 @@ impl<'a> Context<'a> {
             text(&self.command),
             number(self.observed.start),
             text(&self.run.id),
-            of_process(|of| &of.service),
-            of_process(|of| &of.version),
-            of_process(|of| &of.environment),
-            of_process(|of| &of.host),
-            of_process(|of| &of.container),
+            of_process(|of| &of.origin.service),
+            of_process(|of| &of.origin.version),
+            of_process(|of| &of.origin.environment),
+            of_process(|of| &of.origin.host),
+            of_process(|of| &of.origin.container),
             of_process(|of| &of.labels),
             number(process.map_or(0, |process| process.processors.into())),
             number(self.observed.end - self.observed.start),
@@ -286,7 +267,7 @@ impl<'a> Context<'a> {
             text(thread.map_or("", |thread| &thread.name)),
             text(thread.map_or("", |thread| thread.role.name())),
             text(metric.name),
-            text(unit),
+            text(metric.unit.name()),
             number(process.and_then(|process| metric.sampling_period_ns(process)).unwrap_or(0)),
             text(name),
             text(function.signature()),

@@ -3,6 +3,8 @@
 
 use clrscope_recording::varint::{put, zigzag};
 
+use crate::fields;
+
 /// Types of fields and of elements of lists.
 pub(super) mod kind {
     pub(in super::super) const I32: u8 = 5;
@@ -106,15 +108,9 @@ enum Item<'b> {
 }
 
 /// The number at the beginning, and the bytes after it; `None` where it is cut off or too large.
-pub(super) fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let mut number = 0_u64;
-    for (at, byte) in bytes.iter().enumerate().take(10) {
-        number |= u64::from(byte & 0x7F).checked_shl(7 * at as u32)?;
-        if byte & 0x80 == 0 {
-            return Some((number, &bytes[at + 1..]));
-        }
-    }
-    None
+pub(super) fn varint(mut bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let number = fields::varint(&mut bytes)?;
+    Some((number, bytes))
 }
 
 impl<'b> Fields<'b> {

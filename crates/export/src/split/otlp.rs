@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::{Needed, Part, PartLimits, beginning, pair, put_pair};
 use crate::fields::{Fields, Malformed, Value};
+use crate::fnv::{EMPTY, fnv1a};
 use crate::protobuf::Message;
 
 /// Values of a sample that stay together; a sample with more is divided.
@@ -215,11 +216,7 @@ impl<'a> Profiles<'a> {
 
 /// Identifier of a part of a profile: receivers take profiles with the same one for the same.
 fn id_of_part(id: &[u8], first: usize) -> Vec<u8> {
-    // FNV-1a, 64 bits.
-    let bytes = (first as u64 + 1).to_le_bytes();
-    let hash = bytes
-        .iter()
-        .fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3));
+    let hash = fnv1a(EMPTY, &(first as u64 + 1).to_le_bytes());
     let mut id = id.to_vec();
     id.iter_mut().zip(hash.to_le_bytes()).for_each(|(byte, more)| *byte ^= more);
     id

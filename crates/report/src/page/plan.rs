@@ -203,7 +203,7 @@ fn measured(recording: &Recording, asked: Option<&'static Metric>) -> Vec<Measur
     // Rows of sampled times have the numbers of samples as well.
     let is_beside = |metric: &Metric| {
         let same = |other: &&Metric| other.is_sampled() && other.instrument == metric.instrument;
-        metric.is_sampled() && metric.unit == Unit::Count && others.iter().any(|other| same(other) && *other != metric)
+        metric.counts_samples() && others.iter().any(|other| same(other) && *other != metric)
     };
     let mut all: Vec<Measured> = if of_calls.is_empty() { Vec::new() } else { vec![of_calls] };
     all.extend(others.iter().filter(|metric| !is_beside(metric)).map(|metric| vec![*metric]));
