@@ -15,9 +15,7 @@ use crate::Agent;
 
 /// The recording that a launcher waits for.
 fn launcher(session: &Session) -> RunWriter {
-    let mut writer = RunWriter::create(&session.out(), &[], "", 0).expect("a recording");
-    writer.hold().expect("a lock");
-    writer
+    RunWriter::create_held(&session.out(), &[], "", 0).expect("a recording")
 }
 
 fn attach(session: &Session, runtime: FakeRuntime, instruments: &str) -> clr_profiler::Result<Running<Agent>> {

@@ -36,9 +36,11 @@ impl RunWriter {
         Self::create_as(RUN_LOG, folder, command, instruments, unix_ns)
     }
 
-    /// As [`create`](Self::create), and [holds](Self::hold) the lock from the moment at which the
-    /// recording can be seen: no other launcher takes it for one that was left. Without file locks
-    /// it is not held.
+    /// As [`create`](Self::create), and holds the recording's lock for as long as this writer
+    /// lives. The lock tells attached processes that a launcher waits for them, even in other
+    /// namespaces, and no other launcher takes the recording for one that was left: it is held from
+    /// the moment at which the recording can be seen. The system releases it however this process
+    /// ends. Without file locks it is not held.
     ///
     /// # Errors
     /// Errors of making folder and file.
@@ -63,19 +65,6 @@ impl RunWriter {
         };
         log.append(RunStart::LOG, codec::encode(&start).bytes());
         Ok(Self { folder: folder.to_owned(), log, held: None })
-    }
-
-    /// Holds the recording's lock for as long as this writer lives. The lock tells attached
-    /// processes that a launcher waits for them, even in other namespaces. The system releases it
-    /// however this process ends.
-    ///
-    /// # Errors
-    /// When the file system has no locks.
-    pub fn hold(&mut self) -> io::Result<()> {
-        let file = File::open(self.folder.join(RUN_LOG))?;
-        file.try_lock()?;
-        self.held = Some(file);
-        Ok(())
     }
 
     /// The recording directory.
@@ -123,7 +112,7 @@ pub fn is_over(folder: &Path) -> bool {
     }
 }
 
-/// Whether the launcher that [held](RunWriter::hold) the recording in `folder` has ended, or has
+/// Whether the launcher that [held](RunWriter::create_held) the recording in `folder` has ended, or has
 /// removed the recording.
 #[must_use]
 pub fn is_abandoned(folder: &Path) -> bool {
@@ -230,8 +219,7 @@ mod tests {
         let temp = tempfile::tempdir().expect("a folder");
         let folder = temp.path().join("x.clrs.d");
         assert!(is_abandoned(&folder), "it is not there");
-        let mut writer = RunWriter::create(&folder, &[], "", 0).expect("a recording");
-        writer.hold().expect("a lock");
+        let writer = RunWriter::create_held(&folder, &[], "", 0).expect("a recording");
         assert!(!is_abandoned(&folder) && !is_over(&folder));
         assert_eq!(standing(&folder), None);
         drop(writer);
