@@ -41,7 +41,14 @@ pub fn observed_unix_ns(recording: &Recording) -> Range<u64> {
     started.saturating_add(observed.start)..started.saturating_add(observed.end)
 }
 
-/// The same, since the start of the run.
+/// Nanoseconds that a recording tells of.
+#[must_use]
+pub fn observed_ns(recording: &Recording) -> u64 {
+    let observed = observed_unix_ns(recording);
+    observed.end - observed.start
+}
+
+/// The time that a recording tells of, since the start of the run.
 fn observed_time(recording: &Recording) -> Range<u64> {
     let whole = 0..recording.run.duration_ns;
     // A process without one of the chosen parts has nothing to show.

@@ -105,7 +105,7 @@ pub fn allocation_changes(sides: &Sides<'_>, query: &Query) -> Result<Allocation
         Some(Sort::Calls) => rows.sort_by(|a, b| by_size(&a.objects, &b.objects)),
         _ => rows.sort_by(|a, b| by_size(&a.bytes, &b.bytes)),
     }
-    let largest = largest(&rows, |row| &row.bytes);
+    let largest = largest(rows.iter(), |row| &row.bytes).cloned();
     let left_out = query.cut(&mut rows);
     Ok(AllocationChanges { rows, largest, left_out, verdicts })
 }

@@ -104,7 +104,7 @@ pub fn exception_changes(sides: &Sides<'_>, query: &Query) -> Result<ExceptionCh
         }
         _ => rows.sort_by(|a, b| by_size(&a.count, &b.count)),
     }
-    let largest = largest(&rows, |row| &row.count);
+    let largest = largest(rows.iter(), |row| &row.count).cloned();
     let left_out = query.cut(&mut rows);
     Ok(ExceptionChanges { rows, largest, left_out, verdicts })
 }

@@ -110,7 +110,7 @@ pub fn function_changes<'a>(sides: &Sides<'a>, query: &Query) -> Result<Function
     let mut verdicts = Verdicts::default();
     changes.iter().filter(|row| row.has_own()).for_each(|row| verdicts.count(row.own.verdict));
     changes.sort_by(|a, b| compare(a, b, query.sort.unwrap_or(Sort::Own)));
-    let largest = largest(&changes, |row| &row.own);
+    let largest = largest(changes.iter(), |row| &row.own).cloned();
     let left_out = query.cut(&mut changes);
     Ok(FunctionChanges {
         metric,
@@ -176,9 +176,9 @@ pub(super) fn compare(a: &PathChange<'_>, b: &PathChange<'_>, sort: Sort) -> Ord
 }
 
 /// The row that changed most, beyond chance.
-pub(super) fn largest<R: Clone>(rows: &[R], of: impl Fn(&R) -> &Change) -> Option<R> {
-    let changed = rows.iter().filter(|row| of(row).verdict.is_change());
-    changed.max_by(|a, b| of(a).difference.abs().total_cmp(&of(b).difference.abs())).cloned()
+pub(super) fn largest<R>(rows: impl Iterator<Item = R>, of: impl Fn(&R) -> &Change) -> Option<R> {
+    let changed = rows.filter(|row| of(row).verdict.is_change());
+    changed.max_by(|a, b| of(a).difference.abs().total_cmp(&of(b).difference.abs()))
 }
 
 /// Order of changes: significant changes first, the largest difference first.

@@ -225,18 +225,18 @@ impl Change {
     /// Returns the change from the recordings before to the recordings after.
     #[must_use]
     pub fn between(before: &[IntervalEstimate], after: &[IntervalEstimate]) -> Self {
-        let is_in = |runs: &[IntervalEstimate]| runs.iter().any(|run| run.amount > 0.0);
-        Self::of_levels([before, after].map(Level::from_runs), [is_in(before), is_in(after)])
+        Self::of_levels([before, after].map(Level::from_runs), before, after)
     }
 
-    /// Returns the change from one level to another; `was_in` and `is_in` say whether any recording
-    /// of the side has some of the amount.
-    pub(super) fn of_levels([old, new]: [Level; 2], [was_in, is_in]: [bool; 2]) -> Self {
+    /// Returns the change from one level to another; the amounts are those of the recordings of
+    /// each side.
+    pub(super) fn of_levels([old, new]: [Level; 2], before: &[IntervalEstimate], after: &[IntervalEstimate]) -> Self {
         let (low, high) = excess(&old, &new, 1.0);
+        let is_in = |runs: &[IntervalEstimate]| runs.iter().any(|run| run.amount > 0.0);
         let verdict = match (low > 0.0, high < 0.0) {
-            (true, _) if !was_in => Verdict::New,
+            (true, _) if !is_in(before) => Verdict::New,
             (true, _) => Verdict::More,
-            (_, true) if !is_in => Verdict::Gone,
+            (_, true) if !is_in(after) => Verdict::Gone,
             (_, true) => Verdict::Less,
             _ if old.is_exact() && old == new => Verdict::Same,
             _ => Verdict::Unclear,

@@ -62,8 +62,7 @@ impl Merging {
             let of = runs.iter().zip(parts).map(|(run, part)| (run.times(part.factor), part.share));
             Level::merged(&of.collect::<Vec<_>>())
         };
-        let is_in = |runs: &[IntervalEstimate]| runs.iter().any(|run| run.amount > 0.0);
-        Change::of_levels([level(before, of_before), level(after, of_after)], [is_in(before), is_in(after)])
+        Change::of_levels([level(before, of_before), level(after, of_after)], before, after)
     }
 }
 

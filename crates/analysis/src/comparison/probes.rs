@@ -127,7 +127,7 @@ pub fn probe_changes(sides: &Sides<'_>, query: &Query) -> Result<ProbeChanges, C
         // Lines have no time, and come after all methods.
         _ => rows.sort_by(|a, b| a.place.is_some().cmp(&b.place.is_some()).then_with(|| by_size(a.main(), b.main()))),
     }
-    let largest = largest(&rows, ProbeChange::main);
+    let largest = largest(rows.iter(), |row| row.main()).cloned();
     let left_out = query.cut(&mut rows);
     Ok(ProbeChanges { rows, largest, left_out, verdicts })
 }

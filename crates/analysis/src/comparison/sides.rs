@@ -8,7 +8,7 @@ use super::interval::Change;
 use super::merging::{Merging, Per};
 use super::reading::{Reading, totals};
 use crate::metric::Metric;
-use crate::parts::observed_unix_ns;
+use crate::parts::observed_ns;
 use crate::query::{Query, QueryProblem};
 use crate::select::resolve_names;
 
@@ -152,7 +152,7 @@ impl<'a> Sides<'a> {
             None => Merging::default(),
             Some(Per::Recording) => self.merging_of_means(),
             Some(Per::Hour) => self.weighed(|one| {
-                let ns = recorded_ns(one.recording).max(1) as f64;
+                let ns = observed_ns(one.recording).max(1) as f64;
                 (HOUR_NS / ns, ns)
             }),
         }
@@ -204,12 +204,6 @@ impl<'a> Sides<'a> {
         };
         Ok([of(&self.before)?, of(&self.after)?])
     }
-}
-
-/// Nanoseconds that a recording tells of.
-fn recorded_ns(recording: &Recording) -> u64 {
-    let time = observed_unix_ns(recording);
-    time.end - time.start
 }
 
 fn everywhere(problem: QueryProblem) -> ComparisonProblem {

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use rustc_hash::FxHashMap;
 
-use super::functions::{MergedChanges, PathChange, change, compare};
+use super::functions::{MergedChanges, PathChange, change, compare, largest};
 use super::identity::Identities;
 use super::interval::{Change, Verdict};
 use super::reading::{Reading, Sum, plain, totals};
@@ -166,8 +166,7 @@ impl<'a> TreeChanges<'a> {
     /// The path whose own amount changed most, beyond chance; its depth is not known.
     #[must_use]
     pub fn largest(&self) -> Option<PathChange<'a>> {
-        let changed = (0..self.nodes.len()).map(|at| self.row(0, at as u32)).filter(|row| row.own.verdict.is_change());
-        changed.max_by(|a, b| a.own.difference.abs().total_cmp(&b.own.difference.abs()))
+        largest((0..self.nodes.len()).map(|at| self.row(0, at as u32)), |row| &row.own)
     }
 
     /// Rows of these children in reverse order.

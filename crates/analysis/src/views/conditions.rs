@@ -140,7 +140,7 @@ pub(crate) fn conditions_of<'a>(
         calls: process.calls.as_ref(),
         totals: of_calls(totals),
         share: all.share(totals.functions_ns),
-        lost: process.losses.iter().filter(|l| !l.reason.is_benign()).fold(0, |n, l| n.saturating_add(l.count)),
+        lost: process.lost(),
         remarks: &process.remarks,
     };
     Conditions {

@@ -92,7 +92,6 @@ impl OfProcess {
 
     fn new(recording: &Recording, process: &Process, observed: &Range<u64>) -> Self {
         let labels = process.identity.labels.iter().map(|label| (label.key.clone(), label.value.clone()));
-        let losses = process.losses.iter().filter(|loss| !loss.reason.is_benign());
         Self {
             recording_id: identifier(recording),
             pid: process.pid,
@@ -104,7 +103,7 @@ impl OfProcess {
             processors: process.processors.into(),
             runtime: process.runtime.clone(),
             instruments: recording.run.filled.text().to_owned(),
-            lost: losses.fold(0, |sum: u64, loss| sum.saturating_add(loss.count)),
+            lost: process.lost(),
             amounts: Vec::new(),
         }
     }

@@ -122,6 +122,13 @@ impl TickClock {
 }
 
 impl Process {
+    /// Number of items that the recording lacks.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        let losses = self.losses.iter().filter(|loss| !loss.reason.is_benign());
+        losses.fold(0, |sum, loss| sum.saturating_add(loss.count))
+    }
+
     /// Whether a time, in nanoseconds since the start of the run, is shown.
     #[must_use]
     pub fn shows(&self, time_ns: u64) -> bool {

@@ -118,7 +118,6 @@ fn hosts(recordings: &[NamedRecording<'_>]) -> BTreeSet<String> {
 
 /// A side in words: `12 recordings of 3 hosts (12.0 min, 30 Nov 08:00 to 09:00)`.
 fn of_side(side: &SideSums) -> String {
-    let some = |number: u64, one: &str| format!("{} {one}{}", count(number), if number == 1 { "" } else { "s" });
     let recordings = some(side.recordings, "recording");
     let hosts = some(side.hosts.len() as u64, "host");
     let [first, last] = [side.first_unix_ns, side.last_unix_ns].map(of_unix);
@@ -144,18 +143,22 @@ fn left_out(chosen: &Chosen) -> Option<Fact> {
         0 => String::new(),
         more => format!(" and {} more", count(more as u64)),
     };
-    (!all.is_empty())
-        .then(|| ("left out", format!("{}, which can't be read: {named}{more}", recordings(all.len())), true))
+    (!all.is_empty()).then(|| {
+        ("left out", format!("{}, which can't be read: {named}{more}", some(all.len() as u64, "recording")), true)
+    })
 }
 
-fn recordings(number: usize) -> String {
-    format!("{} recording{}", count(number as u64), if number == 1 { "" } else { "s" })
+/// A number of things: `12 recordings`.
+fn some(number: u64, one: &str) -> String {
+    format!("{} {one}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 fn losses(sides: &Sides<'_>) -> Option<Fact> {
     let lost: Vec<u64> = sides.each().map(|(_, one)| lost(one.recording)).filter(|lost| *lost > 0).collect();
     let sum = lost.iter().fold(0, |sum: u64, lost| sum.saturating_add(*lost));
-    let text = || format!("{} lost {} items, which are missing in the numbers", recordings(lost.len()), count(sum));
+    let text = || {
+        format!("{} lost {} items, which are missing in the numbers", some(lost.len() as u64, "recording"), count(sum))
+    };
     (!lost.is_empty()).then(|| ("losses", text(), true))
 }
 

@@ -16,6 +16,5 @@ pub(super) const fn side(side: Side) -> &'static str {
 
 /// Number of items that a recording lost.
 pub(super) fn lost(recording: &Recording) -> u64 {
-    let losses = recording.processes.iter().flat_map(|process| &process.losses);
-    losses.filter(|loss| !loss.reason.is_benign()).fold(0, |sum, loss| sum.saturating_add(loss.count))
+    recording.processes.iter().fold(0, |sum, process| sum.saturating_add(process.lost()))
 }

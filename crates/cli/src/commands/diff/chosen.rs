@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use clrscope_analysis::{LabelSelection, Query, observed_unix_ns};
+use clrscope_analysis::{LabelSelection, Query, observed_ns};
 use clrscope_recording::model::Recording;
 
 use super::Named;
 use crate::errors::{Failure, quoted, shown};
-use crate::recording_file::{OpenRecording, open};
+use crate::recording_file::open;
 use crate::recording_folder::recordings_in;
 use crate::terminal::say;
 
@@ -78,10 +78,6 @@ fn side_of(recording: &Recording, labels: &[LabelSelection; 2]) -> Result<Option
 
 /// The recordings without copies: of those with one identifier, the one that tells of most time.
 fn without_copies(all: Vec<Named>) -> Vec<Named> {
-    let recorded = |recording: &OpenRecording| {
-        let time = observed_unix_ns(recording);
-        time.end - time.start
-    };
     let mut kept: Vec<Named> = Vec::new();
     for (name, recording) in all {
         let is_same = |(_, other): &&mut Named| !recording.run.id.is_empty() && other.run.id == recording.run.id;
@@ -90,7 +86,7 @@ fn without_copies(all: Vec<Named>) -> Vec<Named> {
             continue;
         };
         say(&format!("clrscope: {} and {} are one recording, and count once", quoted(&other.0), quoted(&name)));
-        if recorded(&recording) > recorded(&other.1) {
+        if observed_ns(&recording) > observed_ns(&other.1) {
             *other = (name, recording);
         }
     }
