@@ -17,7 +17,7 @@ const STATE: &str = "/state.seg";
 /// Part of the file name of the agent's library.
 const AGENT: &str = "libclrscope_agent";
 /// Suffix of the path of a mapped file that was removed.
-const DELETED: &str = " (deleted)";
+pub(crate) const DELETED: &str = " (deleted)";
 
 /// The folder of process `pid` in the recording that its agent writes; `what` names the caller's
 /// action for messages.

@@ -69,12 +69,17 @@ impl Debugger {
     }
 }
 
+/// Process id of the tracer of a process, such as a debugger: 0 where there is none, `None` where
+/// the process has ended or can't be looked into.
+pub(crate) fn tracer_of(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("TracerPid:")?.trim().parse().ok())
+}
+
 /// Sends SIGCONT to the program as soon as it is traced; the debugger then controls it.
 fn release_when_traced(pid: Pid) {
-    let status = format!("/proc/{}/status", pid.as_raw_nonzero());
-    while let Ok(text) = fs::read_to_string(&status) {
-        let tracer = text.lines().find_map(|line| line.strip_prefix("TracerPid:"));
-        if tracer.is_some_and(|tracer| tracer.trim() != "0") {
+    while let Some(tracer) = tracer_of(pid.as_raw_nonzero().get().unsigned_abs()) {
+        if tracer != 0 {
             // Debuggers that handle stopped programs have sent SIGCONT already.
             let _ = kill_process(pid, Signal::CONT);
             return;

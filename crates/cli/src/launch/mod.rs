@@ -10,7 +10,7 @@ mod slot;
 mod watch;
 
 pub(crate) use child::{ProgramEnd, Stdout, start};
-pub(crate) use debugger::Debugger;
+pub(crate) use debugger::{Debugger, tracer_of};
 pub(crate) use environment::{
     Obstacle, OtherProfiler, agent_variables, disabled_by, listed_agent, obstacles, profiler_names, profiler_variables,
 };

@@ -11,8 +11,8 @@ use clrscope_contract::request::Programs;
 
 use crate::attach::{Present, plain_name};
 use crate::errors::quoted;
-use crate::launch::{Obstacle, obstacles};
-use crate::recorded_process::is_recorded;
+use crate::launch::{Obstacle, obstacles, tracer_of};
+use crate::recorded_process::{DELETED, is_recorded};
 
 /// Age below which a runtime may not listen yet.
 const START: Duration = Duration::from_secs(3);
@@ -64,7 +64,7 @@ impl Identity {
 
 /// The path of an executable, also after its file was removed or replaced.
 fn without_deleted(path: PathBuf) -> PathBuf {
-    path.to_str().and_then(|text| text.strip_suffix(" (deleted)")).map(PathBuf::from).unwrap_or(path)
+    path.to_str().and_then(|text| text.strip_suffix(DELETED)).map(PathBuf::from).unwrap_or(path)
 }
 
 /// Judges a process.
@@ -106,9 +106,7 @@ fn may_attach(process: &Process) -> bool {
 /// The debugger that a process has, as a sentence.
 pub(super) fn debugger(process: &Process) -> Option<String> {
     let pid = process.pid();
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:")?.trim().parse().ok());
-    if let Some(tracer @ 1_u32..) = tracer {
+    if let Some(tracer @ 1_u32..) = tracer_of(pid) {
         return Some(format!("process {tracer} traces it, as debuggers do"));
     }
     // The runtime opens its pipes for debuggers only once a debugger has opened them.
