@@ -251,8 +251,7 @@ fn each_period_is_pushed_when_it_is_written() {
 #[test]
 fn what_cannot_be_recorded_in_periods_is_one_clear_error() {
     let place = TestFolder::new();
-    fs::write(place.file("file"), "mine").expect("a file");
-    for (line, words) in [
+    place.assert_each_refused(&[
         ("run --every 1s -- true", "'--every' needs a folder"),
         ("run --every 10ms -o out -- true", "is not between 1s and 24h"),
         ("run --every 1s --keep much -o out -- true", "is neither a number of recordings, nor an age, nor a size"),
@@ -264,12 +263,6 @@ fn what_cannot_be_recorded_in_periods_is_one_clear_error() {
         ("run --every 1s -o none/out -- true", "cannot write recordings into 'none/out'"),
         ("run --keep 5 -o out -- true", "--every is required"),
         ("env --every 1m", "env takes no --every"),
-    ] {
-        let output = place.run(line);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains(words) && said.contains("hint: "), "{line}: {said}");
-        assert!(output.status.code().is_some_and(|code| code != 0), "{line}");
-    }
-    assert_eq!(fs::read_to_string(place.file("file")).expect("the file"), "mine");
+    ]);
     assert!(!place.file("out").exists());
 }

@@ -69,6 +69,19 @@ impl TestFolder {
         self.clrscope(line.split_whitespace()).output().expect("the tool starts")
     }
 
+    /// Runs it with each of these lines: it fails with the words behind it and a hint, and leaves
+    /// files as they are.
+    pub fn assert_each_refused(&self, lines: &[(&str, &str)]) {
+        std::fs::write(self.file("file"), "mine").expect("a file");
+        for (line, words) in lines {
+            let output = self.run(line);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(said.contains(words) && said.contains("hint: "), "{line}: {said}");
+            assert!(output.status.code().is_some_and(|code| code != 0), "{line}");
+        }
+        assert_eq!(std::fs::read_to_string(self.file("file")).expect("the file"), "mine");
+    }
+
     /// Runs it with words that hold no spaces, and reads the JSON document that it prints.
     pub fn json(&self, line: &str) -> Value {
         let output = self.run(&format!("{line} --format json"));
