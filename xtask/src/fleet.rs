@@ -15,7 +15,7 @@ use clrscope_recording::{open, pack};
 use clrscope_testkit::{FleetEngine, cli, fixture, fleet_queries, runtimes, scratch, workspace_root};
 use serde_json::Value;
 
-use crate::verdict::{say, verdict};
+use crate::verdict::{in_words, say, verdict};
 
 const DOCUMENT: &str = include_str!("../../docs/fleet.md");
 /// Recordings, unless another number is given.
@@ -79,10 +79,6 @@ pub(crate) fn run(recordings: u64) -> Result<(), String> {
         check("clrscope diff", as_diff(place.path(), &one[1]));
     }
     verdict(&wrong)
-}
-
-fn in_words(error: std::io::Error) -> String {
-    error.to_string()
 }
 
 /// Runs the programs under the tool. Returns the recordings of each.

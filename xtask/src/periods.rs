@@ -78,9 +78,16 @@ pub(crate) fn is_little_growth(then: u64, now: u64) -> bool {
 /// Sizes of the directory that is written, and of the memory of launcher and program.
 fn sizes(out: &Path, launcher: u32) -> Option<Sizes> {
     let directory = fs::read_dir(out).ok()?.flatten().map(|entry| entry.path()).find(|path| path.is_dir())?;
-    let children = fs::read_to_string(format!("/proc/{launcher}/task/{launcher}/children")).ok()?;
-    let program = children.split_whitespace().next()?.parse().ok()?;
+    let program = children(launcher).next()?;
     Some(Sizes { directory: bytes_in(&directory), launcher: memory(launcher)?, program: memory(program)? })
+}
+
+/// Processes that the first thread of a process has started and that have not ended, the oldest
+/// first.
+pub(crate) fn children(pid: u32) -> impl Iterator<Item = u32> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let pids: Vec<u32> = children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+    pids.into_iter()
 }
 
 /// Bytes that the files of a folder take on the disk.

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use clrscope_recording::testing::allocator::{Counting, of_process};
 use clrscope_recording::testing::fuzzing::{SoakResults, Target, seeds, soak, soak_seeds};
 
+use crate::verdict::in_words;
+
 #[path = "../../crates/report/tests/common/everything.rs"]
 mod everything;
 
@@ -228,10 +230,6 @@ fn number_or<T: FromStr>(words: &[&str], usual: T) -> Result<T, String> {
         [word] => word.parse().map_err(|_| usage()),
         _ => Err(usage()),
     }
-}
-
-fn in_words(error: std::io::Error) -> String {
-    error.to_string()
 }
 
 fn soak_all(target: &str, seconds: &str, seed: &str) -> Result<(), String> {

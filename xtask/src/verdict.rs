@@ -26,3 +26,8 @@ pub(crate) fn caught<T>(run: impl FnOnce() -> Result<T, String>) -> Result<T, St
 pub(crate) fn verdict(wrong: &[String]) -> Result<(), String> {
     if wrong.is_empty() { Ok(()) } else { Err(format!("went wrong:\n{}", wrong.join("\n"))) }
 }
+
+/// An error of the system, in words.
+pub(crate) fn in_words(error: std::io::Error) -> String {
+    error.to_string()
+}

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use clrscope_testkit::{Runtime, cli, fixture, pause, runtimes, scratch};
 use serde_json::Value;
 
-use crate::periods::{bytes_in, is_little_growth, memory, rows_in};
-use crate::verdict::{say, verdict};
+use crate::periods::{bytes_in, children, is_little_growth, memory, rows_in};
+use crate::verdict::{in_words, say, verdict};
 
 /// Short programs in the whole time.
 const SHORT: u32 = 200;
@@ -65,10 +65,6 @@ pub(crate) fn run(time: Duration) -> Result<(), String> {
     let (ended, too_short) = (number("ended"), number("too_short"));
     check("cost", Ok(format!("{ended} programs recorded, {too_short} too short, cost {}", status["cost"])));
     verdict(&wrong)
-}
-
-fn in_words(error: std::io::Error) -> String {
-    error.to_string()
 }
 
 fn start_watch(folder: &Path, time: Duration) -> Result<Child, String> {
@@ -139,9 +135,8 @@ fn sizes(folder: &Path, watch: u32) -> Sizes {
     let inside =
         programs.filter(|path| path.is_dir()).flat_map(|path| fs::read_dir(path).into_iter().flatten().flatten());
     let directories = inside.map(|entry| entry.path()).filter(|path| path.is_dir());
-    let children = fs::read_to_string(format!("/proc/{watch}/task/{watch}/children")).unwrap_or_default();
     // The two oldest are those of the long programs.
-    let recorders = children.split_whitespace().take(2).filter_map(|pid| memory(pid.parse().ok()?));
+    let recorders = children(watch).take(2).filter_map(memory);
     Sizes {
         directories: directories.map(|path| bytes_in(&path)).sum(),
         watch: memory(watch).unwrap_or(0),

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use clr_diagnostics::Process;
 use clrscope_testkit::{Service, cli, fixture, runtimes, scratch};
 
 use super::absolute::Line;
@@ -112,13 +113,14 @@ fn line(title: &str, pairs: &[Pair]) -> Line {
 }
 
 fn taken(service: &Service) -> Result<Taken, String> {
-    let before = cpu_seconds(service.id())?;
+    let process = Process::open(service.id()).map_err(|error| error.to_string())?;
+    let before = process.cpu_time();
     let answers = asked(service, MEASURED)?;
-    let cpu = cpu_seconds(service.id())? - before;
+    let cpu = process.cpu_time().saturating_sub(before).as_secs_f64();
     Ok(Taken {
         cpu_per_request: cpu / answers.requests as f64,
         answers,
-        resident_mb: resident_megabytes(service.id())?,
+        resident_mb: process.resident_bytes().ok_or("the web service has ended")? as f64 / 1e6,
     })
 }
 
@@ -132,21 +134,4 @@ fn attach(pid: u32, instruments: &[&str], recording: &Path) -> Result<Child, Str
     command.args(["attach", &pid.to_string(), "--quiet", "--force", "--trust-writable", "--duration", &time, "-o"]);
     command.arg(recording).args(instruments.iter().flat_map(|name| ["-i", name])).stdout(Stdio::null());
     command.spawn().map_err(|error| format!("{command:?}: {error}"))
-}
-
-/// CPU time of a process, of all its threads in user mode and in the kernel (`proc(5)`: fields 14
-/// and 15, in hundredths of a second).
-fn cpu_seconds(pid: u32) -> Result<f64, String> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).map_err(|error| error.to_string())?;
-    let fields: Vec<&str> = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
-    let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok()).ok_or("no times of the process");
-    Ok((ticks(11)? + ticks(12)?) / 100.0)
-}
-
-/// Memory of a process that is in RAM, with the files that it has mapped.
-fn resident_megabytes(pid: u32) -> Result<f64, String> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).map_err(|error| error.to_string())?;
-    let kilobytes =
-        status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse().ok());
-    kilobytes.map(|kilobytes: f64| kilobytes / 1e3).ok_or_else(|| "no memory of the process".to_owned())
 }
