@@ -112,8 +112,8 @@ pub fn is_over(folder: &Path) -> bool {
     }
 }
 
-/// Whether the launcher that [held](RunWriter::create_held) the recording in `folder` has ended, or has
-/// removed the recording.
+/// Whether the launcher that [held](RunWriter::create_held) the recording in `folder` has ended, or
+/// has removed the recording.
 #[must_use]
 pub fn is_abandoned(folder: &Path) -> bool {
     match File::open(folder.join(RUN_LOG)) {
