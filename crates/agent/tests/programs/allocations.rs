@@ -7,7 +7,9 @@ use crate::support::{self, Run, assert_unchanged, record_with, under_agent};
 use clrscope_analysis::{Query, TreeOptions, collections, functions, tree};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Allocation, AllocationEngine, AllocationKind, LossReason, Process, StackFrame};
-use clrscope_testkit::{Runtime, Service, each_runtime, fixture, pause, random_pause, run, scratch, wait_for};
+use clrscope_testkit::{
+    Runtime, Service, attempted, each_runtime, fixture, pause, random_pause, run, scratch, wait_for,
+};
 
 /// Every record, with the index of its thread.
 fn records(process: &Process) -> Vec<(u32, Allocation)> {
@@ -132,36 +134,48 @@ fn beside_calls_each_path_of_the_tree_has_what_it_allocated() {
 /// does that before: no count has it, and the program allocates no more for being looked at.
 #[test]
 fn objects_on_the_stack_are_not_invented() {
+    // A thread that waits long for the pool allocates what it waits with: two runs on a busy
+    // machine differ by it.
+    each_runtime(|runtime| assert_eq!(attempted(|| objects_on_the_stack(runtime)), Ok(())));
+}
+
+/// Looks at three runs; what two of them differ by, in words.
+fn objects_on_the_stack(runtime: &Runtime) -> Result<(), String> {
     const ROUNDS: u64 = 700;
-    each_runtime(|runtime| {
-        let place = runtime.version.to_string();
-        let run_with = |variables: &[(&str, &str)]| {
-            let mut command = runtime.command(&fixture("Allocated"));
-            command.args(["exact", "1", &ROUNDS.to_string()]).envs(variables.iter().copied());
-            command
-        };
-        let optimised = ("DOTNET_TieredCompilation", "0");
-        let bare = |variables: &[_]| {
-            let text = clrscope_testkit::run(run_with(variables)).stdout_text();
-            let line = text.lines().find_map(|line| line.strip_prefix("bytes ")).expect("bytes");
-            line.parse::<u64>().expect("a number")
-        };
-        let as_it_is = bare(&[optimised]);
-        let run = support::record_command(runtime, "Allocated", "alloc:exact", run_with(&[optimised]));
-        let process = &run.recording.processes[0];
-        let sum = |method| below(process, method).values().map(|(_, bytes)| bytes).sum::<u64>();
-        let counted = sum("Allocated.Program::Work");
-        assert_eq!(counted, printed(&run, "bytes"), "{place}: as the runtime itself counts");
-        // The way on of a task is one object more or less.
-        assert!(counted.abs_diff(as_it_is) < 3 * ROUNDS, "{place}: {counted}, without the profiler {as_it_is}");
-        let on_heap = bare(&[optimised, ("DOTNET_JitObjectStackAllocation", "0")]);
-        let is_on_stack = on_heap > as_it_is + 20 * ROUNDS;
-        assert!(is_on_stack || runtime.version.major < 10, "{place}: {as_it_is}, and {on_heap} without the stack");
-        // Rounds that the program does not count warm up.
-        let expected = if is_on_stack { 0..=0 } else { 24 * ROUNDS..=24 * (ROUNDS + 2) };
-        let found = sum("Allocated.Program::Escapes");
-        assert!(expected.contains(&found), "{place}: {found} and not {expected:?}");
-    });
+    let place = runtime.version.to_string();
+    let run_with = |variables: &[(&str, &str)]| {
+        let mut command = runtime.command(&fixture("Allocated"));
+        command.args(["exact", "1", &ROUNDS.to_string()]).envs(variables.iter().copied());
+        command
+    };
+    let optimised = ("DOTNET_TieredCompilation", "0");
+    let bare = |variables: &[_]| {
+        let text = clrscope_testkit::run(run_with(variables)).stdout_text();
+        let line = text.lines().find_map(|line| line.strip_prefix("bytes ")).expect("bytes");
+        line.parse::<u64>().expect("a number")
+    };
+    let as_it_is = bare(&[optimised]);
+    let run = support::record_command(runtime, "Allocated", "alloc:exact", run_with(&[optimised]));
+    let process = &run.recording.processes[0];
+    let sum = |method| below(process, method).values().map(|(_, bytes)| bytes).sum::<u64>();
+    let counted = sum("Allocated.Program::Work");
+    assert_eq!(counted, printed(&run, "bytes"), "{place}: as the runtime itself counts");
+    // The way on of a task is one object more or less.
+    if counted.abs_diff(as_it_is) >= 3 * ROUNDS {
+        return Err(format!("{place}: {counted}, without the profiler {as_it_is}"));
+    }
+    let on_heap = bare(&[optimised, ("DOTNET_JitObjectStackAllocation", "0")]);
+    let is_on_stack = on_heap > as_it_is + 20 * ROUNDS;
+    if !is_on_stack && runtime.version.major >= 10 {
+        return Err(format!("{place}: {as_it_is}, and {on_heap} without the stack"));
+    }
+    // Rounds that the program does not count warm up.
+    let expected = if is_on_stack { 0..=0 } else { 24 * ROUNDS..=24 * (ROUNDS + 2) };
+    let found = sum("Allocated.Program::Escapes");
+    if !expected.contains(&found) {
+        return Err(format!("{place}: {found} and not {expected:?}"));
+    }
+    Ok(())
 }
 
 /// Two runs of each runtime, sampled: what each type takes is what the program measured, as nearly

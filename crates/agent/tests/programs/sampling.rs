@@ -300,18 +300,24 @@ fn threads_that_wait_in_libraries_are_seen_without_guesses() {
 /// processor stands where it was seen last.
 #[test]
 fn waits_that_no_look_meets_have_a_stack() {
-    each_runtime(|runtime| {
-        let run = record_with(runtime, "Sampled", "wall:rate=1000", &["switches", "300"]);
-        let process = &run.recording.processes[0];
-        let all = samples(process, "wall");
-        let weight = |is_it: &dyn Fn(&Sample) -> bool| -> u64 {
-            all.iter().filter(|sample| is_it(sample)).map(|sample| sample.weight_ns).sum()
-        };
-        let lost =
-            weight(&|sample| matches!(sample.state, ThreadState::Ready | ThreadState::Waiting) && !sample.complete);
-        let whole = weight(&|_| true);
-        assert!(100 * lost <= whole, "{lost} ns of {whole} on {}: {}", runtime.version, incomplete(process, &all));
-    });
+    // On a busy machine a thread that begins waits for a processor before it has a stack.
+    each_runtime(|runtime| assert_eq!(attempted(|| waits_without_a_stack_are_few(runtime)), Ok(())));
+}
+
+/// Looks at one run; the fault in words.
+fn waits_without_a_stack_are_few(runtime: &Runtime) -> Result<(), String> {
+    let run = record_with(runtime, "Sampled", "wall:rate=1000", &["switches", "300"]);
+    let process = &run.recording.processes[0];
+    let all = samples(process, "wall");
+    let weight = |is_it: &dyn Fn(&Sample) -> bool| -> u64 {
+        all.iter().filter(|sample| is_it(sample)).map(|sample| sample.weight_ns).sum()
+    };
+    let lost = weight(&|sample| matches!(sample.state, ThreadState::Ready | ThreadState::Waiting) && !sample.complete);
+    let whole = weight(&|_| true);
+    if 100 * lost > whole {
+        return Err(format!("{lost} ns of {whole} on {}: {}", runtime.version, incomplete(process, &all)));
+    }
+    Ok(())
 }
 
 /// The runtime's library has no symbols, and what it does to load a type happens before anybody is
