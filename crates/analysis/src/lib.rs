@@ -160,7 +160,7 @@ pub use metric::{Amount, CALLS, CPU, Column, Metric, SampleCount, Source, StackE
 pub use metrics::METRICS;
 pub use native::{leave_inlined_out, name_native_code};
 pub use overflow::{StackOverflow, stack_overflows};
-pub use parts::{keep_parts, observed_ns, observed_unix_ns};
+pub use parts::{keep_parts, observed_ns, observed_unix_ns, ran_on};
 pub use patterns::{UnmatchedPattern, methods_like, missed_line, unmatched_patterns};
 pub use pictures::{
     ChangedTree, FunctionAmounts, Neighbours as PictureNeighbours, PictureChange, PictureFunction, PictureFunctions,

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use clrscope_recording::model::{CallTree, Part, Process, Recording, TreeSource};
+use clrscope_recording::model::{CallTree, LossReason, Part, Process, Recording, TreeSource};
 
 use crate::query::{Query, QueryProblem};
 use crate::select::quoted_list;
@@ -46,6 +46,19 @@ pub fn observed_unix_ns(recording: &Recording) -> Range<u64> {
 pub fn observed_ns(recording: &Recording) -> u64 {
     let observed = observed_unix_ns(recording);
     observed.end - observed.start
+}
+
+/// Whether the recorded programs ran on when the recording ended: it was stopped, or is of an
+/// earlier time of theirs.
+#[must_use]
+pub fn ran_on(recording: &Recording) -> bool {
+    let has = |process: &Process, reason| process.losses.iter().any(|loss| loss.reason == reason);
+    let all = &recording.processes;
+    let may_run = |one: &Process| !one.complete && !has(one, LossReason::AbruptEnd);
+    let is_earlier = || observed_ns(recording) < recording.run.duration_ns && all.iter().all(may_run);
+    !all.is_empty()
+        && recording.run.exit.is_none()
+        && (is_earlier() || all.iter().all(|one| has(one, LossReason::Stopped)))
 }
 
 /// The time that a recording tells of, since the start of the run.

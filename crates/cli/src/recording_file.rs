@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use clrscope_analysis::{
     PathKind, Query, QueryProblem, keep_parts, keep_requests, leave_inlined_out, make_paths_logical, resolve_names,
 };
+use clrscope_contract::instruments::{find, spec::Limit};
 use clrscope_contract::labels::Label;
 use clrscope_recording::OpenError;
 use clrscope_recording::model::{Process, Recording};
@@ -223,12 +224,12 @@ pub(crate) fn query_failure(problem: &QueryProblem) -> Failure {
                 "probes:callers" => {
                     "record them: clrscope run --probe 'Shop.Cart::*' -i probes:callers -- PROGRAM".to_owned()
                 }
-                _ => format!("record it: clrscope run -i {instrument} -- PROGRAM"),
+                _ => record_it(instrument),
             };
             Failure::new(format!("cannot show the view '{view}'"), why, hint)
         }
         QueryProblem::MetricNotRecorded { metric } => {
-            let hint = format!("record it: clrscope run -i {} -- PROGRAM", metric.instrument);
+            let hint = record_it(metric.instrument);
             Failure::new(format!("cannot show the metric '{metric}'"), why, hint)
         }
         QueryProblem::MetricOfOthers { metric, .. } => {
@@ -245,7 +246,7 @@ pub(crate) fn query_failure(problem: &QueryProblem) -> Failure {
         }
         QueryProblem::ColumnNotRecorded { column, instruments } => {
             let first = instruments.first().copied().unwrap_or_default();
-            let hint = format!("leave the column out, or record it: clrscope run -i {first} -- PROGRAM");
+            let hint = format!("leave the column out, or {}", record_it(first));
             Failure::new(format!("cannot show the column '{column}'"), why, hint)
         }
         QueryProblem::NoPart { known, .. } if known.is_empty() => {
@@ -288,6 +289,14 @@ pub(crate) fn resolved(recording: &Recording, query: &Query) -> Result<Query, Fa
 
 fn nothing(why: String, hint: &str) -> Failure {
     Failure::new("the filters leave nothing to show", why, hint)
+}
+
+/// How to record an instrument: when the program starts, or in one that runs, where that is possible.
+pub(crate) fn record_it(instrument: &str) -> String {
+    let name = instrument.split(':').next().unwrap_or_default();
+    let may_attach = find(name).is_some_and(|spec| !matches!(spec.attach, Limit::Never(_)));
+    let attach = if may_attach { format!(", or clrscope attach PID -i {instrument}") } else { String::new() };
+    format!("record it: clrscope run -i {instrument} -- PROGRAM{attach}")
 }
 
 #[cfg(test)]

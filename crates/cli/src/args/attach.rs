@@ -1,7 +1,8 @@
 //! `clrscope attach`.
 
 use clap::Args;
-use clrscope_contract::instruments::{check_all, check_for_attach};
+use clrscope_contract::instruments::spec::{Limit, Spec};
+use clrscope_contract::instruments::{ALL, check_all, check_for_attach};
 
 use super::push::PushArgs;
 use super::recording::{RecordingArgs, ResultArgs, refuse_view};
@@ -26,13 +27,30 @@ can't be taken out of a program that runs. After --probe, -i awaits and -i reque
 detaches no agent: it sleeps until the next attach wakes it. Methods with probes have their own code
 again; those that await or tell of requests keep the code that notes it, which does nothing then.";
 
+/// The instruments that can begin in a running program, and the examples.
+fn help() -> String {
+    let is_late = |spec: &&Spec| !matches!(spec.attach, Limit::Never(_));
+    let (late, never): (Vec<&Spec>, Vec<&Spec>) = ALL.iter().copied().partition(is_late);
+    let lines: String = late.iter().map(|spec| format!("  {:<12}{}\n", spec.name, first_words(spec.about))).collect();
+    let never = never.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", ");
+    format!(
+        "Instruments (their options are in 'clrscope run --help'):\n{lines}Only from the start of a program, with \
+         'clrscope run': {never}\n\n{EXAMPLES}"
+    )
+}
+
+/// What an instrument records, without the details after the first colon.
+fn first_words(about: &str) -> &str {
+    about.split(':').next().unwrap_or(about)
+}
+
 /// Record a program that runs already, and leave it again
 #[derive(Debug, Args)]
 #[command(
-    after_help = EXAMPLES,
+    after_help = help(),
     mut_arg("delay", |arg| arg.help("Begin the recording this long after the attach, such as 500ms, 10s or 2m")),
     mut_arg("trust_writable", |arg| {
-        arg.help("Accept an agent that others can write, or that lies in a folder they can write")
+        arg.help("Accept an agent that other users can write, or that lies in a folder that they can write")
     }),
     mut_arg("redact", |arg| arg.hide(true)),
     mut_arg("inlined", |arg| arg.hide(true)),

@@ -28,11 +28,11 @@ Exit codes: 0, 1 for a failure, 2 for a wrong command line, 3 where a gate of --
 /// Compare recordings: functions, paths, allocations, exceptions, the heap
 ///
 /// Each side is a recording, a folder of recordings, or several of them with -- between the sides.
-/// Of several the median counts, with an interval of 95 % by how much they differ. With --before
-/// and --after the recordings of one folder are chosen by labels and merged: amounts are per hour.
-/// Functions are the same on both sides by module, name and signature, lambdas by their place in
-/// their method. A change is called one where its interval leaves zero out; counts that were
-/// recorded one by one (calls, exceptions, bytes with alloc:exact) are exact.
+/// Of several recordings the median counts, with a 95 % interval from how much they differ. With
+/// --before and --after, the recordings of one folder are chosen by labels and merged; amounts are
+/// per hour. Functions are matched by module, name and signature, lambdas by their position in
+/// their method. A difference counts as a change only if its interval excludes zero; counts that
+/// were recorded one by one (calls, exceptions, bytes with alloc:exact) are exact.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, override_usage = "clrscope diff [OPTIONS] <BEFORE>... [--] [AFTER]...
        clrscope diff [OPTIONS] --before <LABELS> --after <LABELS> <FOLDER>")]
@@ -50,7 +50,8 @@ pub(super) struct Diff {
     #[arg(long, value_name = "LABELS", requires = "before", value_parser = labels)]
     after: Option<LabelSelection>,
 
-    /// What amounts of recordings chosen by labels are per [default: hour]
+    /// Unit for the amounts of recordings chosen by labels: per hour or per recording [default:
+    /// hour]
     #[arg(long, value_name = "UNIT", requires = "before", value_parser = pers())]
     per: Option<String>,
 
@@ -71,9 +72,10 @@ pub(super) struct Diff {
     metric: Option<&'static Metric>,
 
     /// Fail with exit code 3 where functions that match have more of a metric than allowed:
-    /// PATTERN:METRIC>+5% (growth), >+5 (so much more) or >5 (whatever it was before). Times need a
-    /// unit (>+20ms); METRIC-self are functions' own amounts, METRIC-share parts of the whole
-    /// (>+2pt, >30%). What chance may have done does not fail. Can be repeated
+    /// PATTERN:METRIC>+5% (growth), >+5 (5 more than before) or >5 (more than 5, whatever it was
+    /// before). Times need a unit (>+20ms); METRIC-self is a function's own amount, METRIC-share
+    /// its part of the whole (>+2pt, >30%). Differences that may be chance do not fail. Can be
+    /// repeated
     #[arg(long, value_name = "GATE")]
     fail_on: Vec<String>,
 

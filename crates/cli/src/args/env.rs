@@ -105,12 +105,12 @@ impl Env {
         let request = self.recording.into_request()?;
         if let Some(trigger) = request.triggers.first() {
             let what = format!("env takes no --on {}", quoted(&trigger.to_string()));
-            let why = "no clrscope runs beside the program that would write a copy";
+            let why = "no clrscope runs next to the program that would write a copy";
             let hint = "attach to the program: clrscope attach PID --last 60s --on 'request>2s'";
             return Err(Failure::usage(what, why, hint));
         }
         if request.every_ms.is_some() {
-            let why = "no clrscope runs beside the program that would write the recordings";
+            let why = "no clrscope runs next to the program that would write the recordings";
             let hint = "attach to the program: clrscope attach PID --every 1m -o recordings";
             return Err(Failure::usage("env takes no --every", why, hint));
         }

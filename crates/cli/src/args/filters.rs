@@ -52,7 +52,7 @@ pub(super) struct Filters {
     #[arg(long, value_name = "TIME", help = format!("Only up to this time after the start; {}", with_times()))]
     until: Option<String>,
 
-    /// At most this many rows; in trees, children of a node
+    /// At most this many rows; in trees, at most this many children of each node
     #[arg(short = 'n', long, value_name = "ROWS", value_parser = whole::<usize>)]
     limit: Option<usize>,
 
@@ -62,14 +62,15 @@ pub(super) struct Filters {
     #[arg(long, value_name = "KEY", value_parser = SortKey, hide_possible_values = true)]
     sort: Option<Sort>,
 
-    /// Samples: own code only, which has what the framework and native code that it calls took
+    /// Samples: show only own code; the time of framework and native code counts for the own code
+    /// that called it
     #[arg(long)]
     just_my_code: bool,
 
     #[arg(long, value_name = "AS", value_parser = one_of(&NativeCode::ALL), hide_possible_values = true, help = native_code_help())]
     native_code: Option<NativeCode>,
 
-    /// Samples: no frames of methods that the compiler inlined; what they took is their callers'
+    /// Samples: show no inlined methods; their time counts for their callers
     #[arg(long)]
     no_inlined: bool,
 

@@ -25,7 +25,7 @@ pub(super) struct Heap {
     #[command(flatten)]
     result: ResultArgs,
 
-    /// Take the heap as it is before the collection, garbage included
+    /// Take the snapshot without a collection first, so that it includes garbage
     #[arg(long)]
     no_collect: bool,
 

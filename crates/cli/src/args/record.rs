@@ -14,7 +14,7 @@ Examples:
   clrscope record 4711 stop                and nothing is recorded
   clrscope record 4711 start load          until here
   clrscope record 4711 write               a copy of what is recorded so far, in NAME-1.clrs
-  clrscope report app.clrs --part load     what was recorded in that part alone
+  clrscope report app.clrs --part load     only what was recorded in that part
 
 A program's own code begins and ends parts, too: an event source named 'clrscope', with events
 Start(name) and Stop(name).";

@@ -92,8 +92,8 @@ pub(super) struct RecordingArgs {
     #[arg(long, value_name = "PATTERN")]
     redact: Vec<String>,
 
-    /// With requests: names of requests that are made, and of served ones without a template, have
-    /// the whole path and the query, which may hold secrets
+    /// With requests: record the whole path and the query of requests that are made, and of served
+    /// ones without a route template; they may contain secrets
     #[arg(long, value_enum, value_name = "HOW")]
     urls: Option<UrlsName>,
 
@@ -101,8 +101,8 @@ pub(super) struct RecordingArgs {
     #[arg(long)]
     just_my_code: bool,
 
-    /// Have the runtime say of which inlined method each statement of its code is, so that those
-    /// that call nothing have their time; its compiler takes more memory then
+    /// Have the runtime report which inlined method each piece of its code belongs to, so that
+    /// inlined methods that call nothing have their own time; its compiler then needs more memory
     #[arg(long, value_enum, value_name = "GRADE")]
     inlined: Option<InlinedName>,
 
@@ -110,13 +110,13 @@ pub(super) struct RecordingArgs {
     #[arg(long, value_name = "TIME")]
     delay: Option<String>,
 
-    /// End the recording, not the program, this long after the recording began
+    /// Stop recording, not the program, this long after the recording began
     #[arg(long, value_name = "TIME")]
     duration: Option<String>,
 
-    /// Keep what happened in the last so much time alone, such as 60s or 5m, however long the
-    /// program runs: it is written at the end, by 'clrscope record PID write', and with --on; for
-    /// cpu, wall, exceptions, gc, locks, awaits, requests, counters, memory and events
+    /// Keep only what happened in the last 60s, 5m or another time, however long the program runs:
+    /// it is written at the end, by 'clrscope record PID write', and by --on; for cpu, wall,
+    /// exceptions, gc, locks, awaits, requests, counters, memory and events
     #[arg(long, value_name = "TIME")]
     last: Option<String>,
 
@@ -126,26 +126,26 @@ pub(super) struct RecordingArgs {
     #[arg(long = "on", value_name = "TRIGGER")]
     triggers: Vec<String>,
 
-    /// Write a recording of each so much time, such as 1m or 1h, one after another, into the folder
-    /// of -o, while the program runs; for calls, cpu, wall, exceptions, gc, locks, awaits,
+    /// While the program runs, write a separate recording for each period of this length, such as
+    /// 1m or 1h, into the folder of -o; for calls, cpu, wall, exceptions, gc, locks, awaits,
     /// requests, counters, memory and events
     #[arg(long, value_name = "TIME")]
     every: Option<String>,
 
-    /// With --every: how many recordings to keep, how old ones, how many bytes of them, such as
+    /// With --every: limits for the recordings that are kept, by number, age or total size, such as
     /// 24h,10GiB or 100; the first limit that is reached deletes the oldest [default: 24h,10GiB]
     #[arg(long, value_name = "LIMITS", requires = "every")]
     keep: Option<String>,
 
-    /// Stop the recording, not the program, when it has this size, all processes together
+    /// Stop recording, not the program, when the recording of all processes together has this size
     #[arg(long, value_name = "SIZE", default_value = "10GiB", value_parser = max_size)]
     max_size: u64,
 
-    /// Samples per second, of the sampling clock of calls and of the instruments that take samples
+    /// Samples per second, for calls and for the instruments that take samples
     #[arg(long, value_name = "HZ", default_value_t = USUAL_RATE, value_parser = rate)]
     rate: u32,
 
-    /// Record the program alone, not the .NET programs it starts
+    /// Record only the program itself, not the .NET programs that it starts
     #[arg(long)]
     no_children: bool,
 
@@ -159,18 +159,18 @@ pub(super) struct RecordingArgs {
     #[arg(long, value_name = "FILE")]
     only_from: Vec<PathBuf>,
 
-    /// Accept an agent, or a file of --only-from, that others can write, or that lies in a folder
-    /// they can write
+    /// Accept an agent, or a file of --only-from, that other users can write, or that lies in a
+    /// folder that they can write
     #[arg(long)]
     trust_writable: bool,
 
     /// A label of the recording, such as service.name=shop, deployment.environment.name=prod or
-    /// team=carts; with those of the program's OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES, over
-    /// which it wins, it is in every report and export; can be repeated
+    /// team=carts; it overrides those of the program's OTEL_SERVICE_NAME and
+    /// OTEL_RESOURCE_ATTRIBUTES, and all are in every report and export; can be repeated
     #[arg(long = "label", value_name = "KEY=VALUE")]
     labels: Vec<String>,
 
-    /// Leave the arguments of programs out of the recording: they may have secrets
+    /// Leave the arguments of programs out of the recording: they may contain secrets
     #[arg(long)]
     no_command_line: bool,
 }

@@ -59,31 +59,31 @@ pub(super) struct Report {
     #[arg(long)]
     per_thread: bool,
 
-    /// Above the report, everything that is known of how its numbers came about, as --view
-    /// conditions has it
+    /// Above the report, show everything that is known about how its numbers came about, as in
+    /// --view conditions
     #[arg(short, long)]
     verbose: bool,
 
-    /// Views lines and coverage: the source with the numbers beside it; a page has the source of
-    /// coverage anyway
+    /// Views lines and coverage: show the source with the numbers next to it; a page always has the
+    /// source of coverage
     #[arg(long)]
     source: bool,
 
-    /// As --source; files that are not where they were compiled are looked for in this folder, by
-    /// the ends of their paths
+    /// Like --source; files that are not where they were compiled are searched for in this folder,
+    /// by the ends of their paths
     #[arg(long, value_name = "FOLDER")]
     source_root: Option<PathBuf>,
 
-    /// View coverage: each line with its hits and branches, rather than each method
+    /// View coverage: each line with its hits and branches, not each method
     #[arg(long)]
     lines: bool,
 
-    /// View probes: who calls the methods, by ways to them (needs -i probes:callers)
+    /// View probes: show the callers of the methods, by call path (needs -i probes:callers)
     #[arg(long)]
     callers: bool,
 
-    /// With --format html, the file of the page; of the views flow and events with --per-thread,
-    /// the folder of a file per thread
+    /// With --format html: the file of the page; in the views flow and events with --per-thread:
+    /// the folder for one file per thread
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
 
@@ -109,7 +109,7 @@ struct LogFlags {
     #[arg(long, value_name = "DEPTH", value_parser = whole::<u32>)]
     depth: Option<u32>,
 
-    /// Views flow and events: go on printing what is recorded until the program ends
+    /// Views flow and events: keep printing new entries until the program ends
     #[arg(long)]
     follow: bool,
 
@@ -117,16 +117,16 @@ struct LogFlags {
     #[arg(long, value_name = "GROUP")]
     group: Vec<String>,
 
-    /// Only events whose name, or the name of what they are about, matches; only exceptions whose
-    /// type matches; can be repeated
+    /// Only events whose name, or whose subject's name, matches; only exceptions whose type
+    /// matches; can be repeated
     #[arg(long, value_name = "PATTERN")]
     name: Vec<String>,
 
-    /// Views exceptions, probes and requests: each of them in detail, rather than sums
+    /// Views exceptions, probes and requests: show each one in detail, not sums
     #[arg(long)]
     each: bool,
 
-    /// View events: all threads together by time, rather than one after another
+    /// View events: all threads together, ordered by time, not one thread after another
     #[arg(long)]
     interleave: bool,
 }

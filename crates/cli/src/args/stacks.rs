@@ -12,7 +12,7 @@ const EXAMPLES: &str = "\
 Examples:
   clrscope ps                              which processes there are
   clrscope stacks 4711                     what its threads do, and what async operations wait for
-  clrscope stacks 4711 --no-heap           threads alone: the program does not stand still
+  clrscope stacks 4711 --no-heap           threads only: the program is not stopped
   clrscope stacks 4711 --format json
 
 Operations are merged by who awaits whom, most first. To find them the program stands still for a
@@ -36,7 +36,7 @@ pub(super) struct Stacks {
     #[arg(long, conflicts_with = "no_heap")]
     force: bool,
 
-    /// At most so many rows of async operations
+    /// Maximum number of rows of async operations
     #[arg(short = 'n', long, value_name = "ROWS", value_parser = whole::<usize>)]
     limit: Option<usize>,
 

@@ -11,6 +11,7 @@ use super::filters::{Filters, metrics};
 use super::report::view_named;
 use crate::commands::view::{ViewOptions, With};
 use crate::errors::Failure;
+use crate::viewer::HAS_SPEEDSCOPE;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -19,12 +20,17 @@ Examples:
   clrscope view app.clrs --thread main --since 10s --no-browser
   clrscope view app.clrs --with speedscope --metric exceptions
 
-The page is served on this machine alone, at an address that nobody can guess; Ctrl-C ends it.";
+The page is served only on this machine, at an address that cannot be guessed; Ctrl-C ends it.";
+
+/// The examples that this build can run.
+fn examples() -> String {
+    EXAMPLES.lines().filter(|line| HAS_SPEEDSCOPE || !line.contains("speedscope")).collect::<Vec<_>>().join("\n")
+}
 
 /// Look at a recording in a browser, also while it grows
 #[derive(Debug, Args)]
 #[command(
-    after_help = EXAMPLES,
+    after_help = examples(),
     mut_arg("types", |arg| arg.hide(true)),
     mut_arg("limit", |arg| arg.hide(true)),
     mut_arg("sort", |arg| arg.hide(true))
@@ -34,8 +40,7 @@ pub(super) struct View {
     #[arg(value_name = "REC")]
     recording: Option<PathBuf>,
 
-    /// Page to look at the recording with; speedscope is in this program and shows the recording as
-    /// it is now
+    /// Page to look at the recording with
     #[arg(long, value_name = "PAGE", value_parser = pages(), default_value = PAGES[0].0)]
     with: String,
 
@@ -60,14 +65,20 @@ pub(super) struct View {
     filters: Filters,
 }
 
-/// The pages with their names and what they are.
+/// The pages with their names and what they are; a build without speedscope does not offer it.
 const PAGES: [(&str, &str, With); 2] = [
     ("clrscope", "every view of the recording", With::Page),
-    ("speedscope", "the page of speedscope.app: calls of flow, or samples, by thread and time", With::Speedscope),
+    (
+        "speedscope",
+        "the page of speedscope.app, which is in this program: calls of flow, or samples, by thread and time, as they \
+         are now",
+        With::Speedscope,
+    ),
 ];
 
 fn pages() -> PossibleValuesParser {
-    PAGES.iter().map(|(name, about, _)| PossibleValue::new(*name).help(*about)).collect::<Vec<_>>().into()
+    let there = PAGES.iter().filter(|(_, _, with)| HAS_SPEEDSCOPE || *with != With::Speedscope);
+    there.map(|(name, about, _)| PossibleValue::new(*name).help(*about)).collect::<Vec<_>>().into()
 }
 
 impl View {

@@ -95,12 +95,12 @@ pub(super) struct Watch {
     #[arg(long = "label", value_name = "KEY=VALUE")]
     labels: Vec<String>,
 
-    /// Leave the arguments of programs out of the recordings: they may have secrets
+    /// Leave the arguments of programs out of the recordings: they may contain secrets
     #[arg(long)]
     no_command_line: bool,
 
-    /// Accept an agent, or a file of --only-from, that others can write, or that lies in a folder
-    /// they can write
+    /// Accept an agent, or a file of --only-from, that other users can write, or that lies in a
+    /// folder that they can write
     #[arg(long)]
     trust_writable: bool,
 

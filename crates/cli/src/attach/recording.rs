@@ -45,6 +45,8 @@ const FOR_LEAVING: Duration = Duration::from_secs(30);
 const FOR_SNAPSHOTS: Duration = Duration::from_secs(600);
 /// Interval between two looks at the recording.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// The same for a recording in periods, whose recorder may run for days.
+const LOOK_RARELY: Duration = Duration::from_millis(500);
 
 /// Plan of a recording: what to record, in which process, and where to write it.
 #[derive(Debug)]
@@ -151,7 +153,8 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<AttachedRecording, Failure>
     let periods = plan.periods.map(|options| session.start_periods(options, plan.target)).transpose()?;
     let no_snapshot = match plan.until {
         Until::End => {
-            session.wait(process, &is_interrupted, plan.progress);
+            let look_every = if periods.is_some() { LOOK_RARELY } else { LOOK_EVERY };
+            session.wait(process, &is_interrupted, plan.progress, look_every);
             None
         }
         Until::Snapshot => session.snapshot(process, &is_interrupted).err(),
@@ -356,11 +359,11 @@ impl Session {
     }
 
     /// Waits until the recording is over, the process has ended, or the end is requested.
-    fn wait(&self, process: &Process, is_interrupted: &AtomicBool, progress: bool) {
+    fn wait(&self, process: &Process, is_interrupted: &AtomicBool, progress: bool, look_every: Duration) {
         let mut line = Progress::new(progress, "Ctrl-C ends the recording");
         while !is_interrupted.load(Ordering::Acquire) && process.is_alive() && self.standing() == Standing::Recording {
             line.update(&self.place.folder);
-            thread::park_timeout(LOOK_EVERY);
+            thread::park_timeout(look_every);
         }
         line.end();
     }

@@ -13,7 +13,7 @@ use clrscope_report::exporters;
 
 use crate::errors::{Failure, quoted, reason, shown};
 use crate::progress::Shown;
-use crate::recording_file::{open_for, query_failure, resolved};
+use crate::recording_file::{open_for, query_failure, record_it, resolved};
 use crate::recording_folder::recordings_in;
 use crate::result_file;
 
@@ -87,7 +87,7 @@ pub(super) fn failure(recording: &Path, format: &str, error: &ExportError) -> Fa
         ExportError::Query(QueryProblem::NotRecorded { instrument, .. }) => Failure::new(
             what,
             format!("that format needs the instrument '{instrument}', which was not recorded"),
-            format!("record it: clrscope run -i {instrument} -- PROGRAM"),
+            record_it(instrument),
         ),
         // The format itself refuses the option, not a view that it uses.
         ExportError::Query(QueryProblem::NotAvailable { option, view, why }) if *view == format => {

@@ -34,7 +34,7 @@ use http::{Answer, Status};
 use speedscope::Speedscope;
 
 pub(crate) use engine::Source;
-pub(crate) use speedscope::MOST_BYTES as MOST_OF_SPEEDSCOPE;
+pub(crate) use speedscope::{IS_HERE as HAS_SPEEDSCOPE, MOST_BYTES as MOST_OF_SPEEDSCOPE};
 
 /// Options of a served page.
 #[derive(Debug)]

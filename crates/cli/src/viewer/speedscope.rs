@@ -3,13 +3,16 @@
 //!
 //! `speedscope/release/` holds its files, except those that are only needed to import other tools'
 //! profiles. `npm run build` in `ui/` copies the files there; their names change with speedscope's
-//! version.
+//! version. A build without the feature `speedscope` has none of them, and `view` does not offer the
+//! page.
 
 use std::sync::Arc;
 
 use super::door::Inside;
 use super::http::{Answer, Status};
 
+/// Whether this build has the page.
+pub(crate) const IS_HERE: bool = cfg!(feature = "speedscope");
 /// Maximum bytes of a profile: browsers end tabs that use more memory.
 pub(crate) const MOST_BYTES: usize = 256 << 20;
 /// The part of the address that makes the page load the profile.
@@ -28,12 +31,12 @@ type File = (&'static str, &'static str, &'static [u8]);
 
 macro_rules! files {
     ($($name:literal: $content:literal,)*) => {
-        [$(($name, $content, include_bytes!(concat!("speedscope/release/", $name)))),*]
+        &[$(#[cfg(feature = "speedscope")] ($name, $content, include_bytes!(concat!("speedscope/release/", $name)))),*]
     };
 }
 
 /// The page itself first.
-const FILES: [File; 7] = files! {
+const FILES: &[File] = files! {
     "index.html": "text/html; charset=utf-8",
     "speedscope-Y2522XSH.js": "text/javascript; charset=utf-8",
     "speedscope-GHPHNKXC.css": "text/css; charset=utf-8",
@@ -59,20 +62,22 @@ impl Speedscope {
         if path == PROFILE {
             return Ok(Answer::shared(&self.profile));
         }
-        let name = if path.is_empty() { FILES[0].0 } else { path };
-        let found = FILES.into_iter().find(|(known, ..)| *known == name);
+        let found = match path {
+            "" => FILES.first(),
+            _ => FILES.iter().find(|(name, ..)| *name == path),
+        };
         found.map(|(_, content, bytes)| Answer::file(bytes, content, POLICY)).ok_or(Status::NotFound)
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "speedscope"))]
 mod tests {
     use super::*;
 
     #[test]
     fn every_file_that_the_page_names_is_there_and_no_other() {
         let text = |name: &str| {
-            let (.., bytes) = FILES.into_iter().find(|(known, ..)| *known == name).expect("a file");
+            let (.., bytes) = FILES.iter().find(|(known, ..)| *known == name).expect("a file");
             String::from_utf8_lossy(bytes).into_owned()
         };
         let naming = [text(FILES[0].0), text(FILES[2].0)].concat();

@@ -68,6 +68,8 @@ pub(super) struct Evidence<'v, 'a> {
     pub(super) run_ns: u64,
     /// Whether the query selects only some functions.
     pub(super) is_filtered: bool,
+    /// The command that records more of the same program.
+    pub(super) again: &'static str,
 }
 
 /// The sentences; sentences about the program come first. Waits of idle threads get no sentence.
@@ -79,7 +81,7 @@ pub(super) fn findings(evidence: &Evidence<'_, '_>) -> Vec<Finding> {
     found.extend(libraries);
     found.extend(busiest_own(evidence).or_else(|| (!is_said).then(|| busiest(evidence)).flatten()));
     found.extend([WaitKind::Lock, WaitKind::Sleep].into_iter().filter_map(|kind| longest_wait(evidence, kind)));
-    found.extend(most_thrown(view, run_ns).or_else(|| most_made(view, run_ns)));
+    found.extend(most_thrown(view, run_ns).or_else(|| most_made(evidence)));
     found.extend(most_called(view, rows));
     if !evidence.is_filtered {
         found.extend(most_by_kind(evidence));
@@ -222,25 +224,26 @@ pub(super) fn has(view: &Summary<'_>, instrument: &str) -> bool {
 
 /// Kinds of work that the program's code does not do by itself.
 fn most_by_kind(evidence: &Evidence<'_, '_>) -> Vec<Finding> {
-    let view = evidence.view;
+    let Evidence { view, again, .. } = *evidence;
     let all = view.kinds.iter().fold(0_u64, |sum, row| sum.saturating_add(row.time_ns));
     let samples = view.kinds.iter().fold(0_u64, |sum, row| sum.saturating_add(row.samples));
     let said = |kind| {
         Some(match kind {
-            SampleKind::Jit => (FindingKind::Runtime, "went to the compilation of methods"),
+            SampleKind::Jit => (FindingKind::Runtime, "went to the compilation of methods".to_owned()),
             SampleKind::Gc if !has(view, instrument::ALLOC) => {
-                (FindingKind::Gc, "went to garbage collection (run -i alloc shows which code allocates what)")
+                let more = format!("({again} -i alloc shows which code allocates what)");
+                (FindingKind::Gc, format!("went to garbage collection {more}"))
             }
-            SampleKind::Gc => (FindingKind::Gc, "went to garbage collection"),
-            SampleKind::TypeLoading => (FindingKind::Runtime, "went to loading types and assemblies"),
-            SampleKind::Exceptions if !has(view, instrument::EXCEPTIONS) => (
-                FindingKind::Exceptions,
-                "went to the handling of exceptions (run -i exceptions shows types, stacks and catchers)",
-            ),
-            SampleKind::Exceptions => (FindingKind::Exceptions, "went to the handling of exceptions"),
-            SampleKind::Suspension => (FindingKind::Runtime, "went to suspending threads"),
-            SampleKind::Kernel => (FindingKind::Cpu, "was spent in the kernel"),
-            SampleKind::Profiler => (FindingKind::Profiler, "was the profiler's own"),
+            SampleKind::Gc => (FindingKind::Gc, "went to garbage collection".to_owned()),
+            SampleKind::TypeLoading => (FindingKind::Runtime, "went to loading types and assemblies".to_owned()),
+            SampleKind::Exceptions if !has(view, instrument::EXCEPTIONS) => {
+                let more = format!("({again} -i exceptions shows types, stacks and catchers)");
+                (FindingKind::Exceptions, format!("went to the handling of exceptions {more}"))
+            }
+            SampleKind::Exceptions => (FindingKind::Exceptions, "went to the handling of exceptions".to_owned()),
+            SampleKind::Suspension => (FindingKind::Runtime, "went to suspending threads".to_owned()),
+            SampleKind::Kernel => (FindingKind::Cpu, "was spent in the kernel".to_owned()),
+            SampleKind::Profiler => (FindingKind::Profiler, "was the profiler's own".to_owned()),
             _ => return None,
         })
     };
@@ -306,12 +309,13 @@ fn most_thrown(view: &Summary<'_>, run_ns: u64) -> Option<Finding> {
 
 /// The own function below which most exceptions were created, where `exceptions` did not record
 /// them.
-fn most_made(view: &Summary<'_>, run_ns: u64) -> Option<Finding> {
+fn most_made(evidence: &Evidence<'_, '_>) -> Option<Finding> {
+    let Evidence { view, run_ns, again, .. } = *evidence;
     let row = view.elsewhere.iter().find(|row| row.kind == ElsewhereKind::ExceptionsMade)?;
     let (all, most) = (row.count?, row.exceptions.as_ref()?);
     let (place, [all_text, count]) = (most.place?, [all, most.count].map(number));
     let text = format!(
-        "{all_text} exceptions were made, {count} of them below {}: run -i exceptions shows types, stacks and catchers",
+        "{all_text} exceptions were made, {count} of them below {}: {again} -i exceptions shows types, stacks and catchers",
         place.label()
     );
     let found = Finding::exact(FindingKind::Exceptions, text, part(most.count, all));

@@ -29,7 +29,7 @@ use crate::catalog::Slot;
 use crate::function::{FunctionRef, is_own, is_profilers};
 use crate::metric::Metric;
 use crate::owners::Owners;
-use crate::parts::queried_ns;
+use crate::parts::{queried_ns, ran_on};
 use crate::paths::{self, Paths};
 use crate::programs::own_programs;
 use crate::query::{Query, QueryProblem, Sort};
@@ -186,7 +186,8 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
     };
     let (waits, run_ns) = (below.waits.as_slice(), queried_ns(recording, query));
     let is_filtered = query.filters_functions();
-    let evidence = Evidence { view: &view, rows: &rows, waits, places, run_ns, is_filtered };
+    let again = again(recording);
+    let evidence = Evidence { view: &view, rows: &rows, waits, places, run_ns, is_filtered, again };
     view.findings = ranked(&evidence, recording, query)?;
     if query.sort.is_some() {
         rows.sort_by(|a, b| a.compare(b, order));
@@ -196,6 +197,11 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
     view.own.truncate(query.limit.unwrap_or(TOP));
     view.framework.truncate(query.limit.unwrap_or(TOP_FRAMEWORK));
     Ok(view)
+}
+
+/// The command that records more of the same program: `attach` where it ran on.
+fn again(recording: &Recording) -> &'static str {
+    if ran_on(recording) { "attach PID" } else { "run" }
 }
 
 /// The sentences of a summary over all recorded data, ordered by cost.
@@ -209,7 +215,7 @@ fn ranked(evidence: &Evidence<'_, '_>, recording: &Recording, query: &Query) -> 
             found.extend(contended::found(recording, query));
         }
     }
-    found.extend(unused::found(view, recording, query));
+    found.extend(unused::found(evidence, recording, query));
     found.extend(collections::found(recording, query));
     found.extend(allocating::found(view.allocated.as_ref(), run_ns));
     found.extend(snapshots::found(recording, query));

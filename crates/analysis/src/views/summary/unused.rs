@@ -4,8 +4,8 @@
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Recording, ThreadRole};
 
-use super::findings::has;
-use super::{Finding, FindingKind, Summary};
+use super::findings::{Evidence, has};
+use super::{Finding, FindingKind};
 use crate::parts::watched_ns;
 use crate::query::Query;
 use crate::samples::SampleKind;
@@ -23,7 +23,8 @@ const MUCH_OF_ONE: f64 = 0.5;
 /// Sentences about a program that used clearly fewer processors than available. They say how to see
 /// what its threads waited for, and which code is resumed after awaits, during which no thread
 /// waits. None where the recording shows waits already.
-pub(super) fn found(view: &Summary<'_>, recording: &Recording, query: &Query) -> Vec<Finding> {
+pub(super) fn found(evidence: &Evidence<'_, '_>, recording: &Recording, query: &Query) -> Vec<Finding> {
+    let Evidence { view, again, .. } = *evidence;
     let shows_waits = view.conditions.metric.is_of_calls() || has(view, instrument::WALL);
     let filtered = query.filters_functions() || !query.threads.is_empty();
     let processors = recording.processes.iter().map(|process| process.processors).max().unwrap_or(0);
@@ -44,13 +45,13 @@ pub(super) fn found(view: &Summary<'_>, recording: &Recording, query: &Query) ->
         return Vec::new();
     }
     let of = if processors == 1 { "of one processor".to_owned() } else { format!("of {processors} processors") };
-    let waits = format!("the program used {used:.2} {of}: run -i wall shows what its threads waited for");
+    let waits = format!("the program used {used:.2} {of}: {again} -i wall shows what its threads waited for");
     let has_awaits = has(view, instrument::AWAITS);
     let async_code = view.own.iter().map(|own| &own.row).find(|row| !has_awaits && is_async(row));
     let awaits = async_code.map(|row| {
         let name = row.function.label();
         format!(
-            "{name} awaits, which keeps no thread, so neither cpu nor wall shows that time: run -i awaits shows how long \
+            "{name} awaits, which keeps no thread, so neither cpu nor wall shows that time: {again} -i awaits shows how long \
              each of its awaits took"
         )
     });

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use clrscope_analysis::{
-    Conditions, InliningKnowledge, ProcessConditions, Program, Resource, Totals, own_programs, stack_overflows,
-    unmatched_patterns,
+    Conditions, InliningKnowledge, ProcessConditions, Program, Resource, Totals, observed_ns, observed_unix_ns,
+    own_programs, ran_on, stack_overflows, unmatched_patterns,
 };
 use clrscope_recording::model::{
     CallsInfo, Clock, Exit, LossReason, Part, PartSpan, Process, Recording, RemarkKind, ShownWork,
@@ -24,9 +24,6 @@ const MOST_LABELS_LISTED: usize = clrscope_contract::labels::MOST_LABELS;
 
 /// Number of shown digits of a container's identifier, the same as container engines show.
 const SHORT_ID: usize = 12;
-
-/// Keys of facts that every report of samples has.
-pub(super) const OF_SAMPLES: [&str; 3] = ["sampled", "inlined", "awaiters"];
 
 /// One fact.
 #[derive(Debug, Clone, Default)]
@@ -72,14 +69,12 @@ pub(crate) fn facts(recording: &Recording, conditions: &Conditions<'_>) -> Vec<F
         // With spaces the line can be wrapped.
         facts.push(Fact::new("recorded", conditions.recorded.replace(',', ", ").replace(';', "; ")));
     }
-    let [of_samples, of_inlined, of_awaiters] = OF_SAMPLES;
-    facts.extend(conditions.sampling.iter().map(|of| Fact::new(of_samples, sampled(of))));
+    facts.extend(conditions.sampling.iter().map(|of| Fact::new("sampled", sampled(of))));
     let known = conditions.sampling.iter().filter_map(|of| Some((inlined(of)?, of.inlining)));
-    facts.extend(known.map(|(text, of)| Fact { inlining: Some(of), ..Fact::new(of_inlined, text) }));
+    facts.extend(known.map(|(text, of)| Fact { inlining: Some(of), ..Fact::new("inlined", text) }));
     let awaiters = conditions.sampling.iter().filter_map(|of| Some((awaiters(of)?, of.unknown_awaiter)));
-    facts.extend(
-        awaiters.map(|(text, unknown)| Fact { unknown_awaiter: Some(unknown), ..Fact::new(of_awaiters, text) }),
-    );
+    facts
+        .extend(awaiters.map(|(text, unknown)| Fact { unknown_awaiter: Some(unknown), ..Fact::new("awaiters", text) }));
     if let Some(calls) = conditions.processes.iter().find_map(|p| p.calls) {
         facts.push(Fact::new("clock", clock(calls)));
         let includes = recording.run.filled.text().contains("include=");
@@ -127,7 +122,7 @@ fn distinct(all: impl Iterator<Item = String>, most: usize) -> Vec<String> {
 }
 
 /// Labels that are not in [`identity`]; equal labels of several processes are listed once.
-pub(super) fn labels(conditions: &Conditions<'_>) -> Option<Fact> {
+fn labels(conditions: &Conditions<'_>) -> Option<Fact> {
     let labels = conditions.processes.iter().flat_map(|one| &one.process.identity.labels);
     let texts = distinct(labels.map(ToString::to_string), MOST_LABELS_LISTED);
     (!texts.is_empty()).then(|| Fact::new("labels", texts.join(", ")))
@@ -234,14 +229,33 @@ fn times(number: u64) -> String {
 
 /// Fact about the run: how long it took, since when, and how it ended. For a program that ran on,
 /// the time is that of the recording; its total run time is unknown.
-pub(super) fn run(recording: &Recording) -> Fact {
-    Fact::new(if ran_on(recording) { "watched" } else { "ran" }, ran(recording))
+fn run(recording: &Recording) -> Fact {
+    let since = date(recording).map_or_else(String::new, |date| format!(" from {date}"));
+    let text = match recording.run.started_unix_ns {
+        0 => end(recording),
+        _ => format!("{}{since}, {}", time(observed_ns(recording)), end(recording)),
+    };
+    Fact::new(if ran_on(recording) { "watched" } else { "ran" }, text)
 }
 
-fn ran(recording: &Recording) -> String {
-    let run = &recording.run;
-    let started = jiff::Timestamp::from_nanosecond(i128::from(run.started_unix_ns)).unwrap_or_default();
-    let end = match run.exit {
+/// How long the run took, or for how long it was recorded, and how it ended.
+pub(super) fn length_and_end(recording: &Recording) -> String {
+    let length = time(observed_ns(recording));
+    match recording.run.started_unix_ns {
+        0 => end(recording),
+        _ if ran_on(recording) => format!("{length} recorded, {}", end(recording)),
+        _ => format!("{length}, {}", end(recording)),
+    }
+}
+
+/// When the recording began, if that is known.
+pub(super) fn date(recording: &Recording) -> Option<String> {
+    let started = jiff::Timestamp::from_nanosecond(i128::from(observed_unix_ns(recording).start)).ok()?;
+    (recording.run.started_unix_ns > 0).then(|| started.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
+}
+
+fn end(recording: &Recording) -> String {
+    match recording.run.exit {
         Some(Exit::Code(code)) => format!("exit code {code}"),
         Some(Exit::Signal(signal)) if !stack_overflows(recording).is_empty() => {
             format!("ended by signal {signal}, a stack overflow as it seems")
@@ -251,15 +265,11 @@ fn ran(recording: &Recording) -> String {
         None if ran_on(recording) => "the program ran on".to_owned(),
         None if ran_still(recording) => "it had not ended".to_owned(),
         None => "its end was not seen".to_owned(),
-    };
-    match run.started_unix_ns {
-        0 => end,
-        _ => format!("{} from {}, {end}", time(run.duration_ns), started.strftime("%Y-%m-%d %H:%M:%S UTC")),
     }
 }
 
 /// The parts of the recording, where it has parts: the shown ones, or all.
-pub(super) fn parts(recording: &Recording) -> Option<Fact> {
+fn parts(recording: &Recording) -> Option<Fact> {
     let of_process = |process: &'_ Process| {
         let is_shown = |part: &PartSpan| process.shows(part.since_ns) && process.shows(part.until_ns);
         Part::spans(&process.parts).into_iter().filter(is_shown).collect::<Vec<_>>()
@@ -273,12 +283,28 @@ pub(super) fn parts(recording: &Recording) -> Option<Fact> {
     if parts.len() > MOST_LISTED {
         text.push_str(&format!(" and {} more", count((parts.len() - MOST_LISTED) as u64)));
     }
-    let is_reduced = recording.processes.iter().any(|process| process.shown.is_some());
+    let is_reduced = is_reduced(recording);
     let key = if is_reduced { "only part" } else { "parts" };
     if !is_reduced {
         text.push_str("; --part shows one alone");
     }
     (!parts.is_empty()).then(|| Fact::new(key, text))
+}
+
+/// The part to which the recording was reduced, if it was.
+pub(super) fn only_part(recording: &Recording) -> Option<Fact> {
+    parts(recording).filter(|_| is_reduced(recording))
+}
+
+/// How many parts the recording has, where it has several and was not reduced to one.
+pub(super) fn number_of_parts(recording: &Recording) -> Option<String> {
+    let number: usize = recording.processes.iter().map(|process| Part::spans(&process.parts).len()).sum();
+    let text = || format!("{} parts (--part shows one alone)", count(number as u64));
+    (number > 1 && !is_reduced(recording)).then(text)
+}
+
+fn is_reduced(recording: &Recording) -> bool {
+    recording.processes.iter().any(|process| process.shown.is_some())
 }
 
 /// The requests to whose work the recording was reduced, if it was.
@@ -298,11 +324,6 @@ pub(super) fn only_requests(recording: &Recording) -> Option<Fact> {
         _ => format!("what was done for {} requests that the program served", count(requests)),
     };
     Some(Fact::new("only", text))
-}
-
-/// Whether recording was stopped while all processes ran on.
-fn ran_on(recording: &Recording) -> bool {
-    !recording.processes.is_empty() && recording.processes.iter().all(was_stopped)
 }
 
 /// Whether the recording of a process was stopped while the process ran on, as with attached
@@ -327,7 +348,7 @@ pub(super) fn runtime<'a>(one: &ProcessConditions<'a>) -> &'a str {
 
 /// Remark about the end of a process, where no regular end was seen: `, ran on`, `, end not seen`.
 /// Empty where the line about the run says it for all processes.
-pub(super) fn open_end(recording: &Recording, one: &ProcessConditions<'_>) -> &'static str {
+fn open_end(recording: &Recording, one: &ProcessConditions<'_>) -> &'static str {
     match (one.process.complete, was_stopped(one.process)) {
         (true, _) => "",
         (false, true) if ran_on(recording) => "",

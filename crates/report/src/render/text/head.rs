@@ -2,47 +2,43 @@
 
 use anstyle::Style;
 use clrscope_analysis::{Conditions, ProcessConditions, Program, own_programs};
-use clrscope_contract::instruments::DEFAULT;
 use clrscope_recording::model::Recording;
 
-use super::facts::{self, Fact, OF_SAMPLES, runtime};
+use super::facts::{self, Fact, runtime};
 use super::names::{columns, shortened};
-use super::one_line;
 use super::units::{count, share};
-use super::{FAINT, TITLE, WARNING, styled};
+use super::{FAINT, TITLE, WARNING, one_line, sampling, styled};
 
 /// Columns of the labels on the left.
 const LABELS: usize = 11;
+/// Columns that the command has at least, however narrow the screen.
+const LEAST_COMMAND: usize = 20;
 
-/// The head of a report about `recording`; with `verbose`, all facts about how its numbers came
-/// about.
+/// Most warnings that a head lists; the view `conditions` has all.
+const MOST_WARNINGS: usize = 2;
+
+/// The head of a report about `recording`: a line about the run, one about what was recorded, and
+/// what is missing. With `verbose`, all facts about how its numbers came about.
 pub(super) fn head(recording: &Recording, conditions: &Conditions<'_>, width: usize, verbose: bool) -> String {
     let mut head = Head { text: String::new(), width };
-    let command = one_line(recording.run.command.join(" "));
-    head.text.push_str(&styled(TITLE, &shortened(if command.is_empty() { "(no command)" } else { &command }, width)));
-    head.text.push('\n');
     if verbose {
+        let command = shortened(&command(recording), width);
+        head.text.push_str(&(styled(TITLE, &command) + "\n"));
         head.text.push_str(&facts(&facts::facts(recording, conditions), width));
     } else {
-        let run = facts::run(recording);
-        head.line(run.key, &run.text);
-        let reduced = facts::parts(recording).into_iter().chain(facts::only_requests(recording));
+        head.run(recording, conditions);
+        head.recorded(recording, conditions);
+        let reduced = facts::only_part(recording).into_iter().chain(facts::only_requests(recording));
         reduced.for_each(|fact| head.line(fact.key, &fact.text));
-        head.processes(recording, &conditions.processes);
-        facts::labels(conditions).iter().for_each(|fact| head.line(fact.key, &fact.text));
-        let given = recording.run.given.text();
-        if !given.is_empty() && given != DEFAULT.name {
-            // With spaces the line can be wrapped.
-            head.line("recorded", &given.replace(',', ", ").replace(';', "; "));
-        }
-        let missing: Vec<Fact> = facts::facts(recording, conditions)
-            .into_iter()
-            .filter(|fact| fact.is_warning || OF_SAMPLES.contains(&fact.key))
-            .collect();
-        head.text.push_str(&facts(&missing, width));
+        head.warnings(recording, conditions);
     }
     head.text.push('\n');
     head.text
+}
+
+fn command(recording: &Recording) -> String {
+    let command = one_line(recording.run.command.join(" "));
+    if command.is_empty() { "(no command)".to_owned() } else { command }
 }
 
 /// Facts, a label before the first of each kind.
@@ -82,34 +78,73 @@ impl Head {
         self.text.push_str(&format!("{label}{}\n", wrapped(&one_line(text), room).join(&indent)));
     }
 
-    /// Line about the process; where there were several, their number and which one is the user's
-    /// own.
-    fn processes(&mut self, recording: &Recording, processes: &[ProcessConditions<'_>]) {
-        if let [only] = processes {
-            let end = facts::open_end(recording, only);
-            return self.line("runtime", &format!("{}, process {}{end}", runtime(only), only.process.pid));
+    /// Line about the run: the command, how long it ran, how it ended, and the runtime. The date is
+    /// left out first, then a part of the command.
+    fn run(&mut self, recording: &Recording, conditions: &Conditions<'_>) {
+        let command = command(recording);
+        let of_run = format!(": {}, {}", facts::length_and_end(recording), runtimes(&conditions.processes));
+        let date = facts::date(recording).map_or_else(String::new, |date| format!(", {date}"));
+        let room = |rest: &str| self.width.saturating_sub(columns(rest));
+        let rest = if columns(&command) + columns(&date) <= room(&of_run) { of_run.clone() + &date } else { of_run };
+        let command = shortened(&command, room(&rest).max(LEAST_COMMAND));
+        let lines = wrapped(&rest, self.width.saturating_sub(columns(&command)).max(LEAST_COMMAND));
+        self.text.push_str(&format!("{}{}\n", styled(TITLE, &command), lines.join("\n")));
+    }
+
+    /// Line about what was recorded: samples, parts, and which process is the user's own.
+    fn recorded(&mut self, recording: &Recording, conditions: &Conditions<'_>) {
+        let mut all = vec![sampling::recorded(recording.run.given.text(), &conditions.sampling)];
+        all.extend(facts::number_of_parts(recording));
+        all.extend(which_process(recording, &conditions.processes));
+        all.retain(|text| !text.is_empty());
+        let lines = wrapped(&one_line(all.join("; ")), self.width);
+        self.text.push_str(&lines.iter().map(|line| styled(FAINT, line) + "\n").collect::<String>());
+    }
+
+    /// The first warnings, and how many there are beyond these.
+    fn warnings(&mut self, recording: &Recording, conditions: &Conditions<'_>) {
+        let mut all = facts::facts(recording, conditions);
+        all.retain(|fact| fact.is_warning);
+        let more = all.len().saturating_sub(MOST_WARNINGS);
+        all.truncate(MOST_WARNINGS);
+        self.text.push_str(&facts(&all, self.width));
+        if more > 0 {
+            self.line("", &format!("and {} more: --view conditions", count(more as u64)));
         }
-        let mut runtimes: Vec<&str> = processes.iter().map(runtime).collect();
-        runtimes.sort_unstable();
-        runtimes.dedup();
-        let all = format!("{} on {}", count(processes.len() as u64), runtimes.join(", "));
-        let is_own =
-            |one: &&ProcessConditions<'_>| own_programs(recording).iter().any(|own| std::ptr::eq(*own, one.process));
-        let named = |one: &ProcessConditions<'_>| {
-            let name = one_line(Program::from_process(one.process).name());
-            format!("{name} (process {}, {} of the time)", one.process.pid, share(one.share))
-        };
-        let own: Vec<&ProcessConditions<'_>> = processes.iter().filter(is_own).collect();
-        let most = processes.iter().reduce(|a, b| if b.share > a.share { b } else { a });
-        let which = match (own.as_slice(), most) {
-            ([own], _) if processes.len() > 1 => {
-                let name = one_line(Program::from_process(own.process).name());
-                format!("; yours is {}: --process {name} shows it alone", named(own))
-            }
-            (_, Some(most)) => format!("; most in {}; --view conditions has all", named(most)),
-            (_, None) => String::new(),
-        };
-        self.line("processes", &format!("{all}{which}"));
+    }
+}
+
+/// Number of processes where there are several, and their runtimes.
+fn runtimes(processes: &[ProcessConditions<'_>]) -> String {
+    let mut runtimes: Vec<&str> = processes.iter().map(runtime).collect();
+    runtimes.sort_unstable();
+    runtimes.dedup();
+    let all = runtimes.join(", ");
+    match processes.len() {
+        1 => all,
+        0 => "no process".to_owned(),
+        number => format!("{} processes on {all}", count(number as u64)),
+    }
+}
+
+/// Which one of several processes is the user's own, or has most of the time.
+fn which_process(recording: &Recording, processes: &[ProcessConditions<'_>]) -> Option<String> {
+    if processes.len() < 2 {
+        return None;
+    }
+    let own = own_programs(recording);
+    let is_own = |one: &&ProcessConditions<'_>| own.iter().any(|own| std::ptr::eq(*own, one.process));
+    let own: Vec<&ProcessConditions<'_>> = processes.iter().filter(is_own).collect();
+    let name = |one: &ProcessConditions<'_>| one_line(Program::from_process(one.process).name());
+    let named = |one: &ProcessConditions<'_>| {
+        format!("{} (process {}, {} of the time)", name(one), one.process.pid, share(one.share))
+    };
+    match own.as_slice() {
+        [own] => Some(format!("yours is {}: --process {} shows it alone", named(own), name(own))),
+        _ => {
+            let most = processes.iter().reduce(|a, b| if b.share > a.share { b } else { a })?;
+            Some(format!("most in {}", named(most)))
+        }
     }
 }
 

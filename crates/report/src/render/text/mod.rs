@@ -42,6 +42,10 @@ const WARNING: Ansi = AnsiColor::Yellow.on_default();
 pub const UNLIMITED: usize = usize::MAX;
 /// Width of sentences where the width is not limited.
 const PROSE: usize = 100;
+/// The first table begins within so many lines, however many sentences come first.
+const BEFORE_TABLE: usize = 12;
+/// Sentences that come first in any case.
+const LEAST_NOTES: usize = 2;
 /// Rows of a log that are laid out together as a table; bounded because a log may be larger than
 /// memory.
 const TOGETHER: usize = 10_000;
@@ -58,13 +62,26 @@ pub(crate) struct Text<'o> {
     is_below_table: bool,
     /// Whether the output is a terminal, which shows box characters and colours.
     on_terminal: bool,
+    /// Lines of the head.
+    head: usize,
+    /// Sentences that come after the tables, with their title.
+    later: Vec<String>,
 }
 
 impl<'o> Text<'o> {
     /// Creates a renderer for text in at most `width` columns.
     pub(crate) fn new(out: &'o mut dyn Write, width: usize, on_terminal: bool) -> Self {
         let prose = if width == UNLIMITED { PROSE } else { width };
-        Self { out: Guard::new(out), width, prose, is_empty: false, is_below_table: false, on_terminal }
+        Self {
+            out: Guard::new(out),
+            width,
+            prose,
+            is_empty: false,
+            is_below_table: false,
+            on_terminal,
+            head: 0,
+            later: Vec::new(),
+        }
     }
 
     fn write(&mut self, text: &str) -> io::Result<()> {
@@ -218,16 +235,44 @@ impl<'o> Text<'o> {
         if texts.is_empty() {
             return Ok(());
         }
-        self.title(&section.title)?;
-        texts.iter().try_for_each(|text| self.write(&notes::bullet(text, self.prose)))?;
+        let mut first: Vec<String> = texts.iter().map(|text| notes::bullet(text, self.prose)).collect();
+        match &section.title {
+            Title::Bold(title) if self.notes_before_table(&first) < first.len() => {
+                self.later = first.split_off(self.notes_before_table(&first));
+                let all = first.len() + self.later.len();
+                self.later.insert(0, styled(TITLE, &format!("{title}, continued")) + "\n");
+                self.title(&Title::Bold(format!("{title} ({} of {all}, the others at the end)", first.len())))?;
+            }
+            title => self.title(title)?,
+        }
+        self.write(&first.concat())?;
         self.write("\n")
+    }
+
+    /// How many of these sentences come before the first table: as many as leave its title within
+    /// the first lines.
+    fn notes_before_table(&self, bullets: &[String]) -> usize {
+        // The title of the sentences, an empty line, and the table's own title.
+        let mut room = BEFORE_TABLE.saturating_sub(self.head + 3);
+        let fits = |bullet: &&String| match room.checked_sub(bullet.lines().count()) {
+            Some(rest) => {
+                room = rest;
+                true
+            }
+            None => false,
+        };
+        bullets.iter().take_while(fits).count().max(LEAST_NOTES.min(bullets.len()))
     }
 }
 
 impl Renderer for Text<'_> {
     fn begin(&mut self, about: &About<'_>) -> io::Result<()> {
         match (about.conditions)() {
-            Some(conditions) => self.write(&head::head(about.recording, &conditions, self.prose, about.verbose)),
+            Some(conditions) => {
+                let head = head::head(about.recording, &conditions, self.prose, about.verbose);
+                self.head = head.lines().count();
+                self.write(&head)
+            }
             None => Ok(()),
         }
     }
@@ -253,7 +298,11 @@ impl Renderer for Text<'_> {
     }
 
     fn end(&mut self) -> io::Result<()> {
-        Ok(())
+        let later = std::mem::take(&mut self.later);
+        if later.is_empty() {
+            return Ok(());
+        }
+        self.write(&format!("\n{}", later.concat()))
     }
 }
 

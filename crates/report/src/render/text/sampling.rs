@@ -54,6 +54,45 @@ pub(super) fn awaiters(of: &SamplingConditions<'_>) -> Option<String> {
     (of.unknown_awaiter > 0).then_some(text)
 }
 
+/// What was recorded, for the head of a report: samples, how many of their stacks are complete,
+/// the share of the profiler in them, and the other instruments.
+pub(super) fn recorded(given: &str, sampling: &[SamplingConditions<'_>]) -> String {
+    let sampled: Vec<&SamplingConditions<'_>> = sampling.iter().filter(|of| of.samples > 0).collect();
+    let names = given.split(';').map(|of| of.split(':').next().unwrap_or_default());
+    let others = names.filter(|name| !name.is_empty() && sampled.iter().all(|of| of.instrument != *name));
+    let others = others.collect::<Vec<_>>().join(", ");
+    let samples = match sampled.as_slice() {
+        [] => return others,
+        [one] => of_one(one),
+        several => of_several(several),
+    };
+    if others.is_empty() { samples } else { format!("{samples}; {others}") }
+}
+
+fn of_one(of: &SamplingConditions<'_>) -> String {
+    let (number, complete) = (count(of.samples), share(part(of.complete, of)));
+    let profiler = match of.profiler {
+        0 => String::new(),
+        samples => format!(", {} in the profiler", share(part(samples, of))),
+    };
+    format!("{} {number} samples: {complete} with a complete stack{profiler}", of.instrument)
+}
+
+/// The least complete and those with the largest share of the profiler speak for all: one line has
+/// no room for more.
+fn of_several(all: &[&SamplingConditions<'_>]) -> String {
+    let numbers: Vec<String> = all.iter().map(|of| format!("{} {}", of.instrument, count(of.samples))).collect();
+    let complete = all.iter().map(|of| part(of.complete, of)).fold(1.0, f64::min);
+    let profiler = all.iter().map(|of| part(of.profiler, of)).fold(0.0, f64::max);
+    let [complete, ours] = [complete, profiler].map(share);
+    let profiler = if profiler > 0.0 { format!(", profiler \u{2264}{ours}") } else { String::new() };
+    format!("{} samples: \u{2265}{complete} complete stacks{profiler}", numbers.join(", "))
+}
+
+fn part(samples: u64, of: &SamplingConditions<'_>) -> f64 {
+    samples as f64 / of.samples as f64
+}
+
 /// Line about the samples of an instrument: engine, interval, number, complete stacks, and advice.
 pub(super) fn sampled(of: &SamplingConditions<'_>) -> String {
     let is_cpu = of.instrument == instrument::CPU;

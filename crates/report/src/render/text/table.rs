@@ -8,6 +8,8 @@ use super::{TITLE, styled};
 const GAP: &str = "  ";
 /// Indentation of lines below a row, in its last column.
 const BELOW: usize = 2;
+/// End of what stands before the name in text below a row.
+const LEAD_END: &str = " in ";
 /// Text below a row begins within the width divided by this, and continues in further lines.
 const MOST_BEFORE_BELOW: usize = 3;
 /// Minimum width of names and of the last column, as long as other columns can be left out.
@@ -88,12 +90,13 @@ impl Table {
     }
 
     /// Adds text about the last row. Where the last column has names of functions, the text is
-    /// shown like another name.
+    /// shown like another name; of `12.3 % in NAME`, the name alone is shortened.
     pub(super) fn below(&mut self, words: String) {
         match self.columns.split_last() {
             Some((last, others)) if last.names.is_some() => {
-                let cells = others.iter().map(|_| String::new()).chain([words]).collect();
-                self.row_with_prefix(cells, " ".repeat(BELOW));
+                let (lead, name) = words.split_at(words.find(LEAD_END).map_or(0, |at| at + LEAD_END.len()));
+                let cells = others.iter().map(|_| String::new()).chain([name.to_owned()]).collect();
+                self.row_with_prefix(cells, " ".repeat(BELOW) + lead);
             }
             _ => self.rows.push(Row::Below(words)),
         }
@@ -283,6 +286,15 @@ mod tests {
         assert!(lengths.is_sorted() && lengths[0] >= LEAST_NAMES, "{lengths:?}");
         let all = plain(&table.render_below(usize::MAX, None).0);
         assert!(all.contains(name) && all.contains("at most"), "{all}");
+    }
+
+    /// `26.4 % in System.Text.RegularExpressions.Regex::.ctor` was shown as `...Regex::.ctor`.
+    #[test]
+    fn names_below_a_row_keep_the_number_before_them() {
+        let mut table = table();
+        table.below("26.4 % in System.Text.RegularExpressions.Regex::.ctor".to_owned());
+        let narrow = plain(&table.render_below(60, None).0);
+        assert_eq!(narrow.lines().last().map(str::trim), Some("26.4 % in ...Regex::.ctor"), "{narrow}");
     }
 
     /// Lines below rows used to have only the room of the last column, so that more columns on
