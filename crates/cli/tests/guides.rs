@@ -16,15 +16,15 @@ use common::TestFolder;
 /// What `app.dll` and `PID` stand for in a document: a program, its arguments, and those with which
 /// it runs until it is killed.
 const PROGRAMS: [(&str, &str, &str, &str); 9] = [
-    ("README.md", "Serves", "5", "1 wait"),
-    ("slow-cpu.md", "Troubles", "cpu 1500", "cpu 600000"),
-    ("slow-idle.md", "Troubles", "convoy 1500", "convoy 600000"),
+    ("README.md", "Serves", "2", "1 wait"),
+    ("slow-cpu.md", "Troubles", "cpu 1000", "cpu 600000"),
+    ("slow-idle.md", "Troubles", "convoy 1000", "convoy 600000"),
     ("hangs.md", "Pending", "", "7"),
-    ("memory.md", "Troubles", "growing 1500", "growing 600000"),
-    ("exceptions.md", "Troubles", "exceptions 1000", "exceptions 600000"),
+    ("memory.md", "Troubles", "growing 500", "growing 600000"),
+    ("exceptions.md", "Troubles", "exceptions 500", "exceptions 600000"),
     ("coverage.md", "Covered", "", ""),
     ("ci.md", "Recursion", "", ""),
-    ("production.md", "Serves", "5", "1 wait"),
+    ("production.md", "Serves", "2", "1 wait"),
 ];
 
 /// Documents that have no commands.
@@ -188,9 +188,9 @@ impl Walk<'_> {
         for word in text.split(' ') {
             meant.push(match word {
                 "app.dll" => app.clone(),
-                "web.dll" => self.program("Serves", "20"),
+                "web.dll" => self.program("Serves", "5"),
                 "PID" => self.pid().to_string(),
-                "30s" => "2s".to_owned(),
+                "30s" => "1s".to_owned(),
                 // Those of the program are fast.
                 "200ms" => "1ms".to_owned(),
                 word => word.to_owned(),
@@ -292,7 +292,7 @@ fn every_command_of_readme_and_guides_does_what_they_say() {
     let documents = documents();
     let runtime = testkit::runtimes().iter().max_by_key(|runtime| runtime.version.clone()).expect("a runtime");
     say(&format!("the commands of README and guides on .NET {}", runtime.version));
-    let wrong = at_a_time(5, &documents, |(name, text)| {
+    let wrong = at_a_time(9, &documents, |(name, text)| {
         let lines = commands(text);
         if WITHOUT_COMMANDS.contains(&name.as_str()) {
             assert_eq!(lines, [], "{name} has commands: it needs a program");
