@@ -31,9 +31,17 @@ export const EXCEPTION = { label: "exception", shape: "▼", colour: "#d1480a" }
 export interface Shade {
   label: string;
   colour: string;
+  /** The colour on dark pages, where it is another. */
+  dark?: string;
   /** Stripes tell it apart where colours do not. */
   striped?: boolean;
 }
+
+/** The colour of a shade on a light or dark page. */
+export const inTheme = (shade: Shade, dark: boolean): string => (dark ? (shade.dark ?? shade.colour) : shade.colour);
+
+/** The colour of a shade for elements, which follow the theme by themselves. */
+export const ofElement = ({ colour, dark }: Shade): string => (dark ? `light-dark(${colour}, ${dark})` : colour);
 
 /** The colour of code in a picture of a measure. */
 export const codeColour = (measure: string, code: string): string => (measure === "awaited" && code !== "cut" ? AWAITED.colour : colourOf(code));
@@ -48,8 +56,24 @@ export const STATES_OF_TIME: Record<string, Shade> = {
   io: { label: "files, sockets", colour: "#6fb2ea" },
   sleeping: { label: "sleeping", colour: "#b4c9d6" },
   suspended: { label: "suspended by the runtime", colour: "#5fc4a4" },
-  idle: { label: "idle threads", colour: "#e4e4e4" },
+  idle: { label: "idle threads", colour: "#e4e4e4", dark: "#3a414a" },
   unknown: { label: "unknown", colour: "#c0c0c0", striped: true },
+};
+
+/** Kinds of work, by name: as frames have them, and shades of the runtime's told apart. */
+export const KINDS_OF_WORK: Record<string, Shade> = {
+  own: { label: "own code", colour: "#f0a830" },
+  framework: { label: "framework", colour: "#7cc4f0" },
+  jit: { label: "compiling methods", colour: "#5fc4a4" },
+  gc: { label: "garbage collection", colour: "#e88a50" },
+  type_loading: { label: "loading types", colour: "#a8e0cd" },
+  exceptions: { label: "handling exceptions", colour: "#5fc4a4", striped: true },
+  suspension: { label: "suspension", colour: "#a8e0cd", striped: true },
+  runtime: { label: "runtime", colour: "#3d9c80" },
+  native: { label: "native", colour: "#dba3c6" },
+  kernel: { label: "kernel", colour: "#a3a3b4" },
+  profiler: { label: "profiler", colour: "#d0d0d0", striped: true },
+  unknown: { label: "unknown", colour: "#d6d6d6" },
 };
 
 /** Colours of what threads are about, by the names of the kinds of work and of the states. */
@@ -60,7 +84,8 @@ export const STATES: ({ names: string[] } & Shade)[] = [
     .map(([name, shade]) => ({ names: [name], ...shade, label: name === "waiting" ? "waiting for tasks, events" : shade.label })),
 ];
 
-const byState = new Map(STATES.flatMap((state) => state.names.map((name) => [name, state.colour] as const)));
+const byState = new Map(STATES.flatMap((state) => state.names.map((name) => [name, state] as const)));
+const NO_STATE: Shade = { label: "unknown", colour: "#d6d6d6" };
 
 /** The colour of what a thread is about. */
-export const stateColour = (name: string): string => byState.get(name) ?? "#d6d6d6";
+export const stateColour = (name: string, dark: boolean): string => inTheme(byState.get(name) ?? NO_STATE, dark);

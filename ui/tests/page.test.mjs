@@ -12,7 +12,7 @@ useBrowser();
 test("tabs are there for what was recorded, and each shows it without a complaint", async () => {
   for (const [name, expected] of [
     ["recorded", ["summary", "flame", "tree", "functions", "callers", "exceptions", "threads", "modules", "events", "flow", "conditions"]],
-    ["sampled", ["summary", "flame", "tree", "functions", "callers", "timeline", "threads", "modules", "conditions"]],
+    ["sampled", ["summary", "flame", "tree", "functions", "callers", "timeline", "lines", "threads", "modules", "conditions"]],
   ]) {
     const { page, trouble, close } = await opened(name);
     assert.deepEqual(await tabs(page), expected, name);
@@ -257,7 +257,7 @@ test("a double click in tree and functions shows the lines of the source, in a f
   for (const name of ["counted", "served-counted"]) {
     const { page, trouble, close } = await opened(name, { hash: "#tab=functions" });
     const seen = async () => {
-      await page.waitForSelector("#panel[aria-labelledby='tab-lines'] .function-source .source-line.hit");
+      await page.waitForSelector("#panel[aria-labelledby='tab-lines'] .function-source .source-line[role=row][data-heat]");
       const text = await page.innerText(".function-source");
       assert.match(text, /^Source of Counter\.Program::Step/, name);
       assert.match(text, /private static void Step\(\) => steps\+\+;/, name);

@@ -142,21 +142,37 @@ pub(crate) fn open_together(paths: &[PathBuf]) -> Result<OpenRecording, Failure>
 /// # Errors
 /// When there is none.
 pub(crate) fn newest_here() -> Result<PathBuf, Failure> {
-    let entries = fs::read_dir(".").into_iter().flatten().flatten();
-    let changed = |entry: fs::DirEntry| {
-        let name = entry.file_name().into_string().ok()?;
-        let is_folder = entry.file_type().ok()?.is_dir();
-        // While a program runs, its recording is a folder whose files change.
-        let is_recording = if is_folder { name.ends_with(".clrs.d") } else { name.ends_with(".clrs") };
-        let place = if is_folder { newest_within(&entry.path()) } else { entry.metadata().ok()?.modified().ok() };
-        is_recording.then_some((place?, name))
-    };
-    let Some((_, name)) = entries.filter_map(changed).max() else {
+    let Some(Here { name, .. }) = recordings_here().into_iter().next() else {
         let why = "REC is not given, and this folder has no recording (NAME.clrs or NAME.clrs.d)";
         return Err(Failure::usage("no recording to report on", why, "clrscope report NAME.clrs"));
     };
     say(&format!("clrscope: the newest recording here is {}", quoted(&name)));
     Ok(PathBuf::from(name))
+}
+
+/// A recording in the current folder.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Here {
+    /// Time of its last change.
+    pub(crate) changed: SystemTime,
+    /// Name of its file or folder.
+    pub(crate) name: String,
+}
+
+/// Recordings in the current folder, the last changed first.
+pub(crate) fn recordings_here() -> Vec<Here> {
+    let entries = fs::read_dir(".").into_iter().flatten().flatten();
+    let here = |entry: fs::DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        let is_folder = entry.file_type().ok()?.is_dir();
+        // While a program runs, its recording is a folder whose files change.
+        let is_recording = if is_folder { name.ends_with(".clrs.d") } else { name.ends_with(".clrs") };
+        let changed = if is_folder { newest_within(&entry.path()) } else { entry.metadata().ok()?.modified().ok() };
+        Some(Here { changed: changed?, name }).filter(|_| is_recording)
+    };
+    let mut all: Vec<Here> = entries.filter_map(here).collect();
+    all.sort_by(|a, b| b.cmp(a));
+    all
 }
 
 /// Time of the last change of a folder or of its direct entries.

@@ -208,6 +208,29 @@ fn memory() -> Recording {
     recording
 }
 
+/// A thread that works, one that waits for a lock, and nine that only stand there to wait. The
+/// program threw nothing.
+fn idle() -> Recording {
+    let mut sampled = HandSampled::default();
+    let (main, waiter) = (sampled.thread("main", ThreadRole::Main), sampled.thread("waiter", ThreadRole::User));
+    for step in 0..100 {
+        sampled.cpu(main, 10 * step, "App::Main > App.Cart::Total");
+        sampled.wall(main, 10 * step, "App::Main > App.Cart::Total").state = ThreadState::Running;
+        sampled.wall(waiter, 10 * step, "App.Mail::Send > App.Mail::Lock").state = ThreadState::Lock;
+    }
+    for number in 0..9 {
+        let thread = sampled.thread(&format!("timer {number}"), ThreadRole::Pool);
+        for step in 0..100 {
+            sampled.wall(thread, 10 * step, "System.Threading.Timer::Wait").state = ThreadState::Idle;
+        }
+    }
+    let mut recording = sampled.recording();
+    recording.run.given = "cpu;wall;exceptions".into();
+    recording.run.filled = "cpu;wall;exceptions".into();
+    recording.processes[0].events.push(EventArena { instrument: "exceptions".into(), chunks: Vec::new() });
+    recording
+}
+
 /// Memory as in [`memory`]; nothing else of the program was recorded.
 fn held() -> Recording {
     let mut recording = memory();
@@ -513,6 +536,11 @@ fn browsers_show_pages_as_they_should() {
     write_page(&place, "cut", &cut());
     write_page(&place, "resumed", &resumed());
     write_page(&place, "requested", &requested());
+    write_page(&place, "idle", &idle());
+    for name in ["sampled", "memory", "idle"] {
+        let summary = place.run(&format!("report {name}.clrs --format json"));
+        std::fs::write(place.file(&format!("{name}-summary.json")), summary.stdout).expect("a file");
+    }
     let each = place.run("report requested.clrs --view requests --each --format json");
     std::fs::write(place.file("requests-each.json"), each.stdout).expect("a file");
     write_page(&place, "million", &many_calls::recording(FRAMES, 4));

@@ -99,6 +99,27 @@ fn heard(stderr: &mut impl BufRead, words: &str) -> String {
 }
 
 #[test]
+fn without_a_recording_the_newest_is_shown_and_the_others_are_named_with_their_command() {
+    let place = TestFolder::new();
+    let folder = TestFolder::new().with_sample();
+    for (name, age) in [("newest.clrs", 0), ("an older one.clrs", 3 * 3_600), ("oldest.clrs", 200_000)] {
+        fs::copy(folder.file("sample.clrs"), place.file(name)).expect("a copy");
+        let changed = std::time::SystemTime::now() - Duration::from_secs(age);
+        let file = fs::File::options().append(true).open(place.file(name)).expect("a file");
+        file.set_modified(changed).expect("a time");
+    }
+    let mut command = place.clrscope(["view", "--no-browser"]);
+    let mut child = command.stderr(Stdio::piped()).spawn().expect("the tool starts");
+    let mut stderr = BufReader::new(child.stderr.take().expect("its messages"));
+    assert_eq!(heard(&mut stderr, "the newest recording here is "), "'newest.clrs'\n");
+    assert_eq!(heard(&mut stderr, "    clrscope view "), "'an older one.clrs'  (3 hours ago)\n");
+    assert_eq!(heard(&mut stderr, "    clrscope view "), "oldest.clrs  (2 days ago)\n");
+    heard(&mut stderr, "the page is at http://127.0.0.1:");
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+#[test]
 fn the_page_and_its_documents_are_given_to_whoever_has_the_address() {
     let place = TestFolder::new().with_sample();
     let viewing = Viewing::start(place.clrscope(["view", "sample.clrs", "--no-browser"]));

@@ -77,6 +77,22 @@ export interface PackedTrack {
   greatest?: number[];
 }
 
+/** What a run did in each of its equal pieces; null of what was not recorded. */
+export interface OverTime {
+  piece_ns: number;
+  cpu: { kind: string; ns: number[] }[] | null;
+  pauses: { count: number; total_ns: number; longest_ns: number; ns: number[] } | null;
+  heap: { most: number; bytes: (number | null)[] } | null;
+  exceptions: { count: number; counts: number[] } | null;
+  requests: { count: number; counts: number[] } | null;
+}
+
+/** A view of which nothing was recorded, and what would have recorded it. */
+export interface Missing {
+  view: string;
+  instruments: string[];
+}
+
 export interface PackedDocument {
   key: string;
   view: string;
@@ -95,6 +111,8 @@ export interface PackedDocument {
   states?: RowStates | null;
   /** Values of each row by time, of counters. */
   tracks?: PackedTrack[] | null;
+  /** What happened over time, of the summary. */
+  strip?: OverTime | null;
   /** Sums of everything, by thread where the rows are: where there was no room for all paths. */
   whole?: PackedSection;
   /** A part of the time was asked for, and the numbers are sums over the whole run all the same. */
@@ -142,6 +160,7 @@ export interface Packed {
   tool: string;
   open: string;
   recording: Recording;
+  missing?: Missing[];
   values?: Json[];
   documents: PackedDocument[];
   /** Which reading of the recording this is, where the page is served. */
@@ -294,6 +313,7 @@ export class Page {
   readonly revision: number;
   readonly growing: boolean;
   readonly threads: Thread[];
+  readonly missing: Missing[];
 
   constructor(packed: Packed) {
     if (packed.format !== 1) throw new Error(`the data are of format ${packed.format}, and this page knows format 1`);
@@ -302,6 +322,7 @@ export class Page {
     this.revision = packed.revision ?? 0;
     this.growing = packed.growing ?? false;
     this.threads = packed.threads ?? [];
+    this.missing = packed.missing ?? [];
     this.recording = packed.recording;
     this.tool = packed.tool;
     this.open = packed.open;

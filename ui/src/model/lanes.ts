@@ -11,6 +11,28 @@ export interface Lane {
   amounts: Float64Array;
 }
 
+/** Part of its time that a thread stands idle at least to be folded. */
+const IDLE = 0.95;
+
+/** Whether a thread only stands there to wait, as the tool's state `idle` says of nearly all of its time. */
+export function isIdle({ kinds }: Lanes, { amounts }: Lane): boolean {
+  const idle = kinds.indexOf("idle");
+  if (idle < 0) return false;
+  let [sum, waited] = [0, 0];
+  for (let at = 0; at < amounts.length; at++) {
+    sum += amounts[at];
+    if (at % kinds.length === idle) waited += amounts[at];
+  }
+  return sum > 0 && waited >= IDLE * sum;
+}
+
+/** Several lanes as one: their mean. */
+export function together(lanes: Lane[], key: string, label: string): Lane {
+  const amounts = new Float64Array(lanes[0]?.amounts.length ?? 0);
+  for (const lane of lanes) lane.amounts.forEach((amount, at) => (amounts[at] += amount / lanes.length));
+  return { key, label, amounts };
+}
+
 export interface Marker {
   lane: string | null;
   time: number;

@@ -17,7 +17,7 @@ import { sentenceOf, wordsOf } from "../model/requests";
 import { KINDS, changed, isExact, parsed, type Transform, written as writtenChanges } from "../model/transforms";
 import { arranged, type CallTree, type Func, hidesPaths, type Neighbours, pathTo, type Sums, sumsOf } from "../model/tree";
 import { read, type State, written } from "../state";
-import { MOMENTS, type Tab, tabsOf } from "../tabs";
+import { absentTab, MOMENTS, type Tab, tabsOf } from "../tabs";
 import { collapsed } from "../data/collapsed";
 import { type Choice, PathBar, Search } from "./bar";
 import { Changes } from "./changes";
@@ -30,6 +30,7 @@ import { Head } from "./head";
 import { Help } from "./help";
 import { useAnswer, useDetails, useLoaded } from "./loaded";
 import { Menu, type MenuAt } from "./menu";
+import { AS_PICTURES, Overview } from "./overview";
 import { RequestsTab } from "./requests";
 import { StepsOverTime } from "./steps";
 import { Sections } from "./section";
@@ -214,6 +215,9 @@ export function App({ model }: { model: Model }) {
     const first = whole && folds ? folded(whole, functions) : whole;
     return first && changes.reduce((nodes, change, at) => changed(nodes, change, functions, at === 0 ? exact : null), first);
   }, [merged, changes, folds, exact, isPicture]);
+  // What would change nothing is not offered. A server's pictures are folded already.
+  const canFold = useMemo(() => state.nameless || (folds && (isPicture || !merged || merged.func.some((func) => functions[func]?.library !== undefined))), [state.nameless, folds, isPicture, merged]);
+  const canWait = name === "wall" || (name === "samples" && (ofPaths?.packed.measures.some((one) => one.name === "wall") ?? false));
   const upright = useMemo(() => {
     const nodes = allNodes && inStates(allNodes, state.states);
     return nodes && arranged(nodes, ofOwnCode(nodes, functions));
@@ -269,7 +273,7 @@ export function App({ model }: { model: Model }) {
   const askNeighbours = (func: number) => useAnswer(source, ofPaths, filters, isAsked && func >= 0 ? `${picture(false)}&of=${idOf(func)}` : null);
   const add = (change: Transform) => setChanges([...changes, change]);
   const lookAt = (func: number) => update({ tab: "callers", func: idOf(func) }, true);
-  const linesTab = tabs.find((one) => one.documents.some((document) => document.view === "lines"));
+  const linesTab = tabs.find((one) => one.documents.some((document) => document.view === "lines" && document.hasRows));
   /** Own code alone has lines as a rule. */
   const hasSource = (func: number) => linesTab !== undefined && functions[func]?.code === "own";
   const toSource = (func: number): boolean => {
@@ -369,6 +373,8 @@ export function App({ model }: { model: Model }) {
   const showsWork = source.served && state.requests?.direction === "served";
   const isChosen = state.requests !== null && (showsWork || tab?.form === "requests");
   const ofAll = showsWork ? documents.filter((one) => one.packed.all_requests).length : 0;
+  // An address may lead to a tab that another recording has.
+  const absent = state.tab !== "" && tab?.id !== state.tab ? absentTab(page, state.tab) : null;
   const flameTab = tabs.find((one) => one.form === "flame");
   return (
     <>
@@ -393,7 +399,7 @@ export function App({ model }: { model: Model }) {
       </nav>
       <div class="bar">
         {isPaths && ofPaths && (
-          <PathBar metrics={metrics} metric={metric} threads={source.served ? allThreads : (profile?.threads ?? [])} state={state} changes={changes} functions={functions} canFold={folds || state.nameless} update={update} setChanges={setChanges} />
+          <PathBar metrics={metrics} metric={metric} threads={source.served ? allThreads : (profile?.threads ?? [])} state={state} changes={changes} functions={functions} canFold={canFold} canWait={canWait} update={update} setChanges={setChanges} />
         )}
         {tab?.documents.some((one) => page.twins.has(one.logicalKey)) && (
           <label class="check" title="stacks as the threads had them: below what runs after an await stands the scheduler, or what completed the await">
@@ -433,11 +439,18 @@ export function App({ model }: { model: Model }) {
       <div id="panel" role="tabpanel" aria-labelledby={tab ? `tab-${tab.id}` : undefined} class={`panel ${tab?.form ?? ""}`}>
         {isWhole && documents.length > 0 && <p class="note warning">What is shown here are sums over the whole run: the chosen part of the time does not change them.</p>}
         {ofAll > 0 && <p class="note warning">{ofAll === documents.length ? "What is shown here is" : "A part of what is shown here is"} of all requests, and of what was done for none: the chosen requests do not change it.</p>}
+        {absent && <p class="note warning absent">{absent.title} was not recorded: record it with {absent.instruments.map((one) => `-i ${one}`).join(" or ")}.</p>}
         {problem && <p class="note warning">{oneLine(problem)}</p>}
         {tab !== undefined && tab === linesTab && func !== null && (
           <FunctionSource documents={documents} func={func} label={functions[func].label} of={ofSections} onClose={() => update({ func: null })} />
         )}
         {tab?.form === "sections" && <Sections key={tab.id} documents={documents} search={state.search} range={state.range} sort={state.sort} onSort={(sort) => update({ sort })} functions={sectionFunctions} />}
+        {tab?.form === "overview" && (
+          <div class="collections">
+            {documents[0] && <Overview document={documents[0]} page={page} tabs={tabs} metrics={metrics} functions={model.functions} dark={dark} state={state} update={update} />}
+            <Sections key={tab.id} documents={documents} search={state.search} range={state.range} sort={state.sort} onSort={(sort) => update({ sort })} functions={sectionFunctions} without={AS_PICTURES} />
+          </div>
+        )}
         {tab?.form === "request" && (
           <div class="collections">
             {documents.map((document, at) => <StepsOverTime key={at} document={document} />)}

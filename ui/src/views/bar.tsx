@@ -21,12 +21,14 @@ interface PathsProps {
   functions: Func[];
   /** Whether there is nameless native code. */
   canFold: boolean;
+  /** Whether any of it is time in which threads waited. */
+  canWait: boolean;
   update(change: Partial<State>, push?: boolean): void;
   setChanges(changes: Transform[]): void;
 }
 
 /** Choices of tabs that show paths. */
-export function PathBar({ metrics, metric, threads, state, changes, functions, canFold, update, setChanges }: PathsProps) {
+export function PathBar({ metrics, metric, threads, state, changes, functions, canFold, canWait, update, setChanges }: PathsProps) {
   return (
     <>
       {metrics.length > 1 ? (
@@ -61,6 +63,7 @@ export function PathBar({ metrics, metric, threads, state, changes, functions, c
       )}
       {PRESETS.map(({ kind, label, help }) => {
         const isOn = changes.some((one) => one.kind === kind);
+        if (kind === "w" && !canWait && !isOn) return null;
         const toggled = () => (isOn ? changes.filter((one) => one.kind !== kind) : [...changes, { kind, path: [] }]);
         return (
           <label class="check" title={help} key={kind}>

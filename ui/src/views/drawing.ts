@@ -1,6 +1,6 @@
 // Drawing of frames: those in sight, and of those only what is wider than a fraction of a pixel.
 
-import { colourOf, type Shade } from "../colours";
+import { colourOf, inTheme, type Shade } from "../colours";
 import { shorterNames } from "../data/names";
 import type { CallTree, Func } from "../model/tree";
 
@@ -140,15 +140,22 @@ const LEAST_PARTED = 3;
 /** Pixels from stripe to stripe. */
 const STRIPE = 6;
 
-/** Fills a frame part by part; `visible` is the part of the frame that is in sight. */
-function parted(context: CanvasRenderingContext2D, parts: { part: number; shade: Shade }[], x: number, y: number, wide: number, visible: [number, number]): void {
+/** Where the parts of a frame lie that are in sight. */
+function placed(parts: { part: number; shade: Shade }[], x: number, wide: number, visible: [number, number]): { left: number; right: number; shade: Shade }[] {
   const place = (share: number) => x + (Math.min(visible[1], Math.max(visible[0], share)) - visible[0]) * (wide / (visible[1] - visible[0]));
   let from = 0;
-  for (const { part, shade } of parts) {
+  const all = parts.map(({ part, shade }) => {
     const [left, right] = [place(from), place(from + part)];
     from += part;
-    if (right <= left) continue;
-    context.fillStyle = shade.colour;
+    return { left, right, shade };
+  });
+  return all.filter(({ left, right }) => right > left);
+}
+
+/** Fills a frame part by part; `visible` is the part of the frame that is in sight. */
+function parted(context: CanvasRenderingContext2D, parts: { part: number; shade: Shade }[], x: number, y: number, wide: number, visible: [number, number], dark: boolean): void {
+  for (const { left, right, shade } of placed(parts, x, wide, visible)) {
+    context.fillStyle = inTheme(shade, dark);
     context.fillRect(left, y, right - left, FRAME - 1);
     if (shade.striped && right - left > 2) stripes(context, left, y, right - left);
   }
@@ -180,7 +187,7 @@ function frame(context: CanvasRenderingContext2D, picture: Picture, node: number
   context.globalAlpha = isPale ? 0.25 : 1;
   context.fillStyle = isRoot ? (dark ? "#3a3f47" : "#dfe3e8") : look ? look.colour(node) : colourOf(functions[func].code);
   const parts = wide > LEAST_PARTED ? (look?.parts?.(node) ?? []) : [];
-  if ((parts.length > 0 && isRoot) || parts.length > 1 || parts[0]?.shade.striped) parted(context, parts, x, y, wide - gap, visible);
+  if ((parts.length > 0 && isRoot) || parts.length > 1 || parts[0]?.shade.striped) parted(context, parts, x, y, wide - gap, visible, dark);
   else context.fillRect(x, y, wide - gap, FRAME - 1);
   if (!isRoot && wide > 6 && look?.isMarked(node)) {
     context.fillStyle = "#101010";
@@ -197,4 +204,15 @@ function frame(context: CanvasRenderingContext2D, picture: Picture, node: number
   if (text === "") return;
   context.fillStyle = ((isRoot && parts.length === 0) || isPale) && dark ? "#e8e8e8" : "#101010";
   context.fillText(text, x + 5, y + FRAME / 2);
+  if (!dark || isPale) return;
+  // On dark parts the name is light.
+  for (const { left, right } of placed(parts, x, wide - gap, visible).filter(({ shade }) => shade.dark)) {
+    context.save();
+    context.beginPath();
+    context.rect(left, y, right - left, FRAME);
+    context.clip();
+    context.fillStyle = "#e8e8e8";
+    context.fillText(text, x + 5, y + FRAME / 2);
+    context.restore();
+  }
 }

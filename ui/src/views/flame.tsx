@@ -2,7 +2,7 @@
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { amount, count, share } from "../data/format";
-import { AWAITED, codeColour, KINDS_OF_CODE, labelOf, type Shade, STATES_OF_TIME } from "../colours";
+import { AWAITED, codeColour, inTheme, KINDS_OF_CODE, labelOf, type Shade, STATES_OF_TIME } from "../colours";
 import { matchedIn } from "../model/search";
 import { partsOf, STATE_NAMES } from "../model/states";
 import { type CallTree, type Func, sameIn } from "../model/tree";
@@ -22,7 +22,7 @@ export function Flame({ shown }: { shown: Shown }) {
   const [selected, setSelected] = useState(0);
   const [hovered, setHovered] = useState(-1);
   const levels = useMemo(() => levelsOf(tree), [tree]);
-  const look = useMemo(() => shown.look ?? (isByState(shown) ? stateLook(tree, functions) : shown.measure.name === "awaited" ? awaitedLook(tree, functions) : undefined), [shown.look, tree, functions, isByState(shown), shown.measure.name]);
+  const look = useMemo(() => shown.look ?? (isByState(shown) ? stateLook(tree, functions, shown.dark) : shown.measure.name === "awaited" ? awaitedLook(tree, functions) : undefined), [shown.look, tree, functions, isByState(shown), shown.measure.name, shown.dark]);
   const zoom: [number, number] = state.zoom ?? [0, 1];
   const root = shown.look ? "both sides" : state.threads.length === 1 ? "one thread" : state.threads.length > 1 ? `${state.threads.length} threads` : "all threads";
   const picture: Picture = { tree, levels, functions, zoom, top, ...size, matching, selected: Math.min(selected, tree.size - 1), hovered: Math.min(hovered, tree.size - 1), root, dark: shown.dark, look };
@@ -295,11 +295,11 @@ function splitOf(tree: CallTree, node: number): string {
 }
 
 /** Frames by state: each has parts as wide as the times of its states. Own code has an edge. */
-function stateLook(tree: CallTree, functions: Func[]): Look {
+function stateLook(tree: CallTree, functions: Func[], dark: boolean): Look {
   const parts = (node: number) => partsOf(tree, node).map(({ state, ns }) => ({ part: ns / (tree.total[node] || 1), shade: STATES_OF_TIME[STATE_NAMES[state]] }));
   return {
     parts,
-    colour: (node) => parts(node).reduce((most, one) => (one.part > most.part ? one : most), { part: 0, shade: STATES_OF_TIME.unknown }).shade.colour,
+    colour: (node) => inTheme(parts(node).reduce((most, one) => (one.part > most.part ? one : most), { part: 0, shade: STATES_OF_TIME.unknown }).shade, dark),
     isMarked: (node) => functions[tree.func[node]]?.code === "own",
   };
 }

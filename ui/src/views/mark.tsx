@@ -1,5 +1,5 @@
 // The square of a legend.
 
-import type { Shade } from "../colours";
+import { ofElement, type Shade } from "../colours";
 
-export const Mark = ({ shade }: { shade: Shade }) => <span class={`mark ${shade.striped ? "striped" : ""}`} style={{ backgroundColor: shade.colour }} />;
+export const Mark = ({ shade }: { shade: Shade }) => <span class={`mark ${shade.striped ? "striped" : ""}`} style={{ backgroundColor: ofElement(shade) }} />;

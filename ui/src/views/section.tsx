@@ -19,12 +19,14 @@ interface Props {
   onSort(sort: string): void;
   /** The functions that the rows of a section are about, -1 for others, and what leads on to one of them. */
   functions?: { of(section: Section): Int32Array; open(func: number): void };
+  /** Keys of sections that are shown elsewhere. */
+  without?: string[];
 }
 
 /** All sections of some documents. */
-export function Sections({ documents, search, range, only, sort, onSort, functions }: Props) {
+export function Sections({ documents, search, range, only, sort, onSort, functions, without }: Props) {
   const sections = documents.flatMap((document) => document.sections.map((section) => ({ document, section })));
-  const visible = sections.filter(({ section }) => isShown(section));
+  const visible = sections.filter(({ section }) => isShown(section) && !without?.includes(section.packed.key));
   return (
     <div class={`sections${visible.length === 1 ? " single" : ""}`}>
       {visible.map(({ document, section }, index) => (
@@ -205,7 +207,7 @@ function withRoom(section: Section, column: TableColumn): TableColumn {
 
 /** Columns of letters. */
 function widthOf(column: Column, numeric: boolean): number {
-  if (numeric) return column.kind === "share" ? 8 : Math.max(column.kind === "number" ? 7 : 10, column.title.length + 2);
+  if (numeric) return Math.max(column.kind === "share" ? 8 : 6, column.title.length + 2);
   if (column.kind === "function") return 60;
   if (column.key === "type") return 44;
   if (column.key === "tiers") return 16;
@@ -253,8 +255,26 @@ function Details({ section, row, onLead, onClose }: { section: Section; row: num
 const isList = (found: Json): found is { [key: string]: Json }[] =>
   Array.isArray(found) && found.length > 0 && found.every((one) => one !== null && typeof one === "object" && !Array.isArray(one));
 
-/** Frames of a stack, arguments, and other lists of things with names. */
+/** Members of a path that say how much of the whole it has. */
+const AMOUNTS: [string, (found: Json) => string][] = [
+  ["count", (found) => `${count(Number(found))} times`],
+  ["total_ns", (found) => value(found, "time")],
+];
+
+/** Frames of a stack, arguments, and other lists of things with names; of several paths each a step a line. */
 function Frames({ frames }: { frames: { [key: string]: Json }[] }) {
+  if (frames.every((one) => isList(one.frames))) {
+    return (
+      <>
+        {frames.map((path, at) => (
+          <div class="path-of" key={at}>
+            <p>{AMOUNTS.filter(([key]) => typeof path[key] === "number").map(([key, words]) => words(path[key])).join(", ")}</p>
+            <Frames frames={path.frames as { [key: string]: Json }[]} />
+          </div>
+        ))}
+      </>
+    );
+  }
   const text = (frame: { [key: string]: Json }) => {
     if (isArgument(frame)) return oneLine(argument(frame));
     const name = frame.signature ?? frame.name ?? frame.type;

@@ -45,11 +45,11 @@ function Lines({ piece: { section, file, rows } }: { piece: Piece }) {
   const [line, part, text] = ["line", "share", "source"].map((key) => section.column(key)!);
   return (
     <>
-      <p class="note">{oneLine(file)}</p>
+      <p class="note">{oneLine(file)} <span class="heat-key" aria-hidden="true">{HEAT.map((least, at) => <span class="source-line" data-heat={at + 1} key={least}>{at === 0 ? "0.1" : least * 100} %</span>)}</span></p>
       <div class="source-lines" role="table" aria-label={oneLine(file)}>
         <div role="rowgroup">
           {rows.map((row) => (
-            <div role="row" class={`source-line${part.number(row) > 0 ? " hit" : ""}`} key={row}>
+            <div role="row" class="source-line" data-heat={heatOf(part.number(row)) ?? undefined} key={row}>
               <span role="cell" class="number">{shown(line, row)}</span>
               <span role="cell" class="hits">{part.number(row) > 0 ? shown(part, row) : ""}</span>
               <code role="cell">{oneLine(String(text.value(row) ?? ""))}</code>
@@ -60,6 +60,12 @@ function Lines({ piece: { section, file, rows } }: { piece: Piece }) {
     </>
   );
 }
+
+/** Shares from which on lines are warmer. */
+const HEAT = [0.0005, 0.01, 0.05, 0.15, 0.4];
+
+/** How warm a line with a share is, from 1 to 5; what rounds to 0.0 % is cold. */
+const heatOf = (part: number): number | null => HEAT.filter((least) => part >= least).length || null;
 
 /** The pieces of sources that have lines of a function, and all places of it. */
 function sourceOf(documents: Document[], func: number, of: (section: Section) => Int32Array): { pieces: Piece[]; places: string[] } {

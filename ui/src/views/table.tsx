@@ -19,7 +19,7 @@ export interface TableColumn {
   text(row: number): string;
   /** What rows are ordered by; rows keep their order where two are the same. */
   order(row: number): number | string;
-  /** Part of the whole that a bar behind the text shows. */
+  /** Part of the whole that a bar beside the text shows. */
   bar?(row: number): number;
   /** Colour of a mark before the text. */
   mark?(row: number): string;
@@ -59,8 +59,11 @@ export function Table(props: Props) {
   const cells = useCells(heads, columns.map((column) => column.key).join());
   const [at, setAt] = useState(0);
   // Letters and the gaps between columns; below that the table is scrolled.
-  const words = (column: TableColumn) => Math.min(column.width, innerWidth < 600 ? 15 : (column.least ?? 22));
-  const least = columns.reduce((sum, column) => sum + (column.numeric ? column.width : words(column)) + 1.5, 2);
+  const narrow = innerWidth < 600;
+  const widths = useMemo(() => new Map(columns.map((column) => [column.key, needed(column, rows)])), [columns, rows]);
+  const wide = (column: TableColumn) => (column.numeric ? column.width + (column.bar ? (narrow ? 4 : 7) : 0) : widths.get(column.key)!);
+  const words = (column: TableColumn) => Math.min(wide(column), narrow ? 15 : (column.least ?? 22));
+  const least = columns.reduce((sum, column) => sum + (column.numeric ? wide(column) : words(column)) + 1.5, 2);
   const id = useMemo(() => `table${Math.random().toString(36).slice(2)}`, []);
 
   useEffect(() => setAt((now) => Math.min(now, Math.max(0, ordered.length - 1))), [ordered.length]);
@@ -83,7 +86,7 @@ export function Table(props: Props) {
     event.preventDefault();
     event.stopPropagation();
   };
-  const grid = { "grid-template-columns": columns.map((column) => (column.numeric ? `${column.width}ch` : `minmax(${words(column)}ch, ${column.width}fr)`)).join(" ") };
+  const grid = { "grid-template-columns": columns.map((column) => (column.numeric ? `${wide(column)}ch` : `minmax(${words(column)}ch, ${wide(column)}ch)`)).join(" ") };
 
   return (
     <div
@@ -152,8 +155,8 @@ export function Table(props: Props) {
                   const mark = column.mark?.(row);
                   const indent = column.indent?.(row) ?? 0;
                   return (
-                    <div role="gridcell" key={column.key} class={column.numeric ? "numeric" : column.isPath ? "path" : ""} title={[text, ...below].join("\n")}>
-                      {bar !== undefined && bar > 0 && <span class="bar" style={{ width: `${Math.min(100, bar * 100)}%` }} />}
+                    <div role="gridcell" key={column.key} class={bar !== undefined ? "numeric barred" : column.numeric ? "numeric" : column.isPath ? "path" : ""} title={[text, ...below].join("\n")}>
+                      {bar !== undefined && <Share part={bar} />}
                       {indent > 0 && <span class="indent" style={{ width: `${Math.min(indent, MOST_INDENT)}em` }} />}
                       {indent > MOST_INDENT && <span class="faint">({indent}) </span>}
                       {mark && <span class="mark" style={{ background: mark }} />}
@@ -168,6 +171,22 @@ export function Table(props: Props) {
       </div>
     </div>
   );
+}
+
+/** The bar of a part of the whole, beside its digits. */
+export const Share = ({ part }: { part: number }) => <span class="bar-room" aria-hidden="true">{part > 0 && <span class="bar" style={{ width: `${Math.min(100, part * 100)}%` }} />}</span>;
+
+/** Rows whose words a column has room for. */
+const ROWS_WITH_ROOM = 500;
+/** Columns of letters at most. */
+const MOST_LETTERS = 160;
+
+/** Columns of letters that the words of a column need: no more than its longest of the first rows. */
+function needed(column: TableColumn, rows: number[]): number {
+  if (column.numeric) return column.width;
+  let longest = column.title.length + 2;
+  for (const row of rows.slice(0, ROWS_WITH_ROOM)) longest = Math.max(longest, column.text(row).length + (column.mark ? 3 : 0) + (column.indent?.(row) ?? 0) * 2);
+  return Math.min(MOST_LETTERS, longest + 2);
 }
 
 /** Numbers from the largest down, words from A to Z; `-` before the key turns that round. */

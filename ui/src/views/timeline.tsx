@@ -4,8 +4,8 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Document, Page } from "../data/document";
 import { count, time } from "../data/format";
-import { EXCEPTION, STATES, stateColour } from "../colours";
-import { type Lane, type Lanes, lanesOf, type Marker, markersOf } from "../model/lanes";
+import { EXCEPTION, ofElement, STATES, stateColour } from "../colours";
+import { isIdle, type Lane, type Lanes, lanesOf, type Marker, markersOf, together } from "../model/lanes";
 import { tracksOf, unasked } from "../model/tracks";
 import type { State } from "../state";
 import { type Sight, Strip } from "./strip";
@@ -37,7 +37,10 @@ export function Timeline({ documents, page, state, update, dark }: Props) {
   const markers = useMemo(() => markersOf(page, documents), [page, documents]);
   const byLane = useMemo(() => grouped(markers), [markers]);
   const scroll = useRef<HTMLDivElement>(null);
-  const list = useVirtual(lanes.lanes.length, scroll, shown.length * TRACK);
+  const [isOpen, setOpen] = useState(false);
+  // Idle threads stand below the others, under a line of their own; a single one needs none.
+  const { rows, idle } = useMemo(() => folded(lanes, isOpen), [lanes, isOpen]);
+  const list = useVirtual(rows.length, scroll, shown.length * TRACK);
   const [told, setTold] = useState("");
   const whole = Math.max(page.recording.duration_ns, lanes.pieces * lanes.piece);
   const range = state.range;
@@ -110,7 +113,7 @@ export function Timeline({ documents, page, state, update, dark }: Props) {
     const row = isOnStrip(event) ? (event.target as HTMLElement).closest<HTMLElement>(".lane") : null;
     const track = row?.dataset.track === undefined ? null : shown[Number(row.dataset.track)];
     if (track) return setTold(trackInWords(track, timeAt(event)));
-    const lane = row?.dataset.lane === undefined ? null : lanes.lanes[Number(row.dataset.lane)];
+    const lane = row?.dataset.lane === undefined ? null : rows[Number(row.dataset.lane)];
     setTold(lane ? inWords(lanes, lane, byLane.get(lane.key) ?? [], timeAt(event), seen[1] - seen[0]) : "");
   };
   const onUp = () => {
@@ -146,10 +149,16 @@ export function Timeline({ documents, page, state, update, dark }: Props) {
         ))}
         <div style={{ height: `${list.height}px`, position: "relative" }}>
           {list.items.map((item) => {
-            const lane = lanes.lanes[item.index];
+            const lane = rows[item.index];
             return lane && (
               <div class="lane" key={lane.key} data-lane={item.index} style={{ top: `${item.start - shown.length * TRACK}px`, height: `${ROW}px` }}>
-                <span class="lane-label" title={lane.label}>{lane.label}</span>
+                {lane.key === FOLD ? (
+                  <button type="button" class="lane-label fold" aria-expanded={isOpen} title={`Threads that stand idle for nearly all of their time: ${isOpen ? "hide" : "show"} each`} onClick={() => setOpen(!isOpen)}>
+                    {isOpen ? "▾" : "▸"} {lane.label}
+                  </button>
+                ) : (
+                  <span class="lane-label" title={lane.label}>{idle.has(lane.key) ? `\u2003${lane.label}` : lane.label}</span>
+                )}
                 <LaneStrip lanes={lanes} lane={lane} markers={byLane.get(lane.key) ?? []} common={byLane.get("") ?? []} seen={seen} range={range} dark={dark} />
               </div>
             );
@@ -158,11 +167,23 @@ export function Timeline({ documents, page, state, update, dark }: Props) {
       </div>
       <div class="told">{told || `${time(seen[0])} to ${time(seen[1])}`}</div>
       <div class="legend">
-        {STATES.filter((one) => one.names.some((name) => lanes.kinds.includes(name))).map((one) => <span key={one.label}><span class="mark" style={{ background: one.colour }} />{one.label}</span>)}
+        {STATES.filter((one) => one.names.some((name) => lanes.kinds.includes(name))).map((one) => <span key={one.label}><span class="mark" style={{ background: ofElement(one) }} />{one.label}</span>)}
         {Object.entries(SHAPES).filter(([kind]) => present.has(kind as Marker["kind"])).map(([kind, { label, shape, colour }]) => <span key={kind}><span style={{ color: colour }}>{shape}</span> {label}</span>)}
       </div>
     </div>
   );
+}
+
+/** Key of the line of all idle threads. */
+const FOLD = "idle";
+
+/** The lanes as they stand below each other, and the keys of the idle ones. */
+function folded(lanes: Lanes, isOpen: boolean): { rows: Lane[]; idle: Set<string> } {
+  const idle = lanes.lanes.filter((lane) => isIdle(lanes, lane));
+  if (idle.length < 2) return { rows: lanes.lanes, idle: new Set() };
+  const keys = new Set(idle.map(({ key }) => key));
+  const line = together(idle, FOLD, `${count(idle.length)} idle threads`);
+  return { rows: [...lanes.lanes.filter(({ key }) => !keys.has(key)), line, ...(isOpen ? idle : [])], idle: keys };
 }
 
 /** Times of what is in sight. */
@@ -214,7 +235,7 @@ function LaneStrip({ lanes, lane, markers, common, ...sight }: StripProps) {
         const amount = lane.amounts[piece * lanes.kinds.length + number];
         if (amount <= 0) return;
         const high = Math.min(1, amount / lanes.piece) * (ROW - 4);
-        context.fillStyle = stateColour(kind);
+        context.fillStyle = stateColour(kind, sight.dark);
         context.fillRect(from, y - high, Math.max(0.7, to - from), high);
         y -= high;
       });

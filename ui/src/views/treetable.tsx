@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { share } from "../data/format";
+import { Share } from "./table";
 import { ROW, useVirtual } from "./virtual";
 
 /** Levels of indentation at most; further down a number says the depth. */
@@ -51,6 +52,7 @@ export function TreeTable(props: Props) {
   const scroll = useRef<HTMLDivElement>(null);
   const list = useVirtual(nodes.length, scroll);
   const place = nodes.indexOf(at);
+  const narrow = innerWidth < 600;
   // Also where the nodes above have only just been opened.
   useEffect(() => {
     if (place >= 0) list.show(place);
@@ -90,7 +92,7 @@ export function TreeTable(props: Props) {
       onKeyDown={onKeyDown}
       aria-activedescendant={list.items.some((item) => nodes[item.index] === at) ? `${id}-${at}` : undefined}
     >
-      <div class="table-inner" role="presentation" style={{ "min-width": "62ch" }}>
+      <div class="table-inner" role="presentation" style={{ "min-width": innerWidth < 600 ? "66ch" : "70ch" }}>
         <div role="rowgroup" class="table-head">
           <div role="row" class="table-row tree-row">
             {headings.map((heading, column) => <div role="columnheader" class={column < 3 ? "numeric" : undefined} key={column}><span>{heading}</span></div>)}
@@ -122,10 +124,10 @@ export function TreeTable(props: Props) {
                 }}
               >
                 <div role="gridcell" class="numeric">{row.amount}</div>
-                <div role="gridcell" class="numeric"><span class="bar" style={{ width: `${Math.min(100, row.part * 100)}%` }} /><span class="cell-text">{share(row.part)}</span></div>
+                <div role="gridcell" class="numeric barred"><Share part={row.part} /><span class="cell-text">{share(row.part)}</span></div>
                 <div role="gridcell" class="numeric">{row.more}</div>
                 <div role="gridcell" title={row.title}>
-                  <span style={{ display: "inline-block", width: `${Math.min(row.level, MOST_INDENT) * 1.1}em` }} />
+                  <span style={{ display: "inline-block", width: `${Math.min(row.level, MOST_INDENT) * (narrow ? 0.5 : 1.1)}em` }} />
                   {row.level >= MOST_INDENT && <span class="faint">({row.level + 1}) </span>}
                   <span
                     class="twisty"

@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::conditions::{Conditions, conditions_of};
 use super::process::totals;
+use crate::metric::Metric;
 use crate::metric_events::{Event, MetricEvents};
 use crate::paths;
 use crate::pieces::share_out;
@@ -76,8 +77,25 @@ type Pieces = BTreeMap<(u64, &'static str), u64>;
 /// # Errors
 /// When the query matches no process or thread, or no samples were recorded.
 pub fn timeline<'a>(recording: &'a Recording, query: &Query) -> Result<Timeline<'a>, QueryProblem> {
+    by_metrics(recording, query, &[&SAMPLED_WALL, &SAMPLED_CPU])
+}
+
+/// Samples of `cpu` over time, whatever else was recorded.
+///
+/// # Errors
+/// When the query matches no process or thread, or no samples of `cpu` were recorded.
+pub fn cpu_timeline<'a>(recording: &'a Recording, query: &Query) -> Result<Timeline<'a>, QueryProblem> {
+    by_metrics(recording, query, &[&SAMPLED_CPU])
+}
+
+/// Samples of the first of the metrics that was recorded.
+fn by_metrics<'a>(
+    recording: &'a Recording,
+    query: &Query,
+    metrics: &[&'static Metric],
+) -> Result<Timeline<'a>, QueryProblem> {
     query.without_metric("timeline")?;
-    let metric = [&SAMPLED_WALL, &SAMPLED_CPU].into_iter().find(|metric| metric.is_in(recording));
+    let metric = metrics.iter().copied().find(|metric| metric.is_in(recording));
     let metric = metric.ok_or(QueryProblem::NotRecorded { view: "timeline", instrument: SAMPLED_CPU.instrument })?;
     let piece_ns = recording.run.duration_ns.div_ceil(PIECES).max(1);
     let mut found: Vec<(&'a Process, &'a Thread, Pieces)> = Vec::new();

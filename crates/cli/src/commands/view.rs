@@ -9,11 +9,11 @@ use clrscope_export::{ExportError, ExportOptions, exporter};
 use clrscope_report::Request;
 
 use super::export;
-use crate::errors::{Failure, reason, shown};
+use crate::errors::{Failure, reason, shell_word, shown};
 use crate::growing::Growing;
 use crate::launch::Signals;
 use crate::progress::Shown;
-use crate::recording_file::{newest_here, open_for, resolved};
+use crate::recording_file::{Here, newest_here, open_for, recordings_here, resolved};
 use crate::terminal::say;
 use crate::viewer::{MOST_OF_SPEEDSCOPE, Source, Viewer, ViewerOptions, Waiting};
 
@@ -48,7 +48,11 @@ pub(crate) struct ViewOptions {
 pub(crate) fn perform(options: ViewOptions) -> Result<(), Failure> {
     let path = match options.recording {
         Some(path) => path,
-        None => newest_here()?,
+        None => {
+            let newest = newest_here()?;
+            others_here(&recordings_here()).iter().for_each(|line| say(line));
+            newest
+        }
     };
     let waiting = Waiting::here();
     let ended = waiting.clone();
@@ -72,6 +76,34 @@ pub(crate) fn perform(options: ViewOptions) -> Result<(), Failure> {
     say("clrscope: Ctrl-C ends it");
     waiting.wait();
     Ok(())
+}
+
+/// Recordings that are listed at most.
+const MOST_LISTED: usize = 20;
+
+/// The recordings after the first, each as the command that shows it.
+fn others_here(all: &[Here]) -> Vec<String> {
+    let others = all.get(1..).unwrap_or_default();
+    if others.is_empty() {
+        return Vec::new();
+    }
+    let head = "clrscope: to see another recording of this folder, the newest first:".to_owned();
+    let commands = others.iter().take(MOST_LISTED).map(|one| {
+        let ago =
+            one.changed.elapsed().map_or_else(|_| String::new(), |passed| format!("  ({})", ago(passed.as_secs())));
+        format!("    clrscope view {}{ago}", shell_word(&one.name))
+    });
+    let more = others.len().saturating_sub(MOST_LISTED);
+    let more = (more > 0).then(|| format!("    and {more} older"));
+    std::iter::once(head).chain(commands).chain(more).collect()
+}
+
+/// How long ago something was, in its largest unit.
+fn ago(seconds: u64) -> String {
+    let units = [("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)];
+    let (unit, size) = units.into_iter().find(|(_, size)| seconds >= *size).unwrap_or(("second", 1));
+    let number = seconds / size;
+    format!("{number} {unit}{} ago", if number == 1 { "" } else { "s" })
 }
 
 /// The recording in speedscope's format.
@@ -119,7 +151,23 @@ impl Write for BoundedMemory {
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
     use super::*;
+
+    #[test]
+    fn other_recordings_are_listed_with_the_command_that_shows_them() {
+        let here = |name: &str| Here { changed: SystemTime::now(), name: name.to_owned() };
+        assert!(others_here(&[]).is_empty() && others_here(&[here("only.clrs")]).is_empty());
+        let told = others_here(&[here("new.clrs"), here("old one.clrs")]).join("\n");
+        assert!(told.contains("clrscope view 'old one.clrs'  (0 seconds ago)") && !told.contains("new.clrs"), "{told}");
+        let many: Vec<Here> = (0..30).map(|number| here(&format!("{number}.clrs"))).collect();
+        assert_eq!(others_here(&many).last().map(String::as_str), Some("    and 9 older"));
+        assert_eq!(
+            [0, 1, 61, 7_200, 200_000].map(ago),
+            ["0 seconds", "1 second", "1 minute", "2 hours", "2 days"].map(|words| format!("{words} ago"))
+        );
+    }
 
     #[test]
     fn memory_for_a_profile_has_an_end() {

@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 use super::least::least_share;
 use super::moments;
 use super::plan::{Budget, forest_of, planned};
-use super::states;
 use super::tracks::values_by_time;
 use super::whole;
+use super::{states, strip};
 use crate::render::json::recording;
 use crate::render::page::{Pool, SectionPacker};
 use crate::view::Report;
+use crate::views::VIEWS;
 
 /// The documents and their common members, as JSON.
 pub(super) fn documents<'a>(report: &Report<'a>, heaps: &Heaps<'a>, budget: Budget) -> io::Result<String> {
@@ -37,6 +38,7 @@ pub(super) fn documents<'a>(report: &Report<'a>, heaps: &Heaps<'a>, budget: Budg
             head["times"] = moments::amounts_over_time(forest, recording, planned.request.min_share, budget.moments);
         }
         head["tracks"] = values_by_time(&planned, recording);
+        head["strip"] = strip::over_time(&planned, recording);
         all.push(with_members(&head, &members));
     }
     let members = format!("\"values\":{},\"documents\":[{}]", pool.to_json(), all.join(","));
@@ -63,7 +65,17 @@ pub(super) fn about(recording: &Recording, open: &str) -> Value {
         "tool": concat!("clrscope ", env!("CARGO_PKG_VERSION")),
         "open": open,
         "recording": recording::recording(recording),
+        "missing": missing(recording),
     })
+}
+
+/// Views of which nothing was recorded, each with the instruments that would have recorded it.
+fn missing(recording: &Recording) -> Value {
+    let recorded = recording.run.filled.instruments();
+    let is_recorded = |name: &&str| recorded.iter().any(|one| one.name == **name);
+    let needs = VIEWS.iter().map(|view| (view.name, view.instruments()));
+    let all = needs.filter(|(_, needs)| !needs.is_empty() && !needs.iter().any(|name| is_recorded(name)));
+    all.map(|(view, instruments)| json!({ "view": view, "instruments": instruments })).collect()
 }
 
 /// An object with further members, given as JSON text.

@@ -18,6 +18,7 @@ mod plan;
 mod served;
 mod shell;
 mod states;
+mod strip;
 mod tracks;
 mod whole;
 

@@ -17,9 +17,9 @@ use super::encoded::percent_decoded;
 use super::pictures::{Open, PictureAnswer, PictureRequest};
 use super::plan::{Budget, PlannedView, planned};
 use super::shell;
-use super::states;
 use super::tracks::values_by_time;
 use super::whole;
+use super::{states, strip};
 use crate::render::page::{Pool, SectionPacker};
 use crate::request::{Flag, Request};
 use crate::view::Report;
@@ -352,9 +352,11 @@ impl<'a> ServedRecording<'a> {
         let members = packed.members(view.name);
         let whole = whole.map_or_else(String::new, |whole| format!(",\"whole\":{whole}"));
         let planned = PlannedView { view, request, measures: Vec::new(), options: Vec::new() };
-        let tracks = values_by_time(&planned, recording);
+        let (tracks, strip) = (values_by_time(&planned, recording), strip::over_time(&planned, recording));
         let values = pool.to_json();
-        Ok(Ok(format!("{members}{whole},\"states\":{states},\"tracks\":{tracks},\"values\":{values}")))
+        Ok(Ok(format!(
+            "{members}{whole},\"states\":{states},\"tracks\":{tracks},\"strip\":{strip},\"values\":{values}"
+        )))
     }
 
     /// Answers a question about a transformed tree.

@@ -118,7 +118,7 @@ fn thread_time(recording: &Recording, conditions: &Conditions<'_>) -> Option<Str
 
 /// Text where a view has no rows.
 fn nothing(what: &str) -> String {
-    format!("No {what} to show: nothing was recorded, or the filters leave nothing.")
+    format!("No {what} to show: there was none while recording, or the filters leave none.")
 }
 
 /// Text of a table without functions, with a hint for recordings that have none.

@@ -1,0 +1,144 @@
+//! What a run did over time, in equal pieces: the strip above the tables of the page's summary.
+
+use std::collections::BTreeMap;
+
+use clrscope_analysis::{
+    Collection, Direction, ExceptionLog, ExceptionQuery, Query, collections, counters, cpu_timeline, each_request,
+};
+use clrscope_recording::model::Recording;
+use serde_json::{Value, json};
+
+use super::plan::PlannedView;
+
+/// Number of pieces: as many as the timeline has.
+const PIECES: u64 = 240;
+
+/// Returns what was recorded of the run in each of its pieces; null for views other than `summary`.
+/// Members are null where nothing was recorded of them.
+pub(super) fn over_time(planned: &PlannedView, recording: &Recording) -> Value {
+    if planned.view.name != "summary" {
+        return Value::Null;
+    }
+    let query = Query { limit: None, sort: None, metric: None, ..planned.request.query.clone() };
+    let pieces = Pieces { piece_ns: recording.run.duration_ns.div_ceil(PIECES).max(1) };
+    let rows = collections(recording, &query).ok();
+    // Samples and requests are not filtered by function.
+    let is_whole = query.functions.is_empty() && query.modules.is_empty();
+    json!({
+        "piece_ns": pieces.piece_ns,
+        "cpu": is_whole.then(|| cpu(recording, &query, pieces)),
+        "pauses": rows.as_deref().map(|rows| pauses(rows, pieces)),
+        "heap": rows.as_deref().and_then(|rows| heap(rows, pieces)).or_else(|| counted_heap(recording, &query, pieces)),
+        "exceptions": exceptions(recording, &query, pieces),
+        "requests": is_whole.then(|| requests(recording, &query, pieces)),
+    })
+}
+
+/// Equal pieces of a run.
+#[derive(Clone, Copy)]
+struct Pieces {
+    piece_ns: u64,
+}
+
+impl Pieces {
+    /// Number of the piece that has a moment.
+    fn at(self, time_ns: u64) -> usize {
+        (time_ns / self.piece_ns).min(PIECES - 1) as usize
+    }
+
+    /// Sums of moments by piece.
+    fn sums(self, moments: impl Iterator<Item = (u64, u64)>) -> Vec<u64> {
+        let mut sums = vec![0_u64; PIECES as usize];
+        for (time_ns, amount) in moments {
+            let sum = &mut sums[self.at(time_ns)];
+            *sum = sum.saturating_add(amount);
+        }
+        sums
+    }
+
+    /// The largest value of each piece; null for pieces without one.
+    fn largest(self, values: impl Iterator<Item = (u64, u64)>) -> Vec<Option<u64>> {
+        let mut largest = vec![None; PIECES as usize];
+        for (time_ns, value) in values {
+            let known = &mut largest[self.at(time_ns)];
+            *known = Some(known.unwrap_or(0).max(value));
+        }
+        largest
+    }
+}
+
+/// CPU time by kind of work.
+fn cpu(recording: &Recording, query: &Query, pieces: Pieces) -> Option<Value> {
+    let found = cpu_timeline(recording, query).ok()?;
+    let mut kinds: BTreeMap<&str, Vec<(u64, u64)>> = BTreeMap::new();
+    for row in &found.rows {
+        kinds.entry(row.kind).or_default().push((row.time_ns, row.amount_ns));
+    }
+    let kinds = kinds.into_iter().map(|(kind, rows)| json!({ "kind": kind, "ns": pieces.sums(rows.into_iter()) }));
+    Some(kinds.collect())
+}
+
+/// Time that the program was paused for collections.
+fn pauses(rows: &[Collection<'_>], pieces: Pieces) -> Value {
+    let total_ns = rows.iter().fold(0_u64, |sum, row| sum.saturating_add(row.pause_ns));
+    let longest_ns = rows.iter().map(|row| row.pause_ns).max().unwrap_or(0);
+    let ns = pieces.sums(rows.iter().map(|row| (row.start_ns, row.pause_ns)));
+    json!({ "count": rows.len(), "total_ns": total_ns, "longest_ns": longest_ns, "ns": ns })
+}
+
+/// Size of the heap at collections; `None` where no size is known.
+fn heap(rows: &[Collection<'_>], pieces: Pieces) -> Option<Value> {
+    let before = rows.iter().filter_map(|row| Some((row.start_ns, row.before_bytes()?)));
+    let after = rows.iter().filter_map(|row| Some((row.end_ns?, row.after_bytes()?)));
+    sizes(before.chain(after), pieces)
+}
+
+/// Size of the heap by the runtime's counter, which counts in megabytes.
+fn counted_heap(recording: &Recording, query: &Query, pieces: Pieces) -> Option<Value> {
+    let (rows, _) = counters(recording, query, &[]).ok()?;
+    let row = rows.iter().find(|row| row.provider == "System.Runtime" && row.name == "gc-heap-size")?;
+    sizes(row.points.iter().map(|point| (point.time_ns, (point.value * 1e6) as u64)), pieces)
+}
+
+fn sizes(values: impl Iterator<Item = (u64, u64)>, pieces: Pieces) -> Option<Value> {
+    let bytes = pieces.largest(values);
+    let most = bytes.iter().flatten().max()?;
+    Some(json!({ "most": most, "bytes": bytes }))
+}
+
+/// Number of exceptions that were thrown.
+fn exceptions(recording: &Recording, query: &Query, pieces: Pieces) -> Option<Value> {
+    let log = ExceptionLog::open(recording, &ExceptionQuery { query: query.clone(), types: Vec::new() }).ok()?;
+    let mut moments = Vec::new();
+    let walked: Result<_, std::convert::Infallible> = log.walk(|exception| {
+        moments.push((exception.time_ns, 1));
+        Ok(())
+    });
+    walked.ok()?;
+    Some(counts(&moments, pieces))
+}
+
+/// Number of served requests that began, or were first seen.
+fn requests(recording: &Recording, query: &Query, pieces: Pieces) -> Option<Value> {
+    let (rows, _) = each_request(recording, query).ok()?;
+    let served = rows.iter().filter(|row| row.direction == Direction::Served);
+    Some(counts(&served.map(|row| (row.time_ns, 1)).collect::<Vec<_>>(), pieces))
+}
+
+fn counts(moments: &[(u64, u64)], pieces: Pieces) -> Value {
+    json!({ "count": moments.len(), "counts": pieces.sums(moments.iter().copied()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_summed_by_piece_and_none_is_lost() {
+        let pieces = Pieces { piece_ns: 10 };
+        let sums = pieces.sums([(0, 1), (9, 2), (10, 4), (u64::MAX, 8)].into_iter());
+        assert_eq!((sums[0], sums[1], sums[PIECES as usize - 1]), (3, 4, 8));
+        let largest = pieces.largest([(11, 5), (12, 3)].into_iter());
+        assert_eq!(largest[..3], [None, Some(5), None]);
+    }
+}
