@@ -43,7 +43,7 @@ const NOT_RUN: [(&str, &str); 6] = [
     ("sudo systemctl", "changes the services of the machine"),
 ];
 
-/// What the output of a command says, as the document shows it: the document, the command, the text.
+/// What outputs say, as the documents show it: the document, the command, the text.
 const SAYS: [(&str, &str, &str); 12] = [
     ("slow-cpu.md", "clrscope report app.clrs", "Troubles.Program::Price"),
     ("slow-idle.md", "clrscope triage PID", "1. a lock convoy: threads wait for one another"),
