@@ -264,6 +264,11 @@ impl Bodies {
         self.live.values().filter(|body| body.took_over()).map(|body| body.addresses.clone())
     }
 
+    /// Whether an address lies in an image with precompiled code that the runtime has laid out.
+    pub(super) fn is_in_image(&mut self, address: usize) -> bool {
+        self.images.around(&self.info, self.feed.loads(), address).is_some()
+    }
+
     /// Asks the runtime about an address that is in no known body. `is_image`: the address lies in
     /// a mapped file, which contains code compiled at build time.
     pub(super) fn ask(&mut self, address: usize, is_image: bool) -> Option<Arc<Body>> {

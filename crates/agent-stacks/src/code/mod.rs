@@ -5,6 +5,7 @@
 //! | `feed` | new and unloaded bodies, as callbacks report them |
 //! | `origins` | how each body was compiled, in one word |
 //! | `bodies` | compiled methods by address, separate for each tier, including precompiled code and recently unloaded code |
+//! | `heaps` | where the runtime places compiled code: it may be asked about anything there |
 //! | `hidden` | return addresses that no frame pointer leads to |
 //! | `native` | libraries and other mappings; `elf` reads their files |
 //!
@@ -14,6 +15,7 @@
 mod bodies;
 pub(crate) mod elf;
 mod feed;
+pub(crate) mod heaps;
 mod hidden;
 pub mod native;
 mod origins;
@@ -397,7 +399,7 @@ impl CodeMap {
         let offset = (address - usize::from(is_return)).wrapping_sub(body.start()) as u32;
         let at = CodeOffset { start: body.start(), offset, is_call: is_return };
         let called = is_return.then(|| called_before(address, |at| self.code_at(at, time_ns)));
-        let calls = || called_by(&body.addresses, |at| self.code_at(at, time_ns));
+        let calls = || called_by(&body.addresses, |at| self.code_at_guess(at, time_ns));
         let (there, lasts) = inlined.there((body.id(), body.candidates()), (called, at), calls);
         let there = there.map_or(alone, |there| self.with_inlined(frame, there));
         FramesThere { lasts, ..there }
@@ -462,6 +464,22 @@ impl CodeMap {
             return CodeAt::Unknown;
         }
         self.ask(address, KnownFrom::Interrupted, is_image, time_ns).map_or(CodeAt::Piece, method)
+    }
+
+    /// Like [`code_at`](Self::code_at), for bytes that look like a call. They may be something else,
+    /// or a call that was never made, and the runtime may be asked about such an address only where
+    /// it places compiled code, not in images ([`code_owner`](clrscope_agent_base::code_owner)).
+    fn code_at_guess(&mut self, address: usize, time_ns: u64) -> CodeAt {
+        let may_ask = match self.native.at(address) {
+            Some(Contents::Library(_)) => true,
+            Some(Contents::Runtime { is_image }) => !*is_image && !self.bodies.is_in_image(address),
+            None => false,
+        };
+        if may_ask || self.bodies.find(address, u64::MAX).is_some() {
+            self.code_at(address, time_ns)
+        } else {
+            CodeAt::Unknown
+        }
     }
 
     /// The step from an address in a body to its caller. `is_return`: the address is a return

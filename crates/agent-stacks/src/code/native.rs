@@ -118,9 +118,7 @@ impl NativeMap {
         if line.path == "[vdso]" {
             return self.library(Path::new("[vdso]"), line.addresses.start, || image(&line.addresses));
         }
-        // Compiled code is mapped twice from memory without a file; images of assemblies are mapped
-        // from their files.
-        let is_file = line.path.starts_with('/') && !line.path.starts_with("/memfd:");
+        let is_file = line.is_file();
         if !is_file || line.path.ends_with(".dll") {
             return Contents::Runtime { is_image: is_file };
         }
@@ -162,6 +160,16 @@ fn image(addresses: &Range<usize>) -> Option<Elf> {
     memory::copy_if_there(addresses.start, &mut bytes).then(|| Elf::of_image(&bytes))?
 }
 
+/// The executable memory in a list of mappings that belongs to no file: compiled code and stubs,
+/// and images that the runtime has laid out itself.
+pub(super) fn memory_without_files(list: &str) -> Vec<Range<usize>> {
+    let lines = list.lines().filter_map(Line::parse);
+    lines
+        .filter(|line| line.can_run && !line.is_file() && !line.path.starts_with('['))
+        .map(|line| line.addresses)
+        .collect()
+}
+
 impl<'a> Line<'a> {
     /// `start-end permissions offset device inode path`.
     fn parse(line: &'a str) -> Option<Self> {
@@ -172,6 +180,12 @@ impl<'a> Line<'a> {
         let offset = hexadecimal(words.next()?)?;
         let path = words.nth(2).unwrap_or_default().trim_start();
         Some(Self { addresses: hexadecimal(start)?..hexadecimal(end)?, can_run, offset, path })
+    }
+
+    /// Whether a file is mapped here. Compiled code is mapped twice from memory without a file;
+    /// images of assemblies are mapped from their files.
+    fn is_file(&self) -> bool {
+        self.path.starts_with('/') && !self.path.starts_with("/memfd:")
     }
 }
 
@@ -195,6 +209,14 @@ mod tests {
         assert_eq!(own.elf.loaded.start, 0, "tests are linked to be loaded anywhere");
         assert!(map.at((&raw const *Box::new(1)).addr()).is_none(), "data can't be run");
         assert!(map.at(0).is_none() && map.at(usize::MAX).is_none());
+    }
+
+    #[test]
+    fn files_and_pages_of_the_system_are_no_memory_of_the_runtime() {
+        let list = "1000-2000 r-xs 00000000 00:01 7 /memfd:doublemapper (deleted)\n2000-3000 rw-p 00000000 00:00 0\n\
+                    3000-4000 r-xp 00000000 00:00 0\n4000-5000 r-xp 00000000 fd:01 7 /a/b.dll\n\
+                    5000-6000 r-xp 00000000 00:00 0 [vdso]\n";
+        assert_eq!(memory_without_files(list), [0x1000..0x2000, 0x3000..0x4000]);
     }
 
     #[test]

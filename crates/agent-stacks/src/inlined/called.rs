@@ -51,7 +51,8 @@ pub(crate) fn called_before<Id>(return_address: usize, mut code_at: impl FnMut(u
 }
 
 /// The methods that the code at an address calls by direct instructions, each once, as far as they
-/// are known now.
+/// are known now. `code_at` is also asked about addresses to which no call leads: any bytes that
+/// look like a call are taken for one, and many a call was never made.
 pub(crate) fn called_by<Id: PartialEq>(
     addresses: &Range<usize>,
     mut code_at: impl FnMut(usize) -> CodeAt<Id>,

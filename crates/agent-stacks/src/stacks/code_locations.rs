@@ -13,6 +13,7 @@ use clrscope_recording::layout::stack;
 use super::block_addresses::StackGap;
 use super::throw_blocks::place_of_checks;
 use crate::awaiters::{AsyncPart, Awaiters};
+use crate::code::heaps::CodeHeaps;
 use crate::inlined::called::{CodeAt, called_before, called_by};
 use crate::inlined::{CodeOffset, InlinedFrames, InlinedMethods, InlinedThere};
 use crate::unwind::{FrameShape, FrameShapes};
@@ -232,7 +233,10 @@ impl CodeLocations {
         let calls = || {
             let pieces = info.code_info_at(start).unwrap_or_default();
             let range = |piece: &CodeRange| piece.start..piece.start + piece.bytes;
-            pieces.iter().flat_map(|piece| called_by(&range(piece), |at| code_at(info, at))).collect()
+            let mut heaps = CodeHeaps::read();
+            // These calls may never have been made.
+            let mut code = |at| if heaps.holds(info, at) { code_at(info, at) } else { CodeAt::Unknown };
+            pieces.iter().flat_map(|piece| called_by(&range(piece), &mut code)).collect()
         };
         let (there, lasts) = self.inlined.there((function, &candidates), (called, at), calls);
         (with_inlined(location, there), lasts)
