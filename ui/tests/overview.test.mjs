@@ -1,5 +1,5 @@
-// The overview, and how tables, lanes and lines look, in headless Chromium. The tool's own JSON says what the numbers are:
-// `crates/cli/tests/page.rs` has it printed.
+// The overview, and how tables, lanes and lines look, in headless Chromium. The tool's own JSON
+// says what the numbers are: `crates/cli/tests/page.rs` has it printed.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -121,7 +121,7 @@ test("idle threads of the timeline stand under one line that opens, and are dark
   await close();
 });
 
-test("bars stand beside their digits, in tables and trees", async () => {
+test("bars stand next to their digits, in tables and trees", async () => {
   for (const [tab, bar] of [["summary", ".table .barred"], ["functions", ".table .barred"], ["tree", ".tree .barred"]]) {
     const { page, close } = await opened("sampled", { hash: `#tab=${tab}` });
     await page.waitForSelector(bar);
