@@ -46,14 +46,14 @@ export const MOMENTS = ["exceptions", "events", "gc"];
 /** Title of the tab of a view that is not there; null for views that share the tab of another. */
 export const titleOfView = (view: string): string | null => DECLARED.find(({ views, form }) => views[0] === view && form !== "changes" && form !== "request")?.title ?? null;
 
-/** A tab that a page does not have, as nothing of the kind was recorded, and what would have recorded it. */
+/** A tab of which nothing was recorded, and what would have recorded it. */
 export function absentTab(page: Page, id: string): { title: string; instruments: string[] } | null {
   const tab = DECLARED.find((one) => one.id === id);
   const missing = tab && page.missing.find(({ view }) => view === tab.views[0]);
   return missing ? { title: tab.title, instruments: missing.instruments } : null;
 }
 
-/** The tabs that have something to show, and those of what was recorded and did not happen, which say so. */
+/** The tabs that have something to show, and those of what was recorded and did not happen. */
 export function tabsOf(page: Page): Tab[] {
   const of = (views: string[]) => {
     const all = views.flatMap((view) => page.of(view));

@@ -11,7 +11,7 @@ useBrowser();
 
 test("tabs are there for what was recorded, and each shows it without a complaint", async () => {
   for (const [name, expected] of [
-    ["recorded", ["summary", "flame", "tree", "functions", "callers", "exceptions", "threads", "modules", "events", "flow", "conditions"]],
+    ["recorded", ["summary", "flame", "tree", "functions", "callers", "lines", "exceptions", "threads", "modules", "events", "flow", "conditions"]],
     ["sampled", ["summary", "flame", "tree", "functions", "callers", "timeline", "lines", "threads", "modules", "conditions"]],
   ]) {
     const { page, trouble, close } = await opened(name);

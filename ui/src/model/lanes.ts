@@ -14,7 +14,7 @@ export interface Lane {
 /** Part of its time that a thread stands idle at least to be folded. */
 const IDLE = 0.95;
 
-/** Whether a thread only stands there to wait, as the tool's state `idle` says of nearly all of its time. */
+/** Whether the tool's state `idle` says of nearly all of a thread's time that it only waits. */
 export function isIdle({ kinds }: Lanes, { amounts }: Lane): boolean {
   const idle = kinds.indexOf("idle");
   if (idle < 0) return false;

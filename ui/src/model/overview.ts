@@ -1,4 +1,4 @@
-// What the summary shows at a glance: findings with where they lead to, and parts of a whole as one bar.
+// What the summary shows at a glance: findings with their places, and parts of a whole as one bar.
 
 import { KINDS_OF_WORK, type Shade, STATES_OF_TIME } from "../colours";
 import type { Document, Page, Section } from "../data/document";
@@ -84,7 +84,7 @@ export interface Part {
   title: string;
 }
 
-/** The rows of a section of kinds of work, or of states, as parts of a whole, in the order of the tool. */
+/** The rows of a section of kinds of work, or of states, as parts of a whole, in their order. */
 export function partsOf(section: Section): Part[] {
   const isKinds = section.packed.key === "kinds";
   const [name, ns, share, text] = [isKinds ? "kind" : "state", "time_ns", "share", "text"].map((key) => section.column(key));

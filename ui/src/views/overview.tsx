@@ -1,4 +1,5 @@
-// The summary: findings as cards that lead to their places, what happened over time, and what the time went to as one bar.
+// The summary: findings as cards that lead to their places, what happened over time, and one bar
+// of what the time went to.
 
 import { useMemo } from "preact/hooks";
 import { EXCEPTION, KINDS_OF_WORK, ofElement } from "../colours";

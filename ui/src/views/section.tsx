@@ -261,7 +261,7 @@ const AMOUNTS: [string, (found: Json) => string][] = [
   ["total_ns", (found) => value(found, "time")],
 ];
 
-/** Frames of a stack, arguments, and other lists of things with names; of several paths each a step a line. */
+/** Frames of a stack, arguments, and other lists of things with names; a step a line. */
 function Frames({ frames }: { frames: { [key: string]: Json }[] }) {
   if (frames.every((one) => isList(one.frames))) {
     return (

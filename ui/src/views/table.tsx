@@ -19,7 +19,7 @@ export interface TableColumn {
   text(row: number): string;
   /** What rows are ordered by; rows keep their order where two are the same. */
   order(row: number): number | string;
-  /** Part of the whole that a bar beside the text shows. */
+  /** Part of the whole that a bar next to the text shows. */
   bar?(row: number): number;
   /** Colour of a mark before the text. */
   mark?(row: number): string;
@@ -173,7 +173,7 @@ export function Table(props: Props) {
   );
 }
 
-/** The bar of a part of the whole, beside its digits. */
+/** The bar of a part of the whole, next to its digits. */
 export const Share = ({ part }: { part: number }) => <span class="bar-room" aria-hidden="true">{part > 0 && <span class="bar" style={{ width: `${Math.min(100, part * 100)}%` }} />}</span>;
 
 /** Rows whose words a column has room for. */
@@ -181,7 +181,7 @@ const ROWS_WITH_ROOM = 500;
 /** Columns of letters at most. */
 const MOST_LETTERS = 160;
 
-/** Columns of letters that the words of a column need: no more than its longest of the first rows. */
+/** Columns of letters that a column needs: no more than its longest words of the first rows. */
 function needed(column: TableColumn, rows: number[]): number {
   if (column.numeric) return column.width;
   let longest = column.title.length + 2;

@@ -74,7 +74,7 @@ fn missing(recording: &Recording) -> Value {
     let recorded = recording.run.filled.instruments();
     let is_recorded = |name: &&str| recorded.iter().any(|one| one.name == **name);
     let needs = VIEWS.iter().map(|view| (view.name, view.instruments()));
-    let all = needs.filter(|(_, needs)| !needs.is_empty() && !needs.iter().any(|name| is_recorded(name)));
+    let all = needs.filter(|(_, needs)| !needs.is_empty() && !needs.iter().any(&is_recorded));
     all.map(|(view, instruments)| json!({ "view": view, "instruments": instruments })).collect()
 }
 
