@@ -307,7 +307,8 @@ fn nothing(why: String, hint: &str) -> Failure {
     Failure::new("the filters leave nothing to show", why, hint)
 }
 
-/// How to record an instrument: when the program starts, or in one that runs, where that is possible.
+/// How to record an instrument: when the program starts, or in one that runs, where that is
+/// possible.
 pub(crate) fn record_it(instrument: &str) -> String {
     let name = instrument.split(':').next().unwrap_or_default();
     let may_attach = find(name).is_some_and(|spec| !matches!(spec.attach, Limit::Never(_)));

@@ -83,7 +83,7 @@ fn a_recording_has_labels_and_what_the_program_says_of_itself() {
         assert_eq!(resource["deployment.environment.name"], "pr od");
         assert_eq!((&resource["team"], &resource["tier"]), (&json!("carts, 100%"), &json!("web")));
         assert_eq!(both["processes"][0]["sampling"][0]["period_ns"], 2_000_000);
-        assert!(report.contains("labels") && report.contains("tier=web"), "{report}");
+        assert!(conditions.contains("labels") && conditions.contains("tier=web"), "{conditions} {report}");
         // An identifier of its own.
         let [first, second] = [&plain, &both].map(|head| head["id"].as_str().expect("an id").to_owned());
         assert!(first.len() == 36 && first != second, "{first} {second}");

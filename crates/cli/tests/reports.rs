@@ -194,7 +194,7 @@ fn several_processes_are_listed_and_told_apart() {
     recording.processes.push(second);
     write_packed(&recording, &place.file("two.clrs"));
     let report = text(&place, "report two.clrs", "100");
-    assert!(report.contains("processes  2 on .NET 8.0.33; most in "), "{report}");
+    assert!(report.contains("2 processes on .NET 8.0.33") && report.contains("most in shop "), "{report}");
     let conditions = text(&place, "report two.clrs --view conditions", "100");
     let part = "50.0 % of the thread time";
     assert!(

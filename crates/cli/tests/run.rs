@@ -394,7 +394,7 @@ fn the_demo_prints_its_report_on_stdout_and_keeps_a_recording_when_asked() {
     let output = place.run("demo -o demo.clrs");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let report = text(&output.stdout);
-    assert!(report.starts_with("dotnet Demo.dll\n") && report.contains("What stands out"), "{report}");
+    assert!(report.starts_with("dotnet Demo.dll: ") && report.contains("What stands out"), "{report}");
     assert!(place.file("demo.clrs").is_file());
 }
 

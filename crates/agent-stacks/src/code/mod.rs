@@ -5,7 +5,6 @@
 //! | `feed` | new and unloaded bodies, as callbacks report them |
 //! | `origins` | how each body was compiled, in one word |
 //! | `bodies` | compiled methods by address, separate for each tier, including precompiled code and recently unloaded code |
-//! | `heaps` | where the runtime places compiled code: it may be asked about anything there |
 //! | `hidden` | return addresses that no frame pointer leads to |
 //! | `native` | libraries and other mappings; `elf` reads their files |
 //!
@@ -15,7 +14,6 @@
 mod bodies;
 pub(crate) mod elf;
 mod feed;
-pub(crate) mod heaps;
 mod hidden;
 pub mod native;
 mod origins;
@@ -466,9 +464,10 @@ impl CodeMap {
         self.ask(address, KnownFrom::Interrupted, is_image, time_ns).map_or(CodeAt::Piece, method)
     }
 
-    /// Like [`code_at`](Self::code_at), for bytes that look like a call. They may be something else,
-    /// or a call that was never made, and the runtime may be asked about such an address only where
-    /// it places compiled code, not in images ([`code_owner`](clrscope_agent_base::code_owner)).
+    /// Like [`code_at`](Self::code_at), for bytes that look like a call. They may be something
+    /// else, or a call that was never made, and the runtime may be asked about such an address only
+    /// where it places compiled code, not in images
+    /// ([`code_owner`](clrscope_agent_base::code_owner)).
     fn code_at_guess(&mut self, address: usize, time_ns: u64) -> CodeAt {
         let may_ask = match self.native.at(address) {
             Some(Contents::Library(_)) => true,

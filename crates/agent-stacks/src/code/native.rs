@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clrscope_agent_base::os::memory;
+use clrscope_agent_base::os::process::Mapping;
 
 use super::elf::Elf;
 
@@ -60,14 +61,6 @@ pub(crate) struct NativeMap {
     main: PathBuf,
 }
 
-/// One line of the list.
-struct Line<'a> {
-    addresses: Range<usize>,
-    can_run: bool,
-    offset: usize,
-    path: &'a str,
-}
-
 impl NativeMap {
     /// Reads the system's current list. Returns whether any executable range is gone or has other
     /// contents.
@@ -77,7 +70,7 @@ impl NativeMap {
         }
         let mut bases: HashMap<&str, usize> = HashMap::new();
         let mut mapped = Vec::new();
-        for line in list.lines().filter_map(Line::parse) {
+        for line in list.lines().filter_map(Mapping::parse) {
             if line.offset == 0 && !line.path.is_empty() {
                 bases.insert(line.path, line.addresses.start);
             }
@@ -114,7 +107,7 @@ impl NativeMap {
         self.mapping(address).map(|mapped| &mapped.contents)
     }
 
-    fn contents(&mut self, line: &Line<'_>, base: usize) -> Contents {
+    fn contents(&mut self, line: &Mapping<'_>, base: usize) -> Contents {
         if line.path == "[vdso]" {
             return self.library(Path::new("[vdso]"), line.addresses.start, || image(&line.addresses));
         }
@@ -160,35 +153,6 @@ fn image(addresses: &Range<usize>) -> Option<Elf> {
     memory::copy_if_there(addresses.start, &mut bytes).then(|| Elf::of_image(&bytes))?
 }
 
-/// The executable memory in a list of mappings that belongs to no file: compiled code and stubs,
-/// and images that the runtime has laid out itself.
-pub(super) fn memory_without_files(list: &str) -> Vec<Range<usize>> {
-    let lines = list.lines().filter_map(Line::parse);
-    lines
-        .filter(|line| line.can_run && !line.is_file() && !line.path.starts_with('['))
-        .map(|line| line.addresses)
-        .collect()
-}
-
-impl<'a> Line<'a> {
-    /// `start-end permissions offset device inode path`.
-    fn parse(line: &'a str) -> Option<Self> {
-        let mut words = line.splitn(6, ' ');
-        let (start, end) = words.next()?.split_once('-')?;
-        let hexadecimal = |word: &str| usize::from_str_radix(word, 16).ok();
-        let can_run = words.next()?.as_bytes().get(2) == Some(&b'x');
-        let offset = hexadecimal(words.next()?)?;
-        let path = words.nth(2).unwrap_or_default().trim_start();
-        Some(Self { addresses: hexadecimal(start)?..hexadecimal(end)?, can_run, offset, path })
-    }
-
-    /// Whether a file is mapped here. Compiled code is mapped twice from memory without a file;
-    /// images of assemblies are mapped from their files.
-    fn is_file(&self) -> bool {
-        self.path.starts_with('/') && !self.path.starts_with("/memfd:")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,14 +176,6 @@ mod tests {
     }
 
     #[test]
-    fn files_and_pages_of_the_system_are_no_memory_of_the_runtime() {
-        let list = "1000-2000 r-xs 00000000 00:01 7 /memfd:doublemapper (deleted)\n2000-3000 rw-p 00000000 00:00 0\n\
-                    3000-4000 r-xp 00000000 00:00 0\n4000-5000 r-xp 00000000 fd:01 7 /a/b.dll\n\
-                    5000-6000 r-xp 00000000 00:00 0 [vdso]\n";
-        assert_eq!(memory_without_files(list), [0x1000..0x2000, 0x3000..0x4000]);
-    }
-
-    #[test]
     fn code_that_comes_leaves_what_was_there_and_code_that_goes_does_not() {
         let mut map = NativeMap::default();
         let list = |code: &[&str]| {
@@ -238,13 +194,13 @@ mod tests {
 
     #[test]
     fn lines_of_the_list_are_understood() {
-        let line = Line::parse("7f00-7f80 r-xp 00002000 fd:01 77    /a dir/lib x.so").expect("a line");
+        let line = Mapping::parse("7f00-7f80 r-xp 00002000 fd:01 77    /a dir/lib x.so").expect("a line");
         assert_eq!(
             (line.addresses, line.can_run, line.offset, line.path),
             (0x7f00..0x7f80, true, 0x2000, "/a dir/lib x.so")
         );
-        let line = Line::parse("7f00-7f80 rw-p 00000000 00:00 0").expect("a line");
+        let line = Mapping::parse("7f00-7f80 rw-p 00000000 00:00 0").expect("a line");
         assert!(!line.can_run && line.path.is_empty());
-        assert!(Line::parse("nonsense").is_none());
+        assert!(Mapping::parse("nonsense").is_none());
     }
 }

@@ -13,9 +13,9 @@ use clrscope_recording::layout::stack;
 use super::block_addresses::StackGap;
 use super::throw_blocks::place_of_checks;
 use crate::awaiters::{AsyncPart, Awaiters};
-use crate::code::heaps::CodeHeaps;
 use crate::inlined::called::{CodeAt, called_before, called_by};
 use crate::inlined::{CodeOffset, InlinedFrames, InlinedMethods, InlinedThere};
+use crate::unwind::heaps::CodeHeaps;
 use crate::unwind::{FrameShape, FrameShapes};
 
 /// A frame in its recorded form.

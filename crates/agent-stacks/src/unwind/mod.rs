@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `tables` | the location of unwind information, and the step from each address of a body |
 //! | `frame_shapes` | frame layouts, for callers that ask about single addresses and have no map of code |
+//! | `heaps` | where the runtime places compiled code: it may be asked about anything there |
 //! | `images` | precompiled code with its table of pieces |
 //! | `arch` | the format of unwind information, and the effects of instructions on the stack |
 
@@ -12,6 +13,7 @@ pub mod arch;
 #[cfg(test)]
 mod checks;
 mod frame_shapes;
+pub(crate) mod heaps;
 pub(crate) mod images;
 pub mod tables;
 

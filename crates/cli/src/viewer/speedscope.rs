@@ -3,8 +3,8 @@
 //!
 //! `speedscope/release/` holds its files, except those that are only needed to import other tools'
 //! profiles. `npm run build` in `ui/` copies the files there; their names change with speedscope's
-//! version. A build without the feature `speedscope` has none of them, and `view` does not offer the
-//! page.
+//! version. A build without the feature `speedscope` has none of them, and `view` does not offer
+//! the page.
 
 use std::sync::Arc;
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Read;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -90,6 +91,38 @@ fn is_container_id(text: &str) -> bool {
 pub fn mappings() -> String {
     let bytes = fs::read("/proc/self/maps").unwrap_or_default();
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// A line of [`mappings`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping<'a> {
+    /// The addresses.
+    pub addresses: Range<usize>,
+    /// Whether code may run there.
+    pub can_run: bool,
+    /// Offset in the file.
+    pub offset: usize,
+    /// Path of the file, a name in brackets for memory of the system, or empty.
+    pub path: &'a str,
+}
+
+impl<'a> Mapping<'a> {
+    /// Reads `start-end permissions offset device inode path`; `None` for anything else.
+    pub fn parse(line: &'a str) -> Option<Self> {
+        let mut words = line.splitn(6, ' ');
+        let (start, end) = words.next()?.split_once('-')?;
+        let hexadecimal = |word: &str| usize::from_str_radix(word, 16).ok();
+        let can_run = words.next()?.as_bytes().get(2) == Some(&b'x');
+        let offset = hexadecimal(words.next()?)?;
+        let path = words.nth(2).unwrap_or_default().trim_start();
+        Some(Self { addresses: hexadecimal(start)?..hexadecimal(end)?, can_run, offset, path })
+    }
+
+    /// Whether a file is mapped here. The runtime maps compiled code twice from memory without a
+    /// file; images of assemblies are mapped from their files.
+    pub fn is_file(&self) -> bool {
+        self.path.starts_with('/') && !self.path.starts_with("/memfd:")
+    }
 }
 
 /// The memory mappings of this process with their resident memory, in the form of

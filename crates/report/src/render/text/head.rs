@@ -15,7 +15,7 @@ const LABELS: usize = 11;
 const LEAST_COMMAND: usize = 20;
 
 /// Most warnings that a head lists; the view `conditions` has all.
-const MOST_WARNINGS: usize = 2;
+const MOST_WARNINGS: usize = 3;
 
 /// The head of a report about `recording`: a line about the run, one about what was recorded, and
 /// what is missing. With `verbose`, all facts about how its numbers came about.
@@ -93,7 +93,7 @@ impl Head {
 
     /// Line about what was recorded: samples, parts, and which process is the user's own.
     fn recorded(&mut self, recording: &Recording, conditions: &Conditions<'_>) {
-        let mut all = vec![sampling::recorded(recording.run.given.text(), &conditions.sampling)];
+        let mut all = vec![sampling::recorded(recording.run.given.text(), &conditions.sampling, self.width)];
         all.extend(facts::number_of_parts(recording));
         all.extend(which_process(recording, &conditions.processes));
         all.retain(|text| !text.is_empty());
@@ -143,7 +143,7 @@ fn which_process(recording: &Recording, processes: &[ProcessConditions<'_>]) -> 
         [own] => Some(format!("yours is {}: --process {} shows it alone", named(own), name(own))),
         _ => {
             let most = processes.iter().reduce(|a, b| if b.share > a.share { b } else { a })?;
-            Some(format!("most in {}", named(most)))
+            Some(format!("most in {}; --view conditions has all", named(most)))
         }
     }
 }

@@ -4,6 +4,7 @@ use clrscope_analysis::{InliningKnowledge, SamplingConditions};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::SamplingEngine;
 
+use super::names::columns;
 use super::units::{count, share, time};
 
 /// The actual sampling interval is mentioned where it exceeds this multiple of the requested one.
@@ -55,18 +56,26 @@ pub(super) fn awaiters(of: &SamplingConditions<'_>) -> Option<String> {
 }
 
 /// What was recorded, for the head of a report: samples, how many of their stacks are complete,
-/// the share of the profiler in them, and the other instruments.
-pub(super) fn recorded(given: &str, sampling: &[SamplingConditions<'_>]) -> String {
+/// the share of the profiler in them, and as many of the other instruments as `width` columns have
+/// room for.
+pub(super) fn recorded(given: &str, sampling: &[SamplingConditions<'_>], width: usize) -> String {
     let sampled: Vec<&SamplingConditions<'_>> = sampling.iter().filter(|of| of.samples > 0).collect();
     let names = given.split(';').map(|of| of.split(':').next().unwrap_or_default());
     let others = names.filter(|name| !name.is_empty() && sampled.iter().all(|of| of.instrument != *name));
-    let others = others.collect::<Vec<_>>().join(", ");
+    let others: Vec<&str> = others.collect();
     let samples = match sampled.as_slice() {
-        [] => return others,
+        [] => String::new(),
         [one] => of_one(one),
         several => of_several(several),
     };
-    if others.is_empty() { samples } else { format!("{samples}; {others}") }
+    let between = if samples.is_empty() || others.is_empty() { "" } else { "; " };
+    let first = |number: usize| {
+        let (first, more) = (others[..number].join(", "), others.len() - number);
+        let text = format!("{samples}{between}{first}");
+        if more == 0 { text } else { format!("{text} and {more} more") }
+    };
+    let fits = |number: &usize| columns(&first(*number)) <= width;
+    (1..=others.len()).rev().find(fits).map_or_else(|| first(others.len().min(1)), first)
 }
 
 fn of_one(of: &SamplingConditions<'_>) -> String {
