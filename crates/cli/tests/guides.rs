@@ -57,7 +57,7 @@ const SAYS: [(&str, &str, &str); 12] = [
     (
         "coverage.md",
         "clrscope report app.clrs --view coverage",
-        "82.9 %   97    117       75.0 %    33        44  Covered",
+        "82.9 %   97    117       75.0 %     33        44  Covered",
     ),
     (
         "coverage.md",

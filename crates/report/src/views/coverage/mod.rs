@@ -84,7 +84,7 @@ fn sums<'c>() -> impl Iterator<Item = Column<'c, SumRows>> {
         number("lines_covered", "run", |sums| sums.lines_covered),
         Column::new("line_share", "of lines", Kind::Share, |row: &Sums<'_>| Cell::Share(row.sums.line_share())),
         number("branches", "branches", |sums| sums.branches),
-        number("branches_covered", "gone", |sums| sums.branches_covered),
+        number("branches_covered", "taken", |sums| sums.branches_covered),
         Column::new("branch_share", "of branches", Kind::Share, |row: &Sums<'_>| match row.sums.branches {
             0 => Cell::Share(1.0).said("-"),
             _ => Cell::Share(row.sums.branch_share()),
@@ -140,7 +140,7 @@ fn line_sheet<'c>() -> Sheet<'c, LineRows> {
         Column::new("line", "line", Kind::Number, |row: &Line<'_>| Cell::Number(row.number.into())),
         Column::new("hits", "hits", Kind::Count, |row: &Line<'_>| Cell::Count(row.line.hits)),
         Column::new("branches", "branches", Kind::Count, |row: &Line<'_>| Cell::Count(row.line.branches.len() as u64)),
-        Column::new("branches_covered", "gone", Kind::Count, |row: &Line<'_>| Cell::Count(row.line.branches_covered())),
+        Column::new("branches_covered", "taken", Kind::Count, |row: &Line<'_>| Cell::Count(row.line.branches_covered())),
         Column::new("module", "assembly", Kind::Text, |row: &Line<'_>| Cell::text(&row.file.module)),
     ])
 }

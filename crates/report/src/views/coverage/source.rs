@@ -69,7 +69,7 @@ fn sheet<'c>() -> Sheet<'c, SourceLines> {
         }),
         number("hits", "hits", |line| line.hits),
         number("branches", "branches", |line| line.branches.len() as u64),
-        number("branches_covered", "gone", LineCoverage::branches_covered),
+        number("branches_covered", "taken", LineCoverage::branches_covered),
         Column::new("line", "line", Kind::Number, |row: &SourceLine<'_>| Cell::Number(row.number.into())),
         Column::new("source", "source", Kind::Text, |row: &SourceLine<'_>| Cell::text(&row.text)),
     ])
