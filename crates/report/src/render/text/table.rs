@@ -93,7 +93,7 @@ impl Table {
     /// shown like another name; of `12.3 % in NAME`, the name alone is shortened.
     pub(super) fn below(&mut self, words: String) {
         match self.columns.split_last() {
-            Some((last, others)) if last.names.is_some() => {
+            Some((last, others)) if last.names == Some(NameKind::Function) => {
                 let (lead, name) = words.split_at(words.find(LEAD_END).map_or(0, |at| at + LEAD_END.len()));
                 let cells = others.iter().map(|_| String::new()).chain([name.to_owned()]).collect();
                 self.row_with_prefix(cells, " ".repeat(BELOW) + lead);
@@ -305,7 +305,7 @@ mod tests {
             Column::number("retained", 0),
             Column::number("before", 3),
             Column::words("module", 5),
-            Column::words("type", 0),
+            Column::names_of(NameKind::Type, "type", 0),
         ]);
         let words = "+296,700 with 14.2 MB, held by static field Shop.Program.Orders -> Cache._orders -> \
                      Dictionary<string, Shop.Order>._entries -> Dictionary<string, Shop.Order>.Entry[][0].value";
