@@ -140,7 +140,9 @@ fn line_sheet<'c>() -> Sheet<'c, LineRows> {
         Column::new("line", "line", Kind::Number, |row: &Line<'_>| Cell::Number(row.number.into())),
         Column::new("hits", "hits", Kind::Count, |row: &Line<'_>| Cell::Count(row.line.hits)),
         Column::new("branches", "branches", Kind::Count, |row: &Line<'_>| Cell::Count(row.line.branches.len() as u64)),
-        Column::new("branches_covered", "taken", Kind::Count, |row: &Line<'_>| Cell::Count(row.line.branches_covered())),
+        Column::new("branches_covered", "taken", Kind::Count, |row: &Line<'_>| {
+            Cell::Count(row.line.branches_covered())
+        }),
         Column::new("module", "assembly", Kind::Text, |row: &Line<'_>| Cell::text(&row.file.module)),
     ])
 }
