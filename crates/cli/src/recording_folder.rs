@@ -9,8 +9,8 @@ use crate::output::file_of;
 const ENDING: &str = "clrs";
 
 /// Recordings in a folder and in the folders directly below it, as `clrscope watch` has one for
-/// each program, ordered by path: files `NAME.clrs`, and directories `NAME.clrs.d` without such a file.
-/// `None` if the folder is a recording itself, or has no recordings.
+/// each program, ordered by path: files `NAME.clrs`, and directories `NAME.clrs.d` without such a
+/// file. `None` if the folder is a recording itself, or has no recordings.
 pub(crate) fn recordings_in(folder: &Path) -> Option<Vec<PathBuf>> {
     if !folder.is_dir() || is_recording(folder) {
         return None;
