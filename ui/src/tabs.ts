@@ -46,7 +46,7 @@ export const MOMENTS = ["exceptions", "events", "gc"];
 /** Title of the tab of a view that is not there; null for views that share the tab of another. */
 export const titleOfView = (view: string): string | null => DECLARED.find(({ views, form }) => views[0] === view && form !== "changes" && form !== "request")?.title ?? null;
 
-/** A tab of which nothing was recorded, and what would have recorded it. */
+/** A tab without recorded data, and what would have recorded it. */
 export function absentTab(page: Page, id: string): { title: string; instruments: string[] } | null {
   const tab = DECLARED.find((one) => one.id === id);
   const missing = tab && page.missing.find(({ view }) => view === tab.views[0]);

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use clr_diagnostics::Process;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::ProbedMethod;
 use clrscope_testkit::{Runtime, Sdk, Service, cli, compile::compile_web, cpu_time, runtimes, scratch};
@@ -172,11 +173,11 @@ fn cpu(service: &Service) -> Result<Duration, String> {
     cpu_time(service.id()).ok_or_else(|| "the program ended".to_owned())
 }
 
-/// Memory of the program, in kB (proc_pid_status(5)).
+/// Memory of the program, in kB.
 fn resident(service: &Service) -> Result<i64, String> {
-    let status = fs::read_to_string(format!("/proc/{}/status", service.id())).map_err(|error| error.to_string())?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
-    line.trim().trim_end_matches(" kB").parse().map_err(|_| format!("no memory in {line:?}"))
+    let process = Process::open(service.id()).map_err(|error| error.to_string())?;
+    let bytes = process.resident_bytes().ok_or("the program ended")?;
+    Ok((bytes / 1024).cast_signed())
 }
 
 #[cfg(test)]

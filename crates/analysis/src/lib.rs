@@ -204,6 +204,8 @@ pub use views::summary::{
     SampledThreads, StateRow, Summary, findings_about_allocations, findings_about_collections, summary,
 };
 pub use views::threads::{Threads, threads};
-pub use views::timeline::{Lane, Timeline, TimelineRow, cpu_timeline, timeline};
+pub use views::timeline::{
+    Lane, PIECES as TIMELINE_PIECES, Timeline, TimelineRow, cpu_timeline, piece_ns as timeline_piece_ns, timeline,
+};
 pub use views::triage::{Evidence, Triage, TriageVerdict, Trouble, Vitals, triage};
 pub use waits::{TimeState, WaitKind};

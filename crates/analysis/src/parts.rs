@@ -52,13 +52,12 @@ pub fn observed_ns(recording: &Recording) -> u64 {
 /// earlier time of theirs.
 #[must_use]
 pub fn ran_on(recording: &Recording) -> bool {
-    let has = |process: &Process, reason| process.losses.iter().any(|loss| loss.reason == reason);
     let all = &recording.processes;
-    let may_run = |one: &Process| !one.complete && !has(one, LossReason::AbruptEnd);
+    let may_run = |one: &Process| !one.complete && !one.has_lost(LossReason::AbruptEnd);
     let is_earlier = || observed_ns(recording) < recording.run.duration_ns && all.iter().all(may_run);
     !all.is_empty()
         && recording.run.exit.is_none()
-        && (is_earlier() || all.iter().all(|one| has(one, LossReason::Stopped)))
+        && (is_earlier() || all.iter().all(|one| one.has_lost(LossReason::Stopped)))
 }
 
 /// The time that a recording tells of, since the start of the run.

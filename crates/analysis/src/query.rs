@@ -1,6 +1,7 @@
 //! The query of a report: the filters that all views share.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::model::{Function, Process, Thread};
@@ -52,6 +53,9 @@ pub struct Query {
     pub paths: Option<PathKind>,
     /// How native code without names is shown; `None` if not chosen.
     pub native_code: Option<NativeCode>,
+    /// Folder with symbol files, from which native functions get their names when a recording is
+    /// opened.
+    pub symbols: Option<PathBuf>,
     /// Only objects of types that match one of these; none means all.
     pub types: Vec<Glob>,
     /// Only these requests.

@@ -12,10 +12,10 @@ use crate::recording_file::{OpenRecording, open};
 /// Whether all processes have ended recording.
 pub(crate) fn are_over(processes: &[Process]) -> bool {
     let is_over = |process: &Process| {
-        let mut losses = process.losses.iter();
         process.complete
             || process.exit.is_some()
-            || losses.any(|loss| matches!(loss.reason, LossReason::Stopped | LossReason::AbruptEnd))
+            || process.has_lost(LossReason::Stopped)
+            || process.has_lost(LossReason::AbruptEnd)
     };
     !processes.is_empty() && processes.iter().all(is_over)
 }

@@ -8,8 +8,9 @@ use std::time::SystemTime;
 use clrscope_analysis::{
     PathKind, Query, QueryProblem, keep_parts, keep_requests, leave_inlined_out, make_paths_logical, resolve_names,
 };
-use clrscope_contract::instruments::{find, spec::Limit};
+use clrscope_contract::instruments::{Spec, find};
 use clrscope_contract::labels::Label;
+use clrscope_finish::{LibraryWithoutSymbols, MachineFacts};
 use clrscope_recording::OpenError;
 use clrscope_recording::model::{Process, Recording};
 
@@ -18,6 +19,8 @@ use crate::terminal::say;
 
 /// Most unreadable parts that are named; further ones are only counted.
 const MOST_NAMED: usize = 5;
+/// Most libraries without symbol files that are named.
+const MOST_LIBRARIES: usize = 2;
 
 /// A recording that is open during a command. At the end, stderr names the parts that could not be
 /// read. Trees and events are read from disk only when needed, so a result can't list these
@@ -60,18 +63,53 @@ pub(crate) fn open(path: &Path) -> Result<OpenRecording, Failure> {
     clrscope_finish::open(path).map(OpenRecording).map_err(|error| open_failure(path, error))
 }
 
+/// As [`open`], with names of native functions from a folder with symbol files. Tells the user if
+/// the folder has none for the recording.
+///
+/// # Errors
+/// Errors of [`open`], and where there is no such folder.
+fn open_with_symbols(path: &Path, symbols: &Path) -> Result<OpenRecording, Failure> {
+    if let Err(error) = fs::read_dir(symbols) {
+        let what = format!("cannot read the folder {} of symbol files", shown(symbols));
+        return Err(Failure::new(what, reason(&error), "give '--symbols' the folder that has them"));
+    }
+    let opened = clrscope_finish::open_with_symbols(path, symbols.to_owned());
+    let (recording, without) = opened.map_err(|error| open_failure(path, error))?;
+    if !without.is_empty() {
+        say(&format!("clrscope: {}", without_symbols(symbols, &without)));
+    }
+    Ok(OpenRecording(recording))
+}
+
+/// Text about a folder that has symbol files for none of the libraries.
+fn without_symbols(folder: &Path, libraries: &[LibraryWithoutSymbols]) -> String {
+    let named = libraries.iter().take(MOST_LIBRARIES).map(|library| match &library.build_id[..] {
+        "" => format!("{} (build id not recorded)", library.name),
+        id => format!("{} (build id {id})", library.name),
+    });
+    let mut named = named.collect::<Vec<_>>().join(", ");
+    if libraries.len() > MOST_LIBRARIES {
+        named += &format!(" and {} more", libraries.len() - MOST_LIBRARIES);
+    }
+    format!("{} has no symbol file for {named}", shown(folder))
+}
+
 /// As [`open`], reduced to the parts and frames that a query selects.
 ///
 /// # Errors
 /// Errors of [`open`], and where the recording has no such part.
 pub(crate) fn open_for(path: &Path, query: &Query) -> Result<OpenRecording, Failure> {
-    open(path)?.narrowed_for(query)
+    let recording = match &query.symbols {
+        Some(symbols) => open_with_symbols(path, symbols)?,
+        None => open(path)?,
+    };
+    recording.narrowed_for(query)
 }
 
 /// As [`open_for`] for a growing recording, without messages about unreadable parts; `None` if
-/// nothing can be read yet.
-pub(crate) fn open_growing(folder: &Path, query: &Query) -> Option<Recording> {
-    let mut recording = clrscope_finish::open(folder).ok()?;
+/// nothing can be read yet. `facts` remembers what does not change between two readings.
+pub(crate) fn open_growing(folder: &Path, query: &Query, facts: &mut MachineFacts) -> Option<Recording> {
+    let mut recording = facts.open(folder).ok()?;
     if query.paths.unwrap_or_default() == PathKind::Logical {
         make_paths_logical(&mut recording);
     }
@@ -142,11 +180,19 @@ pub(crate) fn open_together(paths: &[PathBuf]) -> Result<OpenRecording, Failure>
 /// # Errors
 /// When there is none.
 pub(crate) fn newest_here() -> Result<PathBuf, Failure> {
-    let Some(Here { name, .. }) = recordings_here().into_iter().next() else {
+    newest_of(&recordings_here())
+}
+
+/// As [`newest_here`], of recordings that are listed already.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn newest_of(here: &[Here]) -> Result<PathBuf, Failure> {
+    let Some(Here { name, .. }) = here.first() else {
         let why = "REC is not given, and this folder has no recording (NAME.clrs or NAME.clrs.d)";
         return Err(Failure::usage("no recording to report on", why, "clrscope report NAME.clrs"));
     };
-    say(&format!("clrscope: the newest recording here is {}", quoted(&name)));
+    say(&format!("clrscope: the newest recording here is {}", quoted(name)));
     Ok(PathBuf::from(name))
 }
 
@@ -311,7 +357,7 @@ fn nothing(why: String, hint: &str) -> Failure {
 /// possible.
 pub(crate) fn record_it(instrument: &str) -> String {
     let name = instrument.split(':').next().unwrap_or_default();
-    let may_attach = find(name).is_some_and(|spec| !matches!(spec.attach, Limit::Never(_)));
+    let may_attach = find(name).is_some_and(Spec::may_attach);
     let attach = if may_attach { format!(", or clrscope attach PID -i {instrument}") } else { String::new() };
     format!("record it: clrscope run -i {instrument} -- PROGRAM{attach}")
 }

@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use clrscope_testkit::{self as testkit, Runtime, at_a_time, fixture, not_run, say, workspace_root};
+use clrscope_testkit::{self as testkit, Runtime, at_a_time, attempted, fixture, not_run, say, workspace_root};
 use common::TestFolder;
 
 /// What `app.dll` and `PID` stand for in a document: a program, its arguments, and those with which
@@ -70,9 +70,6 @@ const SAYS: [(&str, &str, &str); 12] = [
         "Fib:calls>100000 failed",
     ),
 ];
-
-/// How often a verdict is asked for: a busy machine can hide a program's trouble.
-const ATTEMPTS: usize = 5;
 
 /// A command of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -312,8 +309,11 @@ fn every_command_of_readme_and_guides_does_what_they_say() {
                 not_run(&format!("{name}: {}: no ASP.NET", line.text));
                 continue;
             }
-            let attempts = if line.text.starts_with("clrscope triage") { ATTEMPTS } else { 1 };
-            let outcome = (1..attempts).fold(walk.run(&line), |outcome, _| outcome.or_else(|_| walk.run(&line)));
+            // A busy machine can hide a program's trouble.
+            let outcome = match line.text.starts_with("clrscope triage") {
+                true => attempted(|| walk.run(&line)),
+                false => walk.run(&line),
+            };
             wrong.extend(outcome.err());
         }
         wrong

@@ -5,6 +5,9 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use clrscope_testkit as testkit;
 use common::TestFolder;
@@ -109,8 +112,73 @@ fn what_has_no_native_code_refuses_to_show_it_otherwise() {
         "report sample.clrs --format html -o x.html --native-code places",
         "export sample.clrs --to hst --native-code places",
         "export sample.clrs --to chrome --native-code places",
+        "report sample.clrs --view threads --symbols .",
+        "export sample.clrs --to hst --symbols .",
     ] {
         let said = place.transcript(line);
-        assert!(said.contains("exit 2") && said.contains("--native-code") && said.contains("hint: "), "{line}: {said}");
+        let option = if line.contains("--symbols") { "--symbols" } else { "--native-code" };
+        assert!(said.contains("exit 2") && said.contains(option) && said.contains("hint: "), "{line}: {said}");
     }
+}
+
+/// A library whose symbols are in a file of their own, as distributions ship them: path of the
+/// stripped library, and the folder with its symbol file. Its function `touch` spends all its time
+/// in `count_down`, which it does not export.
+fn stripped_library(place: &TestFolder) -> (PathBuf, PathBuf) {
+    let [source, library, symbols] = ["touch.c", "libtouch.so", "symbols"].map(|name| place.path().join(name));
+    let code = "static __attribute__((noinline)) int count_down(volatile int n) { while (n > 0) n--; return n; }\n\
+                int touch(int times) { return count_down(times * 20000) + times; }\n";
+    fs::write(&source, code).expect("written");
+    fs::create_dir(&symbols).expect("a folder");
+    let symbol_file = symbols.join("libtouch.so.dbg");
+    let run = |program: &str, options: &[&str], files: &[&Path]| {
+        let done = Command::new(program).args(options).args(files).status().expect("the C compiler and its tools");
+        assert!(done.success(), "{program}");
+    };
+    run("cc", &["-shared", "-fPIC", "-O1", "-Wl,--build-id", "-o"], &[&library, &source]);
+    run("objcopy", &["--only-keep-debug"], &[&library, &symbol_file]);
+    run("strip", &["--strip-all"], &[&library]);
+    (library, symbols)
+}
+
+/// The names come from the C source of the library, and the samples of all its functions together
+/// are as without them.
+#[test]
+fn symbol_files_name_the_functions_of_stripped_libraries() {
+    let runtime = &testkit::runtimes()[0];
+    let place = TestFolder::new();
+    let (library, _) = stripped_library(&place);
+    let words = ["run", "-i", "cpu:rate=1000", "-o", "c.clrs", "--"];
+    let mut words: Vec<OsString> = words.iter().map(OsString::from).collect();
+    words.extend(runtime.words(&fixture("Sampled")));
+    words.extend(["storage", "400"].map(OsString::from));
+    words.push(library.clone().into());
+    let mut command = place.clrscope(words);
+    runtime.prepare(&mut command);
+    let output = command.output().expect("the tool starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // Names are looked up by what was recorded: another machine has other libraries.
+    fs::remove_file(&library).expect("removed");
+    let of_library = |options: &str| -> BTreeMap<String, u64> {
+        let own = functions(&place, options).into_iter().filter(|((module, _), _)| module == "libtouch.so");
+        own.map(|((_, name), samples)| (name, samples)).collect()
+    };
+    let (before, after) = (of_library(""), of_library("--symbols symbols"));
+    assert!(!before.keys().any(|name| name.contains("count_down")), "{before:?}");
+    let busy = after.get("count_down").copied().unwrap_or(0);
+    assert!(busy > 50 && busy * 10 > after.values().sum::<u64>() * 9, "{after:?}");
+    assert_eq!(before.values().sum::<u64>(), after.values().sum::<u64>(), "{before:?} {after:?}");
+    for line in
+        ["report c.clrs --view flame", "export c.clrs --to collapsed", "diff c.clrs c.clrs --view functions --json"]
+    {
+        assert!(printed(&place, &format!("{line} --symbols symbols")).contains("count_down"), "{line}");
+    }
+
+    fs::create_dir(place.path().join("empty")).expect("a folder");
+    let output = place.run("report c.clrs --symbols empty");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && said.contains("empty has no symbol file for "), "{said}");
+    assert!(said.contains(".so (build id ") || said.contains(".so.6 (build id "), "{said}");
+    let said = place.transcript("report c.clrs --symbols nowhere");
+    assert!(said.contains("nowhere") && said.contains("hint: ") && !said.contains("exit 0"), "{said}");
 }

@@ -267,7 +267,7 @@ fn building_running_and_testing_give_the_same_results() {
     let recording = clrscope_recording::open(built).expect("a recording");
     let servers = recording.processes.iter().filter(|process| process.command[0].ends_with("VBCSCompiler"));
     for server in servers {
-        assert!(!server.complete && server.losses.iter().any(|loss| loss.reason == LossReason::Stopped), "{server:?}");
+        assert!(!server.complete && server.has_lost(LossReason::Stopped), "{server:?}");
     }
 
     let words = ["run", "--", "a", "b c"];

@@ -168,6 +168,8 @@ pub fn check(format: &dyn Exporter, options: &ExportOptions) -> Result<(), Expor
         ("--snapshot", SHOW_HEAP.as_str())
     } else if options.query.native_code.is_some() && !format.shows_native_code() {
         ("--native-code", "it shows no native code")
+    } else if options.query.symbols.is_some() && !format.shows_native_code() {
+        ("--symbols", "it shows no native code")
     } else if options.query.no_inlined && !format.shows_native_code() {
         ("--no-inlined", "it shows no stacks of samples")
     } else if options.query.paths.is_some() && !format.shows_native_code() {

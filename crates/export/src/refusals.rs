@@ -32,6 +32,7 @@ fn given(options: &ExportOptions) -> impl Iterator<Item = &'static str> {
     let ExportOptions { query, min_share, snapshot } = options;
     let Query { pid, process, threads, functions, modules, parts, since_ns, until_ns, limit, sort, .. } = query;
     let Query { per_thread, raw, just_my_code, no_inlined, paths, native_code, types, metric, requests, .. } = query;
+    let Query { symbols, .. } = query;
     let all = [
         ("--pid", pid.is_some()),
         ("--process", process.is_some()),
@@ -49,6 +50,7 @@ fn given(options: &ExportOptions) -> impl Iterator<Item = &'static str> {
         ("--no-inlined", *no_inlined),
         ("--paths", paths.is_some()),
         ("--native-code", native_code.is_some()),
+        ("--symbols", symbols.is_some()),
         ("--type", !types.is_empty()),
         ("--metric", metric.is_some()),
         ("--min-share", min_share.is_some()),

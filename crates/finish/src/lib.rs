@@ -6,35 +6,45 @@
 //!
 //! - [`pack`] packs a recording's directory into one file, with these facts.
 //! - [`open`] reads a recording in either form, with these facts.
+//! - [`MachineFacts`] remembers them, for recordings that are read again and again.
 
 mod coverage_plans;
 mod native_symbols;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clrscope_analysis::{name_native_code, tell_closures_apart};
 use clrscope_recording::model::Recording;
 use clrscope_recording::pack::{PackError, PackOptions, PackProgress, PackReport, pack_completed, pack_opened};
 use clrscope_recording::{OpenError, Period, open_period};
-use clrscope_symbols::Lines;
+use clrscope_symbols::{Lines, NativeNames, SymbolFolder};
 
-/// Opens `NAME.clrs`, `NAME.clrs.d`, or `NAME.clrs` if only the directory exists. Closures of one
-/// method are distinguished by their source lines, if this machine has them.
+pub use native_symbols::LibraryWithoutSymbols;
+
+/// As [`MachineFacts::open`], for one recording.
 ///
 /// # Errors
-/// When nothing can be read. A damaged recording is not an error: the recording lists its problems.
+/// As there.
 pub fn open(path: &Path) -> Result<Recording, OpenError> {
-    let mut recording = clrscope_recording::open(path)?;
-    // A packed recording was completed on the recording machine.
-    if path.is_dir() || !path.exists() {
-        complete(&mut recording);
+    MachineFacts::default().open(path)
+}
+
+/// As [`open`]; names of native functions come from the symbol files in the folder `symbols` first.
+/// Also returns the libraries without such a file, the one with most places on call stacks first,
+/// if the folder has a file for none.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with_symbols(path: &Path, symbols: PathBuf) -> Result<(Recording, Vec<LibraryWithoutSymbols>), OpenError> {
+    let mut folder = SymbolFolder::new(symbols);
+    let mut without = Vec::new();
+    let recording = MachineFacts::default().open_and(path, |recording| {
+        without = native_symbols::use_symbol_folder(recording, &mut folder);
+    })?;
+    if folder.is_used() {
+        without.clear();
     }
-    name_native_code(&mut recording);
-    let mut lines = Lines::default();
-    tell_closures_apart(&mut recording, &mut |module, method| {
-        lines.first(module, method).map(|line| (line.file, line.line))
-    });
-    Ok(recording)
+    Ok((recording, without))
 }
 
 /// Packs a recording's directory into one file, which every machine reads with the same result as
@@ -48,29 +58,66 @@ pub fn pack(
     options: PackOptions,
     progress: &mut dyn FnMut(PackProgress),
 ) -> Result<PackReport, PackError> {
-    pack_completed(folder, file, options, &mut complete, progress)
+    let mut names = NativeNames::default();
+    pack_completed(folder, file, options, &mut |recording| complete(recording, &mut names), progress)
 }
 
-/// Packs a period of the recording in `folder` into one file. The recording of the period has an
-/// identifier of its own. Returns false, and writes nothing, where the period is empty.
-///
-/// # Errors
-/// See [`PackError`]. The directory is not changed.
-pub fn pack_period(folder: &Path, period: &Period<'_>, file: &Path) -> Result<bool, PackError> {
-    if file.symlink_metadata().is_ok() {
-        return Err(PackError::Exists(file.to_owned()));
+/// What is known of this machine's files.
+#[derive(Debug, Default)]
+pub struct MachineFacts {
+    names: NativeNames,
+    lines: Lines,
+}
+
+impl MachineFacts {
+    /// Opens `NAME.clrs`, `NAME.clrs.d`, or `NAME.clrs` if only the directory exists. Closures of
+    /// one method are distinguished by their source lines, if this machine has them.
+    ///
+    /// # Errors
+    /// When nothing can be read. A damaged recording is not an error: the recording lists its
+    /// problems.
+    pub fn open(&mut self, path: &Path) -> Result<Recording, OpenError> {
+        self.open_and(path, |_| ())
     }
-    let mut recording = open_period(folder, period).map_err(PackError::Open)?;
-    if recording.processes.is_empty() {
-        return Ok(false);
+
+    /// As [`open`](Self::open); `before_names` changes the recording before native functions get
+    /// their names.
+    fn open_and(&mut self, path: &Path, before_names: impl FnOnce(&mut Recording)) -> Result<Recording, OpenError> {
+        let mut recording = clrscope_recording::open(path)?;
+        // A packed recording was completed on the recording machine.
+        if path.is_dir() || !path.exists() {
+            complete(&mut recording, &mut self.names);
+        }
+        before_names(&mut recording);
+        name_native_code(&mut recording);
+        let lines = &mut self.lines;
+        tell_closures_apart(&mut recording, &mut |module, method| {
+            lines.first(module, method).map(|line| (line.file, line.line))
+        });
+        Ok(recording)
     }
-    complete(&mut recording);
-    pack_opened(&recording, file, PackOptions::default(), &mut |_| ())?;
-    Ok(true)
+
+    /// Packs a period of the recording in `folder` into one file. The recording of the period has
+    /// an identifier of its own. Returns false, and writes nothing, where the period is empty.
+    ///
+    /// # Errors
+    /// See [`PackError`]. The directory is not changed.
+    pub fn pack_period(&mut self, folder: &Path, period: &Period<'_>, file: &Path) -> Result<bool, PackError> {
+        if file.symlink_metadata().is_ok() {
+            return Err(PackError::Exists(file.to_owned()));
+        }
+        let mut recording = open_period(folder, period).map_err(PackError::Open)?;
+        if recording.processes.is_empty() {
+            return Ok(false);
+        }
+        complete(&mut recording, &mut self.names);
+        pack_opened(&recording, file, PackOptions::default(), &mut |_| ())?;
+        Ok(true)
+    }
 }
 
 /// Adds names of native code and plans of coverage, as far as this machine knows them.
-fn complete(recording: &mut Recording) {
-    native_symbols::add_native_symbols(recording);
+fn complete(recording: &mut Recording, names: &mut NativeNames) {
+    native_symbols::add_native_symbols(recording, names);
     coverage_plans::add_coverage_plans(recording);
 }

@@ -1,35 +1,83 @@
 //! Names for the native code in samples. They are looked up on the recording machine, because other
 //! machines have other libraries.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use clrscope_recording::model::{Module, ModuleKind, NativeSymbol, Recording};
-use clrscope_symbols::{NativeRange, kernel_symbols, library_symbols};
+use clrscope_recording::model::{Module, ModuleKind, NativeSymbol, Process, Recording};
+use clrscope_symbols::{NativeNames, NativeRange, SymbolFolder, kernel_symbols};
+
+/// A library on call stacks for which a folder has no symbol file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LibraryWithoutSymbols {
+    /// Name of its file.
+    pub name: String,
+    /// Build id in hexadecimal digits; empty where it is not known.
+    pub build_id: String,
+}
 
 /// Adds to every process without native symbols the names of the native functions on its call
 /// stacks, as far as this machine knows them.
-pub(crate) fn add_native_symbols(recording: &mut Recording) {
+pub(crate) fn add_native_symbols(recording: &mut Recording, names: &mut NativeNames) {
     for process in recording.processes.iter_mut().filter(|process| process.native_symbols.is_empty()) {
-        let mut places: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
-        for (module, offset) in process.stacks.native_places() {
-            places.entry(module).or_default().insert(offset);
-        }
-        for (module, offsets) in places {
+        for (module, offsets) in native_places(process) {
             let Some(of) = process.modules.get(module as usize) else { continue };
-            let offsets: Vec<u32> = offsets.into_iter().collect();
             // By module and offset in ascending order, as in a recording.
-            process.native_symbols.extend(ranges(of, &offsets).into_iter().map(|range| {
-                let NativeRange { offset, size, name } = range;
-                NativeSymbol { module, offset, size, name }
-            }));
+            let ranges = ranges(of, &offsets, names);
+            process.native_symbols.extend(ranges.into_iter().map(|range| symbol(module, range)));
         }
     }
 }
 
-fn ranges(module: &Module, offsets: &[u32]) -> Vec<NativeRange> {
+/// Replaces names of native functions, and ranges without names, by those in symbol files. Returns
+/// the libraries for which the folder has no symbol file, the one with most places on call stacks
+/// first.
+pub(crate) fn use_symbol_folder(recording: &mut Recording, folder: &mut SymbolFolder) -> Vec<LibraryWithoutSymbols> {
+    let mut without: BTreeMap<LibraryWithoutSymbols, usize> = BTreeMap::new();
+    for process in &mut recording.processes {
+        for (module, offsets) in native_places(process) {
+            let Some(of) = process.modules.get(module as usize) else { continue };
+            if of.kind != ModuleKind::Native {
+                continue;
+            }
+            let ranges = folder.symbols(&of.name, &of.build_id, &offsets);
+            if ranges.is_empty() {
+                let library = LibraryWithoutSymbols { name: of.name.clone(), build_id: of.build_id.clone() };
+                *without.entry(library).or_default() += offsets.len();
+            }
+            let is_in = |range: &NativeRange, offset: u32| offset.wrapping_sub(range.offset) < range.size.max(1);
+            let is_known = |old: &NativeSymbol| {
+                let mut places = offsets.iter().filter(|offset| offset.wrapping_sub(old.offset) < old.size.max(1));
+                places.all(|offset| ranges.iter().any(|range| is_in(range, *offset)))
+            };
+            process.native_symbols.retain(|old| old.module != module || !is_known(old));
+            process.native_symbols.extend(ranges.iter().map(|range| symbol(module, range.clone())));
+        }
+        process.native_symbols.sort_by_key(NativeSymbol::module_and_offset);
+    }
+    let mut without: Vec<_> = without.into_iter().collect();
+    without.sort_by_key(|(_, places)| Reverse(*places));
+    without.into_iter().map(|(library, _)| library).collect()
+}
+
+/// Places in native code on the call stacks of a process: offsets in ascending order, by module.
+fn native_places(process: &Process) -> BTreeMap<u32, Vec<u32>> {
+    let mut places: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+    for (module, offset) in process.stacks.native_places() {
+        places.entry(module).or_default().insert(offset);
+    }
+    places.into_iter().map(|(module, offsets)| (module, offsets.into_iter().collect())).collect()
+}
+
+fn symbol(module: u32, range: NativeRange) -> NativeSymbol {
+    let NativeRange { offset, size, name } = range;
+    NativeSymbol { module, offset, size, name }
+}
+
+fn ranges(module: &Module, offsets: &[u32], names: &mut NativeNames) -> Vec<NativeRange> {
     match module.kind {
-        ModuleKind::Native => library_symbols(Path::new(&module.path), &module.build_id, offsets),
+        ModuleKind::Native => names.of_library(Path::new(&module.path), &module.build_id, offsets),
         ModuleKind::Kernel => kernel_symbols(offsets),
         ModuleKind::Managed | ModuleKind::Stub => Vec::new(),
     }

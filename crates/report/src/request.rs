@@ -113,6 +113,7 @@ flags! {
     Verbose, "--verbose", |request| request.verbose, Some("it has no head; the view conditions has everything about the recording");
     JustMyCode, "--just-my-code", |request| request.query.just_my_code, Some("its rows are not made of paths of functions");
     NativeCode, "--native-code", |request| request.query.native_code.is_some(), Some("its rows are no native functions");
+    Symbols, "--symbols", |request| request.query.symbols.is_some(), Some("its rows are no native functions");
     NoInlined, "--no-inlined", |request| request.query.no_inlined, Some("its rows are not made of samples");
     Paths, "--paths", |request| request.query.paths.is_some(), Some("its rows are not made of call stacks");
     Source, "--source", |request| request.source, Some("its rows are no lines");

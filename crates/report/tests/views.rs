@@ -575,13 +575,7 @@ fn lines(view: &'static View, recording: &Recording, width: usize) -> Vec<String
     let mut out = Vec::new();
     view.open(recording, &plain(view)).expect("a view").write(Format::Text, width, &mut out).expect("memory takes all");
     let text = String::from_utf8(out).expect("UTF-8");
-    text.lines().map(without_styles).collect()
-}
-
-fn without_styles(line: &str) -> String {
-    let mut parts = line.split('\u{1b}');
-    let first = parts.next().unwrap_or_default().to_owned();
-    first + &parts.map(|part| part.split_once('m').map_or("", |(_, text)| text)).collect::<String>()
+    anstream::adapter::strip_str(&text).to_string().lines().map(str::to_owned).collect()
 }
 
 /// Facts about the method pushed the answer off the first screen.
@@ -739,6 +733,7 @@ fn with(flag: Flag, view: &'static View, recording: &Recording) -> Vec<Request> 
         Flag::NoInlined => query.no_inlined = true,
         Flag::Paths => query.paths = Some(PathKind::Physical),
         Flag::NativeCode => query.native_code = Some(NativeCode::Places),
+        Flag::Symbols => query.symbols = Some("symbols".into()),
         Flag::Source => request.source = true,
         Flag::Lines => request.lines = true,
         Flag::Snapshot => request.snapshot = Some(2),
@@ -759,6 +754,19 @@ fn reduced_to_requests(recording: &Recording, query: &Query) -> Result<Recording
     Ok(reduced)
 }
 
+/// The recording as it is with names from symbol files.
+fn with_other_native_names(recording: &Recording) -> Recording {
+    let mut named = recording.clone();
+    for function in named.processes.iter_mut().flat_map(|process| &mut process.functions) {
+        if function.kind == FunctionKind::Native {
+            for name in [&mut function.name, &mut function.signature, &mut function.raw_name] {
+                name.push_str("_named");
+            }
+        }
+    }
+    named
+}
+
 #[test]
 fn every_option_of_every_view_changes_what_is_shown_or_is_refused() {
     let everything = everything();
@@ -767,7 +775,7 @@ fn every_option_of_every_view_changes_what_is_shown_or_is_refused() {
     for view in VIEWS {
         for (name, flag) in Flag::ALL {
             // Only samples have native code.
-            let is_of_samples = flag == Flag::NativeCode && view.why_not(flag).is_none();
+            let is_of_samples = matches!(flag, Flag::NativeCode | Flag::Symbols) && view.why_not(flag).is_none();
             let recording = if is_of_samples { &samples } else { &everything };
             let all = json(view, recording, &plain(view)).expect("an answer");
             let requests = with(flag, view, recording);
@@ -785,6 +793,11 @@ fn every_option_of_every_view_changes_what_is_shown_or_is_refused() {
                     let is_log = ["events", "flow"].contains(&view.name);
                     assert!(is_log && flag == Flag::PerThread, "{case}: {refusal}");
                     return true;
+                }
+                // The option is applied when a recording is opened.
+                if flag == Flag::Symbols {
+                    let named = with_other_native_names(recording);
+                    return json(view, &named, request).expect("an answer") != all;
                 }
                 let is_reduced = is_of_requests(flag) && !view.is_of_requests();
                 let reduced = is_reduced.then(|| reduced_to_requests(recording, &request.query));

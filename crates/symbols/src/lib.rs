@@ -31,7 +31,10 @@ use clr_metadata::{Assembly, Files, Pdb, SequencePoint};
 
 use calls::Calls;
 pub use clr_metadata::Obstacle;
-pub use native::{CLibrary, GlibcSymbol, GlibcVersion, NativeRange, kernel_symbols, library_symbols, program_loader};
+pub use native::{
+    CLibrary, GlibcSymbol, GlibcVersion, NativeNames, NativeRange, SymbolFolder, kernel_symbols, library_symbols,
+    program_loader,
+};
 pub use sources::Sources;
 
 /// Maximum bytes of code that are skipped before the first line of a method.

@@ -87,7 +87,7 @@ export interface OverTime {
   requests: { count: number; counts: number[] } | null;
 }
 
-/** A view of which nothing was recorded, and what would have recorded it. */
+/** A view without recorded data, and what would have recorded it. */
 export interface Missing {
   view: string;
   instruments: string[];

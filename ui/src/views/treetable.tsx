@@ -92,7 +92,7 @@ export function TreeTable(props: Props) {
       onKeyDown={onKeyDown}
       aria-activedescendant={list.items.some((item) => nodes[item.index] === at) ? `${id}-${at}` : undefined}
     >
-      <div class="table-inner" role="presentation" style={{ "min-width": innerWidth < 600 ? "66ch" : "70ch" }}>
+      <div class="table-inner" role="presentation" style={{ "min-width": narrow ? "66ch" : "70ch" }}>
         <div role="rowgroup" class="table-head">
           <div role="row" class="table-row tree-row">
             {headings.map((heading, column) => <div role="columnheader" class={column < 3 ? "numeric" : undefined} key={column}><span>{heading}</span></div>)}

@@ -311,8 +311,7 @@ impl Bodies {
         let method = Method { index, id, is_framework: self.functions.is_framework(id), module: None };
         let origin = self.feed.origin(start).map(|origin| self.refined(origin, id));
         // Code that was not reported was compiled at build time, or before the agent came.
-        let is_precompiled =
-            origin.is_none() && (is_image || self.images.around(&self.info, self.feed.loads(), start).is_some());
+        let is_precompiled = origin.is_none() && (is_image || self.is_in_image(start));
         let origin = origin.or(is_precompiled.then_some(Origin::Image));
         let candidates = self.feed.inlined().told().of_body(start);
         for piece in pieces {

@@ -396,8 +396,8 @@ impl CodeMap {
         let inlined = Arc::clone(self.feed.inlined());
         let offset = (address - usize::from(is_return)).wrapping_sub(body.start()) as u32;
         let at = CodeOffset { start: body.start(), offset, is_call: is_return };
-        let called = is_return.then(|| called_before(address, |at| self.code_at(at, time_ns)));
-        let calls = || called_by(&body.addresses, |at| self.code_at_guess(at, time_ns));
+        let called = is_return.then(|| called_before(address, |at| self.code_at(at, false, time_ns)));
+        let calls = || called_by(&body.addresses, |at| self.code_at(at, true, time_ns));
         let (there, lasts) = inlined.there((body.id(), body.candidates()), (called, at), calls);
         let there = there.map_or(alone, |there| self.with_inlined(frame, there));
         FramesThere { lasts, ..there }
@@ -447,38 +447,26 @@ impl CodeMap {
         self.rows.get(frames)
     }
 
-    /// The code at an address to which a call leads.
-    fn code_at(&mut self, address: usize, time_ns: u64) -> CodeAt {
+    /// The code at an address to which a call leads. `is_guess`: the address comes from bytes that
+    /// look like a call. They may be something else, or a call that was never made, and the runtime
+    /// may be asked about such an address only where it places compiled code, not in images
+    /// ([`code_owner`](clrscope_agent_base::code_owner)).
+    fn code_at(&mut self, address: usize, is_guess: bool, time_ns: u64) -> CodeAt {
         let method = |body: Arc<Body>| CodeAt::Method { method: body.id(), start: body.start() };
         if let Some(body) = self.bodies.find(address, u64::MAX) {
             return method(body);
         }
         let is_image = match self.native.at(address) {
             Some(Contents::Library(_)) => return CodeAt::Library,
-            Some(Contents::Runtime { is_image }) => *is_image,
-            None => false,
+            Some(Contents::Runtime { is_image }) => Some(*is_image),
+            None => None,
         };
-        if !self.bodies.asks || self.may_be_gone(time_ns) {
+        let may_ask = !is_guess || (is_image == Some(false) && !self.bodies.is_in_image(address));
+        if !may_ask || !self.bodies.asks || self.may_be_gone(time_ns) {
             return CodeAt::Unknown;
         }
-        self.ask(address, KnownFrom::Interrupted, is_image, time_ns).map_or(CodeAt::Piece, method)
-    }
-
-    /// Like [`code_at`](Self::code_at), for bytes that look like a call. They may be something
-    /// else, or a call that was never made, and the runtime may be asked about such an address only
-    /// where it places compiled code, not in images
-    /// ([`code_owner`](clrscope_agent_base::code_owner)).
-    fn code_at_guess(&mut self, address: usize, time_ns: u64) -> CodeAt {
-        let may_ask = match self.native.at(address) {
-            Some(Contents::Library(_)) => true,
-            Some(Contents::Runtime { is_image }) => !*is_image && !self.bodies.is_in_image(address),
-            None => false,
-        };
-        if may_ask || self.bodies.find(address, u64::MAX).is_some() {
-            self.code_at(address, time_ns)
-        } else {
-            CodeAt::Unknown
-        }
+        let body = self.ask(address, KnownFrom::Interrupted, is_image.unwrap_or(false), time_ns);
+        body.map_or(CodeAt::Piece, method)
     }
 
     /// The step from an address in a body to its caller. `is_return`: the address is a return

@@ -31,7 +31,7 @@ impl CodeHeaps {
 /// and images that the runtime has laid out itself.
 fn memory_without_files(list: &str) -> Vec<Range<usize>> {
     let lines = list.lines().filter_map(Mapping::parse);
-    let is_of_no_file = |line: &Mapping<'_>| line.can_run && !line.is_file() && !line.path.starts_with('[');
+    let is_of_no_file = |line: &Mapping<'_>| line.can_run() && !line.is_file() && !line.path.starts_with('[');
     lines.filter(is_of_no_file).map(|line| line.addresses).collect()
 }
 

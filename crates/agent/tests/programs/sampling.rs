@@ -473,7 +473,7 @@ fn hostile_programs_are_unchanged_at_the_highest_rate() {
             let place = format!("{engine} on {}, {arguments:?}", runtime.version);
             assert_unchanged(&run.finished, &bare, &place);
             let process = &run.recording.processes[0];
-            let panics = process.losses.iter().any(|loss| loss.reason == LossReason::PanicCaught);
+            let panics = process.has_lost(LossReason::PanicCaught);
             assert!(!panics && !samples(process, "cpu").is_empty(), "{place}: {:?}", process.losses);
         }
     });

@@ -448,7 +448,7 @@ fn a_duration_ends_the_recording_and_not_the_program() {
         let stopped = || {
             let recording = clrscope_recording::open(&out).ok()?;
             let process = recording.processes.into_iter().next()?;
-            process.losses.iter().any(|loss| loss.reason == LossReason::Stopped).then_some(process)
+            process.has_lost(LossReason::Stopped).then_some(process)
         };
         let process = wait_for("the end of the recording", stopped);
         // Hooks that were under way may still have counted.

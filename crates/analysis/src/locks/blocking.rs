@@ -127,7 +127,7 @@ impl<'q, 'a> BlockingWaits<'q, 'a> {
         for start in pending {
             self.add(start, end_ns.max(start.time_ns), true);
         }
-        let is_dropped = self.process.losses.iter().any(|loss| loss.reason == LossReason::EventDropped);
+        let is_dropped = self.process.has_lost(LossReason::EventDropped);
         // A wait without a stack may be one of any kind.
         let is_exact = !is_dropped && !self.sums.contains_key(&None);
         let mut rows: BTreeMap<(LockKind, Option<Own<'a>>), LockSum> = BTreeMap::new();

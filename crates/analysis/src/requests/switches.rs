@@ -54,7 +54,7 @@ impl Switches {
         }
         of_threads.retain(|_, switches| !switches.is_empty());
         of_threads.values_mut().for_each(|switches| switches.sort_by_key(|switch| switch.time_ns));
-        let is_lossy = process.losses.iter().any(|loss| loss.reason == LossReason::EventDropped);
+        let is_lossy = process.has_lost(LossReason::EventDropped);
         Self { of_threads, is_lossy }
     }
 

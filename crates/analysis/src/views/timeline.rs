@@ -18,7 +18,13 @@ use crate::samples::{EventKinds, SAMPLED_CPU, SAMPLED_WALL};
 use crate::select;
 
 /// Pieces that a run is divided into.
-const PIECES: u64 = 240;
+pub const PIECES: u64 = 240;
+
+/// Nanoseconds of each of the pieces of a run.
+#[must_use]
+pub fn piece_ns(recording: &Recording) -> u64 {
+    recording.run.duration_ns.div_ceil(PIECES).max(1)
+}
 
 /// Time that a thread spent on one kind of work, or in one state, within a piece of the run.
 #[derive(Debug, Clone, Copy)]
@@ -97,7 +103,7 @@ fn by_metrics<'a>(
     query.without_metric("timeline")?;
     let metric = metrics.iter().copied().find(|metric| metric.is_in(recording));
     let metric = metric.ok_or(QueryProblem::NotRecorded { view: "timeline", instrument: SAMPLED_CPU.instrument })?;
-    let piece_ns = recording.run.duration_ns.div_ceil(PIECES).max(1);
+    let piece_ns = piece_ns(recording);
     let mut found: Vec<(&'a Process, &'a Thread, Pieces)> = Vec::new();
     for selected in select::threads(recording, query)? {
         let process = selected.process;

@@ -1,8 +1,7 @@
 //! `clrscope attach`.
 
 use clap::Args;
-use clrscope_contract::instruments::spec::{Limit, Spec};
-use clrscope_contract::instruments::{ALL, check_all, check_for_attach};
+use clrscope_contract::instruments::{ALL, Spec, check_all, check_for_attach};
 
 use super::push::PushArgs;
 use super::recording::{RecordingArgs, ResultArgs, refuse_view};
@@ -29,8 +28,7 @@ again; those that await or tell of requests keep the code that notes it, which d
 
 /// The instruments that can begin in a running program, and the examples.
 fn help() -> String {
-    let is_late = |spec: &&Spec| !matches!(spec.attach, Limit::Never(_));
-    let (late, never): (Vec<&Spec>, Vec<&Spec>) = ALL.iter().copied().partition(is_late);
+    let (late, never): (Vec<&Spec>, Vec<&Spec>) = ALL.iter().copied().partition(|spec| spec.may_attach());
     let lines: String = late.iter().map(|spec| format!("  {:<12}{}\n", spec.name, first_words(spec.about))).collect();
     let never = never.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", ");
     format!(

@@ -1,9 +1,10 @@
 //! The filters that are the same for every command that reads a recording.
 
 use std::ffi::OsStr;
+use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Arg, Args, Command};
+use clap::{Arg, Args, Command, ValueHint};
 use clrscope_analysis::{METRICS, Metric, NativeCode, PathKind, Query, Sort, ThreadSelector};
 use clrscope_contract::instruments::calls;
 use clrscope_contract::request::{Glob, PATTERN_HELP, Pattern};
@@ -70,6 +71,11 @@ pub(super) struct Filters {
     #[arg(long, value_name = "AS", value_parser = one_of(&NativeCode::ALL), hide_possible_values = true, help = native_code_help())]
     native_code: Option<NativeCode>,
 
+    /// Samples: names of native functions from the symbol files in this folder, as dotnet-symbol
+    /// and packages of a distribution place them; files are recognised by their build ids
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    symbols: Option<PathBuf>,
+
     /// Samples: show no inlined methods; their time counts for their callers
     #[arg(long)]
     no_inlined: bool,
@@ -123,6 +129,7 @@ impl Filters {
             no_inlined: self.no_inlined,
             paths: self.paths,
             native_code: self.native_code,
+            symbols: self.symbols,
             requests: self.requests.into_filter()?,
             types: self.types.iter().map(|text| Glob::new(text)).collect(),
             metric: None,

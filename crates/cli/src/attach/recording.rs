@@ -46,7 +46,7 @@ const FOR_SNAPSHOTS: Duration = Duration::from_secs(600);
 /// Interval between two looks at the recording.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// The same for a recording in periods, whose recorder may run for days.
-const LOOK_RARELY: Duration = Duration::from_millis(500);
+const LOOK_RARELY: Duration = Duration::from_secs(1);
 
 /// Plan of a recording: what to record, in which process, and where to write it.
 #[derive(Debug)]
@@ -229,10 +229,14 @@ impl<'a> LiveRecording<'a> {
         &self.begun.session.place.folder
     }
 
+    /// Whether the user has interrupted.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.begun.is_interrupted.load(Ordering::Acquire)
+    }
+
     /// Whether the recording goes on: the process lives, and the user has not interrupted.
     pub(crate) fn goes_on(&self) -> bool {
-        let is_interrupted = self.begun.is_interrupted.load(Ordering::Acquire);
-        !is_interrupted && self.process.is_alive() && self.begun.session.standing() == Standing::Recording
+        !self.is_interrupted() && self.process.is_alive() && self.begun.session.standing() == Standing::Recording
     }
 }
 

@@ -13,7 +13,7 @@ use crate::errors::{Failure, reason, shell_word, shown};
 use crate::growing::Growing;
 use crate::launch::Signals;
 use crate::progress::Shown;
-use crate::recording_file::{Here, newest_here, open_for, recordings_here, resolved};
+use crate::recording_file::{Here, newest_of, open_for, recordings_here, resolved};
 use crate::terminal::say;
 use crate::viewer::{MOST_OF_SPEEDSCOPE, Source, Viewer, ViewerOptions, Waiting};
 
@@ -49,8 +49,9 @@ pub(crate) fn perform(options: ViewOptions) -> Result<(), Failure> {
     let path = match options.recording {
         Some(path) => path,
         None => {
-            let newest = newest_here()?;
-            others_here(&recordings_here()).iter().for_each(|line| say(line));
+            let here = recordings_here();
+            let newest = newest_of(&here)?;
+            others_here(&here).iter().for_each(|line| say(line));
             newest
         }
     };

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use clrscope_analysis::Query;
 use clrscope_contract::request::{InstrumentRequest, Request};
+use clrscope_finish::MachineFacts;
 use clrscope_recording::model::Recording;
+use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
 
 use crate::attach::{AttachPlan, LiveRecording, Target, Until, moment_folder};
@@ -16,15 +18,18 @@ use crate::recording_file;
 pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
 /// How long events are kept: the period that screens call "now".
 pub(crate) const NOW: Duration = Duration::from_secs(5);
-/// The pause after a look, as a multiple of the time that the look took: looks use a hundredth of a
-/// processor.
-const PATIENCE: u32 = 100;
+/// Time from one look to the next, as a multiple of the CPU time that the command spent meanwhile:
+/// on the recording, its views and the screen. That is 0.8 % of a processor; the rest of one per
+/// cent is for the start and for the first looks.
+const PATIENCE: u32 = 125;
 /// The first looks come each second whatever they cost, because the user waits for values.
 const AT_FIRST: u32 = 5;
 /// Longest wait for the first values.
 const FOR_THE_FIRST: Duration = Duration::from_secs(10);
 /// Interval between two looks for the first values.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Interval between two checks for the end of the process.
+const CHECK_EVERY: Duration = Duration::from_millis(500);
 /// Rounds per second of the agent's helper thread.
 const ROUNDS_HZ: u32 = 49;
 
@@ -43,6 +48,11 @@ pub(crate) struct Source<'a> {
     /// The folder of the recording: only this user can see it, and it is removed when the value is
     /// dropped.
     _folder: TempDir,
+    facts: MachineFacts,
+    /// Whether the recording went on at the last check, and its time.
+    standing: (Instant, bool),
+    /// Time and own CPU time at the last look.
+    last: (Instant, Duration),
     next: Instant,
     looks: u32,
 }
@@ -56,12 +66,19 @@ impl<'a> Source<'a> {
         let folder = moment_folder("live")?;
         let request = Request { last_ms: Some(NOW.as_millis() as u64), is_live: true, ..cheap_request(instruments) };
         let plan = AttachPlan::for_moment(target, request, folder.path().join("live.clrs"), Until::End);
-        Ok(Self { recording: LiveRecording::begin(&plan)?, _folder: folder, next: Instant::now(), looks: 0 })
+        let recording = LiveRecording::begin(&plan)?;
+        let now = Instant::now();
+        let (facts, last) = (MachineFacts::default(), (now, own_cpu_time()));
+        Ok(Self { recording, _folder: folder, facts, standing: (now, true), last, next: now, looks: 0 })
     }
 
-    /// Whether the recording goes on.
-    pub(crate) fn goes_on(&self) -> bool {
-        self.recording.goes_on()
+    /// Whether the recording goes on. The system is asked at intervals, because the answer costs
+    /// more the more threads the process has.
+    pub(crate) fn goes_on(&mut self) -> bool {
+        if self.standing.0.elapsed() >= CHECK_EVERY {
+            self.standing = (Instant::now(), self.recording.goes_on());
+        }
+        self.standing.1 && !self.recording.is_interrupted()
     }
 
     /// Time until the next look.
@@ -75,11 +92,23 @@ impl<'a> Source<'a> {
         if now < self.next {
             return None;
         }
-        let recording = recording_file::open_growing(self.recording.folder(), &Query::default());
+        let (before, spent) = (self.last.0, own_cpu_time());
+        if self.looks > AT_FIRST {
+            self.next = before + spent.saturating_sub(self.last.1) * PATIENCE;
+            if now < self.next {
+                return None;
+            }
+        }
+        let recording = recording_file::open_growing(self.recording.folder(), &Query::default(), &mut self.facts);
         self.looks = self.looks.saturating_add(1);
-        let rest = if self.looks <= AT_FIRST { Duration::ZERO } else { now.elapsed() * PATIENCE };
-        self.next = now + INTERVAL.max(rest);
+        self.last = (now, spent);
+        self.next = now + INTERVAL;
         recording
+    }
+
+    /// Makes the next look due, whatever the last one cost.
+    fn hurry(&mut self) {
+        (self.last.1, self.next) = (own_cpu_time(), Instant::now());
     }
 
     /// Calls `take` with each look for this time, or until the recording is over. Returns the last
@@ -89,7 +118,7 @@ impl<'a> Source<'a> {
         loop {
             let is_last = began.elapsed() >= time || !self.goes_on();
             if is_last {
-                self.next = Instant::now();
+                self.hurry();
             }
             let recording = self.look();
             recording.iter().for_each(&mut take);
@@ -104,7 +133,7 @@ impl<'a> Source<'a> {
     pub(crate) fn first(&mut self, is_enough: impl Fn(&Recording) -> bool) -> Option<Recording> {
         let began = Instant::now();
         loop {
-            self.next = Instant::now();
+            self.hurry();
             let recording = self.look();
             let is_over = !self.goes_on() || began.elapsed() > FOR_THE_FIRST;
             if is_over || recording.as_ref().is_some_and(&is_enough) {
@@ -113,6 +142,12 @@ impl<'a> Source<'a> {
             thread::park_timeout(LOOK_EVERY);
         }
     }
+}
+
+/// CPU time of all threads of this command.
+fn own_cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use clrscope_recording::{EndOfPeriod, Period, written_periods};
 use jiff::Timestamp;
 
 use super::names::Scope;
-use super::{Clock, PeriodPlace, write_period};
+use super::{Clock, CutState, PeriodPlace, write_period};
 use crate::errors::{reason, shown};
 use crate::output;
 use crate::terminal::say;
@@ -60,7 +60,7 @@ fn write(folder: &Path, recording: &Path) {
     let began = Timestamp::from_nanosecond(began_unix_ns.into()).unwrap_or(Timestamp::UNIX_EPOCH);
     let clock = Clock { began, began_ns };
     let mut before = so_far.written;
-    let mut ends = Vec::new();
+    let (mut ends, mut cuts) = (Vec::new(), CutState::default());
     // The launcher was killed before it had written this period.
     if so_far.ended.number > before.number {
         ends.push(so_far.ended);
@@ -75,7 +75,7 @@ fn write(folder: &Path, recording: &Path) {
             before = end;
             continue;
         }
-        match write_period(&place, &period, clock.at(before.mono_ns), &mut false) {
+        match write_period(&place, &period, clock.at(before.mono_ns), &mut cuts) {
             Ok(Some(file)) => say(&format!("clrscope: {} is the end of an earlier recording", shown(&file))),
             Ok(None) => {}
             Err(failure) => return say(failure.to_string().trim_end()),

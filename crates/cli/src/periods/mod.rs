@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use clrscope_finish::MachineFacts;
 use clrscope_recording::pack::PackError;
 use clrscope_recording::writer::{
     Command, RunWriter, command, last_sign_ns, living_processes, monotonic_ns, process_folders,
@@ -166,7 +167,7 @@ impl Periods {
             run,
             has_ended,
             written: Written::default(),
-            is_full_told: false,
+            cuts: CutState::default(),
         };
         let writing = Arc::new(Mutex::new(writing));
         let (in_thread, every) = (Arc::clone(&writing), options.every);
@@ -268,7 +269,7 @@ struct Writing {
     run: Arc<RunWriter>,
     has_ended: HasEnded,
     written: Written,
-    is_full_told: bool,
+    cuts: CutState,
 }
 
 fn lock(writing: &Mutex<Writing>) -> MutexGuard<'_, Writing> {
@@ -315,7 +316,7 @@ impl Writing {
             until_ns: end.mono_ns,
             has_ended: &self.has_ended,
         };
-        let file = match write_period(&self.place, &period, begin, &mut self.is_full_told) {
+        let file = match write_period(&self.place, &period, begin, &mut self.cuts) {
             Ok(file) => file,
             // The boundary is drawn, so the time is lost unless the directory is kept.
             Err(failure) => {
@@ -353,6 +354,14 @@ impl Writing {
     }
 }
 
+/// What one cut remembers for the next.
+#[derive(Debug, Default)]
+struct CutState {
+    facts: MachineFacts,
+    /// Whether the user knows that the disk is full.
+    is_full_told: bool,
+}
+
 /// Writes a period. On a full disk the oldest recordings are deleted to make room. `None` where the
 /// period is empty.
 ///
@@ -362,12 +371,12 @@ fn write_period(
     place: &PeriodPlace,
     period: &Period<'_>,
     begin: Timestamp,
-    is_full_told: &mut bool,
+    cuts: &mut CutState,
 ) -> Result<Option<PathBuf>, Failure> {
     let mut begin = begin;
     loop {
         let file = place.folder.join(names::file_name(&place.program, begin));
-        match clrscope_finish::pack_period(&place.recording, period, &file) {
+        match cuts.facts.pack_period(&place.recording, period, &file) {
             Ok(is_written) => return Ok(is_written.then_some(file)),
             // Another program of this name has a period that began in the same second.
             Err(PackError::Exists(_)) => begin = begin.checked_add(Duration::from_secs(1)).unwrap_or(begin),
@@ -375,7 +384,7 @@ fn write_period(
                 let Some(deleted) = keep::delete_oldest(place.scope()) else {
                     return Err(cannot_write(place, reason(&error)));
                 };
-                if !std::mem::replace(is_full_told, true) {
+                if !std::mem::replace(&mut cuts.is_full_told, true) {
                     let why = reason(&error);
                     say(&format!("clrscope: {why}: the oldest recordings make room, first {}", shown(&deleted)));
                 }

@@ -229,6 +229,12 @@ impl Spec {
         self.options.iter().find(|option| option.name == name)
     }
 
+    /// Whether any part of it is possible in a program that runs already.
+    #[must_use]
+    pub fn may_attach(&self) -> bool {
+        !matches!(self.attach, Limit::Never(_))
+    }
+
     /// All words that may be written before an `=` or alone: the names of the options, then the
     /// names of the members of sets.
     pub fn words(&self) -> impl Iterator<Item = &'static str> {

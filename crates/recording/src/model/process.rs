@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{
     AllocationSampling, CoveragePlan, Derived, EntryAssembly, EventBytes, Exit, HeapSnapshot, Identity, Loss,
-    NativeSymbol, ObjectType, OwnMemory, Part, Remark, RemarkKind, Sampler, ShownWork, Stacks, TreeSource,
+    LossReason, NativeSymbol, ObjectType, OwnMemory, Part, Remark, RemarkKind, Sampler, ShownWork, Stacks, TreeSource,
 };
 use crate::codec::{Field, numbered, record};
 use crate::payload::{PayloadReader, PayloadWriter};
@@ -127,6 +127,12 @@ impl Process {
     pub fn lost(&self) -> u64 {
         let losses = self.losses.iter().filter(|loss| !loss.reason.is_benign());
         losses.fold(0, |sum, loss| sum.saturating_add(loss.count))
+    }
+
+    /// Whether anything was lost for this reason.
+    #[must_use]
+    pub fn has_lost(&self, reason: LossReason) -> bool {
+        self.losses.iter().any(|loss| loss.reason == reason)
     }
 
     /// Whether a time, in nanoseconds since the start of the run, is shown.

@@ -110,7 +110,7 @@ mod tests {
         let mut processes = [read];
         let now = Now { mono_ns: (160 + seconds) * SECOND, unix_ns: (5_060 + seconds) * SECOND };
         settle(&mut processes, root_end.as_ref(), now);
-        processes[0].process.losses.iter().any(|loss| loss.reason == LossReason::AbruptEnd)
+        processes[0].process.has_lost(LossReason::AbruptEnd)
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub(super) fn about(recording: &Recording, open: &str) -> Value {
     })
 }
 
-/// Views of which nothing was recorded, each with the instruments that would have recorded it.
+/// Views without recorded data, each with the instruments that would have recorded it.
 fn missing(recording: &Recording) -> Value {
     let recorded = recording.run.filled.instruments();
     let is_recorded = |name: &&str| recorded.iter().any(|one| one.name == **name);

@@ -1,17 +1,16 @@
-//! What a run did over time, in equal pieces: the strip above the tables of the page's summary.
+//! What a run did over time, in the pieces of the timeline: the strip above the tables of the
+//! page's summary.
 
 use std::collections::BTreeMap;
 
 use clrscope_analysis::{
-    Collection, Direction, ExceptionLog, ExceptionQuery, Query, collections, counters, cpu_timeline, each_request,
+    Collection, Direction, ExceptionLog, ExceptionQuery, Query, TIMELINE_PIECES as PIECES, collections, counters,
+    cpu_timeline, each_request, timeline_piece_ns,
 };
 use clrscope_recording::model::Recording;
 use serde_json::{Value, json};
 
 use super::plan::PlannedView;
-
-/// Number of pieces: as many as the timeline has.
-const PIECES: u64 = 240;
 
 /// Returns what was recorded of the run in each of its pieces; null for views other than `summary`.
 /// Members are null where nothing was recorded of them.
@@ -20,7 +19,7 @@ pub(super) fn over_time(planned: &PlannedView, recording: &Recording) -> Value {
         return Value::Null;
     }
     let query = Query { limit: None, sort: None, metric: None, ..planned.request.query.clone() };
-    let pieces = Pieces { piece_ns: recording.run.duration_ns.div_ceil(PIECES).max(1) };
+    let pieces = Pieces { piece_ns: timeline_piece_ns(recording) };
     let rows = collections(recording, &query).ok();
     // Samples and requests are not filtered by function.
     let is_whole = query.functions.is_empty() && query.modules.is_empty();

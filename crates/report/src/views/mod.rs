@@ -106,7 +106,7 @@ pub fn view(name: &str) -> Option<&'static View> {
 pub(crate) const SELECTION: &[Flag] =
     &[Flag::Thread, Flag::Function, Flag::Module, Flag::Part, Flag::Since, Flag::Until];
 /// Options that fold frames of samples.
-pub(crate) const FOLDING: &[Flag] = &[Flag::JustMyCode, Flag::NativeCode, Flag::NoInlined, Flag::Paths];
+pub(crate) const FOLDING: &[Flag] = &[Flag::JustMyCode, Flag::NativeCode, Flag::Symbols, Flag::NoInlined, Flag::Paths];
 
 /// Note below times that may exceed the duration of the run, because they sum over all threads.
 fn thread_time(recording: &Recording, conditions: &Conditions<'_>) -> Option<String> {

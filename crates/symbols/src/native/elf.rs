@@ -47,6 +47,7 @@ fn symbols_of(path: &Path, build_id: &str, offsets: &[u32]) -> Option<Vec<Native
     // between.
     Some(found(offsets, |offset| match (named.find(offset), unnamed.find(offset)) {
         (Some(named), Some(unnamed)) if unnamed.offset > named.offset => Some(unnamed),
+        (Some(named), Some(unnamed)) => Some(named.cut_at(unnamed.offset.saturating_add(unnamed.size))),
         (named, unnamed) => named.or(unnamed),
     }))
     .map(|found| {
@@ -56,6 +57,13 @@ fn symbols_of(path: &Path, build_id: &str, offsets: &[u32]) -> Option<Vec<Native
         };
         found.into_iter().map(|range| NativeRange { name: name(&range), ..range }).collect()
     })
+}
+
+/// The build id of an ELF file in hexadecimal digits; `None` where it has none or can't be read.
+pub(super) fn build_id_of(path: &Path) -> Option<String> {
+    let bytes = read_bounded(path, MOST_BYTES)?;
+    let file: ElfFile64<'_> = ElfFile64::parse(&*bytes).ok()?;
+    file.build_id().ok().flatten().map(hexadecimal)
 }
 
 /// Whether the unwind table's range at an address is the function to which signal handlers return.

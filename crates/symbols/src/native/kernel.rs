@@ -1,6 +1,6 @@
 //! Symbols of the running kernel.
 //!
-//! Its table has 12 MB of text, which the kernel writes anew for each reader. So it is read line by
+//! Its table has 12 MB of text, which the kernel generates for each reader. So it is read line by
 //! line, and functions that were found are remembered: a recorder that looks up the kernel's code
 //! once a minute meets the same functions again and again.
 
@@ -25,16 +25,19 @@ static FOUND: Mutex<BTreeMap<u32, NativeRange>> = Mutex::new(BTreeMap::new());
 pub fn kernel_symbols(offsets: &[u32]) -> Vec<NativeRange> {
     let mut known = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
     let missing: Vec<u32> = offsets.iter().copied().filter(|&offset| function(&known, offset).is_none()).collect();
-    let Some(Ok(table)) = (!missing.is_empty()).then(|| File::open(TABLE)) else {
-        return found(offsets, |offset| function(&known, u32::try_from(offset).ok()?).cloned());
-    };
-    let Symbols { ranges, end_of_text } = symbols_of(BufReader::with_capacity(1 << 16, table), missing);
-    let lasting = ranges.iter().filter(|range| range.offset < end_of_text);
-    known.extend(lasting.map(|range| (range.offset, range.clone())));
-    let read: BTreeMap<u32, NativeRange> = ranges.into_iter().map(|range| (range.offset, range)).collect();
+    let mut of_modules = BTreeMap::new();
+    if !missing.is_empty()
+        && let Ok(table) = File::open(TABLE)
+    {
+        let Symbols { ranges, end_of_text } = symbols_of(BufReader::with_capacity(1 << 16, table), missing);
+        for range in ranges {
+            let functions = if range.offset < end_of_text { &mut *known } else { &mut of_modules };
+            functions.insert(range.offset, range);
+        }
+    }
     found(offsets, |offset| {
         let offset = u32::try_from(offset).ok()?;
-        function(&known, offset).or_else(|| function(&read, offset)).cloned()
+        function(&known, offset).or_else(|| function(&of_modules, offset)).cloned()
     })
 }
 

@@ -6,12 +6,14 @@ mod demangled;
 mod elf;
 mod glibc;
 mod kernel;
+mod names;
 mod unwind_table;
 
 pub use c_library::{CLibrary, program_loader};
 pub use elf::library_symbols;
 pub use glibc::{GlibcSymbol, GlibcVersion};
 pub use kernel::kernel_symbols;
+pub use names::{NativeNames, SymbolFolder};
 
 /// A range of native code with its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +25,14 @@ pub struct NativeRange {
     pub size: u32,
     /// Name of the function; empty where only the range is known.
     pub name: String,
+}
+
+impl NativeRange {
+    /// The part of the range before `end`, where the range continues there.
+    fn cut_at(self, end: u32) -> Self {
+        let size = self.size.min(end.saturating_sub(self.offset));
+        Self { size, ..self }
+    }
 }
 
 /// Ranges in ascending order of their offsets, each with its size, or 0 where it extends to the

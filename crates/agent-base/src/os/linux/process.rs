@@ -98,8 +98,8 @@ pub fn mappings() -> String {
 pub struct Mapping<'a> {
     /// The addresses.
     pub addresses: Range<usize>,
-    /// Whether code may run there.
-    pub can_run: bool,
+    /// What is allowed there: `r`, `w`, `x` or `-` for each, then `p` or `s`.
+    pub rights: &'a str,
     /// Offset in the file.
     pub offset: usize,
     /// Path of the file, a name in brackets for memory of the system, or empty.
@@ -112,10 +112,15 @@ impl<'a> Mapping<'a> {
         let mut words = line.splitn(6, ' ');
         let (start, end) = words.next()?.split_once('-')?;
         let hexadecimal = |word: &str| usize::from_str_radix(word, 16).ok();
-        let can_run = words.next()?.as_bytes().get(2) == Some(&b'x');
+        let rights = words.next()?;
         let offset = hexadecimal(words.next()?)?;
         let path = words.nth(2).unwrap_or_default().trim_start();
-        Some(Self { addresses: hexadecimal(start)?..hexadecimal(end)?, can_run, offset, path })
+        Some(Self { addresses: hexadecimal(start)?..hexadecimal(end)?, rights, offset, path })
+    }
+
+    /// Whether code may run there.
+    pub fn can_run(&self) -> bool {
+        self.rights.contains('x')
     }
 
     /// Whether a file is mapped here. The runtime maps compiled code twice from memory without a
@@ -204,6 +209,18 @@ pub fn thread_switches() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_of_the_list_are_understood() {
+        let line = Mapping::parse("7f00-7f80 r-xp 00002000 fd:01 77    /a dir/lib x.so").expect("a line");
+        assert_eq!(
+            (line.addresses.clone(), line.can_run(), line.offset, line.path),
+            (0x7f00..0x7f80, true, 0x2000, "/a dir/lib x.so")
+        );
+        let line = Mapping::parse("7f00-7f80 rw-p 00000000 00:00 0").expect("a line");
+        assert!(!line.can_run() && line.path.is_empty());
+        assert!(Mapping::parse("nonsense").is_none());
+    }
 
     #[test]
     fn fields_of_a_status_stand_behind_a_name_of_any_kind() {

@@ -1,23 +1,19 @@
 //! Writable mappings of this process: stacks, and the runtime's own tables.
 
+use clrscope_agent_base::os::process::{Mapping, mappings};
+
 /// Start and end of each mapping, in ascending order.
 #[derive(Debug, Default)]
 pub(super) struct Mappings(Vec<(usize, usize)>);
 
 impl Mappings {
     pub(super) fn read() -> Self {
-        Self::parse(&std::fs::read_to_string("/proc/self/maps").unwrap_or_default())
+        Self::parse(&mappings())
     }
 
     fn parse(maps: &str) -> Self {
-        let mapping = |line: &str| {
-            let mut fields = line.split_ascii_whitespace();
-            let (range, rights) = (fields.next()?, fields.next()?);
-            let (start, end) = range.split_once('-')?;
-            let address = |text| usize::from_str_radix(text, 16).ok();
-            rights.starts_with("rw").then_some((address(start)?, address(end)?))
-        };
-        Self(maps.lines().filter_map(mapping).collect())
+        let writable = maps.lines().filter_map(Mapping::parse).filter(|line| line.rights.starts_with("rw"));
+        Self(writable.map(|line| (line.addresses.start, line.addresses.end)).collect())
     }
 
     /// Start and end of the mapping that an address lies in.

@@ -1,5 +1,7 @@
 //! Mappings of the process, with the resident part of each.
 
+use clrscope_agent_base::os::process;
+
 /// A mapping of the process.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Mapping {
@@ -48,19 +50,13 @@ pub(super) fn parse(smaps: &str) -> Vec<Mapping> {
 }
 
 fn parse_head(line: &str) -> Option<Mapping> {
-    // The path is the rest of the line, and may hold spaces.
-    let mut words = line.splitn(6, ' ');
-    let (start, end) = words.next()?.split_once('-')?;
-    let address = |text| u64::from_str_radix(text, 16).ok();
-    let (start, end, rights) = (address(start)?, address(end)?, words.next()?);
-    let path = words.nth(3).unwrap_or_default().trim().to_owned();
-    let has = |right| rights.contains(right);
+    let head = process::Mapping::parse(line)?;
     Some(Mapping {
-        start,
-        end,
-        is_usable: has('r') || has('w') || has('x'),
-        is_code: has('x'),
-        path,
+        start: head.addresses.start as u64,
+        end: head.addresses.end as u64,
+        is_usable: head.rights.contains(['r', 'w', 'x']),
+        is_code: head.can_run(),
+        path: head.path.trim().to_owned(),
         resident: 0,
         swapped: 0,
     })

@@ -229,30 +229,31 @@ fn most_by_kind(evidence: &Evidence<'_, '_>) -> Vec<Finding> {
     let samples = view.kinds.iter().fold(0_u64, |sum, row| sum.saturating_add(row.samples));
     let said = |kind| {
         Some(match kind {
-            SampleKind::Jit => (FindingKind::Runtime, "went to the compilation of methods".to_owned()),
-            SampleKind::Gc if !has(view, instrument::ALLOC) => {
-                let more = format!("({again} -i alloc shows which code allocates what)");
-                (FindingKind::Gc, format!("went to garbage collection {more}"))
-            }
-            SampleKind::Gc => (FindingKind::Gc, "went to garbage collection".to_owned()),
-            SampleKind::TypeLoading => (FindingKind::Runtime, "went to loading types and assemblies".to_owned()),
-            SampleKind::Exceptions if !has(view, instrument::EXCEPTIONS) => {
-                let more = format!("({again} -i exceptions shows types, stacks and catchers)");
-                (FindingKind::Exceptions, format!("went to the handling of exceptions {more}"))
-            }
-            SampleKind::Exceptions => (FindingKind::Exceptions, "went to the handling of exceptions".to_owned()),
-            SampleKind::Suspension => (FindingKind::Runtime, "went to suspending threads".to_owned()),
-            SampleKind::Kernel => (FindingKind::Cpu, "was spent in the kernel".to_owned()),
-            SampleKind::Profiler => (FindingKind::Profiler, "was the profiler's own".to_owned()),
+            SampleKind::Jit => (FindingKind::Runtime, "went to the compilation of methods"),
+            SampleKind::Gc => (FindingKind::Gc, "went to garbage collection"),
+            SampleKind::TypeLoading => (FindingKind::Runtime, "went to loading types and assemblies"),
+            SampleKind::Exceptions => (FindingKind::Exceptions, "went to the handling of exceptions"),
+            SampleKind::Suspension => (FindingKind::Runtime, "went to suspending threads"),
+            SampleKind::Kernel => (FindingKind::Cpu, "was spent in the kernel"),
+            SampleKind::Profiler => (FindingKind::Profiler, "was the profiler's own"),
             _ => return None,
         })
+    };
+    let hint = |kind| match kind {
+        SampleKind::Gc if !has(view, instrument::ALLOC) => {
+            format!(" ({again} -i alloc shows which code allocates what)")
+        }
+        SampleKind::Exceptions if !has(view, instrument::EXCEPTIONS) => {
+            format!(" ({again} -i exceptions shows types, stacks and catchers)")
+        }
+        _ => String::new(),
     };
     let of_all = |row: &KindRow| Part::of_samples(part(row.time_ns, all), samples);
     let found = view.kinds.iter().filter_map(|row| Some((row, of_all(row), said(row.kind)?)));
     let much = found.filter(|(row, part, _)| part.is_surely(MUCH) && evidence.is_much_work(row.time_ns));
     let metric = view.conditions.metric.name;
     much.map(|(row, part, (kind, what))| {
-        let text = format!("{} of the CPU time {what}", percent(part.share));
+        let text = format!("{} of the CPU time {what}{}", percent(part.share), hint(row.kind));
         let found = Finding::with_share(kind, text, part).by(metric);
         // The profiler's own work is no problem of the program.
         let cost = if kind == FindingKind::Profiler { 0.0 } else { evidence.threads(row.time_ns) };

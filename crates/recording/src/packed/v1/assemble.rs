@@ -344,7 +344,7 @@ impl Parts {
 /// Before remarks had kinds, the first remark of a refused process gave the reason, and the loss
 /// marked such a process.
 fn mark_refusal(process: &mut Process) {
-    let refused = process.losses.iter().any(|loss| loss.reason == LossReason::ProcessRefused);
+    let refused = process.has_lost(LossReason::ProcessRefused);
     if let Some(first) = process.remarks.first_mut().filter(|_| refused) {
         first.kind = RemarkKind::Refusal;
     }

@@ -329,16 +329,12 @@ pub(super) fn only_requests(recording: &Recording) -> Option<Fact> {
 /// Whether the recording of a process was stopped while the process ran on, as with attached
 /// recordings and snapshots.
 fn was_stopped(process: &Process) -> bool {
-    has_lost(process, LossReason::Stopped)
+    process.has_lost(LossReason::Stopped)
 }
 
 /// Whether no end of a process is recorded, because the recording was read while they ran.
 fn ran_still(recording: &Recording) -> bool {
-    !recording.processes.is_empty() && !recording.processes.iter().any(|one| has_lost(one, LossReason::AbruptEnd))
-}
-
-fn has_lost(process: &Process, reason: LossReason) -> bool {
-    process.losses.iter().any(|loss| loss.reason == reason)
+    !recording.processes.is_empty() && !recording.processes.iter().any(|one| one.has_lost(LossReason::AbruptEnd))
 }
 
 /// The runtime of a process.

@@ -93,7 +93,7 @@ impl Head {
 
     /// Line about what was recorded: samples, parts, and which process is the user's own.
     fn recorded(&mut self, recording: &Recording, conditions: &Conditions<'_>) {
-        let mut all = vec![sampling::recorded(recording.run.given.text(), &conditions.sampling, self.width)];
+        let mut all = vec![sampling::recorded(recording.run.given.instruments(), &conditions.sampling, self.width)];
         all.extend(facts::number_of_parts(recording));
         all.extend(which_process(recording, &conditions.processes));
         all.retain(|text| !text.is_empty());

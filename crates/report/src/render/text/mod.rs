@@ -65,7 +65,7 @@ pub(crate) struct Text<'o> {
     /// Lines of the head.
     head: usize,
     /// Sentences that come after the tables, with their title.
-    later: Vec<String>,
+    later: String,
 }
 
 impl<'o> Text<'o> {
@@ -80,7 +80,7 @@ impl<'o> Text<'o> {
             is_below_table: false,
             on_terminal,
             head: 0,
-            later: Vec::new(),
+            later: String::new(),
         }
     }
 
@@ -236,12 +236,12 @@ impl<'o> Text<'o> {
             return Ok(());
         }
         let mut first: Vec<String> = texts.iter().map(|text| notes::bullet(text, self.prose)).collect();
+        let (fit, all) = (self.notes_before_table(&first), first.len());
         match &section.title {
-            Title::Bold(title) if self.notes_before_table(&first) < first.len() => {
-                self.later = first.split_off(self.notes_before_table(&first));
-                let all = first.len() + self.later.len();
-                self.later.insert(0, styled(TITLE, &format!("{title}, continued")) + "\n");
-                self.title(&Title::Bold(format!("{title} ({} of {all}, the others at the end)", first.len())))?;
+            Title::Bold(title) if fit < all => {
+                let later = first.split_off(fit).concat();
+                self.later = format!("\n{}\n{later}", styled(TITLE, &format!("{title}, continued")));
+                self.title(&Title::Bold(format!("{title} ({fit} of {all}, the others at the end)")))?;
             }
             title => self.title(title)?,
         }
@@ -299,10 +299,7 @@ impl Renderer for Text<'_> {
 
     fn end(&mut self) -> io::Result<()> {
         let later = std::mem::take(&mut self.later);
-        if later.is_empty() {
-            return Ok(());
-        }
-        self.write(&format!("\n{}", later.concat()))
+        self.write(&later)
     }
 }
 

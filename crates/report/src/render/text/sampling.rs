@@ -1,6 +1,7 @@
 //! How samples were taken, in words.
 
 use clrscope_analysis::{InliningKnowledge, SamplingConditions};
+use clrscope_contract::request::InstrumentRequest;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::SamplingEngine;
 
@@ -58,11 +59,10 @@ pub(super) fn awaiters(of: &SamplingConditions<'_>) -> Option<String> {
 /// What was recorded, for the head of a report: samples, how many of their stacks are complete,
 /// the share of the profiler in them, and as many of the other instruments as `width` columns have
 /// room for.
-pub(super) fn recorded(given: &str, sampling: &[SamplingConditions<'_>], width: usize) -> String {
+pub(super) fn recorded(given: &[InstrumentRequest], sampling: &[SamplingConditions<'_>], width: usize) -> String {
     let sampled: Vec<&SamplingConditions<'_>> = sampling.iter().filter(|of| of.samples > 0).collect();
-    let names = given.split(';').map(|of| of.split(':').next().unwrap_or_default());
-    let others = names.filter(|name| !name.is_empty() && sampled.iter().all(|of| of.instrument != *name));
-    let others: Vec<&str> = others.collect();
+    let names = given.iter().map(|of| of.name.as_str());
+    let others: Vec<&str> = names.filter(|name| sampled.iter().all(|of| of.instrument != *name)).collect();
     let samples = match sampled.as_slice() {
         [] => String::new(),
         [one] => of_one(one),

@@ -174,7 +174,8 @@ impl StackRanges {
     /// Reads the list, which takes milliseconds in a program with thousands of threads.
     pub(crate) fn read() -> Self {
         let read_ns = monotonic_ns();
-        let mapped = process::mappings().lines().filter_map(range_of).collect();
+        let mapped =
+            process::mappings().lines().filter_map(|line| Some(process::Mapping::parse(line)?.addresses)).collect();
         Self { mapped, read_ns, took_ns: monotonic_ns().saturating_sub(read_ns) }
     }
 
@@ -183,12 +184,6 @@ impl StackRanges {
         let after = self.mapped.partition_point(|range| range.start <= address);
         self.mapped.get(after.checked_sub(1)?).filter(|range| range.contains(&address)).cloned()
     }
-}
-
-/// The range of addresses of a line of the list.
-fn range_of(line: &str) -> Option<Range<usize>> {
-    let (start, end) = line.split(' ').next()?.split_once('-')?;
-    Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
 }
 
 #[cfg(test)]
@@ -223,7 +218,7 @@ mod tests {
         let own = CurrentStack::bounds().expect("a stack");
         assert!(found.contains(&(own.end - 1)) && found.start <= (&raw const here).addr(), "{found:?} {own:?}");
         assert_eq!((stacks.around(0), stacks.around(usize::MAX)), (None, None));
-        assert!(range_of("nonsense").is_none());
+        assert!(process::Mapping::parse("nonsense").is_none());
     }
 
     #[test]
