@@ -177,7 +177,7 @@ fn symbol_files_name_the_functions_of_stripped_libraries() {
     fs::create_dir(place.path().join("empty")).expect("a folder");
     let output = place.run("report c.clrs --symbols empty");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && said.contains("empty has no symbol file for "), "{said}");
+    assert!(output.status.success() && said.contains("'empty' has no symbol file for "), "{said}");
     assert!(said.contains(".so (build id ") || said.contains(".so.6 (build id "), "{said}");
     let said = place.transcript("report c.clrs --symbols nowhere");
     assert!(said.contains("nowhere") && said.contains("hint: ") && !said.contains("exit 0"), "{said}");

@@ -75,8 +75,8 @@ impl SymbolFolder {
     }
 
     /// The functions of the library with this build id that contain the offsets, in ascending
-    /// order. `name` is the name of the library's file. Empty where the folder has no symbol file of
-    /// exactly this library, and where the build id is not known.
+    /// order. `name` is the name of the library's file. Empty if the folder has no symbol file of
+    /// exactly this library, or if the build id is not known.
     pub fn symbols(&mut self, name: &str, build_id: &str, offsets: &[u32]) -> Vec<NativeRange> {
         let Some(file) = self.file(name, build_id) else { return Vec::new() };
         let mut ranges = library_symbols(&file, build_id, offsets);
