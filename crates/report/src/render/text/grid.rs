@@ -6,9 +6,9 @@ use anstyle::{AnsiColor, Style as Ansi};
 use clrscope_analysis::Verdict;
 
 use super::names::{NameKind, Names, readable};
-use super::{FAINT, one_line};
 use super::table::{Column, Table};
 use super::units::{bytes_cell, count, share, time_cell};
+use super::{FAINT, one_line};
 use crate::cell::{Cell, Kind};
 use crate::render::{Entry, Section};
 
