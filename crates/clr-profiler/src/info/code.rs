@@ -19,7 +19,7 @@ pub struct CodeRange {
 }
 
 impl CodeRange {
-    /// Whether `address` lies in it.
+    /// Whether `address` lies in the range.
     #[must_use]
     pub const fn contains(&self, address: usize) -> bool {
         address >= self.start && address - self.start < self.bytes
