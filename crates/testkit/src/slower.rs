@@ -47,7 +47,7 @@ pub struct PartTime {
     pub predicted: f64,
     /// Sampled time.
     pub sampled: f64,
-    /// Maximum allowed difference of the two.
+    /// Maximum allowed difference between predicted and sampled time.
     pub bound: f64,
 }
 
