@@ -111,7 +111,7 @@ impl Program {
         self.left.as_deref().filter(|_| matches!(self.state, State::Waits(_)))
     }
 
-    /// The process that records the program.
+    /// The process that records the program; `None` if the program is not recorded.
     pub(super) fn recorder(&mut self) -> Option<&mut Recorder> {
         match &mut self.state {
             State::Recorded(recorder) => Some(recorder),
@@ -119,7 +119,7 @@ impl Program {
         }
     }
 
-    /// Id of the process that records the program.
+    /// Id of the process that records the program; `None` if the program is not recorded.
     pub(super) fn recorder_pid(&self) -> Option<u32> {
         match &self.state {
             State::Recorded(recorder) => Some(recorder.pid()),
