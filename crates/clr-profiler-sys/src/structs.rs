@@ -166,11 +166,11 @@ pub struct ASSEMBLYMETADATA {
     pub cch_locale: u32,
     /// Processor ids.
     pub processors: *mut u32,
-    /// Capacity or count of `processors`.
+    /// In: capacity of `processors`; out: number of entries.
     pub processor_count: u32,
     /// Operating systems.
     pub systems: *mut OSINFO,
-    /// Capacity or count of `systems`.
+    /// In: capacity of `systems`; out: number of entries.
     pub system_count: u32,
 }
 
@@ -180,7 +180,7 @@ pub struct ASSEMBLYMETADATA {
 pub struct COR_PRF_ASSEMBLY_REFERENCE_INFO {
     /// Public key or its token.
     pub public_key_or_token: *mut c_void,
-    /// Bytes at `public_key_or_token`.
+    /// Number of bytes at `public_key_or_token`.
     pub cb_public_key_or_token: u32,
     /// Simple name, UTF-16, terminated.
     pub name: *const u16,
@@ -188,7 +188,7 @@ pub struct COR_PRF_ASSEMBLY_REFERENCE_INFO {
     pub metadata: *mut ASSEMBLYMETADATA,
     /// Hash of the assembly.
     pub hash_value: *mut c_void,
-    /// Bytes at `hash_value`.
+    /// Number of bytes at `hash_value`.
     pub cb_hash_value: u32,
     /// `CorAssemblyFlags`.
     pub assembly_ref_flags: u32,
@@ -252,7 +252,7 @@ pub struct COR_SECATTR {
     pub ctor: mdMemberRef,
     /// The attribute's blob.
     pub custom_attribute: *const c_void,
-    /// Bytes at `custom_attribute`.
+    /// Number of bytes at `custom_attribute`.
     pub cb_custom_attribute: u32,
 }
 

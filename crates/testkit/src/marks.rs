@@ -23,7 +23,7 @@ pub struct Mark {
     pub time_ns: u64,
 }
 
-/// Which thread works for which request, and when.
+/// The request for which each thread works at each time.
 #[derive(Debug)]
 pub struct WorkOfThreads {
     /// By thread: times, each with the request for which the thread works from then on; 0 for none.

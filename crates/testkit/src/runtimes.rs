@@ -59,7 +59,7 @@ impl Runtime {
         self.root.join(format!("shared/Microsoft.AspNetCore.App/{}", self.version)).is_dir()
     }
 
-    /// `8`, `9`, `10`.
+    /// The major version: 8, 9 or 10.
     pub fn major(&self) -> u32 {
         self.version.major
     }

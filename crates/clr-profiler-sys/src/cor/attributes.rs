@@ -28,7 +28,7 @@ pub const tdAutoLayout: u32 = 0x0;
 pub const tdSequentialLayout: u32 = 0x8;
 /// Fields at given offsets.
 pub const tdExplicitLayout: u32 = 0x10;
-/// Mask of class and interface.
+/// Mask of the values for class and interface.
 pub const tdClassSemanticsMask: u32 = 0x20;
 /// A class.
 pub const tdClass: u32 = 0x0;

@@ -165,7 +165,7 @@ pub unsafe trait ICorProfilerInfo2: ICorProfilerInfo {
         p_c_object_ranges: *mut u32,
         ranges: *mut COR_PRF_GC_GENERATION_RANGE,
     ) -> HRESULT;
-    /// Generation range that contains an object.
+    /// Address range that contains an object, with its generation.
     pub fn GetObjectGeneration(&self, object_id: ObjectID, range: *mut COR_PRF_GC_GENERATION_RANGE) -> HRESULT;
     /// In exception callbacks: the clause that is about to run.
     pub fn GetNotifiedExceptionClauseInfo(&self, info: *mut COR_PRF_EX_CLAUSE_INFO) -> HRESULT;

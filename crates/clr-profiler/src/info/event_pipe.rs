@@ -23,7 +23,7 @@ pub struct ProviderConfig {
     pub keywords: u64,
     /// Level of detail: 1 critical, 2 errors, 3 warnings, 4 informational, 5 all.
     pub level: u32,
-    /// `key=value` pairs for the provider.
+    /// A filter for the provider, as `key=value` pairs; `None` for no filter.
     pub filter: Option<String>,
 }
 
