@@ -1,4 +1,4 @@
-//! What is published for musl, tried in a system with it, and on this machine's own system.
+//! Tests the files for musl, in a system with musl and on this machine's own system.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +27,7 @@ const CALLS: u64 = 1_000;
 /// Threads and rounds of allocations.
 const ALLOCATED: (u64, u64) = (4, 1_000);
 
-/// Tries everything, and returns what is wrong.
+/// Runs all tests. Returns descriptions of what is wrong.
 pub(super) fn run(binaries: &Binaries) -> Vec<String> {
     let system = match Musl::prepare(binaries) {
         Ok(system) => system,
