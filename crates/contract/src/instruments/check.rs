@@ -130,7 +130,7 @@ fn check_every(request: &Request, checked: &[CheckedInstrument]) -> Result<(), R
 ///
 /// # Errors
 /// A refusal if there is no such instrument or option, if an option does not accept its value, or
-/// if options do not go together.
+/// if two options can't be combined.
 pub fn check(request: &InstrumentRequest) -> Result<CheckedInstrument, Refusal> {
     let spec = find(&request.name).ok_or_else(|| {
         let names = || ALL.iter().map(|spec| spec.name);

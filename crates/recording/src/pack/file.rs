@@ -27,7 +27,7 @@ fn draft_prefix(name: &OsStr) -> OsString {
     prefix
 }
 
-/// Whether `entry` is the name of a draft of the file `name`, made by this process.
+/// Whether `entry` is the name of a draft that this process made of the file `name`.
 #[must_use]
 pub fn is_draft(entry: &OsStr, name: &OsStr) -> bool {
     let bytes = entry.as_bytes();

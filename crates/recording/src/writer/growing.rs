@@ -6,8 +6,8 @@ use super::mapping::{CommitError, Segment};
 
 /// Bytes that are backed at the start, and the minimum that is kept ready.
 pub(super) const AHEAD_LEAST: usize = 2 << 20;
-/// As [`AHEAD_LEAST`], for a writer that fills the segment slowly and can wait: for a program that
-/// ends soon, more fresh pages cost more than they are worth.
+/// Like [`AHEAD_LEAST`], for a segment that is filled slowly by a writer that can wait. In a
+/// program that ends soon, more fresh pages would cost more than they are worth.
 pub(super) const AHEAD_LITTLE: usize = 256 << 10;
 /// The maximum that is kept ready.
 const AHEAD_MOST: usize = 64 << 20;
@@ -66,8 +66,8 @@ impl Growing {
         self.take_leaving(|used| if grows { self.reserved(used) } else { 0 }, bytes)
     }
 
-    /// As [`allocate`](Self::allocate), but may use the reserve. For callers that can't wait until
-    /// more is backed.
+    /// Like [`allocate`](Self::allocate), but may use the reserve. For callers that can't wait
+    /// until more space is backed.
     pub(super) fn take_reserved(&self, bytes: usize) -> Option<usize> {
         self.take_leaving(|_| 0, bytes)
     }

@@ -1,4 +1,4 @@
-//! Requests selected in a served page, which then shows only work done for them.
+//! Requests selected in a served page: the page then shows only work done for them.
 
 use clrscope_analysis::RequestFilter;
 use clrscope_contract::request::Glob;
@@ -19,7 +19,7 @@ pub struct ChosenRequests {
 }
 
 impl ChosenRequests {
-    /// Sets a field from a parameter of an address; `None` where the parameter is invalid.
+    /// Sets a field from a parameter of an address; `None` if the parameter is invalid.
     pub(super) fn set_parameter(&mut self, name: &str, value: &str) -> Option<()> {
         match name {
             "request" => self.route = Some(percent_decoded(value)?),
