@@ -16,8 +16,8 @@ pub const SERVICE_NAME: &str = "service.name";
 pub const LONGEST_KEY: usize = 255;
 /// Greatest length of a value in bytes.
 pub const LONGEST_VALUE: usize = 2048;
-/// Greatest number of labels of a recording. The database engines that receive them accept only a
-/// few more, including their own.
+/// Greatest number of labels of a recording. Receivers of profiles accept only a few more labels,
+/// and they add their own.
 pub const MOST_LABELS: usize = 30;
 
 /// Prefixes of keys that clrscope sets itself; a user's label can't use them.

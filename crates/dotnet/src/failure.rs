@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Reason why an operation on .NET failed, in three short sentences for the user.
+/// Reason why an operation on .NET failed: three short sentences for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The task that failed.

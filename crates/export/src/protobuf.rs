@@ -12,7 +12,7 @@ impl Message {
         &self.0
     }
 
-    /// The encoded message, by value.
+    /// The encoded message; consumes the message.
     pub(crate) fn into_encoded(self) -> Vec<u8> {
         self.0
     }

@@ -98,7 +98,7 @@ impl Headers {
     /// Reads a file.
     ///
     /// # Errors
-    /// As [`Headers::parse`], and when the file can't be read.
+    /// Errors of [`Headers::parse`], and if the file can't be read.
     pub fn from_file(file: &Path) -> Result<Self, HeaderError> {
         let text = fs::read_to_string(file).map_err(|error| {
             let text = file.to_string_lossy();

@@ -40,7 +40,7 @@ pub(crate) struct Label {
     pub(crate) until: u64,
     /// Samples per second; 0 if this does not apply.
     pub(crate) rate: u64,
-    /// Number of profiles and samples.
+    /// Number of profiles in the parcel; `samples` is the number of their samples.
     pub(crate) profiles: u64,
     pub(crate) samples: u64,
 }

@@ -7,8 +7,9 @@
 //! are read one at a time, so that walking a heap of any size needs little memory, and several
 //! threads can read chunks in parallel.
 //!
-//! An address identifies an object within a snapshot, and each object has one. References point to
-//! the beginning of objects. In a damaged recording, a reference may point outside all object rows.
+//! Each object of a snapshot has an address, by which it is identified within the snapshot.
+//! References point to the beginning of objects. In a damaged recording, a reference may point
+//! outside all object rows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -36,8 +37,9 @@ impl Process {
     }
 
     /// The existing part of an incomplete snapshot: the program was killed during the snapshot, or
-    /// there was no more room. Objects may be missing, and names of types and of static fields;
-    /// `None` if nothing of it was written. Reads all chunks that no complete snapshot owns.
+    /// there was no more room. Objects, names of types and names of static fields may be missing.
+    /// `None` if nothing of the snapshot was written. Reads all chunks that no complete snapshot
+    /// owns.
     #[must_use]
     pub fn cut_heap(&self, number: u32) -> Option<HeapData<'_>> {
         let snapshot = self.snapshots.iter().find(|found| found.number == number)?;
@@ -149,8 +151,8 @@ impl<'r> HeapData<'r> {
         types
     }
 
-    /// The places of static fields: each is a reference in an object of the runtime's own. Reads
-    /// only the last chunks.
+    /// The places of static fields: each is a reference in an object that belongs to the runtime.
+    /// Reads only the last chunks.
     #[must_use]
     pub fn places(&self) -> Vec<HeapPlace> {
         let mut places = Vec::new();

@@ -307,8 +307,8 @@ pub mod value {
     ///
     /// A class: `u32` number, text name, `u32` 1 for a value type, list of texts field names, list
     /// of texts field types, `u32` count of constants, each a text and a `u64`, `u32` bytes of an
-    /// object (0 where unknown). It may come after values that use its number: objects are seen
-    /// before their class is examined.
+    /// object (0 if unknown). The record may come after values that use its number: objects are
+    /// seen before their class is examined.
     pub const CLASS: u32 = 1;
     /// A function: `u32` index, then `u32` number of parameters (`this` is the first if there is
     /// one) and for each: text name, text type, `u32` passing (0 by value, 1 `ref`, 2 `in`, 3
@@ -771,7 +771,8 @@ pub mod function {
     /// Work of a collection, on the thread that triggered it, while the other threads are
     /// suspended. A record in the log names it, as for ordinary functions.
     pub const GC: u32 = 4;
-    /// Suspension by reason: this number plus the runtime's number of the reason (0 to 9).
+    /// The index of suspensions for a reason is this number plus the runtime's number of the reason
+    /// (0 to 9).
     pub const SUSPENDED: u32 = 8;
     /// The first index of an ordinary function.
     pub const FIRST: u32 = 32;

@@ -89,8 +89,8 @@ pub fn fold<S: Send>(count: usize, new: impl Fn() -> S + Sync, step: impl Fn(&mu
     })
 }
 
-/// Runs two closures and returns both results. `beside` runs on another thread at the same time
-/// where there are processors for both.
+/// Runs two closures and returns both results. The first one runs on another thread at the same
+/// time if there are processors for both.
 ///
 /// # Panics
 /// Passes on the panic of either closure.

@@ -229,7 +229,7 @@ impl<'a> Report<'a> {
         Self { view, recording, metric: None, answer, request: request.clone() }
     }
 
-    /// The report, with the metric of its rows.
+    /// The report, with `metric` as the metric of its rows.
     pub(crate) fn by(self, metric: Option<&'static Metric>) -> Self {
         Self { metric, ..self }
     }

@@ -5,7 +5,7 @@ use super::spec::{Limit, LimitedPart};
 use super::{ALL, CheckedInstrument, Refusal, Spec, heap};
 use crate::request::Request;
 
-/// Checks that a running program can be attached to for these instruments.
+/// Checks that clrscope can attach to a running program with these instruments.
 ///
 /// # Errors
 /// A refusal for the first instrument that the runtime allows only at its start; the hint tells how

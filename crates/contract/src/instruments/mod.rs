@@ -52,8 +52,9 @@ pub const ALL: &[&Spec] = &[
     probes::SPEC,
 ];
 
-/// The default instrument, for started programs and for programs that run already. The usual
-/// question is where a program spends its time, and CPU samples do not change its speed.
+/// The default instrument, both for programs that clrscope starts and for programs that run
+/// already. The usual question is where a program spends its time, and CPU samples do not change
+/// its speed.
 pub const DEFAULT: &Spec = cpu::SPEC;
 
 /// Minimum memory limit: the size of an empty store.

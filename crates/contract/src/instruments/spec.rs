@@ -60,7 +60,7 @@ pub enum Value {
     /// words. The bare name, like `on`, means the first word. The canonical form contains it only
     /// if it is on.
     Extra {
-        /// The words besides `on` and `off`.
+        /// The words that the option accepts in addition to `on` and `off`.
         words: &'static [&'static str],
     },
     /// One of these words.

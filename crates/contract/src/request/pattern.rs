@@ -189,8 +189,7 @@ impl Pattern {
         glob(self.name.bare(), function) && glob(&self.assembly, assembly)
     }
 
-    /// Prepares a search for names similar to this pattern, to be used if the pattern matched
-    /// nothing.
+    /// Prepares a search for names similar to this pattern, for use if the pattern matched nothing.
     #[must_use]
     pub fn near_names(&self) -> NearNames {
         let part = match &self.name {

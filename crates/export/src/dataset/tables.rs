@@ -43,7 +43,7 @@ pub(super) static RECORDINGS: Shape = Shape {
     order: None,
 };
 
-/// What was measured, by stack.
+/// The measured amounts, by stack.
 pub(super) static AMOUNTS: Shape = Shape {
     name: "amounts",
     columns: &[

@@ -114,7 +114,7 @@ impl Exporter for Paths {
     }
 }
 
-/// The format `parquet`; its module describes the output.
+/// The format `parquet-samples`; its module describes the output.
 pub(crate) struct Samples;
 
 impl Exporter for Samples {

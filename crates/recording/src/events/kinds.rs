@@ -232,7 +232,8 @@ impl Kind {
     /// Sizes of one generation after the last collection before a measurement.
     pub const MEMORY_GENERATION: Self = Self(235);
 
-    /// Whether an event of this kind is a dictionary entry: any later record may refer to it.
+    /// Whether an event of this kind is a dictionary entry: any later record may refer to the
+    /// entry.
     #[must_use]
     pub const fn is_dictionary(self) -> bool {
         matches!(self, Self::NAME | Self::AWAIT_PLACE | Self::REQUEST_NAME | Self::COUNTER_NAME)

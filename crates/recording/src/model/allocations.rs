@@ -134,7 +134,7 @@ pub enum AllocationEngine {
     /// Unknown.
     #[default]
     Unknown = 0,
-    /// Every object, by the runtime's callback.
+    /// Every object is recorded, with the runtime's callback.
     Exact = 1,
     /// Sampled with the same probability for each byte, with the runtime's randomized events (.NET
     /// 10).

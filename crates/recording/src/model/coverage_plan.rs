@@ -37,9 +37,9 @@ record! {
     pub struct CoverageSource {
         /// Type that declares the method, in C# form.
         pub class: String,
-        /// Name, in C# form.
+        /// Name of the method, in C# form.
         pub name: String,
-        /// Types of its parameters in C# form, in parentheses.
+        /// Types of the method's parameters in C# form, in parentheses.
         pub parameters: String,
     }
 }
@@ -70,13 +70,13 @@ record! {
         pub il_offset: u32,
         /// Index into [`CoveragePlan::files`].
         pub file: u32,
-        /// First line, from 1.
+        /// First line of the part, from 1.
         pub start_line: u32,
-        /// First column, from 1.
+        /// Column of the part's first character in the first line, from 1.
         pub start_column: u32,
-        /// Last line.
+        /// Last line of the part.
         pub end_line: u32,
-        /// Column after the last one.
+        /// Column after the part's last character in the last line.
         pub end_column: u32,
     }
 }

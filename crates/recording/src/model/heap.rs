@@ -127,8 +127,8 @@ record! {
         pub state: SnapshotState,
         /// Reason why the snapshot is incomplete, in words; empty if it is complete.
         pub why: String,
-        /// Time in nanoseconds for which the program was suspended, for the collection and the
-        /// snapshot together.
+        /// Time in nanoseconds for which the program was suspended; it includes both the collection
+        /// and the snapshot.
         pub pause_ns: u64,
         /// The part of [`pause_ns`](Self::pause_ns) spent on reading and writing the heap.
         pub walk_ns: u64,
@@ -168,7 +168,7 @@ record! {
     pub struct HeapType {
         /// Number from 1 by which the objects of this snapshot refer to the type.
         pub number: u32,
-        /// Index into [`Process::types`](super::Process::types), 0 where unknown.
+        /// Index into [`Process::types`](super::Process::types), 0 if unknown.
         pub object_type: u32,
         /// Bytes of an object without its elements.
         pub base_bytes: u32,

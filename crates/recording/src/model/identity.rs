@@ -34,7 +34,7 @@ record! {
     /// The assembly with the program's entry point.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct EntryAssembly {
-        /// Its simple name; empty if unknown.
+        /// Simple name of the assembly; empty if unknown.
         pub name: String,
         /// The assembly's informational version, for instance `1.4.2+8a3f12c`; if it has none, its
         /// assembly version.

@@ -52,8 +52,8 @@ record! {
 }
 
 impl PartBoundary {
-    /// Number of the period that ends here, if one does. The end of a period that the process ended
-    /// itself has no number.
+    /// Number of the period that ends here; `None` if no period ends here, or if the process itself
+    /// ended the period.
     pub(crate) fn ended_period(&self) -> Option<u32> {
         self.name.parse().ok().filter(|_| self.kind == BoundaryKind::Cut)
     }
@@ -150,9 +150,9 @@ impl BoundaryKind {
 pub struct PartSpan {
     /// Name of the section; for a part without a name, its number.
     pub name: String,
-    /// Its start, nanoseconds since the start of the run.
+    /// Start of the section, in nanoseconds since the start of the run.
     pub since_ns: u64,
-    /// Its end, nanoseconds since the start of the run.
+    /// End of the section, in nanoseconds since the start of the run.
     pub until_ns: u64,
 }
 

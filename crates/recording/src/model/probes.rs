@@ -11,11 +11,11 @@ pub struct ProbedMethod {
     pub module: u32,
     /// Metadata token.
     pub token: u32,
-    /// Name, in the form of function names.
+    /// Name of the method, in the form of function names.
     pub name: String,
-    /// Signature, in the form of function signatures.
+    /// Signature of the method, in the form of function signatures.
     pub signature: String,
-    /// Whether its probes were removed during the recording.
+    /// Whether the method's probes were removed during the recording.
     pub is_removed: bool,
     /// Number of the method in [`ProbeCallRecord`]; 0 if its calls are not recorded.
     pub number: u32,

@@ -55,7 +55,7 @@ record! {
         pub types: Vec<ObjectType>,
         /// Threads, in the order in which the agent first saw them.
         pub threads: Vec<Thread>,
-        /// Losses, by reason.
+        /// Losses, sorted by reason.
         pub losses: Vec<Loss>,
         /// Remarks for the header of reports.
         pub remarks: Vec<Remark>,
@@ -65,7 +65,8 @@ record! {
         pub shown: Option<Vec<(u64, u64)>>,
         /// The shown work, if the recording was reduced to the work for some requests.
         pub shown_work: Option<Arc<ShownWork>>,
-        /// The parts of the recording, in order; empty if it was never switched or marked.
+        /// The parts of the recording, in order; empty if recording was never switched on or off,
+        /// and no part was ever marked.
         pub parts: Vec<Part>,
         /// The patterns of the request that have matched a name, for instance `include=[App]*`.
         pub matched_patterns: Vec<String>,
@@ -76,7 +77,7 @@ record! {
         pub samplers: Vec<Sampler>,
         /// Sampling of allocations by `alloc`, if it ran.
         pub allocation_sampling: Option<AllocationSampling>,
-        /// Memory that instruments use for themselves, by instrument.
+        /// Memory that instruments use for themselves, with an entry for each instrument.
         pub own_memory: Vec<OwnMemory>,
         /// Snapshots of the heap, sorted by number.
         pub snapshots: Vec<HeapSnapshot>,
@@ -249,15 +250,15 @@ record! {
     pub struct CallsInfo {
         /// The clock.
         pub clock: Clock,
-        /// Inlining was disabled, so every call is recorded.
+        /// Whether inlining was disabled, so that every call is recorded.
         pub noinline: bool,
-        /// The tree includes unmanaged calls.
+        /// Whether the tree includes unmanaged calls.
         pub native: bool,
-        /// The tree includes runtime helpers of CoreLib.
+        /// Whether the tree includes runtime helpers of CoreLib.
         pub helpers: bool,
-        /// The tree includes tiny leaf methods.
+        /// Whether the tree includes tiny leaf methods.
         pub trivial: bool,
-        /// CPU time was measured: the `cpu_ns` columns are valid.
+        /// Whether CPU time was measured: only then are the `cpu_ns` columns valid.
         pub cpu_measured: bool,
         /// Nanoseconds between two samples of the helper thread.
         pub interval_ns: u64,
@@ -521,7 +522,7 @@ impl ThreadRole {
     }
 
     /// Whether threads with this role wait for work most of the time, and are not started by the
-    /// program's code. Such a thread is idle while it waits without a method of the program on its
+    /// program's code. Such a thread is idle if it waits and has no method of the program on its
     /// stack.
     #[must_use]
     pub const fn waits_for_work(self) -> bool {

@@ -22,14 +22,14 @@ pub struct Sample {
     pub state: ThreadState,
     /// Activity of the runtime on this thread.
     pub activity: Activity,
-    /// The stack is whole, from the innermost frame to the start of the thread.
+    /// Whether the stack is whole, from the innermost frame to the start of the thread.
     pub complete: bool,
     /// At least one frame of the stack is a guess: it does not follow from known facts about the
     /// frame that it called.
     pub guessed: bool,
-    /// The thread was in the kernel.
+    /// Whether the thread was in the kernel.
     pub kernel: bool,
-    /// The thread was in the profiler's own code, a hook or the agent.
+    /// Whether the thread was in the profiler's own code: a hook or the agent.
     pub profiler: bool,
     /// What is known about inlining in those methods of the stack that do not belong to the
     /// framework.
@@ -86,7 +86,7 @@ impl Sample {
         }
     }
 
-    /// Whether the stack is whole, and none of its frames is a guess.
+    /// Whether the stack is whole and has no guessed frame.
     #[inline]
     #[must_use]
     pub fn is_certain(&self) -> bool {
@@ -154,7 +154,8 @@ by_number! {
     /// What is known about methods inlined at the places where the stack's frames are. If frames
     /// differ, the least certain value holds for the stack.
     Inlining {
-        /// Not recorded: no such method is on the stack, or an earlier version took the sample.
+        /// Not recorded: the stack has no method outside the framework, or an earlier version took
+        /// the sample.
         #[default]
         Unsaid = 0 "unsaid",
         /// No inlined method is there.

@@ -17,8 +17,8 @@ pub struct ShownWork {
 }
 
 impl ShownWork {
-    /// Adds the period from `since_ns` to `until_ns` to the shown work of `thread`; it must follow
-    /// all earlier periods of the thread.
+    /// Adds the period from `since_ns` to `until_ns` to the shown work of `thread`. Periods of a
+    /// thread must be added in the order of time.
     pub fn push(&mut self, thread: u32, since_ns: u64, until_ns: u64) {
         let times = self.times.entry(thread).or_default();
         match times.last_mut() {

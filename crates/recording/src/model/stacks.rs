@@ -308,7 +308,7 @@ impl Stacks {
     /// nodes had an invalid caller; they are added without a caller.
     ///
     /// # Errors
-    /// When there already are nodes with these numbers, or the numbers are invalid.
+    /// If there already are nodes with these numbers, or the numbers are invalid.
     pub(crate) fn add(&mut self, first: u32, bytes: &[u8]) -> Result<usize, &'static str> {
         self.extend(first, bytes.chunks_exact(stack::BYTES).map(StackNode::read))
     }

@@ -86,8 +86,8 @@ pub struct NodeFlags {
 /// Measured values of one node, without its children, before the cost of hooks is subtracted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NodeValues {
-    /// Value of the tree's metric: in the trees of `calls` wall time in nanoseconds, in trees made
-    /// from stacks the amount of their metric.
+    /// Value of the tree's metric: wall time in nanoseconds in the trees of `calls`; in trees made
+    /// from stacks, the amount of the stacks' metric.
     pub metric: u64,
     /// CPU time; 0 if not measured.
     pub cpu_ns: u64,
@@ -129,7 +129,7 @@ impl CallTree {
         self.parents.len()
     }
 
-    /// Whether the thread recorded nothing at all, not even its root.
+    /// Whether the tree has no nodes at all, not even a root: the thread recorded nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.parents.is_empty()

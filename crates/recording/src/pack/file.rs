@@ -34,7 +34,8 @@ pub fn is_draft(entry: &OsStr, name: &OsStr) -> bool {
     bytes.starts_with(draft_prefix(name).as_bytes()) && bytes.ends_with(DRAFT.as_bytes())
 }
 
-/// A file under a temporary name in the folder where it will stay. Dropping it removes it.
+/// A file under a temporary name in the folder where it will stay. Dropping this value removes the
+/// file.
 #[derive(Debug)]
 pub(super) struct NewFile {
     file: File,

@@ -28,7 +28,7 @@ pub(super) struct Dictionary {
     pub(super) process: Process,
     pub(super) given: String,
     pub(super) filled: String,
-    /// Names and roles of threads, by serial number.
+    /// Names and roles of threads, by the threads' serial numbers.
     pub(super) threads: HashMap<u32, ThreadWords>,
     /// One entry for each time that an edge's count passed 2^32, in the order of the log.
     pub(super) carried: Vec<u32>,

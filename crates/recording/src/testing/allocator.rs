@@ -1,5 +1,5 @@
-//! Measures the memory that a piece of code takes: `#[global_allocator] static ALLOCATOR: Counting
-//! = Counting;` and [`of_thread`], [`of_process`] or [`so_far`].
+//! Measures the memory that code takes: `#[global_allocator] static ALLOCATOR: Counting =
+//! Counting;` and [`of_thread`], [`of_process`] or [`so_far`].
 //!
 //! The counters hold the bytes that are allocated and not freed. A reallocated block counts only
 //! with its new size, although both blocks may exist for a moment (the system moves large blocks by

@@ -55,7 +55,7 @@ impl Arena {
         self.segment().content()
     }
 
-    /// Bytes allocated so far.
+    /// Number of bytes allocated so far.
     #[must_use]
     pub fn used(&self) -> usize {
         self.space.used()

@@ -99,7 +99,7 @@ impl EventStore {
         self.space.segment()
     }
 
-    /// Bytes allocated so far, each chunk counted once.
+    /// Number of bytes allocated so far, each chunk counted once.
     #[must_use]
     pub fn used(&self) -> usize {
         self.space.used()
@@ -328,7 +328,7 @@ impl Chunk {
         self.u32(chunk::USED).load(Ordering::Relaxed) as usize
     }
 
-    /// Makes the first `used` bytes of events known to readers. `mono_ns` is now.
+    /// Makes the first `used` bytes of events known to readers. `mono_ns` is the current time.
     #[inline]
     pub fn publish(self, used: usize, mono_ns: u64) {
         debug_assert!(used <= self.room());

@@ -47,7 +47,7 @@ impl Growing {
         self.limit
     }
 
-    /// Bytes allocated so far.
+    /// Number of bytes allocated so far.
     pub(super) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
@@ -57,9 +57,9 @@ impl Growing {
         self.disk_refused.load(Ordering::Relaxed)
     }
 
-    /// Allocates `bytes` bytes for the caller alone and returns their offset. `None` when the limit
-    /// is reached, or when too little space beyond the reserve is backed yet. Does not block and
-    /// calls no allocator: safe in a hook.
+    /// Allocates `bytes` bytes that only the caller uses, and returns their offset. `None` if the
+    /// limit is reached, or if too little space beyond the reserve is backed yet. Does not block
+    /// and calls no allocator: safe in a hook.
     pub(super) fn allocate(&self, bytes: usize) -> Option<usize> {
         // What can't grow further is handed out to the last byte.
         let grows = self.segment.committed() < self.limit && !self.is_refused();
@@ -88,7 +88,7 @@ impl Growing {
     }
 
     /// Backs space ahead of need: the reserve, plus many times the amount used since the last call,
-    /// at least `least` bytes. Blocks, so only the helper thread calls it.
+    /// but at least `least` bytes. Blocks, so only the helper thread calls it.
     ///
     /// # Errors
     /// When the disk refused; the next call tries again.

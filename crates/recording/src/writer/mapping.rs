@@ -1,5 +1,5 @@
-//! A segment: a file that is mapped shared up to its maximum size, and backed by disk space piece
-//! by piece.
+//! A segment: a file that is mapped shared up to its maximum size; disk space is added as it is
+//! needed.
 
 use std::ffi::CString;
 use std::io;
@@ -243,7 +243,7 @@ impl Segment {
         self.start.wrapping_add(HEADER_BYTES)
     }
 
-    /// Bytes of content that may be accessed.
+    /// Number of bytes of content that may be accessed.
     #[must_use]
     pub fn committed(&self) -> usize {
         self.committed.load(Ordering::Acquire) as usize

@@ -218,7 +218,8 @@ impl ProcessWriter {
         self.append(&ThreadName { serial, name: name.to_owned(), role });
     }
 
-    /// Notes a remark for the head of reports. `mono_ns` is its time.
+    /// Notes a remark of the kind [`RemarkKind::Note`], which reports show in their head. `mono_ns`
+    /// is its time.
     pub fn note(&self, mono_ns: u64, text: &str) {
         self.remark(mono_ns, RemarkKind::Note, text);
     }
@@ -263,22 +264,23 @@ impl ProcessWriter {
         self.append(settings);
     }
 
-    /// Notes the measured cost of a hook pair; the last record counts.
+    /// Notes the measured cost of a hook pair. If noted several times, the last record is valid.
     pub fn hook_cost(&self, cost: &HookCost) {
         self.append(cost);
     }
 
-    /// Notes the weights of the samples so far; the last record counts.
+    /// Notes the weights of the samples so far. If noted several times, the last record is valid.
     pub fn sample_steps(&self, steps: &SampleSteps) {
         self.append(steps);
     }
 
-    /// Notes how a sampling instrument takes its samples; the last record of an instrument counts.
+    /// Notes how a sampling instrument takes its samples. If noted several times for an instrument,
+    /// the last record is valid.
     pub fn sampler(&self, sampler: &Sampler) {
         self.append(sampler);
     }
 
-    /// Notes how `alloc` samples allocations; the last record counts.
+    /// Notes how `alloc` samples allocations. If noted several times, the last record is valid.
     pub fn allocation_sampling(&self, sampling: &AllocationSampling) {
         self.append(sampling);
     }
@@ -289,7 +291,7 @@ impl ProcessWriter {
         self.append(own);
     }
 
-    /// Notes a snapshot of the heap; the last record of a number counts.
+    /// Notes a snapshot of the heap. If a number is noted several times, the last record is valid.
     pub fn snapshot(&self, snapshot: &HeapSnapshot) {
         self.append(snapshot);
     }

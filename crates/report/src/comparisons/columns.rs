@@ -29,7 +29,7 @@ macro_rules! keys {
 }
 pub(super) use keys;
 
-/// Keys of the main amount of a row, by its unit.
+/// Keys of the columns of a row's main amount, which depend on the unit.
 pub(super) const fn own_keys(unit: Unit) -> Keys {
     match unit {
         Unit::Nanoseconds => keys!("before", "after", "difference", "growth", "change", "_ns"),
@@ -38,7 +38,7 @@ pub(super) const fn own_keys(unit: Unit) -> Keys {
     }
 }
 
-/// Keys of the total of a row, by its unit.
+/// Keys of the columns of a row's total, which depend on the unit.
 pub(super) const fn total_keys(unit: Unit) -> Keys {
     match unit {
         Unit::Nanoseconds => {

@@ -10,11 +10,12 @@ use super::encoded::percent_decoded;
 pub struct ChosenRequests {
     /// HTTP method and route template; `None` for all routes.
     pub route: Option<String>,
-    /// Only requests that took longer than this, in nanoseconds.
+    /// Selects only requests that took longer than this, in nanoseconds.
     pub slower_ns: Option<u64>,
-    /// Only requests that took at most this long, in nanoseconds.
+    /// Selects only requests that took at most this long, in nanoseconds.
     pub at_most_ns: Option<u64>,
-    /// Only requests that began between these times, in nanoseconds since the start of the run.
+    /// Selects only requests that began between these times, in nanoseconds since the start of the
+    /// run.
     pub began_ns: Option<(u64, u64)>,
 }
 

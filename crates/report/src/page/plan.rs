@@ -50,8 +50,8 @@ pub(super) struct PlannedView {
 }
 
 impl PlannedView {
-    /// Name among the documents of a page, independent of other recorded data: `tree.cpu`,
-    /// `exceptions.each`.
+    /// Name of the document on its page, such as `tree.cpu` or `exceptions.each`. It does not
+    /// depend on which other data were recorded.
     pub(super) fn key(&self) -> String {
         let part = match &self.request {
             Request { query: Query { metric: Some(metric), .. }, .. } => format!(".{metric}"),

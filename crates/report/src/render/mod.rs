@@ -158,7 +158,7 @@ pub struct Section {
     pub title: Title,
     /// Text to show if there are no rows.
     pub nothing: String,
-    /// What the rows are, for the sentence about omitted rows.
+    /// Word for the rows in the sentence about omitted rows, such as `types`.
     pub what: &'static str,
     /// Maximum number of rows in text output; further rows are left out. `None` for no limit.
     pub text_rows: Option<usize>,

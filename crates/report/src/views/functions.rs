@@ -59,7 +59,7 @@ impl RowKind for FunctionRows {
 pub(super) struct FunctionEntry<'a> {
     pub(super) row: &'a FunctionRow<'a>,
     pub(super) conditions: &'a Conditions<'a>,
-    /// Whether other tables have functions of this name with other signatures.
+    /// Whether other tables of the report have functions of this name with other signatures.
     pub(super) has_namesakes: bool,
 }
 

@@ -19,7 +19,8 @@ pub(super) fn line_behind(line: Option<&SourceLine>) -> String {
     line.map_or_else(String::new, |line| format!(" ({})", file_and_line(line)))
 }
 
-/// A sentence about files that were not found, with the remedy.
+/// A sentence about files that were not found, and what the user can do about it; `None` if all
+/// were found.
 pub(super) fn not_found(missing: &[String], root: Option<&Path>) -> Option<String> {
     let (first, rest) = missing.split_first()?;
     let more = match rest.len() {

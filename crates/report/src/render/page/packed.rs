@@ -51,7 +51,7 @@ impl Pool {
 pub(crate) struct SectionPacker<'p> {
     pool: &'p mut Pool,
     sections: Vec<String>,
-    /// Rows of all sections.
+    /// Number of rows in all sections.
     pub(crate) rows: usize,
     metric: Option<&'static str>,
 }

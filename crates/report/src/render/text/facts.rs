@@ -291,7 +291,7 @@ fn parts(recording: &Recording) -> Option<Fact> {
     (!parts.is_empty()).then(|| Fact::new(key, text))
 }
 
-/// The part to which the recording was reduced, if it was.
+/// The part to which the recording was reduced; `None` if it was not reduced.
 pub(super) fn only_part(recording: &Recording) -> Option<Fact> {
     parts(recording).filter(|_| is_reduced(recording))
 }
@@ -308,7 +308,7 @@ fn is_reduced(recording: &Recording) -> bool {
     recording.processes.iter().any(|process| process.shown.is_some())
 }
 
-/// The requests to whose work the recording was reduced, if it was.
+/// The requests to whose work the recording was reduced; `None` if it was not reduced.
 pub(super) fn only_requests(recording: &Recording) -> Option<Fact> {
     let shown: Vec<&ShownWork> = recording.processes.iter().filter_map(|one| one.shown_work.as_deref()).collect();
     if shown.is_empty() {

@@ -1,4 +1,4 @@
-//! Flame graphs in text: a line for each depth, the outermost functions on top, frames as wide as
+//! Flame graphs as text: a line for each depth, the outermost functions on top, frames as wide as
 //! their share of the whole.
 
 use anstyle::{Ansi256Color, AnsiColor, Color, Style as Ansi};

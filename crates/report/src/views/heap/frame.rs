@@ -141,7 +141,7 @@ pub(super) struct Frame<'f> {
     pub(super) request: &'f Request,
     /// The recording; if there are several, the last one.
     pub(super) recording: &'f Recording,
-    /// Whether there are several processes, so that rows name their process.
+    /// Whether there are several processes: rows then name their process.
     pub(super) has_processes: bool,
     /// Bytes of all objects of the snapshots.
     pub(super) bytes: u64,
