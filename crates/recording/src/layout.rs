@@ -16,8 +16,7 @@
 //! | `times.seg` | 5 | a [`time`] record per edge that was ever charged time by the helper thread |
 //! | `events-INSTRUMENT.seg` | 6 | [`chunk`]s of events, in the encoding of that instrument |
 //! | `parts.log` | 1 | records of tree gains from one boundary between parts to the next (module `gains`) |
-//! | `parts-before.log` | 1 | the same of the previous period, in a recording that is written in
-//! periods |
+//! | `parts-before.log` | 1 | the same for the previous period, if recorded in periods |
 //! | `stacks.seg` | 7 | the nodes of all call [`stack`]s that instruments record |
 //!
 //! An agent that could not start recording leaves `refused-PID.txt` instead: one line with the
