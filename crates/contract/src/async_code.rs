@@ -1,7 +1,7 @@
 //! Methods of .NET's core library that run asynchronous code. The agent searches stacks for them,
 //! and the readers of recordings search paths for them.
 
-/// Name of the library that declares them.
+/// Name of the library that declares these methods.
 pub const CORE_LIBRARY: &str = "System.Private.CoreLib";
 
 /// Methods that resume asynchronous code after an await: the type, and a prefix of the method's
@@ -32,7 +32,7 @@ pub fn resumes(name: &str) -> bool {
 ///
 /// Methods number their awaits from 0, so they never store a number with this bit themselves.
 pub const NUMBERED_WAIT: u32 = 1 << 30;
-/// Number of bits for the number of the await. The number of the wait is in the bits above.
+/// Number of bits that hold the number of the await; the number of the wait is in the bits above.
 pub const AWAIT_BITS: u32 = 8;
 
 /// The number of the await at which an async method waits, from the value `kept` of its state

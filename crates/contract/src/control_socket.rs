@@ -66,7 +66,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Parses an answer; `None` if the text is not an answer.
+    /// Parses an answer; `None` if the text is no valid answer.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let rest = |word| text.strip_prefix(word).map(str::to_owned);

@@ -23,7 +23,7 @@ pub fn file_name(pid: u32, number: u32) -> String {
     }
 }
 
-/// Whether a file of the recording directory is such a log.
+/// Whether a file of the recording directory is a developer log.
 #[must_use]
 pub fn is_file_name(name: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

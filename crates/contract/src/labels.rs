@@ -1,5 +1,5 @@
-//! Labels of a recording: key-value pairs that tell recordings of many programs apart. They come
-//! from the command line and from OpenTelemetry's environment variables.
+//! Labels of a recording: key-value pairs that distinguish the recordings of many programs. They
+//! come from the command line and from OpenTelemetry's environment variables.
 //!
 //! Keys follow OpenTelemetry's resource attributes: `service.name`, `deployment.environment.name`.
 
@@ -16,7 +16,8 @@ pub const SERVICE_NAME: &str = "service.name";
 pub const LONGEST_KEY: usize = 255;
 /// Greatest length of a value in bytes.
 pub const LONGEST_VALUE: usize = 2048;
-/// Greatest number of labels of a recording: engines accept few more, their own included.
+/// Greatest number of labels of a recording. Receivers of profiles accept only a few more labels,
+/// and they add their own.
 pub const MOST_LABELS: usize = 30;
 
 /// Prefixes of keys that clrscope sets itself; a user's label can't use them.
@@ -49,7 +50,7 @@ impl fmt::Display for Label {
     }
 }
 
-/// Whether clrscope sets this key itself.
+/// Whether only clrscope itself sets labels with this key.
 #[must_use]
 pub fn is_fact(key: &str) -> bool {
     OF_FACTS.iter().any(|facts| key.starts_with(facts))
@@ -107,11 +108,12 @@ pub fn check_together(labels: &[Label]) -> Result<(), LabelError> {
 }
 
 /// Reads the value of [`RESOURCE_VARIABLE`] as OpenTelemetry's resource specification defines it:
-/// pairs separated by commas, keys and values percent-encoded, blanks around them ignored. The last
-/// value of a key counts. Values are kept as they are, even secrets.
+/// pairs separated by commas, keys and values percent-encoded, blanks around them ignored. If a key
+/// occurs several times, the last value is valid. Values are kept as they are, even secrets.
 ///
 /// # Errors
-/// What is wrong: the caller then has to discard the whole value, as the specification says.
+/// A sentence about what is wrong. The specification says that the caller must then discard the
+/// whole value.
 pub fn parse_resource_attributes(text: &str) -> Result<Vec<Label>, LabelError> {
     let mut labels: Vec<Label> = Vec::new();
     for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
@@ -124,11 +126,11 @@ pub fn parse_resource_attributes(text: &str) -> Result<Vec<Label>, LabelError> {
     check_together(&labels).map(|()| labels)
 }
 
-/// The labels of a process: the given ones, then those of its environment whose keys were not
-/// given. The service name is the first that exists: a given one, the one in
+/// The labels of a process: the labels in `given`, then those of the process's environment whose
+/// keys are not in `given`. The service name is the first that exists: a given one, the one in
 /// [`SERVICE_NAME_VARIABLE`], the one in [`RESOURCE_VARIABLE`].
 ///
-/// The second value lists what was left out of the environment, one sentence each.
+/// The second value lists, one sentence each, what was left out of the environment.
 #[must_use]
 pub fn labels_of_process(
     given: &[Label],

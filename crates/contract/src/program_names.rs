@@ -11,8 +11,9 @@ use crate::request::Glob;
 pub struct ProgramNames(Vec<String>);
 
 impl ProgramNames {
-    /// Names of a process with this executable, command line and working folder, from the system's
-    /// information: its runtime is not asked. Links are resolved as this process sees them.
+    /// Names of a process with this executable, command line and working folder. They come only
+    /// from the system's information, not from the process's runtime. Links are resolved as the
+    /// calling process sees them.
     #[must_use]
     pub fn new(executable: &Path, command_line: &[String], folder: &Path) -> Self {
         let mut names = Self(Vec::new());
@@ -57,7 +58,7 @@ impl ProgramNames {
     }
 }
 
-/// Simple name of the assembly that a process with this executable and command line starts with:
+/// Simple name of the assembly with which a process of this executable and command line starts;
 /// `dotnet` for the SDK's commands.
 #[must_use]
 pub fn entry_assembly_name(executable: &Path, command_line: &[String]) -> String {

@@ -44,7 +44,7 @@ impl fmt::Display for Weakness {
 /// it there. A path that can't be examined is accepted; the code that opens it will get the error.
 ///
 /// # Errors
-/// What other users can do to it.
+/// What other users can do to the file or folder.
 pub fn check(path: &Path) -> Result<(), Weakness> {
     let Ok(meta) = std::fs::metadata(path) else { return Ok(()) };
     let weakness = |who| Err(Weakness { path: path.to_owned(), who });

@@ -20,7 +20,7 @@ pub enum Part {
     Type,
     /// The method's name.
     Method,
-    /// Both.
+    /// Either name.
     Either,
 }
 
@@ -36,7 +36,7 @@ pub struct NearNames {
 }
 
 impl NearNames {
-    /// Number of names kept.
+    /// Greatest number of names that are kept.
     pub const MOST: usize = 3;
     /// Shortest word that is searched for as a part of names: a shorter one occurs in too many
     /// names.
@@ -48,8 +48,8 @@ impl NearNames {
         Self { wanted: wanted.to_lowercase(), part, found: Vec::new() }
     }
 
-    /// Considers the function called `name` (`Namespace.Type::Method`). Returns whether it is new
-    /// and among the nearest so far.
+    /// Considers the function called `name` (`Namespace.Type::Method`) as a candidate. Returns
+    /// whether the name is new and is now among the nearest.
     pub fn look_at(&mut self, name: &str) -> bool {
         let (type_name, method) = name.split_once("::").unwrap_or(("", name));
         let own = |text: &str| text.rsplit(['.', '+']).next().unwrap_or_default().to_lowercase();

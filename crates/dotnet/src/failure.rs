@@ -2,19 +2,20 @@
 
 use std::fmt;
 
-/// Reason why an operation on .NET failed, in three short sentences for the user.
+/// Reason why an operation on .NET failed: three short sentences for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// Task that failed.
+    /// The task that failed.
     pub what: String,
     /// Reason, in a sentence.
     pub why: String,
-    /// Cure: the user's next step.
+    /// What the user should do next.
     pub hint: String,
 }
 
 impl Failure {
-    /// A failure with these three sentences; none ends in a full stop or holds a line break.
+    /// A failure with these three sentences. None of them may end in a full stop or contain a line
+    /// break.
     pub fn new(what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { what: one_line(what.into()), why: one_line(why.into()), hint: one_line(hint.into()) }
     }

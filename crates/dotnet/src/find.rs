@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::Version;
 
-/// The framework that every .NET program runs on.
+/// The framework that every .NET program needs.
 pub const FRAMEWORK: &str = "Microsoft.NETCore.App";
 
 const USUAL_PLACES: [&str; 5] =
@@ -23,7 +23,7 @@ pub enum Origin {
     Path,
     /// Found where distributions and Microsoft's scripts put .NET.
     UsualPlace,
-    /// Fetched by clrscope.
+    /// Fetched by clrscope into its cache.
     Cache,
 }
 
@@ -46,7 +46,7 @@ pub struct Install {
     pub root: PathBuf,
     /// Origin of the installation.
     pub origin: Origin,
-    /// Versions of `Microsoft.NETCore.App` in it, lowest first, never empty.
+    /// Versions of `Microsoft.NETCore.App` in the installation, lowest first, never empty.
     pub runtimes: Vec<Version>,
 }
 
@@ -56,12 +56,12 @@ impl Install {
         self.root.join("dotnet")
     }
 
-    /// The folder of one of its runtimes (where `libcoreclr.so` lies).
+    /// The folder of one of the installation's runtimes; `libcoreclr.so` is in it.
     pub fn runtime_folder(&self, version: &Version) -> PathBuf {
         self.root.join("shared").join(FRAMEWORK).join(version.to_string())
     }
 
-    /// Installation in a folder; `None` when it holds no host or no runtime.
+    /// The installation in a folder; `None` if the folder has no host or no runtime.
     pub fn in_folder(folder: &Path, origin: Origin) -> Option<Self> {
         let root = folder.canonicalize().ok()?;
         if !is_executable(&root.join("dotnet")) {
@@ -72,7 +72,8 @@ impl Install {
     }
 }
 
-/// Places to search. The program uses the process's own environment; tests make one up.
+/// Places to search for .NET. The program takes them from the process's own environment; tests make
+/// them up.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
     /// The value of `DOTNET_ROOT`.
@@ -138,13 +139,13 @@ impl Places {
     }
 }
 
-/// Every installation of .NET that this process can see; each folder once, the user's own choice
-/// first.
+/// Every installation of .NET that this process can see, each folder once. The user's own choice
+/// comes first.
 pub fn installs() -> Vec<Install> {
     Places::of_this_process().installs()
 }
 
-/// Folder of private files that clrscope can recreate: `$XDG_CACHE_HOME/clrscope` or
+/// Folder for private files that clrscope can recreate: `$XDG_CACHE_HOME/clrscope` or
 /// `~/.cache/clrscope`.
 pub fn cache_folder() -> Option<PathBuf> {
     // A relative XDG_CACHE_HOME is invalid by the specification and must be ignored.

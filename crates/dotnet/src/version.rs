@@ -4,16 +4,17 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-/// A version of a runtime or an SDK; ordered as in .NET: a preview precedes its release.
+/// A version of a runtime or an SDK. Versions are ordered as in .NET: a preview precedes its
+/// release.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Version {
-    /// `8` in `8.0.15`.
+    /// The major version: `8` in `8.0.15`.
     pub major: u32,
-    /// `0` in `8.0.15`.
+    /// The minor version: `0` in `8.0.15`.
     pub minor: u32,
-    /// `15` in `8.0.15`.
+    /// The patch version: `15` in `8.0.15`.
     pub patch: u32,
-    /// Label after the hyphen, empty for a release.
+    /// The label after the hyphen; empty for a release.
     pub preview: String,
 }
 

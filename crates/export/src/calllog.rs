@@ -2,8 +2,8 @@
 //!
 //! Each call is a line with the function, the function's number (`id`) and the number of the call
 //! among that function's calls on this thread (`call count`). Threads follow one another. The
-//! summary has a line per function with the number of its calls on all threads. The end of a call
-//! has no line: the indentation shows it.
+//! summary has a line for each function, with the number of its calls on all threads. The end of a
+//! call has no line: the indentation shows it.
 
 use std::io::{self, Write};
 
@@ -15,7 +15,7 @@ use crate::{ExportError, ExportOptions, Exporter};
 /// Greatest depth of indentation.
 const MOST_INDENTED: u32 = 200;
 
-/// See the module's page.
+/// The format `calllog`; its module describes the output.
 pub(crate) struct CallLog;
 
 impl Exporter for CallLog {

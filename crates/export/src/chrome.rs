@@ -2,9 +2,9 @@
 //!
 //! Each thread has a track with its calls if `flow` recorded them, otherwise with its activities
 //! according to the samples; exceptions are instants. Other data are on separate tracks below,
-//! because times from different sources would overlap: samples alongside calls, the runtime's
-//! events with a duration (compilations, loads, suspensions), and collections, with background
-//! collections on a track of their own. Times are microseconds since the start of the run.
+//! because times from different sources would overlap: samples of threads that have calls, the
+//! runtime's events with a duration (compilations, loads, suspensions), and collections; background
+//! collections have a track of their own. Times are microseconds since the start of the run.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -21,7 +21,7 @@ use crate::resource::resources_as_json;
 use crate::threads::{command, command_of, thread_name};
 use crate::{ExportError, ExportOptions, Exporter};
 
-/// See the module's page.
+/// The format `chrome`; its module describes the output.
 pub(crate) struct Chrome;
 
 /// Tracks of a thread, or of a process for tracks that belong to no thread.

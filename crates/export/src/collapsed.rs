@@ -1,7 +1,8 @@
 //! `collapsed`: one line per stack, `a;b;c WEIGHT`, the input of flame graph tools.
 //!
 //! The weight is the path's own value of the metric, in nanoseconds or as a number. Stacks without
-//! weight have no line. Frames below the thousandth are counted for the thousandth.
+//! weight have no line. A stack has at most a thousand frames: the values of deeper frames are
+//! added to its thousandth frame.
 
 use std::io::Write;
 
@@ -10,7 +11,7 @@ use clrscope_recording::model::Recording;
 use crate::weighed::weighed_stacks;
 use crate::{ExportError, ExportOptions, Exporter};
 
-/// See the module's page.
+/// The format `collapsed`; its module describes the output.
 pub(crate) struct Collapsed;
 
 impl Exporter for Collapsed {

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 use clrscope_analysis::{is_printable, one_line};
 
-/// Writes one line; fields that contain the delimiter or a quote are quoted, quotes within them are
+/// Writes one line. Fields that contain the delimiter or a quote are quoted, quotes within them are
 /// doubled (RFC 4180), and control characters are escaped.
 ///
 /// # Errors
@@ -29,7 +29,7 @@ pub fn write_line(out: &mut dyn Write, delimiter: char, fields: &[Cow<'_, str>])
     out.write_all(b"\n")
 }
 
-/// Nanoseconds as seconds with a point and all nine digits, whatever the locale.
+/// Nanoseconds as seconds, with a decimal point and all nine digits, whatever the locale.
 pub(crate) fn seconds(ns: u64) -> String {
     format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }

@@ -25,8 +25,8 @@ impl std::fmt::Debug for DifferentialFlameGraph {
 }
 
 impl DifferentialFlameGraph {
-    /// Adds a stack: its frames from the outermost on, each with its growth (0 if none beyond
-    /// chance), and the width of the stack's own weight.
+    /// Adds a stack. `frames` are its frames from the outermost on, each with its growth (0 if
+    /// there is none beyond chance); `weight` is the width of the stack's own part.
     pub fn add<'f>(&mut self, frames: impl Iterator<Item = (&'f str, f64)>, weight: u64) {
         let mut text = String::new();
         for (name, growth) in frames {

@@ -1,8 +1,8 @@
 //! `dot`: the call graph for Graphviz.
 //!
 //! Each function is a node with its shares of the metric. Each pair of caller and callee is an edge
-//! with its calls, or with its part of the metric for metrics other than those of `calls`.
-//! Functions and edges below half a per cent are left out, and the graph says how many.
+//! with its number of calls, or, for metrics other than those of `calls`, with its part of the
+//! metric. Functions and edges below half a per cent are left out, and the graph says how many.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ use crate::{ExportError, ExportOptions, Exporter};
 
 const MIN_SHARE: f64 = 0.005;
 
-/// See the module's page.
+/// The format `dot`; its module describes the output.
 pub(crate) struct Dot;
 
 impl Exporter for Dot {

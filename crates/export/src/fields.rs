@@ -29,7 +29,7 @@ impl<'a> Value<'a> {
     /// The number.
     ///
     /// # Errors
-    /// When it is none.
+    /// If the value is not a number.
     pub fn number(self) -> Result<u64, Malformed> {
         match self {
             Self::Number(number) | Self::Fixed64(number) => Ok(number),
@@ -40,7 +40,7 @@ impl<'a> Value<'a> {
     /// The bytes.
     ///
     /// # Errors
-    /// When it is a number.
+    /// If the value is a number.
     pub fn bytes(self) -> Result<&'a [u8], Malformed> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
@@ -53,7 +53,7 @@ impl<'a> Value<'a> {
         self.bytes().map(Fields::new)
     }
 
-    /// Appends the numbers of a list, which is packed or has a single number.
+    /// Appends the numbers of a list to `list`; the list is packed, or is a single number.
     pub(crate) fn append_to(self, list: &mut Vec<u64>) -> Result<(), Malformed> {
         match self {
             Self::Bytes(bytes) => {

@@ -1,8 +1,9 @@
 //! `firefox`: a profile for the Firefox Profiler (profiler.firefox.com), in its processed format.
 //!
-//! Each thread has its samples with their times. The category of a frame is the kind of its code.
+//! Each thread has its samples with their times. The category of a frame is its kind of code.
 //! Recorded exceptions and collections are markers. A `wall` sample that stands for a period of an
-//! unchanged thread becomes two samples: one at its start with all the weight, and one at its end.
+//! unchanged thread becomes two samples: one at the start of the period with all the weight, and
+//! one at its end.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -23,7 +24,7 @@ use crate::json::quoted;
 use crate::threads::{command, command_of, plain_thread_name};
 use crate::{ExportError, ExportOptions, Exporter};
 
-/// See the module's page.
+/// The format `firefox`; its module describes the output.
 pub(crate) struct Firefox;
 
 /// Categories of frames by the kinds of their code; frames of no kind get the last one.

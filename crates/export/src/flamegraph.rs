@@ -1,7 +1,7 @@
 //! `flamegraph`: an SVG that can be searched and zoomed in a browser.
 //!
-//! Width is the metric, by default the wall time of `calls`. Colour distinguishes user code,
-//! framework, unmanaged code and the runtime, with a shade per module.
+//! The width of a frame is its value of the metric, by default the wall time of `calls`. The colour
+//! distinguishes user code, framework, unmanaged code and the runtime, with a shade per module.
 
 use std::io::Write;
 
@@ -18,7 +18,7 @@ use crate::{ExportError, ExportOptions, Exporter};
 /// Narrower frames would take a fraction of a pixel; their time remains in the frame below.
 const MIN_SHARE: f64 = 0.0002;
 
-/// See the module's page.
+/// The format `flamegraph`; its module describes the output.
 pub(crate) struct FlameGraph;
 
 impl Exporter for FlameGraph {

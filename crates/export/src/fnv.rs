@@ -3,7 +3,7 @@
 /// Hash of no bytes.
 pub(crate) const EMPTY: u64 = 0xCBF2_9CE4_8422_2325;
 
-/// The hash of what `hash` stands for and further bytes.
+/// Continues a hash: returns the hash of the bytes that gave `hash`, followed by `bytes`.
 pub(crate) fn fnv1a(hash: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
 }

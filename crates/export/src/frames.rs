@@ -9,7 +9,7 @@ use clrscope_analysis::{FunctionRef, one_line};
 /// A frame as other programs show it, with control characters escaped.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Frame {
-    /// Name of the function, with the marker for code within its method.
+    /// Name of the function, with a marker if the code is a part of it such as a lambda.
     pub(crate) name: Rc<str>,
     /// The assembly or library; empty if unknown.
     pub(crate) module: Rc<str>,

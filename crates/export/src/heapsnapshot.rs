@@ -3,8 +3,8 @@
 //!
 //! Node 0 is the root. Its edges are named after the GC roots and lead to the objects that the
 //! roots hold. Every other node is an object, named after its type. The names of types, fields and
-//! roots are in one list of strings, each once. Objects are streamed: only these strings are kept
-//! in memory.
+//! roots are in one list that has each string once. Objects are streamed: only these strings are
+//! kept in memory.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -16,7 +16,7 @@ use crate::json::quoted;
 use crate::refusals::refuse_all_but;
 use crate::{ExportError, ExportOptions, Exporter};
 
-/// See the module's page.
+/// The format `heapsnapshot`; its module describes the output.
 pub(crate) struct HeapSnapshot;
 
 /// Fields of a node: type, name, id, size, number of edges, trace, detachedness.

@@ -1,12 +1,12 @@
 //! `hst`: hot spots per thread and function, as a file for a spreadsheet.
 //!
 //! The file has a header, then for each thread its functions and a line of totals. Thread ids are
-//! those of the operating system. Times are measured wall seconds, and on every line the inclusive
-//! time is the sum of exclusive, callee, suspended and profiler time. Suspensions are a column of
-//! the functions that they hit, not lines of their own. The line of totals (function `Total`) has
-//! the sums of calls, exclusive, suspended and profiler time of the thread's functions. Its
-//! inclusive time is the sum of these times, and its callee time is 0 because nothing is outside
-//! the total.
+//! those of the operating system. Times are measured wall seconds. On every line the inclusive time
+//! is the sum of exclusive, callee, suspended and profiler time. Suspensions have no lines of their
+//! own: they are a column of the functions during which they occurred. The line of totals (function
+//! `Total`) has the sums of calls, exclusive, suspended and profiler time of the thread's
+//! functions. Its inclusive time is the sum of these times, and its callee time is 0 because
+//! nothing is outside the total.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -20,7 +20,7 @@ use crate::{ExportError, ExportOptions, Exporter};
 const HEADER: &str =
     "Thread ID;Function;Times Called;Exclusive Time;Inclusive Time;Callee Time;Suspended Time;Profiler Time";
 
-/// See the module's page.
+/// The format `hst`; its module describes the output.
 pub(crate) struct Hst;
 
 impl Exporter for Hst {

@@ -4,8 +4,8 @@
 //! All of them stream their output: large data, such as the paths of a call tree, are never held in
 //! memory as text.
 //!
-//! The format `flamegraph` is drawn by the crate inferno (CDDL-1.0); without the feature
-//! `flamegraph` both are missing.
+//! The crate inferno (CDDL-1.0) draws the format `flamegraph`; without the feature `flamegraph`,
+//! the format and the crate are missing.
 
 mod calllog;
 mod chrome;
@@ -55,14 +55,14 @@ pub use split::{Malformed, Part, PartLimits, split_otlp, split_pprof};
 /// Options of an export.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ExportOptions {
-    /// Processes, threads, functions and metric; order, limit and compensation have the same
-    /// meaning as in reports.
+    /// Selection of processes, threads, functions and metric. Order, limit and compensation have
+    /// the same meaning as in reports.
     pub query: Query,
     /// Smallest share of the metric that is drawn, 0 to 1, for formats with
-    /// [`Exporter::takes_min_share`]. Each format has its own default: 0, except for `dot` and
+    /// [`Exporter::takes_min_share`]. `None` for the format's own default: 0, except for `dot` and
     /// `flamegraph`.
     pub min_share: Option<f64>,
-    /// Number of the snapshot of the heap; the last complete one when `None`. If it is given, the
+    /// Number of the snapshot of the heap; `None` for the last complete one. If it is given, the
     /// stacks are those of the heap.
     pub snapshot: Option<u32>,
 }
@@ -122,7 +122,7 @@ pub trait Exporter: Sync {
     /// Usual file extension, without the dot.
     fn extension(&self) -> &'static str;
 
-    /// Whether the format shows heap snapshots, and so accepts a snapshot number.
+    /// Whether the format shows heap snapshots, and therefore accepts a snapshot number.
     fn shows_heap(&self) -> bool {
         false
     }
@@ -132,7 +132,8 @@ pub trait Exporter: Sync {
         false
     }
 
-    /// Whether the format shows native code, and so accepts the option for its form.
+    /// Whether the format shows native code, and therefore accepts the option that says how to show
+    /// it.
     fn shows_native_code(&self) -> bool {
         false
     }
@@ -158,11 +159,11 @@ pub fn formats_that(holds: impl Fn(&dyn Exporter) -> bool) -> String {
 }
 
 /// Refuses options that the format can't use: a snapshot number for a format without snapshots, an
-/// option about native code for a format that does not show it, and a smallest share for a format
-/// that always writes everything.
+/// option about native code for a format that does not show such code, and a smallest share for a
+/// format that always writes everything.
 ///
 /// # Errors
-/// When the options contain one that the format does not accept.
+/// If `options` has an option that the format does not accept.
 pub fn check(format: &dyn Exporter, options: &ExportOptions) -> Result<(), ExportError> {
     let (option, why) = if options.snapshot.is_some() && !format.shows_heap() {
         ("--snapshot", SHOW_HEAP.as_str())
@@ -227,7 +228,7 @@ impl std::error::Error for UnknownFormat {}
 /// The format with this name.
 ///
 /// # Errors
-/// When there is none; the error lists the known ones.
+/// If there is none; the error lists the known formats.
 pub fn exporter(name: &str) -> Result<&'static dyn Exporter, UnknownFormat> {
     let found = exporters().iter().find(|e| e.name() == name);
     found.copied().ok_or_else(|| UnknownFormat { name: name.to_owned() })

@@ -1,5 +1,5 @@
-//! Locations in the sense of pprof and OpenTelemetry profiles: a method with the methods inlined
-//! into it, in the order of calls.
+//! Locations in the sense of pprof and OpenTelemetry profiles: a method together with the methods
+//! inlined into it, in the order of calls.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -25,8 +25,8 @@ impl Locations {
         number
     }
 
-    /// Locations of a path of functions, both outermost first. Each function comes with a flag:
-    /// whether it was inlined into the one before.
+    /// Locations of a path of functions, both outermost first. The flag of a function tells whether
+    /// it was inlined into the function before it.
     pub(crate) fn path(&mut self, functions: impl Iterator<Item = (u64, bool)>) -> Vec<u64> {
         let (mut path, mut together) = (Vec::new(), Vec::new());
         for (function, is_inlined) in functions {

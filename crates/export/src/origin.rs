@@ -1,9 +1,10 @@
-//! Where a process belongs, as columns of tables have it.
+//! The origin of a process, as columns of tables have it.
 
 use clrscope_analysis::Resource;
 use clrscope_recording::model::{Process, Recording};
 
-/// Labels that identify a process among those of many recordings; empty where it has none.
+/// Labels that identify a process among those of many recordings; a label that the process does not
+/// have is empty.
 #[derive(Debug)]
 pub(crate) struct Origin {
     pub(crate) service: String,

@@ -4,12 +4,12 @@
 //!
 //! Each process and metric is a profile with its own identifier, in a resource that names the
 //! process. A sampled metric has two profiles: one with the numbers of samples (`samples:count`,
-//! with a period) and one with the time that they stand for. Samples with times are grouped into
-//! one sample per thread and stack, with all times. Sample counts and the trees of `calls` are one
-//! sample per thread and path. The file can also be sent to a receiver as the body of a gRPC or
+//! with a period) and one with the time that the samples stand for. Samples with times are grouped
+//! into one sample per thread and stack, with all times. Sample counts and the trees of `calls` are
+//! one sample per thread and path. The file can also be sent to a receiver as the body of a gRPC or
 //! HTTP request: `ExportProfilesServiceRequest` has the same fields. The attributes of a sample
-//! name its thread and the route of its request. Its link is that request's span, if the program
-//! has activities.
+//! name its thread and the route of its request. The link of a sample is the span of its request,
+//! if the program has activities.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -27,7 +27,7 @@ use crate::stacks::{Step, forest, walk};
 use crate::threads::thread_name;
 use crate::{ExportError, ExportOptions, Exporter};
 
-/// See the module's page.
+/// The format `otlp`; its module describes the output.
 pub(crate) struct Otlp;
 
 impl Exporter for Otlp {

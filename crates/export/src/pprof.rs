@@ -1,15 +1,15 @@
 //! `pprof`: a profile of any metric for pprof and the many programs that read its format.
 //!
 //! The file is the message `Profile` of `profile.proto`, compressed by gzip as its readers expect.
-//! Samples of `cpu` and `wall` have their count and their time, allocations their objects and
-//! bytes; the default sample type is the metric. All labels of a sample are texts: its thread, its
-//! process if there are several, and the method and route of its request. Functions are frames by
-//! name. Mappings are the assemblies and libraries that contain the code; the first is the assembly
-//! of the program's entry point. Inlined methods are lines of the location of the method that
-//! contains the code. Comments describe the recording.
+//! Samples of `cpu` and `wall` have their count and their time; allocations have their objects and
+//! bytes. The default sample type is the metric. All labels of a sample are texts: its thread, its
+//! process if there are several, and the method and route of its request. Functions are frames,
+//! identified by name. Mappings are the assemblies and libraries that contain the code; the first
+//! is the assembly of the program's entry point. Inlined methods are lines in the location of the
+//! method that contains the code. Comments describe the recording.
 //!
-//! With `--limit`, which counts the parts of a tree, and for the heap, there are no labels and no
-//! mappings, and inlined methods have locations of their own.
+//! A profile of the heap, and one with `--limit` (which counts the parts of a tree), has no labels
+//! and no mappings, and inlined methods have locations of their own.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -30,7 +30,7 @@ use crate::threads::plain_thread_name;
 use crate::weighed::{weighed_stacks, weight_of};
 use crate::{ExportError, ExportOptions, Exporter};
 
-/// See the module's page.
+/// The format `pprof`; its module describes the output.
 pub(crate) struct Pprof;
 
 /// Numbers of the fields of `Profile`.
@@ -117,9 +117,9 @@ impl Exporter for Pprof {
     }
 }
 
-/// Metrics of call paths that a recording has, one for each profile: together the profiles have
-/// every value. The number of samples is in the profile of their time, that of objects in the
-/// profile of their bytes.
+/// Metrics of call paths that a recording has, one for each profile. The profiles together have
+/// every value: the profile of a time also has the number of samples, and the profile of bytes also
+/// has the number of objects.
 #[must_use]
 pub fn metrics_of_profiles(recording: &Recording) -> Vec<&'static Metric> {
     let is_profile = |metric: &&'static Metric| {

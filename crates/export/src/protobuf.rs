@@ -12,7 +12,7 @@ impl Message {
         &self.0
     }
 
-    /// The encoded message, by value.
+    /// The encoded message; consumes the message.
     pub(crate) fn into_encoded(self) -> Vec<u8> {
         self.0
     }
@@ -34,51 +34,51 @@ impl Message {
         varint::put(&mut self.0, value);
     }
 
-    /// A non-negative number; enums and booleans are numbers.
+    /// Appends a non-negative number; enums and booleans are numbers.
     pub(crate) fn number(&mut self, field: u64, value: u64) {
         self.varint(field << 3);
         self.varint(value);
     }
 
-    /// A text or other bytes.
+    /// Appends a text or other bytes.
     pub(crate) fn bytes(&mut self, field: u64, bytes: &[u8]) {
         self.varint(field << 3 | 2);
         self.varint(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
     }
 
-    /// A list of numbers.
+    /// Appends a list of numbers.
     pub(crate) fn packed<'v>(&mut self, field: u64, values: impl IntoIterator<Item = &'v u64>) {
         self.message(field, |inner| values.into_iter().for_each(|value| inner.varint(*value)));
     }
 
-    /// A nested message.
+    /// Appends a nested message.
     pub(crate) fn message(&mut self, field: u64, fill: impl FnOnce(&mut Self)) {
         let mut inner = Self::default();
         fill(&mut inner);
         self.bytes(field, &inner.0);
     }
 
-    /// Eight bytes.
+    /// Appends a number of eight bytes.
     pub(crate) fn fixed64(&mut self, field: u64, value: u64) {
         self.varint(field << 3 | 1);
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// A floating-point number.
+    /// Appends a floating-point number.
     pub(crate) fn double(&mut self, field: u64, value: f64) {
         self.fixed64(field, value.to_bits());
     }
 
-    /// A list of numbers of eight bytes each.
+    /// Appends a list of numbers of eight bytes each.
     pub(crate) fn packed_fixed64(&mut self, field: u64, values: &[u64]) {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         self.bytes(field, &bytes);
     }
 }
 
-/// A long list of messages in pieces: one growing buffer would be copied, and could have up to half
-/// of its memory unused.
+/// A long list of messages in several buffers: a single growing buffer would be copied, and up to
+/// half of its memory could be unused.
 #[derive(Default)]
 pub(crate) struct LongList(Vec<Message>);
 
@@ -98,7 +98,7 @@ impl LongList {
         }
     }
 
-    /// The pieces, one after another.
+    /// The buffers, in the order of their messages.
     pub(crate) fn pieces(&self) -> &[Message] {
         &self.0
     }

@@ -1,10 +1,10 @@
-//! Refuses options that a format can't use, so that none is silently ignored.
+//! Refuses options that a format can't use, so that no option is silently ignored.
 
 use clrscope_analysis::{Query, QueryProblem};
 
 use crate::{ExportError, ExportOptions};
 
-/// Refuses the first given option that is not in the accepted list.
+/// Refuses the first given option that is not in `taken`, the list of accepted options.
 pub(crate) fn refuse_all_but(
     taken: &[&str],
     options: &ExportOptions,

@@ -14,7 +14,7 @@ pub(crate) fn put_attribute(of: &mut Message, field: u64, key: &str, value: &str
     });
 }
 
-/// Appends the resource of a process, the first field of its data.
+/// Appends the resource of a process, which is the first field of the process's data.
 pub(crate) fn put_resource(message: &mut Message, recording: &Recording, process: &Process) {
     message.message(1, |of| {
         for (key, value) in Resource::from_process(recording, process).attributes() {
@@ -42,7 +42,7 @@ pub(crate) fn resources_as_json(recording: &Recording) -> String {
     format!("[{}]", recording.processes.iter().map(of_process).collect::<Vec<_>>().join(","))
 }
 
-/// Appends the scope, the first field of its data.
+/// Appends the scope, which is the first field of the scope's data.
 pub(crate) fn put_scope(message: &mut Message, name: &str, version: Option<&str>) {
     message.message(1, |of| {
         of.bytes(1, name.as_bytes());

@@ -1,9 +1,9 @@
 //! `speedscope`: a file for speedscope.app, as its JSON schema describes it.
 //!
 //! Calls of `flow` are event profiles, one for each thread: each call has its start and its end.
-//! Samples, exceptions and allocations are sample profiles: first all threads together with each
-//! path once, then each thread with its samples in the order of time. The trees of `calls` and the
-//! heap have no times: their paths are ordered by weight.
+//! Samples, exceptions and allocations are sample profiles: first one of all threads together that
+//! has each path once, then one for each thread with its samples in the order of time. The trees of
+//! `calls` and the heap have no times: their paths are ordered by weight.
 
 use std::io::Write;
 
@@ -20,7 +20,7 @@ use crate::threads::{command, thread_title};
 use crate::weighed::weighed_stacks;
 use crate::{ExportError, ExportOptions, Exporter};
 
-/// See the module's page.
+/// The format `speedscope`; its module describes the output.
 pub(crate) struct Speedscope;
 
 /// Schema address in every file.

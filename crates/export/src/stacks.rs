@@ -1,24 +1,24 @@
-//! Stacks as text with weights, the source of `collapsed` and `flamegraph`.
+//! Stacks as text with their weights, from which `collapsed` and `flamegraph` are made.
 //!
-//! A stack's weight is its node's total of the metric less the totals of the shown children. It
+//! A stack's weight is its node's total of the metric less the totals of the shown children. So it
 //! includes the node's own value and the values of paths that are too small or too deep to be
-//! shown. So the weights add up to the totals of the shown roots, even if parts below them are left
-//! out. For a metric without totals (calls), the weights are those of single nodes.
+//! shown, and the weights add up to the totals of the shown roots even if parts below are left out.
+//! For a metric without totals (calls), the weights are those of single nodes.
 
 use clrscope_analysis::{Forest, Metric, Query, Sort, TreeNode, TreeOptions, is_printable};
 use clrscope_recording::model::{Recording, Thread};
 
 use crate::{ExportError, ExportOptions};
 
-/// Greatest depth of a stack; deeper frames count for the frame at this depth. The text of a path
-/// would grow with the square of its depth, and no viewer shows that many frames.
+/// Greatest depth of a stack; the values of deeper frames are added to the frame at this depth. The
+/// text of a path would grow with the square of its depth, and no viewer shows that many frames.
 pub(crate) const MAX_FRAMES: u32 = 1000;
 
 /// A step of the walk through all paths.
 pub(crate) enum Step<'s, 'a> {
-    /// Enters a node: the path has one frame more.
+    /// The walk enters a node: the path gets one more frame.
     Enter(&'s TreeNode<'a>),
-    /// Leaves the node at the end of the path; the path has this weight of its own.
+    /// The walk leaves the node at the end of the path; the path's own weight is this.
     Leave(u64),
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn stacks(
     Ok(forest.conditions().metric)
 }
 
-/// Frames in front of the outermost function: its process if there are several, its thread if
+/// Frames in front of the outermost function: the process if there are several, and the thread if
 /// threads are separate.
 pub(crate) fn places(pid: u32, thread: Option<&Thread>, several: bool) -> impl Iterator<Item = String> {
     let process = several.then(|| format!("process {pid}"));
@@ -102,8 +102,8 @@ pub(crate) fn places(pid: u32, thread: Option<&Thread>, several: bool) -> impl I
     process.into_iter().chain(thread)
 }
 
-/// Appends a frame. Characters with a meaning in the format are replaced: semicolons and line
-/// breaks, and a space before a number at the end, which would be parsed as a weight.
+/// Appends a frame. Characters with a meaning in the format are replaced: semicolons, line breaks,
+/// and a space before a number at the end of the name, which would be parsed as a weight.
 pub(crate) fn push_frame(text: &mut String, name: &str) {
     if !text.is_empty() {
         text.push(';');

@@ -3,7 +3,7 @@
 use clrscope_analysis::one_line;
 use clrscope_recording::model::{Process, Recording, Thread};
 
-/// Name of a thread, or its purpose if it has no name, with its numbers.
+/// Name of a thread (its role if it has no name), followed by its numbers if it has any.
 pub(crate) fn thread_name(thread: &Thread) -> String {
     let name = plain_thread_name(thread);
     match thread.id {
@@ -12,12 +12,12 @@ pub(crate) fn thread_name(thread: &Thread) -> String {
     }
 }
 
-/// Name of a thread without numbers, or its purpose if it has no name.
+/// Name of a thread without numbers; its role if it has no name.
 pub(crate) fn plain_thread_name(thread: &Thread) -> String {
     one_line(if thread.name.is_empty() { thread.role.name() } else { &thread.name })
 }
 
-/// Name of a thread, after its process if there are several.
+/// Name of a thread; if there are several processes, the process comes first.
 pub(crate) fn thread_title(recording: &Recording, process: &Process, thread: &Thread) -> String {
     match recording.processes.len() {
         0 | 1 => thread_name(thread),

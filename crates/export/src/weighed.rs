@@ -18,7 +18,7 @@ use crate::{ExportError, ExportOptions};
 pub(crate) struct Weight {
     /// Name of the metric.
     pub(crate) name: &'static str,
-    /// Unit of values, as pprof has it.
+    /// Unit of the values, in pprof's spelling.
     pub(crate) unit: &'static str,
 }
 
@@ -33,8 +33,8 @@ impl ExportOptions {
         HeapQuery { query: self.query.clone(), snapshot: self.snapshot }
     }
 
-    /// Whether a format's stacks are those of the heap: the user asked for a snapshot, or nothing
-    /// else was recorded. Refuses options that such stacks can't use.
+    /// Whether a format's stacks are those of the heap: because the user asked for a snapshot, or
+    /// because nothing else was recorded. Refuses options that such stacks can't use.
     pub(crate) fn is_of_heap(&self, recording: &Recording, format: &'static str) -> Result<bool, ExportError> {
         let has_snapshots = recording.processes.iter().any(|process| !process.snapshots.is_empty());
         let is_alone = || Metric::for_query(recording, &self.query).is_ok_and(|metric| !metric.is_recorded(recording));

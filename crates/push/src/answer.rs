@@ -1,4 +1,4 @@
-//! What an answer means for the parcel.
+//! What a receiver's answer means for the parcel.
 
 use std::time::Duration;
 
@@ -16,15 +16,16 @@ const SHOWN: usize = 200;
 /// What to do with a parcel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// It is there. Of the profiles some may be refused, with a reason.
+    /// The receiver has the parcel. It may have refused some of the profiles: `refused` is their
+    /// number, `reason` the receiver's reason.
     Accepted { refused: u64, reason: String },
-    /// It is too large: send it in parts.
+    /// The parcel is too large: send it in parts.
     TooLarge(String),
-    /// Send it again, not before this time.
+    /// Send the parcel again, at the earliest after this time.
     Later(Option<Duration>, String),
-    /// The receiver does not want it, and will not.
+    /// The receiver does not want the parcel, and never will.
     Refused(String),
-    /// The receiver does not let us in: nothing is wrong with the parcel.
+    /// The receiver does not let us in, although nothing is wrong with the parcel.
     Shut(String),
 }
 

@@ -24,23 +24,23 @@ use crate::target::{Protocol, Server};
 /// Most bytes that are read of an answer.
 const MOST_READ: usize = 1 << 16;
 
-/// An answer.
+/// An answer that was received.
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
-    /// Its beginning.
+    /// The beginning of the answer's body.
     pub(crate) body: Vec<u8>,
-    /// Headers behind the body, which gRPC has.
+    /// Headers that follow the body, as in gRPC.
     pub(crate) trailers: HeaderMap,
 }
 
 /// Reason why there is no answer.
 #[derive(Debug)]
 pub(crate) enum NoAnswer {
-    /// The server is away, too slow, or has ended the connection.
+    /// The server can't be reached, is too slow, or has closed the connection.
     Later(String),
-    /// The server is not who it should be.
+    /// The server could not prove that it is the right one.
     Untrusted(String),
 }
 

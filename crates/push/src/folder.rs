@@ -1,4 +1,4 @@
-//! Folders: they get the recording itself, which every export can be made of.
+//! Folders as targets: they get the recording itself, from which every export can be made.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -17,8 +17,8 @@ const MODE: u32 = 0o600;
 /// Longest name of a service in a name of a file.
 const LONGEST: usize = 100;
 
-/// Writes a recording into a folder. The file gets its name when it is complete. A recording that
-/// is there already is not written again. Returns the file and what was written.
+/// Writes a recording into a folder. The file gets its name when it is complete. If the folder
+/// already has the recording, nothing is written. Returns the file and what was written.
 ///
 /// # Errors
 /// When the file can't be written.

@@ -1,4 +1,4 @@
-//! What gRPC adds to HTTP/2: frames, and the status behind the answer.
+//! What gRPC adds to HTTP/2: frames, and the status that follows the answer.
 
 use std::time::Duration;
 
@@ -36,12 +36,12 @@ pub(crate) mod code {
 pub(crate) struct Status {
     pub(crate) code: u32,
     pub(crate) message: String,
-    /// Time after which the receiver wants to be asked again.
+    /// Time after which the receiver wants the parcel again; `None` if the receiver does not say.
     pub(crate) after: Option<Duration>,
 }
 
 impl Status {
-    /// The status in the trailers, or in the headers where there is no message; `None` where there
+    /// The status in the trailers, or in the headers if the answer has no message; `None` if there
     /// is no status.
     pub(crate) fn read(headers: &HeaderMap, trailers: &HeaderMap) -> Option<Self> {
         let map = if trailers.contains_key(STATUS) { trailers } else { headers };
@@ -53,7 +53,7 @@ impl Status {
     }
 }
 
-/// A message of these bytes, which are compressed, as a frame.
+/// The frame of a message with these bytes, which are already compressed.
 pub(crate) fn framed(message: &[u8]) -> Vec<u8> {
     let mut frame = Vec::with_capacity(message.len() + 5);
     frame.push(1);
@@ -62,7 +62,7 @@ pub(crate) fn framed(message: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// The message in a frame that is not compressed.
+/// The message in a frame without compression; empty if the frame is compressed or damaged.
 pub(crate) fn unframed(frame: &[u8]) -> &[u8] {
     match frame.split_first_chunk::<5>() {
         Some(([0, length @ ..], rest)) => rest.get(..u32::from_be_bytes(*length) as usize).unwrap_or_default(),
@@ -106,12 +106,14 @@ fn retry_delay(details: &str) -> Option<Duration> {
     Some(Duration::new(seconds, u32::try_from(nanos).ok()?))
 }
 
-/// The fields of a message that have bytes, as far as they can be read.
+/// The fields of a message whose values are bytes, with their numbers. Stops at the first field
+/// that can't be read.
 pub(crate) fn fields(message: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     values(message).filter_map(|(number, value)| Some((number, value.bytes().ok()?)))
 }
 
-/// The fields of a message that are numbers, as far as they can be read.
+/// The fields of a message whose values are numbers, with the fields' own numbers. Stops at the
+/// first field that can't be read.
 pub(crate) fn numbers(message: &[u8]) -> impl Iterator<Item = (u64, u64)> {
     values(message).filter_map(|(number, value)| Some((number, value.number().ok()?)))
 }
@@ -120,7 +122,7 @@ fn values(message: &[u8]) -> impl Iterator<Item = (u64, Value<'_>)> {
     Fields::new(message).map_while(Result::ok)
 }
 
-/// Whether a header has this value.
+/// Whether the content type is that of gRPC.
 pub(crate) fn is_grpc(kind: Option<&HeaderValue>) -> bool {
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }

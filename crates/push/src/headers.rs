@@ -1,5 +1,5 @@
-//! Headers of requests, which may be secret: they come from a file or from the environment, and go
-//! nowhere but to the server that they are for.
+//! Headers of requests. They may be secret: they come from a file or from the environment, and are
+//! sent only to the server for which they are meant.
 
 use std::fmt;
 use std::fs;
@@ -9,7 +9,7 @@ use hyper::header::{HeaderName, HeaderValue};
 
 use crate::target::{Server, Target};
 
-/// Variable of the environment with headers, in the form of the file.
+/// Environment variable with headers, in the same form as in the file.
 pub const HEADERS_VARIABLE: &str = "CLRSCOPE_PUSH_HEADERS";
 
 /// Marks the name of a file with a secret, in a value.
@@ -29,12 +29,12 @@ const RESERVED: [&str; 11] = [
     "upgrade",
 ];
 
-/// Reason why headers can't be used; it has none of their values.
+/// Reason why headers can't be used. The message contains none of their values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeaderError {
     /// Reason.
     pub why: String,
-    /// The next step.
+    /// What the user should do next.
     pub hint: &'static str,
 }
 
@@ -59,12 +59,13 @@ impl fmt::Debug for Headers {
 }
 
 impl Headers {
-    /// Reads the lines `Name: value`. A line `[URL]` says which server the lines below it are for.
-    /// Empty lines and lines that begin with `#` are left out. The word `file:PATH` at the end of a
-    /// value stands for what is in that file.
+    /// Reads the lines `Name: value`. A line `[URL]` says for which server the lines below are
+    /// meant. Empty lines and lines that begin with `#` are ignored. The word `file:PATH` at the
+    /// end of a value stands for the content of that file.
     ///
     /// # Errors
-    /// When a line has another form, a file can't be read, or a header belongs to the transport.
+    /// If a line has another form, a file can't be read, or a header may only be set by the
+    /// transport.
     pub fn parse(text: &str) -> Result<Self, HeaderError> {
         let (mut all, mut origin) = (Self::default(), None);
         for (number, line) in (1..).zip(text.lines()).map(|(number, line)| (number, line.trim())) {
@@ -97,7 +98,7 @@ impl Headers {
     /// Reads a file.
     ///
     /// # Errors
-    /// As [`Headers::parse`], and when the file can't be read.
+    /// Errors of [`Headers::parse`], and if the file can't be read.
     pub fn from_file(file: &Path) -> Result<Self, HeaderError> {
         let text = fs::read_to_string(file).map_err(|error| {
             let text = file.to_string_lossy();
@@ -111,19 +112,20 @@ impl Headers {
         Self::parse(&text)
     }
 
-    /// Whether some headers are for any server.
+    /// Whether some headers are meant for every server.
     #[must_use]
     pub fn have_any_for_all(&self) -> bool {
         self.0.iter().any(|header| header.origin.is_none())
     }
 
-    /// Headers for a server.
+    /// The headers that are meant for a server.
     pub(crate) fn of<'s>(&'s self, server: &'s Server) -> impl Iterator<Item = (&'s HeaderName, &'s HeaderValue)> {
         let mine = self.0.iter().filter(|header| header.origin.as_ref().is_none_or(|origin| *origin == server.origin));
         mine.map(|header| (&header.name, &header.value))
     }
 
-    /// The text without the values of headers: a receiver may answer with what it was sent.
+    /// The text without the values of headers: a receiver may repeat in its answer what it was
+    /// sent.
     pub(crate) fn redacted(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for header in &self.0 {

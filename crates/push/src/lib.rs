@@ -1,8 +1,8 @@
 //! Sends the profiles of recordings to receivers: Pyroscope, OpenTelemetry collectors, folders.
 //!
 //! A recording becomes [parcels](Parcel), each within the limits of receivers. Parcels for servers
-//! go to a [`Spool`] on disk first and leave it when the server has answered, so that a receiver
-//! that is away and a killed sender lose nothing. [`Pusher`] does all of it.
+//! first go to a [`Spool`] on disk, and leave it when the server has answered. So nothing is lost
+//! if a receiver can't be reached or the sender is killed. [`Pusher`] does all of this.
 
 mod answer;
 mod connection;

@@ -1,4 +1,4 @@
-//! What became of profiles.
+//! What happened to profiles that were to be pushed.
 
 use std::ops::AddAssign;
 use std::path::PathBuf;
@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::target::Target;
 
-/// Numbers of what was sent, or was not.
+/// How much was sent, refused or kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
-    /// Requests, or files.
+    /// Number of requests, or of files.
     pub requests: u64,
-    /// Profiles in them.
+    /// Number of profiles in the requests or files.
     pub profiles: u64,
-    /// Samples of these profiles.
+    /// Number of samples in the profiles.
     pub samples: u64,
-    /// Bytes, compressed.
+    /// Number of bytes, compressed.
     pub bytes: u64,
 }
 
@@ -29,29 +29,29 @@ impl AddAssign for Tally {
     }
 }
 
-/// What became of the profiles for one target.
+/// What happened to the profiles for one target.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Outcome {
-    /// The target.
+    /// The target, as text.
     pub to: String,
-    /// Made of the recordings of this push.
+    /// What was made from the recordings of this push.
     pub made: Tally,
-    /// Accepted, with those that waited in the spool.
+    /// What the target accepted, including parcels that had waited in the spool.
     pub sent: Tally,
-    /// Refused for what they are: sending them again would not help.
+    /// What the target refused because of its content: sending it again would not help.
     pub refused: Tally,
-    /// Still in the spool, or not written to the folder.
+    /// What is still in the spool, or was not written to the folder.
     pub waiting: Tally,
-    /// Requests that were sent again.
+    /// Number of requests that were sent again.
     pub retries: u64,
-    /// Requests that were divided because the receiver found them too large.
+    /// Number of requests that were divided because the receiver found them too large.
     pub divided: u64,
-    /// Reasons of the receiver, each once.
+    /// The receiver's reasons, each once; only the first few are kept.
     pub reasons: Vec<String>,
 }
 
 impl Outcome {
-    /// Adds a reason, unless it is known.
+    /// Adds a reason, unless it is already in the list or the list is full.
     pub(crate) fn reason(&mut self, reason: String) {
         /// Reasons that are kept: each request could have its own.
         const MOST: usize = 5;
@@ -61,18 +61,18 @@ impl Outcome {
     }
 }
 
-/// What became of all profiles.
+/// What happened to all profiles of a push.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// By target.
+    /// What happened to the profiles for each target.
     pub targets: Vec<Outcome>,
-    /// Dropped from the spool in this push, to keep it within its bound.
+    /// What this push dropped from the spool, to keep the spool within its size limit.
     pub lost: Tally,
-    /// Dropped from this spool since it exists.
+    /// What was ever dropped from this spool, in this push and in earlier ones.
     pub lost_ever: Tally,
-    /// The spool.
+    /// Path of the spool.
     pub spool: PathBuf,
-    /// In the spool for other targets.
+    /// What waits in the spool for other targets.
     pub waiting_for_others: Tally,
 }
 
@@ -84,13 +84,13 @@ impl Report {
         Self { targets: targets.iter().map(outcome).collect(), ..Self::default() }
     }
 
-    /// Whether something was refused or lost.
+    /// Whether profiles were refused or dropped.
     #[must_use]
     pub fn has_lost(&self) -> bool {
         self.lost.requests > 0 || self.targets.iter().any(|target| target.refused != Tally::default())
     }
 
-    /// Whether something waits for the next push.
+    /// Whether profiles wait for the next push.
     #[must_use]
     pub fn waits(&self) -> bool {
         self.targets.iter().any(|target| target.waiting.requests > 0)

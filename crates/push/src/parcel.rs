@@ -18,29 +18,29 @@ use sha2::{Digest, Sha256};
 use crate::outcome::Tally;
 use crate::target::{Protocol, Server};
 
-/// The limits of a Pyroscope server that has its defaults; collectors accept as much.
+/// The limits of a Pyroscope server with its default settings; collectors accept as much.
 pub const LIMITS: PartLimits = PartLimits { bytes: 4 << 20, samples: 16_000, depth: 1_000, text: 65_535 };
 
 /// Most bytes of a parcel that are inflated: the spool is a folder that others may write to.
 const MOST_INFLATED: u64 = 256 << 20;
 
-/// What a parcel is of, without its profile.
+/// Description of a parcel, without its profiles.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Label {
     /// The target, as on the command line.
     pub(crate) to: String,
-    /// Identifier: receivers may detect by it what they have already. A UUID.
+    /// A UUID, by which a receiver may detect that it already has the parcel.
     pub(crate) id: String,
     /// Name of the profile for Pyroscope, such as `process_cpu`.
     pub(crate) name: String,
     /// Labels of the series for Pyroscope.
     pub(crate) labels: Vec<(String, String)>,
-    /// Begin and end in seconds since 1970.
+    /// Start and end of the profiles, in seconds since 1970.
     pub(crate) from: u64,
     pub(crate) until: u64,
-    /// Samples per second, or 0.
+    /// Samples per second; 0 if this does not apply.
     pub(crate) rate: u64,
-    /// Number of profiles and samples.
+    /// Number of profiles in the parcel; `samples` is the number of their samples.
     pub(crate) profiles: u64,
     pub(crate) samples: u64,
 }
@@ -54,7 +54,7 @@ pub struct Parcel {
 }
 
 impl Parcel {
-    /// What it counts as.
+    /// The parcel's share in a tally: one request, its profiles, samples and bytes.
     #[must_use]
     pub fn tally(&self) -> Tally {
         self.label.tally(self.body.len() as u64)
@@ -65,7 +65,8 @@ impl Parcel {
         inflated(&self.body)
     }
 
-    /// Divides the parcel. Nothing where it has a single sample, or is not one of ours.
+    /// Divides the parcel into smaller ones. Empty if the parcel has a single sample, or was not
+    /// made by this crate.
     pub(crate) fn divided(&self, protocol: Protocol) -> Vec<Self> {
         let Ok(profiles) = self.inflated() else { return Vec::new() };
         // Halves: a receiver does not say how much it accepts.
@@ -99,7 +100,7 @@ impl Label {
 /// Passes the parcels of a recording for a server to `take`.
 ///
 /// # Errors
-/// When the recording can't be exported, and errors of `take`.
+/// If the recording can't be exported; also errors of `take`.
 pub fn parcels<E: From<ExportError>>(
     recording: &Recording,
     server: &Server,

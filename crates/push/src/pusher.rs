@@ -1,4 +1,4 @@
-//! Sends parcels from the spool until they are answered or patience ends.
+//! Sends parcels from the spool until they are answered or the patience is used up.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -26,12 +26,12 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// Longest pause, unless the receiver asks for a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// How long a push lasts.
+/// How long a push may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
     /// Longest time for one request and its answer.
     pub request: Duration,
-    /// Longest time in which a receiver accepts nothing.
+    /// Longest time for which requests are repeated while a receiver accepts nothing.
     pub retry: Duration,
 }
 
@@ -39,7 +39,7 @@ pub struct Patience {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PushError {
-    /// It can't be exported.
+    /// The recording can't be exported.
     Export(ExportError),
     /// The spool can't be used.
     Spool(PathBuf, io::Error),
@@ -76,7 +76,7 @@ impl Pusher {
     /// A pusher for these targets.
     ///
     /// # Errors
-    /// When the system refuses what waiting for connections takes.
+    /// If the system refuses what is needed to wait for connections.
     pub fn new(spool: Spool, headers: Headers, patience: Patience, targets: &[Target]) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let report = Report { spool: spool.folder().to_owned(), ..Report::new(targets) };
@@ -86,8 +86,8 @@ impl Pusher {
     /// Puts a recording into the spool for a server, or writes it to a folder.
     ///
     /// # Errors
-    /// When the recording can't be exported, or the spool can't be written. A folder that can't be
-    /// written is no error: the report says so.
+    /// If the recording can't be exported, or the spool can't be written. A folder that can't be
+    /// written is not an error: the report says so.
     pub fn add(&mut self, recording: &Recording, target: &Target) -> Result<(), PushError> {
         let Some(place) = self.place(target) else { return Ok(()) };
         let report = &mut self.report;
@@ -119,7 +119,7 @@ impl Pusher {
         }
     }
 
-    /// Sends what the spool has for a server.
+    /// Sends what the spool has for a target; does nothing if the target is a folder.
     ///
     /// # Errors
     /// When the spool can't be read.
@@ -136,7 +136,7 @@ impl Pusher {
         self.runtime.block_on(sending.all())
     }
 
-    /// The report, with what is left in the spool.
+    /// Returns the report, which includes what is left in the spool.
     ///
     /// # Errors
     /// When the spool can't be read.

@@ -1,4 +1,4 @@
-//! Requests: what each receiver wants to have parcels in.
+//! Requests: the form in which each receiver wants parcels.
 
 use bytes::Bytes;
 use clrscope_recording::varint;
@@ -28,7 +28,8 @@ const SAMPLE_TYPES: &str = concat!(
 /// The request that carries a parcel.
 ///
 /// # Errors
-/// When the parcel's label has what no request can have; a label of ours has not.
+/// If the parcel's label has characters that no request can have; labels made by this crate have
+/// none.
 pub(crate) fn request(server: &Server, headers: &Headers, parcel: &Parcel) -> http::Result<Request<Full<Bytes>>> {
     let agent = concat!("clrscope/", env!("CARGO_PKG_VERSION"));
     let mut request = Request::post(uri(server, &parcel.label)).header(USER_AGENT, agent);

@@ -1,8 +1,9 @@
 //! The spool: parcels on disk that wait for their receivers.
 //!
-//! A parcel is a file: a line of JSON, and the profiles. It gets its name when it is complete, and
-//! goes when its receiver has answered. Names are times, so that the oldest comes first. Who sends
-//! a parcel holds a lock on its file. Several processes can use one spool.
+//! A parcel is a file: a line of JSON, then the profiles. The file gets its name when it is
+//! complete, and is removed when the receiver has answered. Names are times, so that the oldest
+//! parcel comes first. A process that sends a parcel holds a lock on the file. Several processes
+//! can use one spool.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -27,7 +28,7 @@ const LOST: &str = "lost.json";
 /// Longest line of JSON.
 const LONGEST_LINE: u64 = 1 << 20;
 
-/// A folder of parcels, with a bound.
+/// A folder of parcels, with a limit on its size.
 #[derive(Debug, Clone)]
 pub struct Spool {
     folder: PathBuf,
@@ -35,7 +36,7 @@ pub struct Spool {
     bound: u64,
 }
 
-/// A parcel in the spool. No other process sends it as long as the value lives.
+/// A parcel in the spool. No other process sends the parcel as long as this value lives.
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) path: PathBuf,
@@ -45,7 +46,7 @@ pub(crate) struct Held {
 }
 
 impl Spool {
-    /// Opens the spool in a folder, which is made for this user alone where there is none.
+    /// Opens the spool in a folder. If the folder does not exist, it is made, for this user only.
     ///
     /// # Errors
     /// When the folder can't be made or written.
@@ -79,11 +80,11 @@ impl Spool {
         Ok(lock)
     }
 
-    /// Puts a parcel in. Returns what was dropped to keep the bound: the oldest parcels, or the
-    /// parcel itself where it alone is larger.
+    /// Puts a parcel into the spool. Returns what was dropped to keep the size limit: the oldest
+    /// parcels, or the parcel itself if it alone exceeds the limit.
     ///
     /// # Errors
-    /// When the disk does not take it.
+    /// If the disk does not accept the parcel.
     pub(crate) fn put(&self, parcel: &Parcel) -> io::Result<Tally> {
         let _lock = self.lock()?;
         let (draft, file) = self.draft(parcel)?;
@@ -100,11 +101,11 @@ impl Spool {
         Ok(dropped)
     }
 
-    /// Replaces a parcel by the parts of it, which keep its place in the order. Returns their
-    /// paths.
+    /// Replaces a parcel by parts of it, which keep the parcel's place in the order. Returns the
+    /// paths of the parts.
     ///
     /// # Errors
-    /// When the disk does not take them; the parcel is there then.
+    /// If the disk does not accept the parts; the spool then still has the parcel.
     pub(crate) fn replace(&self, held: &Held, parts: &[Parcel]) -> io::Result<Vec<PathBuf>> {
         let _lock = self.lock()?;
         let drafts = parts.iter().map(|part| self.draft(part)).collect::<io::Result<Vec<_>>>()?;
@@ -124,7 +125,7 @@ impl Spool {
         Ok(paths)
     }
 
-    /// Takes a parcel out: its receiver has answered.
+    /// Removes a parcel because its receiver has answered.
     ///
     /// # Errors
     /// When the file can't be removed.
@@ -141,7 +142,8 @@ impl Spool {
         Ok(paths)
     }
 
-    /// What a parcel is of, and its size; `None` where it is gone or not one of ours.
+    /// Description and size of a parcel; `None` if the parcel no longer exists or was not made by
+    /// this crate.
     pub(crate) fn label(&self, path: &Path) -> Option<(Label, u64)> {
         let file = File::open(path).ok()?;
         let bytes = file.metadata().ok()?.len();
@@ -151,8 +153,8 @@ impl Spool {
         Some((label, bytes.saturating_sub(line.len() as u64)))
     }
 
-    /// Takes hold of a parcel; `None` where it is gone, another process sends it, or it is not one
-    /// of ours.
+    /// Locks a parcel for sending; `None` if the parcel no longer exists, another process sends it,
+    /// or it was not made by this crate.
     pub(crate) fn hold(&self, path: &Path) -> Option<Held> {
         let file = File::open(path).ok()?;
         file.try_lock().ok()?;
@@ -169,7 +171,7 @@ impl Spool {
         Some(Held { path: path.to_owned(), parcel: Parcel { label, body }, _file: file })
     }
 
-    /// What was dropped since the spool exists.
+    /// What was ever dropped from the spool.
     #[must_use]
     pub fn lost_ever(&self) -> Tally {
         let text = fs::read(self.folder.join(LOST)).unwrap_or_default();
@@ -218,7 +220,7 @@ impl Spool {
         Ok(dropped)
     }
 
-    /// Adds to what was dropped.
+    /// Adds `lost` to what was ever dropped from the spool.
     pub(crate) fn note_lost(&self, lost: Tally) -> io::Result<()> {
         let mut all = self.lost_ever();
         all += lost;

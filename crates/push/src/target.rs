@@ -1,4 +1,4 @@
-//! Targets: where profiles go to.
+//! Targets: where profiles are sent.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ const OTLP_HTTP: &str = "/v1development/profiles";
 /// Path of the same by gRPC.
 const OTLP_GRPC: &str = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export";
 
-/// Where profiles go to.
+/// Where profiles are sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// A server.
@@ -23,45 +23,45 @@ pub enum Target {
     Folder(PathBuf),
 }
 
-/// What a server speaks.
+/// The protocol that a server expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// Pyroscope's push API.
     PyroscopePush,
     /// Pyroscope's older API, `/ingest`.
     PyroscopeIngest,
-    /// OpenTelemetry by HTTP.
+    /// OpenTelemetry over HTTP.
     OtlpHttp,
-    /// OpenTelemetry by gRPC.
+    /// OpenTelemetry over gRPC.
     OtlpGrpc,
 }
 
-/// A server.
+/// A server to which profiles are sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
-    /// What it speaks.
+    /// The protocol that the server expects.
     pub protocol: Protocol,
     /// Whether the connection is encrypted.
     pub(crate) tls: bool,
-    /// Name or address, without brackets.
+    /// Name or address of the server, without brackets.
     pub(crate) host: String,
     pub(crate) port: u16,
     /// Path of requests.
     pub(crate) path: String,
-    /// Scheme, host and port, as in the section of a file with headers.
+    /// Scheme, host and port, written as in the section names of a file with headers.
     pub(crate) origin: String,
     /// The target as on the command line. It has no secret.
     text: String,
 }
 
-/// Reason why a text is not a target.
+/// Reason why a text does not name a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetError {
-    /// The text, unless it may have a secret.
+    /// The text; `None` if it may contain a secret.
     pub shown: Option<String>,
     /// Reason.
     pub why: &'static str,
-    /// The next step.
+    /// What the user should do next.
     pub hint: &'static str,
 }
 
@@ -71,7 +71,7 @@ impl Target {
     /// Reads `pyroscope=URL`, `otlp=URL` or a folder.
     ///
     /// # Errors
-    /// When the URL can't be used, or has a place for secrets.
+    /// If the URL can't be used, or has parts in which secrets are written: a user or a query.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         let refused = |why, hint| Err(TargetError { shown: Some(text.to_owned()), why, hint });
         let Some((kind, url)) = text.split_once('=') else {
@@ -91,7 +91,7 @@ impl Target {
         }
     }
 
-    /// The server, unless it is a folder.
+    /// The server; `None` if the target is a folder.
     #[must_use]
     pub fn server(&self) -> Option<&Server> {
         match self {

@@ -1,4 +1,4 @@
-//! Columns of numbers: close numbers take only the bytes that distinguish them.
+//! Columns of numbers: the closer the numbers are to each other, the fewer bytes each takes.
 
 /// A list of numbers, stored as their minimum and each number's difference from it.
 #[derive(Debug, Clone)]

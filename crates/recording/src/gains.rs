@@ -13,8 +13,8 @@
 //! The records of a boundary are valid only if `process.log` contains the boundary: they are
 //! written first.
 //!
-//! Where the launcher writes the recording in periods, the log begins again at each end of a
-//! period. `parts-before.log` has the records of the period that ended last.
+//! If the launcher writes the recording in periods, the log starts again after the end of each
+//! period. `parts-before.log` has the records of the previous period, the last one that has ended.
 
 use crate::varint::{Varints, put, unzigzag, zigzag};
 
@@ -25,7 +25,7 @@ pub(crate) mod kind {
     pub(crate) const TIMES: u16 = 3;
 }
 
-/// Records are split when they exceed this length.
+/// Greatest length of a record; longer records are split.
 pub(crate) const RECORD_BYTES: usize = 64 << 10;
 
 /// A record that is being written.

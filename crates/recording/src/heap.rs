@@ -7,8 +7,9 @@
 //! are read one at a time, so that walking a heap of any size needs little memory, and several
 //! threads can read chunks in parallel.
 //!
-//! An address identifies an object within a snapshot, and each object has one. References point to
-//! the beginning of objects. In a damaged recording, a reference may point outside all object rows.
+//! Each object of a snapshot has an address, by which it is identified within the snapshot.
+//! References point to the beginning of objects. In a damaged recording, a reference may point
+//! outside all object rows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -36,8 +37,9 @@ impl Process {
     }
 
     /// The existing part of an incomplete snapshot: the program was killed during the snapshot, or
-    /// there was no more room. Objects may be missing, and names of types and of static fields;
-    /// `None` if nothing of it was written. Reads all chunks that no complete snapshot owns.
+    /// there was no more room. Objects, names of types and names of static fields may be missing.
+    /// `None` if nothing of the snapshot was written. Reads all chunks that no complete snapshot
+    /// owns.
     #[must_use]
     pub fn cut_heap(&self, number: u32) -> Option<HeapData<'_>> {
         let snapshot = self.snapshots.iter().find(|found| found.number == number)?;
@@ -91,8 +93,8 @@ impl<'r> HeapData<'r> {
         self.snapshot
     }
 
-    /// Number of missing chunks of the snapshot; their objects and roots are missing. The number is
-    /// unknown for an incomplete snapshot.
+    /// Number of missing chunks of the snapshot, whose objects and roots are missing too. For an
+    /// incomplete snapshot the number is unknown.
     #[must_use]
     pub fn missing_chunks(&self) -> u64 {
         if !self.snapshot.is_complete() {
@@ -149,8 +151,8 @@ impl<'r> HeapData<'r> {
         types
     }
 
-    /// The places of static fields: each is a reference in an object of the runtime's own. Reads
-    /// only the last chunks.
+    /// The places of static fields: each is a reference in an object that belongs to the runtime.
+    /// Reads only the last chunks.
     #[must_use]
     pub fn places(&self) -> Vec<HeapPlace> {
         let mut places = Vec::new();
@@ -197,13 +199,14 @@ pub struct HeapObject<'v> {
     pub generation: HeapGeneration,
     /// Number of elements of an array, or of characters of a string.
     pub length: Option<u64>,
-    /// Hash of the content of a string or a box: equal for equal contents of one type. Comparable
-    /// only within a snapshot.
+    /// Hash of the content of a string or a box: equal for equal contents of one type. Hashes of
+    /// different snapshots can't be compared.
     pub content: Option<u64>,
     /// Whether the object continues from the previous chunk, which has its earlier references. Such
     /// an object must not be counted again.
     pub goes_on: bool,
-    /// The non-null references that it holds, or the next part of them.
+    /// The non-null references that the object holds; if the object continues from or in another
+    /// chunk, only those in this chunk.
     pub references: &'v [HeapReference],
     /// Number of slots read, including null ones.
     pub slots: u64,
@@ -286,16 +289,17 @@ impl ObjectRow<'_> {
 pub struct HeapRoot {
     /// Kind of the root.
     pub kind: RootKind,
-    /// The object may not be moved.
+    /// Whether the object must not be moved.
     pub is_pinning: bool,
-    /// The root points into the object.
+    /// Whether the root points into the object rather than to its beginning.
     pub is_interior: bool,
     /// Address of the object.
     pub object: u64,
     /// Serial number of the thread ([`Thread::id`](crate::model::Thread::id)) whose stack or field
-    /// contains it, 0 if unknown.
+    /// contains the root, 0 if unknown.
     pub thread: u32,
-    /// Index of the function ([`Process::functions`]) whose variable it is, 0 if unknown.
+    /// Index of the function ([`Process::functions`]) that has the root as a variable, 0 if
+    /// unknown.
     pub function: u32,
 }
 

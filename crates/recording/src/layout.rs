@@ -16,7 +16,7 @@
 //! | `times.seg` | 5 | a [`time`] record per edge that was ever charged time by the helper thread |
 //! | `events-INSTRUMENT.seg` | 6 | [`chunk`]s of events, in the encoding of that instrument |
 //! | `parts.log` | 1 | records of tree gains from one boundary between parts to the next (module `gains`) |
-//! | `parts-before.log` | 1 | the same of the period before, in a recording that is written in periods |
+//! | `parts-before.log` | 1 | the same for the previous period, if recorded in periods |
 //! | `stacks.seg` | 7 | the nodes of all call [`stack`]s that instruments record |
 //!
 //! An agent that could not start recording leaves `refused-PID.txt` instead: one line with the
@@ -54,13 +54,13 @@
 
 /// Bytes before the content of every segment.
 pub const HEADER_BYTES: usize = 4096;
-/// First eight bytes of every segment.
+/// The first eight bytes of every segment.
 pub const MAGIC: [u8; 8] = *b"CLRSSEG\0";
 /// Version of the segments.
 pub const VERSION: u32 = 2;
-/// File with the tree gains of the period that ended last.
+/// File with the tree gains of the previous period, the last one that has ended.
 pub(crate) const PARTS_BEFORE: &str = "parts-before.log";
-/// File with the tree gains since then.
+/// File with the tree gains since the previous period.
 pub(crate) const PARTS: &str = "parts.log";
 
 /// Offsets within a segment's header.
@@ -148,7 +148,7 @@ pub mod block {
     pub const KEYS: usize = 0;
     /// `u32` each: offset of the first block of the callee's own edges, 0 for none.
     pub const CHILDREN: usize = 20;
-    /// `u32` each: calls, modulo 2^32; a log record `CARRY` for each overflow.
+    /// `u32` each: calls, modulo 2^32; each overflow is in a log record `CARRY`.
     pub const COUNTS: usize = 40;
     /// `u32`: offset of the next block of the same caller ([`OFFSET`]); the lowest five bits mark
     /// edges that were first entered by a tail call ([`MARKS`]), the sixth is [`MAPPED`].
@@ -183,9 +183,9 @@ pub mod chunk {
     pub const THREAD: usize = 4;
     /// `u64`: number of the chunk within its segment, from 1; 0 while a chunk is being reused.
     pub const SEQUENCE: usize = 8;
-    /// `u32`: number of bytes of events; stored after the bytes.
+    /// `u32`: length of the events in bytes; stored after the events.
     pub const USED: usize = 16;
-    /// `u32`: bytes of the chunk, head included.
+    /// `u32`: length of the chunk in bytes, head included.
     pub const BYTES: usize = 20;
     /// `u64`: monotonic nanoseconds when the chunk was handed out.
     pub const FIRST: usize = 24;
@@ -194,7 +194,8 @@ pub mod chunk {
     /// `u32`: number of bytes in [`flow`](super::flow) that are not starts and ends of calls. The
     /// writer uses it to report how many calls are lost when a ring reuses the chunk.
     pub const NON_CALL_BYTES: usize = 40;
-    /// `u32`: nonzero if other chunks refer to this one's contents: a ring never reuses it.
+    /// `u32`: nonzero if other chunks refer to this one's contents. A ring never reuses such a
+    /// chunk.
     pub const DICTIONARY: usize = 44;
     /// Version of this layout.
     pub const VERSION: u32 = 1;
@@ -211,16 +212,16 @@ pub mod flow {
     pub const TICKS: usize = 0;
     /// `u32`: the upper two bits are the kind of event, the other bits the function.
     pub const WHAT: usize = 8;
-    /// `u32`: the lower half of the caller's stack pointer. Signed differences of it order the
-    /// activations of a thread: callers have higher values.
+    /// `u32`: the lower half of the caller's stack pointer. The signed difference of two such
+    /// values orders the activations of a thread: callers have higher values.
     pub const SP: usize = 12;
     /// The bits of `WHAT` with the kind of event.
     pub const KIND: u32 = 3 << 30;
-    /// The lowest of the three bits of `WHAT` with the number of [`BYTES`]-byte units of registers
-    /// that follow directly, for functions whose arguments are plain numbers. At enter these are
-    /// the general registers in the order of arguments, as many pairs as are used, then the lower
-    /// halves of the vector registers in the same way; at leave they are `rax` and the lower half
-    /// of `xmm0`.
+    /// The lowest of the three bits of `WHAT` that tell how many [`BYTES`]-byte units of registers
+    /// follow directly. Only events of functions whose arguments are plain numbers have registers.
+    /// At enter these are the general registers in the order of arguments, as many pairs as are
+    /// used, then the lower halves of the vector registers in the same way; at leave they are `rax`
+    /// and the lower half of `xmm0`.
     pub const REGISTERS: u32 = 27;
     /// The bits of `WHAT` with the function, except for events of the kind `OTHER`.
     pub const FUNCTION: u32 = (1 << REGISTERS) - 1;
@@ -230,7 +231,7 @@ pub mod flow {
     pub const LEAVE: u32 = 1 << 30;
     /// A tail call is about to replace a function.
     pub const TAILCALL: u32 = 2 << 30;
-    /// None of these: the other bits give the kind.
+    /// None of the kinds above: the other bits give the kind.
     pub const OTHER: u32 = 3 << 30;
     /// A finally, fault or catch block is about to run: every activation at or below `SP` is over.
     pub const BLOCK: u32 = OTHER | 1;
@@ -238,15 +239,15 @@ pub mod flow {
     pub const FILTER_ENTER: u32 = OTHER | 2;
     /// The filter has returned its result.
     pub const FILTER_LEAVE: u32 = OTHER | 3;
-    /// Values of the preceding event: `SP` is the number of bytes that follow, and the next event
-    /// is at the next multiple of [`BYTES`].
+    /// Values of the preceding event: `SP` is their length in bytes, and the next event is at the
+    /// next multiple of [`BYTES`].
     pub const VALUES: u32 = OTHER | 4;
     /// The result of the `async` method whose code runs in the activation with this `SP`:
     /// [`VALUES`] with the result follow. If the activation ended just before by a tail call, that
     /// tail call set the result.
     pub const RESULT: u32 = OTHER | 5;
 
-    /// Number of bytes of registers that follow the event whose `WHAT` this is.
+    /// Length in bytes of the registers that follow an event with this `WHAT`.
     #[must_use]
     pub const fn register_bytes(what: u32) -> usize {
         if what & KIND == OTHER { 0 } else { (what >> REGISTERS & 7) as usize * BYTES }
@@ -262,7 +263,7 @@ pub mod value {
     pub const NULL: u8 = 1;
     /// Not recorded: the user asked only for types.
     pub const HIDDEN: u8 = 2;
-    /// Not recorded: the name matches one of those that hide secrets.
+    /// Not recorded: the name is one that is taken to hold a secret.
     pub const REDACTED: u8 = 3;
     /// `u8`.
     pub const BOOL: u8 = 4;
@@ -305,28 +306,28 @@ pub mod value {
     ///
     /// A class: `u32` number, text name, `u32` 1 for a value type, list of texts field names, list
     /// of texts field types, `u32` count of constants, each a text and a `u64`, `u32` bytes of an
-    /// object (0 where unknown). It may come after values that use its number: objects are seen
-    /// before their class is examined.
+    /// object (0 if unknown). The record may come after values that use its number: objects are
+    /// seen before their class is examined.
     pub const CLASS: u32 = 1;
-    /// A function: `u32` index, then `u32` count and as many parameters (`this` first if there is
-    /// one): text name, text type, `u32` passing (0 by value, 1 `ref`, 2 `in`, 3 `out`); finally
-    /// the text of the return type, empty for `void`.
+    /// A function: `u32` index, then `u32` number of parameters (`this` is the first if there is
+    /// one) and for each: text name, text type, `u32` passing (0 by value, 1 `ref`, 2 `in`, 3
+    /// `out`); finally the text of the return type, empty for `void`.
     ///
-    /// At enter there are the values of all parameters except `out`, in that order; at leave those
-    /// of `ref` and `out`, then the result.
+    /// An enter event has the values of all parameters except `out`, in that order; a leave event
+    /// has those of `ref` and `out` parameters, then the result.
     ///
-    /// Then a `u32`, 1 if the events are followed by registers instead (see
+    /// Then a `u32`: 1 if the events are followed by registers instead of values (see
     /// [`flow::REGISTERS`](super::flow::REGISTERS)). If so, a `u32` follows for each parameter and
-    /// the result: the tag of its value; shifted left by 8, its size in bytes; by 16, the
-    /// register's number; by 24, whether it is a vector register.
+    /// the result. Its bits from 0 are the tag of the value, from 8 the value's size in bytes, from
+    /// 16 the register's number, from 24 whether it is a vector register.
     pub const FUNCTION: u32 = 2;
-    /// The method at a code address, for delegates: `u64` address, `u32` index of the function. It
-    /// may come after values with that address: methods are compiled after delegates of them are
-    /// created.
+    /// The method at a code address, for delegates: `u64` address, `u32` index of the function. The
+    /// record may come after values with that address, because a method is compiled after delegates
+    /// of it are created.
     pub const METHOD: u32 = 3;
     /// A probed method: [its number](super::probes::NUMBER), then all fields of [`FUNCTION`],
-    /// without registers. It covers all instantiations: a type that depends on type arguments is
-    /// named after its type parameter.
+    /// without registers. The record covers all instantiations: a type that depends on type
+    /// arguments is named after its type parameter.
     pub const PROBED: u32 = 4;
 }
 
@@ -335,8 +336,8 @@ pub mod value {
 pub mod sample {
     /// Bytes of a sample.
     pub const BYTES: usize = 32;
-    /// `u64`: nanoseconds since the start of the process's recording; for a count above 1, the time
-    /// of the first sample.
+    /// `u64`: nanoseconds from the start of the process's recording to the sample; if the count is
+    /// above 1, to the first sample.
     pub const TIME: usize = 0;
     /// `u64`: nanoseconds of CPU time (`cpu`) or of wall time (`wall`) for all samples of the
     /// record together.
@@ -345,8 +346,8 @@ pub mod sample {
     pub const THREAD: usize = 16;
     /// `u32`: node of the [stack](super::stack) table, 0 for none.
     pub const STACK: usize = 20;
-    /// `u32`: number of samples in the record: an unchanged sleeping thread has one record with a
-    /// count.
+    /// `u32`: number of samples in the record. A sleeping thread that does not change has one
+    /// record for many samples.
     pub const COUNT: usize = 24;
     /// `u32`: flags, composed of the other constants of this module.
     pub const FLAGS: usize = 28;
@@ -363,7 +364,7 @@ pub mod sample {
     /// Flag: a frame of the stack was found by a guess. Recordings from before 2026-11-25 never
     /// have it, even for such stacks.
     pub const GUESSED: u32 = 1 << 19;
-    /// The lowest of the two bits of `FLAGS` with what is known about inlined methods: an
+    /// The lowest of the two bits of `FLAGS` that tell what is known about inlined methods: an
     /// `Inlining`.
     pub const INLINING: u32 = 20;
 }
@@ -372,23 +373,23 @@ pub mod sample {
 /// thread.
 ///
 /// A record counts objects of one type, on one path, on one heap. Its counts grow while the program
-/// runs, until the thread begins another record of that type and path for a later time. Its stack
-/// may be filled in later.
+/// runs, until the thread begins a further record of that type and path. Its stack may be filled in
+/// later.
 pub mod allocation {
     /// Bytes of a record.
     pub const BYTES: usize = 72;
-    /// `u64`: nanoseconds since the start of the process's recording, when the record was begun.
+    /// `u64`: nanoseconds from the start of the process's recording until the record was begun.
     pub const TIME: usize = 0;
     /// `u64`: number of recorded objects.
     pub const OBJECTS: usize = 8;
     /// `u64`: bytes of these objects.
     pub const SIZE: usize = 16;
-    /// `u64`: bytes that sampled objects represent in addition to their own.
+    /// `u64`: bytes that sampled objects represent beyond their own size.
     pub const BEYOND: usize = 24;
-    /// `u64`: objects that sampled objects represent in addition to themselves, in 1024ths.
+    /// `u64`: number of objects that sampled objects represent beyond themselves, in 1024ths.
     pub const OBJECTS_BEYOND: usize = 32;
-    /// `u64`: for each sampled object, the square of the number of objects that it represents,
-    /// added up.
+    /// `u64`: a sum over the sampled objects: the square of the number of objects that each
+    /// represents.
     pub const SQUARES: usize = 40;
     /// `u32`: index of the type, 0 if unknown.
     pub const TYPE: usize = 48;
@@ -399,23 +400,23 @@ pub mod allocation {
     pub const FLAGS: usize = 56;
     /// `u32`: number of the tracked object, from 1; 0 if none.
     pub const OBJECT: usize = 60;
-    /// `u64`: number of the process's collections that had ended when the object was allocated, or
-    /// was found to be gone.
+    /// `u64`: number of collections in the process that had ended when the object was allocated, or
+    /// when it was found to be gone.
     pub const COLLECTIONS: usize = 64;
     /// The lowest of the eight bits of `FLAGS` with the kind of record.
     pub const KIND: u32 = 8;
 }
 
-/// The chunks of heap snapshots, of no thread. The chunks of one snapshot are consecutive; its
-/// record ([`HeapSnapshot`](crate::model::HeapSnapshot)) in the log lists them, and a snapshot is
-/// whole only if the record says that it is complete. For an incomplete snapshot, the chunks with
-/// its number are those written before the program ended or the room ran out.
+/// The chunks of heap snapshots; they belong to no thread. The chunks of one snapshot are
+/// consecutive; its record ([`HeapSnapshot`](crate::model::HeapSnapshot)) in the log lists them,
+/// and a snapshot is whole only if the record says that it is complete. For an incomplete snapshot,
+/// the chunks with its number are those written before the program ended or the room ran out.
 ///
 /// A chunk is `u32` number of the snapshot, `u32` kind, then the data of that kind. Varints have
 /// seven bits per byte, lowest first, top bit set if more follow; differences are zigzag (0, -1, 1,
 /// -2, ... are 0, 1, 2, 3).
 pub mod heap {
-    /// Bytes before the data of the kind.
+    /// Length of a chunk's head in bytes: the data of its kind follows.
     pub const HEAD: usize = 8;
     /// Adjacent objects: `u64` address of the first, `u64` number of its slots in the previous
     /// chunk (for an object that continues here), `u32` generation (a `HeapGeneration`), `u32`
@@ -435,9 +436,9 @@ pub mod heap {
     /// Pairs of objects; the second lives as long as the first does. Two varints each: the
     /// differences of both addresses from those of the previous pair, zigzag.
     pub const DEPENDENTS: u32 = 3;
-    /// Records [`HeapType`](crate::model::HeapType): `u32` length, then the payload. Of several
-    /// records with the same number the last counts: a type comes without names before its objects,
-    /// and with names after all objects.
+    /// Records [`HeapType`](crate::model::HeapType): `u32` length, then the payload. If several
+    /// records have the same number, the last one is valid: a type is written without names before
+    /// its objects, and with names after all objects.
     pub const TYPES: u32 = 4;
     /// Records [`HeapPlace`](crate::model::HeapPlace): `u32` length, then the payload.
     pub const PLACES: u32 = 5;
@@ -469,19 +470,22 @@ pub mod coverage {
     pub const POINTS: usize = 16;
     /// `u32`: number of branches.
     pub const BRANCHES: usize = 20;
-    /// `u32`: size of a counter in bytes. 8: hits, a `u64`. 1: whether there was a hit, 0 or 1;
-    /// zeros fill the record up to a multiple of eight.
+    /// `u32`: size of a counter in bytes. A counter of 8 bytes is a `u64` with the number of hits.
+    /// A counter of 1 byte is 1 if there was a hit, else 0; zeros fill such a record up to a
+    /// multiple of eight.
     pub const COUNTER: usize = 24;
-    /// `u32`: number of `u32` words in the sums; zeros fill them up to a multiple of eight bytes.
-    /// The first word is the number of counters. Then each point and each branch has a number and
-    /// as many counter indices, followed by zeros. 0: each point and branch has its own counter, in
-    /// their order.
+    /// `u32`: number of `u32` words in the sums; zeros fill the sums up to a multiple of eight
+    /// bytes. The first word is the number of counters. Then each point and each branch has the
+    /// number of its counters and their indices, followed by zeros. 0: each point and branch has
+    /// its own counter, in their order.
     pub const SUMS: usize = 28;
-    /// Alignment of the counters in a chunk, by zeros after the sums. Processors combine stores to
-    /// the same aligned block of this size, and counters of a loop are stored to one after another.
+    /// Alignment of the counters in a chunk; zeros after the sums provide it. Processors combine
+    /// stores to one aligned block of this size, and a loop stores to counters that lie next to
+    /// each other.
     pub const ALIGNMENT: usize = 32;
 
-    /// Bytes of a record with `sums` words of sums and `counters` counters of `counter` bytes each.
+    /// Length in bytes of a record with `sums` words of sums and `counters` counters of `counter`
+    /// bytes each.
     #[must_use]
     pub const fn bytes(sums: usize, counters: usize, counter: usize) -> usize {
         HEAD + (sums * 4).next_multiple_of(8) + (counters * counter).next_multiple_of(8)
@@ -491,10 +495,10 @@ pub mod coverage {
 /// The calls of probed methods, if each call is recorded: a record for the start of a call and one
 /// for its end, in chunks of the calling thread.
 ///
-/// A record is a head of [`probe_calls::HEAD`] bytes, at an end [`probe_calls::BEGAN`] as well,
-/// then values (module [`value`]), and the next record is at the next multiple of
-/// [`probe_calls::HEAD`]. The end of a call has the same method, thread and start time as its start
-/// record. Chunks may be reused, so one of the two records may be missing.
+/// A record is a head of [`probe_calls::HEAD`] bytes, for the end of a call also
+/// [`probe_calls::BEGAN`], then values (module [`value`]). The next record is at the next multiple
+/// of [`probe_calls::HEAD`]. The end of a call has the same method, thread and start time as its
+/// start record. Chunks may be reused, so one of the two records may be missing.
 pub mod probe_calls {
     /// Bytes of a head, and alignment of all data.
     pub const HEAD: usize = 16;
@@ -503,9 +507,9 @@ pub mod probe_calls {
     /// `u32`: the upper two bits are the kind of event, the others the
     /// [number](super::probes::NUMBER) of the method.
     pub const WHAT: usize = 8;
-    /// `u32`: number of bytes of values that follow: at the start those of all parameters except
-    /// `out`, at the end those of `ref` and `out` and then the result. 0 if no values were
-    /// recorded.
+    /// `u32`: length in bytes of the values that follow: at the start of a call those of all
+    /// parameters except `out`, at its end those of `ref` and `out` and then the result. 0 if no
+    /// values were recorded.
     pub const VALUES: usize = 12;
     /// The bits of `WHAT` with the kind of event.
     pub const KIND: u32 = 3 << 30;
@@ -517,10 +521,10 @@ pub mod probe_calls {
     pub const RETURN: u32 = 1 << 30;
     /// An exception ended a call.
     pub const FAIL: u32 = 2 << 30;
-    /// At an end, `u64`: ticks when the call began; eight zero bytes follow.
+    /// In the record of an end, `u64`: ticks when the call began; eight zero bytes follow.
     pub const BEGAN: usize = HEAD;
 
-    /// Bytes of a record before its values.
+    /// Offset of the values in a record with this `WHAT`.
     #[must_use]
     pub const fn before_values(what: u32) -> usize {
         if what & KIND == BEGIN { HEAD } else { BEGAN + HEAD }
@@ -541,23 +545,23 @@ pub mod probe_callers {
     pub const ENDED: usize = 16;
     /// `u64`: ticks of all calls that ended.
     pub const TICKS: usize = 24;
-    /// `u64`: number of the path, which the writer uses to find the record.
+    /// `u64`: number of the path; the writer finds the record by it.
     pub const PATH: usize = 32;
-    /// `u64`: nanoseconds since the start of the process's recording, when the record was begun.
+    /// `u64`: nanoseconds from the start of the process's recording until the record was begun.
     pub const TIME: usize = 40;
     /// `u32`: [number](super::probes::NUMBER) of the method.
     pub const METHOD: usize = 48;
     /// `u32`: serial number of the thread.
     pub const THREAD: usize = 52;
-    /// `u32`: node of the [stack](super::stack) table, 0 for none: the stack has the method and the
-    /// recorded callers.
+    /// `u32`: node of the [stack](super::stack) table, 0 for none. The stack consists of the method
+    /// and the recorded callers.
     pub const STACK: usize = 56;
-    /// `u32`: for the writer: one bit for each caller that is followed by further callers without a
-    /// frame pointer.
+    /// `u32`: only the writer uses it. One bit for each caller that is followed by further callers
+    /// without a frame pointer.
     pub const GAPS: usize = 60;
 }
 
-/// Records of source lines for `probes`: one for each method with code at such a line, in chunks of
+/// Records of source lines for `probes`: one for each method with code on such a line, in chunks of
 /// no thread. The counters grow while the program runs.
 ///
 /// A record is a head of [`probe_lines::HEAD`] bytes, [`probe_lines::LANES`] lanes of
@@ -567,7 +571,7 @@ pub mod probe_callers {
 pub mod probe_lines {
     /// Bytes before the lanes.
     pub const HEAD: usize = 64;
-    /// `u32`: bytes of the record.
+    /// `u32`: length of the record in bytes.
     pub const BYTES: usize = 0;
     /// `u32`: index of the module.
     pub const MODULE: usize = 4;
@@ -575,18 +579,18 @@ pub mod probe_lines {
     pub const TOKEN: usize = 8;
     /// `u32`: number of the line, from 1.
     pub const LINE: usize = 12;
-    /// `u32`: bytes of the file's path.
+    /// `u32`: length of the source file's path in bytes.
     pub const FILE: usize = 16;
-    /// `u32`: bytes of the name.
+    /// `u32`: length of the method's name in bytes.
     pub const NAME: usize = 20;
-    /// `u32`: bytes of the signature.
+    /// `u32`: length of the method's signature in bytes.
     pub const SIGNATURE: usize = 24;
-    /// `u32`: 1 once the probe was removed during the recording, 0 while it exists.
+    /// `u32`: 1 once the probe has been removed during the recording, 0 while it exists.
     pub const REMOVED: usize = 28;
 
     /// Number of lanes.
     pub const LANES: usize = 64;
-    /// Bytes of a lane: no two lanes share a cache line.
+    /// Length of a lane in bytes, so chosen that no two lanes share a cache line.
     pub const LANE: usize = 64;
     /// In a lane, `u64`: the thread that owns it; 0 while unowned. Only the writer uses it.
     pub const OWNER: usize = 0;
@@ -596,7 +600,7 @@ pub mod probe_lines {
     /// Offset of the texts.
     pub const TEXTS: usize = HEAD + LANES * LANE;
 
-    /// Bytes of a record whose texts have `texts` bytes together.
+    /// Length in bytes of a record whose texts have `texts` bytes together.
     #[must_use]
     pub const fn bytes(texts: usize) -> usize {
         (TEXTS + texts).next_multiple_of(LANE)
@@ -613,25 +617,26 @@ pub mod probe_lines {
 pub mod probes {
     /// Bytes before the lanes.
     pub const HEAD: usize = 64;
-    /// `u32`: bytes of the record.
+    /// `u32`: length of the record in bytes.
     pub const BYTES: usize = 0;
     /// `u32`: index of the module.
     pub const MODULE: usize = 4;
     /// `u32`: token of the method; 0 in a withdrawn record.
     pub const TOKEN: usize = 8;
-    /// `u32`: number of lanes, a power of two.
+    /// `u32`: length of the method's name in bytes.
     pub const LANES: usize = 12;
-    /// `u32`: bytes of the name.
+    /// `u32`: length of the method's signature in bytes.
     pub const NAME: usize = 16;
     /// `u32`: bytes of the signature.
     pub const SIGNATURE: usize = 20;
-    /// `u32`: 1 once the method's probes were removed during the recording, 0 while they exist.
+    /// `u32`: 1 once the method's probes have been removed during the recording, 0 while they
+    /// exist.
     pub const REMOVED: usize = 24;
-    /// `u32`: number of the method among those of the process whose [calls](super::probe_calls) or
-    /// [callers](super::probe_callers) are recorded, from 1; 0 if they are not recorded.
+    /// `u32`: the method's number, from 1, among those whose [calls](super::probe_calls) or
+    /// [callers](super::probe_callers) the process records; 0 if neither are recorded.
     pub const NUMBER: usize = 28;
 
-    /// Bytes of a lane.
+    /// Length of a lane in bytes.
     pub const LANE: usize = BUCKETS + BUCKET_COUNT * 8;
     /// In a lane, `u64`: calls that began.
     pub const CALLS: usize = 0;
@@ -656,7 +661,7 @@ pub mod probes {
     /// Greatest number of lanes of a record.
     pub const MOST_LANES: usize = 64;
 
-    /// Bytes of a record with `lanes` lanes and `names` bytes of names.
+    /// Length in bytes of a record with `lanes` lanes and `names` bytes of names.
     #[must_use]
     pub const fn bytes(lanes: usize, names: usize) -> usize {
         (HEAD + lanes * LANE + names).next_multiple_of(8)
@@ -713,23 +718,24 @@ pub mod probes {
 pub mod stack {
     /// Bytes of a node.
     pub const BYTES: usize = 16;
-    /// `u32`: number of the caller's node, smaller than the node's own; 0 for none.
+    /// `u32`: number of the caller's node, always smaller than the node's own number; 0 for none.
     pub const PARENT: usize = 0;
-    /// `u32`: kind of the node; stored last, 0 if there is no node. The lowest eight bits are the
-    /// kind: readers show unknown kinds as unknown frames. The next eight bits are a method's
-    /// `Tier`, and the upper half is the uncertainty of a method's offset.
+    /// `u32`: kind of the node; stored last, 0 if the node is not written yet. The lowest eight
+    /// bits are the kind: readers show unknown kinds as unknown frames. The next eight bits are a
+    /// method's `Tier`, and the upper half is the uncertainty of a method's offset.
     pub const KIND: usize = 4;
     /// `u32`: index of the function or module.
     pub const SUBJECT: usize = 8;
     /// `u32`: offset in the function or module.
     pub const OFFSET: usize = 12;
-    /// A method: index of the function, offset in its IL plus 1 (0 if unknown).
+    /// A method: index of the function, and the offset in its IL plus 1, or 0 if the offset is
+    /// unknown.
     pub const METHOD: u32 = 1;
     /// A location in native code: index of the module, and the byte offset from the module's load
-    /// address. The offset is the location's address in the file less the lowest address of a
-    /// loaded segment. In the kernel it is the byte offset from `_text`.
+    /// address: the location's address in the file less the lowest address of a loaded segment. In
+    /// the kernel it is the byte offset from `_text`.
     pub const NATIVE: u32 = 2;
-    /// Not a frame, and without a caller: there were more frames than were kept.
+    /// Not a frame, and without a caller: the stack had more frames than were kept.
     pub const CUT: u32 = 3;
     /// Not a frame: the stack ends here, and a chain of awaiters follows. The caller's node is the
     /// async method that awaits the innermost resumed method of this stack (resumed after an
@@ -748,7 +754,7 @@ pub mod stack {
     pub const SPAN: u32 = 16;
     /// The span of a location that may be anywhere from the offset to the end of the method.
     pub const TO_THE_END: u16 = u16::MAX;
-    /// Greatest number of frames in a stack: readers follow no further.
+    /// Greatest number of frames in a stack: readers stop after this many.
     pub const DEEPEST: usize = 4096;
 }
 
@@ -756,15 +762,16 @@ pub mod stack {
 pub mod function {
     /// Compilation by the just-in-time compiler.
     pub const JIT: u32 = 1;
-    /// Stands for the rest of a path for which there was no memory.
+    /// Stands for the rest of a path that was not recorded for lack of memory.
     pub const TRUNCATED: u32 = 2;
-    /// Not a call: blocks full of this key are placed before a caller's own for a moment while the
-    /// agent measures the cost of hooks. Readers ignore such edges.
+    /// Not a call: while the agent measures the cost of hooks, it puts blocks full of this key
+    /// before a caller's own blocks for a moment. Readers ignore such edges.
     pub const PADDING: u32 = 3;
     /// Work of a collection, on the thread that triggered it, while the other threads are
     /// suspended. A record in the log names it, as for ordinary functions.
     pub const GC: u32 = 4;
-    /// Suspension by reason: this number plus the runtime's number of the reason (0 to 9).
+    /// The index of suspensions for a reason is this number plus the runtime's number of the reason
+    /// (0 to 9).
     pub const SUSPENDED: u32 = 8;
     /// The first index of an ordinary function.
     pub const FIRST: u32 = 32;
@@ -774,7 +781,7 @@ pub mod function {
 pub mod thread {
     /// Bytes per record.
     pub const BYTES: usize = 256;
-    /// Greatest number of records.
+    /// Greatest number of thread records.
     pub const MOST: usize = 65_536;
     /// Bytes that the writer uses within its own process: meaningless to readers, and not part of
     /// the format.
@@ -785,16 +792,16 @@ pub mod thread {
     pub const OS_ID: usize = 68;
     /// `u64`: monotonic nanoseconds when the agent first saw the thread.
     pub const CREATED: usize = 72;
-    /// `u64`: monotonic nanoseconds when it ended; 0 while it lives.
+    /// `u64`: monotonic nanoseconds when the thread ended; 0 while it lives.
     pub const ENDED: usize = 80;
     /// `u64`: CPU time in nanoseconds at the last sample.
     pub const CPU: usize = 88;
     /// `u32`: offset of the block whose first edge is the thread's root. Its second edge, if it has
     /// one, is `(truncated)`: calls on paths for which there was no room.
     pub const ROOT: usize = 96;
-    /// `u32`: a `ThreadRole`.
+    /// `u32`: role of the thread, a `ThreadRole`.
     pub const ROLE: usize = 100;
-    /// `u32`: number of blocks that the thread uses; limits how far a reader follows.
+    /// `u32`: number of blocks that the thread uses; a reader follows no more than these.
     pub const BLOCKS: usize = 104;
     /// `u32`: 1 if CPU time was ever measured.
     pub const CPU_KNOWN: usize = 108;
@@ -815,7 +822,7 @@ pub mod time {
     pub const WALL: usize = 8;
     /// `u64`: CPU time in nanoseconds.
     pub const CPU: usize = 16;
-    /// `u64`: samples that found the thread here.
+    /// `u64`: number of samples that found the thread on this edge.
     pub const SAMPLES: usize = 24;
 }
 
@@ -825,7 +832,7 @@ pub mod state {
     pub const BYTES: usize = 4096;
     /// `u32`: process id.
     pub const PID: usize = 0;
-    /// `u32`: bit 0 is set when the process has ended in order.
+    /// `u32`: bit 0 is set once the process has ended in order.
     pub const FLAGS: usize = 4;
     /// `u32`: set to 1 from outside to end the recording.
     pub const STOP: usize = 8;
@@ -844,14 +851,14 @@ pub mod state {
     pub const TICKS_LAST: usize = 48;
     /// `u64`: CPU time of the process in nanoseconds.
     pub const CPU: usize = 56;
-    /// `u64`: nanoseconds before the last sign of life from which on events are kept, 0 if all
-    /// events are kept.
+    /// `u64`: only the events of this many nanoseconds up to the last sign of life are kept; 0 if
+    /// all events are kept.
     pub const KEPT: usize = 64;
     /// `u32`: number of times that a trigger for writing out the recording fired.
     pub const TRIGGERED: usize = 72;
-    /// Array of losses, indexed by the number of the reason.
+    /// Array of losses, indexed by the number of the loss's reason.
     pub const LOSSES: usize = 256;
-    /// Bytes per loss: `u64` count, first and last monotonic nanoseconds.
+    /// Length of a loss in bytes: `u64` count, `u64` first and `u64` last monotonic nanoseconds.
     pub const LOSS_BYTES: usize = 24;
     /// Greatest number of losses.
     pub const LOSSES_MOST: usize = 64;
@@ -876,13 +883,13 @@ pub mod state {
     /// `u32`: length in bytes of the name of the new part (0 for none), of the method pattern, or
     /// of the line.
     pub const COMMAND_NAME_BYTES: usize = 2072;
-    /// The name, the pattern or the line, UTF-8.
+    /// The part's name, the pattern or the line, UTF-8.
     pub const COMMAND_NAME: usize = 2080;
-    /// Greatest length of these texts in bytes.
+    /// Greatest length of [`COMMAND_NAME`] in bytes.
     pub const COMMAND_NAME_MOST: usize = 1024;
 }
 
-/// Reads a little-endian `u32`, or 0 past the end.
+/// Reads a little-endian `u32`; 0 if it lies past the end of `bytes`.
 #[must_use]
 pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
     match bytes.get(at..at.saturating_add(4)) {
@@ -891,7 +898,7 @@ pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
     }
 }
 
-/// Reads a little-endian `u64`, or 0 past the end.
+/// Reads a little-endian `u64`; 0 if it lies past the end of `bytes`.
 #[must_use]
 pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at.saturating_add(4))) << 32

@@ -7,7 +7,7 @@
 //!   it.
 //! - [`events`] is the encoding of the instruments `events` and `exceptions`.
 //! - [`heap`] reads the snapshots of the instrument `heap`.
-//! - `gains` encodes how trees grow from one boundary between parts to the next.
+//! - `gains` encodes how trees grow between one boundary of parts and the next.
 //! - `records` declares the records of both forms; `codec` converts their fields to bytes.
 //! - [`refusal`] is the file left by an agent that could not start recording.
 //!

@@ -15,8 +15,9 @@ impl<'a> LogRecords<'a> {
         Self { bytes, at: 0, cut: false }
     }
 
-    /// Whether the iteration ended in the middle of a record rather than at the end of the log.
-    /// This refers to the state at that time: the writer may have added a record since.
+    /// Whether the iteration ended in the middle of a record rather than at the end of the log. The
+    /// answer holds for the moment when the iteration ended: the writer may have added a record
+    /// since.
     pub(crate) fn was_cut(&self) -> bool {
         self.cut
     }

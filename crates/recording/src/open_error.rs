@@ -17,7 +17,7 @@ pub enum OpenError {
     /// The path exists, but is not a recording.
     NotARecording(PathBuf, &'static str),
     /// The path is a recording, but nothing in it can be read; the problem is that of the first
-    /// part.
+    /// part that was tried.
     Unreadable(PathBuf, Problem),
     /// The path is a recording in a version of the format that this clrscope can't read.
     Version {

@@ -47,8 +47,9 @@ fn processors() -> usize {
     known.map_or(1, NonZero::get)
 }
 
-/// Calls `step` for every number below `count`, each time with the state of some worker, and
-/// returns the states in no particular order. The final result must not depend on that order.
+/// Calls `step` for every number below `count`, each time with the state of one of the workers, and
+/// returns the states of all workers in no particular order. The final result must not depend on
+/// that order.
 ///
 /// # Panics
 /// Passes on a panic of `step` on any worker.
@@ -88,8 +89,8 @@ pub fn fold<S: Send>(count: usize, new: impl Fn() -> S + Sync, step: impl Fn(&mu
     })
 }
 
-/// Runs two closures and returns both results. `beside` runs on another thread at the same time
-/// where there are processors for both.
+/// Runs two closures and returns both results. The first one runs on another thread at the same
+/// time if there are processors for both.
 ///
 /// # Panics
 /// Passes on the panic of either closure.
@@ -123,9 +124,9 @@ pub fn both<A: Send, B>(beside: impl FnOnce() -> A + Send, here: impl FnOnce() -
 /// Number of items of a vector that a worker writes at a time.
 const TOGETHER: usize = 1 << 18;
 
-/// A vector of `count` zeros whose pages are all present. Otherwise half the time spent on a large
-/// vector would go to page faults: one per page, or two where the page is read before it is
-/// written.
+/// A vector of `count` zeros whose memory pages are all present. Otherwise page faults would take
+/// half the time spent on a large vector: one fault per page, or two if the page is read before it
+/// is written.
 #[must_use]
 pub fn zeros<T: Copy + Default + Send>(count: usize) -> Vec<T> {
     let mut all = vec![T::default(); count];

@@ -74,17 +74,17 @@ impl<'a> PayloadReader<'a> {
         self.bytes
     }
 
-    /// The next number, 0 past the end.
+    /// The next number; 0 past the end.
     pub fn u32(&mut self) -> u32 {
         crate::layout::u32_at(self.split_front(4), 0)
     }
 
-    /// The next number.
+    /// The next number; 0 past the end.
     pub fn u64(&mut self) -> u64 {
         crate::layout::u64_at(self.split_front(8), 0)
     }
 
-    /// The next duration in nanoseconds, as `f64`; 0 where the number is not a valid duration.
+    /// The next duration in nanoseconds, as `f64`; 0 if the number is not a valid duration.
     pub(crate) fn nanoseconds(&mut self) -> f64 {
         Some(f64::from_bits(self.u64())).filter(|ns| ns.is_finite() && *ns >= 0.0).unwrap_or(0.0)
     }
@@ -95,7 +95,8 @@ impl<'a> PayloadReader<'a> {
         String::from_utf8_lossy(self.split_front(length)).into_owned()
     }
 
-    /// The next list of texts. A count beyond what the bytes can hold ends with the bytes.
+    /// The next list of texts. If its count exceeds what the bytes can hold, the list ends with the
+    /// bytes.
     pub fn texts(&mut self) -> Vec<String> {
         let count = self.u32();
         let mut found = Vec::new();

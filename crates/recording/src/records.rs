@@ -1,9 +1,9 @@
 //! All records of a recording: records of the logs in a directory, and records of the packed file's
 //! dictionaries.
 //!
-//! A record that both use is declared once, with the part of the [model](crate::model) that it
-//! fills. For an entry of a table, the log stores the index before the record. Records that only
-//! describe a change are declared here. The [codec](crate::codec) encodes the fields as bytes.
+//! A record that occurs in both is declared once, next to the part of the [model](crate::model)
+//! that it fills. For an entry of a table, the log stores the index before the record. Records that
+//! only describe a change are declared here. The [codec](crate::codec) encodes the fields as bytes.
 //! Readers skip kinds that they do not know.
 
 use crate::codec::{Field, record};
@@ -151,7 +151,7 @@ record! {
     /// All patterns of the request that have matched something.
     pub(crate) struct MatchedPatterns {
         pub(crate) patterns: Vec<String>,
-        /// Functions whose names resemble patterns without a match.
+        /// Functions whose names resemble those patterns that have not matched.
         pub(crate) near: Vec<NearName>,
     }
 }
@@ -164,7 +164,7 @@ record! {
 }
 
 record! {
-    /// The compiler has put a function into another one for the first time.
+    /// The compiler has inlined a function into another one for the first time.
     pub(crate) struct FunctionInlined {
         pub(crate) index: u32,
     }
@@ -176,7 +176,7 @@ record! {
         /// The thread's serial number.
         pub(crate) serial: u32,
         pub(crate) name: String,
-        /// A `ThreadRole`, or `u32::MAX` where the role is not known.
+        /// A `ThreadRole`, or `u32::MAX` if the role is not known.
         pub(crate) role: u32,
     }
 }
@@ -190,7 +190,7 @@ record! {
 }
 
 record! {
-    /// An arena of events. Sections name it by its place among the arenas.
+    /// An arena of events. Sections refer to an arena by its index among all arenas.
     pub(crate) struct Arena {
         pub(crate) instrument: String,
     }
@@ -204,7 +204,7 @@ record! {
     }
 }
 
-/// An entry of a table, in a log.
+/// An entry of a table in a log, with its index.
 pub(crate) struct Indexed<T> {
     pub(crate) index: u32,
     pub(crate) entry: T,

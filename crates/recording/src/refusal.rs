@@ -22,8 +22,8 @@ const LONGEST: u64 = 4096;
 /// Writes a refusal into `folder`: process `pid` was not recorded because of `why`.
 ///
 /// # Errors
-/// Errors of making a file. The file must not exist, because other users may be able to put links
-/// there.
+/// If the file can't be created. It must not exist yet, because other users may be able to put
+/// links there.
 pub fn leave(folder: &Path, pid: u32, why: &str) -> io::Result<()> {
     let mut file = create(folder, pid)?;
     // The number of a system error adds nothing to its text.

@@ -1,6 +1,6 @@
 //! Numbers of variable length: seven bits per byte, lowest bits first; the top bit says that more
-//! bytes follow. Trees of packed files and records of events consist of them. Other programs'
-//! formats use them, too.
+//! bytes follow. Trees of packed files and records of events consist of such numbers, and other
+//! programs' formats use them, too.
 
 /// Passes the bytes of a number to `push`, one by one.
 #[inline]
@@ -53,7 +53,7 @@ impl<'a> Varints<'a> {
         Some(Self { bytes: head })
     }
 
-    /// The next number; `None` at the end, and for a number of more than 64 bits.
+    /// The next number; `None` at the end, or if the number has more than 64 bits.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<u64> {
         let (&first, rest) = self.bytes.split_first()?;
@@ -109,7 +109,7 @@ impl<'a> Varints<'a> {
     }
 }
 
-/// Encodes a signed number as an unsigned one, which is small where the signed number is near zero.
+/// Encodes a signed number as an unsigned one: numbers near zero give small results.
 #[inline]
 #[must_use]
 pub const fn zigzag(number: i64) -> u64 {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 pub enum Kind {
     /// Words.
     Text,
-    /// Whether an amount is more or less on the second side of a comparison, in a word.
+    /// A word: whether an amount is more or less on the second side of a comparison.
     Verdict,
     /// The name of a function.
     Function,
@@ -78,11 +78,11 @@ impl Kind {
 pub struct ColumnInfo {
     /// Key in JSON, and name of the column in CSV and for `--columns`.
     pub key: &'static str,
-    /// Title in text.
+    /// Title of the column in text output.
     pub title: &'static str,
-    /// Kind of the values: unit and alignment.
+    /// Kind of the values, which determines their unit and alignment.
     pub kind: Kind,
-    /// Keys within the values. CSV has a column for each key. Empty where values are not split.
+    /// Keys within nested values: CSV has a column for each key. Empty if values are not split.
     pub parts: &'static [&'static str],
     /// Whether JSON shows the column by default.
     pub in_json: bool,
@@ -119,24 +119,24 @@ pub enum Cell<'a> {
     Thread(&'a Thread),
     /// An object or a list of further values.
     Nested(Value),
-    /// A value with other words for people.
+    /// A value, and the words that people see instead of it.
     Said(Box<Cell<'a>>, String),
 }
 
-/// A function as a cell. Text shows the signature where several rows share the name but not the
-/// signature.
+/// A function as a cell. Text output shows the signature if several rows have the same name but
+/// different signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FunctionCell<'a> {
-    /// Words before the name in text.
+    /// Words before the name in text output.
     pub before: String,
     /// `Namespace.Type::Method`.
     pub name: &'a str,
     /// The signature as C# would write it, without the words in `after`.
     pub signature: &'a str,
-    /// Words after the name in text.
+    /// Words after the name in text output.
     pub after: String,
     /// Whether another table of the report is about a function of this name with another signature.
-    /// Then text shows the signature.
+    /// If so, text output shows the signature.
     pub has_namesakes: bool,
     /// Whether the function is the program's own.
     pub is_own: bool,
@@ -148,7 +148,7 @@ impl<'a> Cell<'a> {
         Self::Text(Cow::Borrowed(text))
     }
 
-    /// A function under its name.
+    /// A cell with the function's name.
     pub(crate) fn function(function: &FunctionRef<'a>) -> Self {
         let after = code_of(function);
         Self::Function(FunctionCell {
@@ -161,12 +161,12 @@ impl<'a> Cell<'a> {
         })
     }
 
-    /// A time; [`Absent`](Self::Absent) where it was not measured.
+    /// A time; [`Absent`](Self::Absent) if it was not measured.
     pub(crate) fn measured(ns: Option<u64>) -> Self {
         ns.map_or(Self::Absent, Self::Time)
     }
 
-    /// The cell of a value, or [`Null`](Self::Null).
+    /// The cell of a value; [`Null`](Self::Null) if there is none.
     pub(crate) fn or_null<T>(value: Option<T>, cell: impl FnOnce(T) -> Self) -> Self {
         value.map_or(Self::Null, cell)
     }
@@ -176,7 +176,7 @@ impl<'a> Cell<'a> {
         Self::Said(Box::new(self), words.into())
     }
 
-    /// The value in JSON; `None` where the row has none.
+    /// The value in JSON; `None` if the row has no such value.
     #[must_use]
     pub fn to_json(&self) -> Option<Value> {
         Some(match self {
@@ -195,8 +195,8 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// Marker of the function's kind of code, where the code is not the method's own body: ` (async)`,
-/// ` (lambda)`.
+/// Marker of the function's kind of code, such as ` (async)` or ` (lambda)`; empty if the code is
+/// the method's own body.
 pub(crate) fn code_of(function: &FunctionRef<'_>) -> String {
     function.marker().map_or_else(String::new, |marker| format!(" ({})", one_line(marker)))
 }

@@ -12,11 +12,11 @@ use crate::views::VIEWS;
 /// Reason why a request makes no sense: three lines for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// Option that is refused.
+    /// The refused option.
     pub what: String,
     /// Reason, in one line.
     pub why: String,
-    /// Cure: what to do instead.
+    /// What to do instead.
     pub hint: String,
 }
 

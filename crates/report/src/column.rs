@@ -34,34 +34,34 @@ impl<'c, K: RowKind> Column<'c, K> {
         Self { info, value: Box::new(value) }
     }
 
-    /// The column with its new title, where `titles` has one for its current title.
+    /// The column with another title, if `titles` has one for the current title.
     pub(crate) fn titled(mut self, titles: &[(&'static str, &'static str)]) -> Self {
         self.info.title =
             titles.iter().find(|(own, _)| *own == self.info.title).map_or(self.info.title, |(_, title)| title);
         self
     }
 
-    /// The column, for which CSV has a separate column for each of these keys of its values.
+    /// The column, split in CSV: each of these keys of its values has a column of its own.
     pub(crate) fn parts(mut self, parts: &'static [&'static str]) -> Self {
         self.info.parts = parts;
         self
     }
 
-    /// The column, which JSON and CSV show by default only if `there`.
+    /// The column; JSON and CSV show it by default only if `there` is true.
     pub(crate) fn only_if(mut self, there: bool) -> Self {
         self.info.in_json &= there;
         self.info.in_csv &= there;
         self
     }
 
-    /// The column, which JSON shows only on request, because JSON documents hold the same data in
+    /// The column; JSON shows it only on request, because JSON documents hold the same data in
     /// another form.
     pub(crate) fn not_in_json(mut self) -> Self {
         self.info.in_json = false;
         self
     }
 
-    /// The column, which JSON and CSV show only on request.
+    /// The column; JSON and CSV show it only on request.
     pub(crate) fn on_request(self) -> Self {
         self.only_if(false)
     }
@@ -104,8 +104,9 @@ impl<'c, K: RowKind> Sheet<'c, K> {
         TypedRow { row, columns: &self.columns }
     }
 
-    /// The section `key` of a document with these columns. `text` lists the columns of text: each a
-    /// key, with the rank by which narrow terminals omit the column, the highest first, 0 never.
+    /// The section `key` of a document with these columns. `text` lists the columns of text output,
+    /// each with its key and its rank: narrow terminals omit the columns with the highest rank
+    /// first, and never those with rank 0.
     pub(crate) fn section(&self, key: &'static str, style: Style, text: &[(&'static str, u8)]) -> Section {
         let columns = self.infos();
         let at = |wanted: &str| columns.iter().position(|column| column.key == wanted);
@@ -128,7 +129,7 @@ impl<'c, K: RowKind> Sheet<'c, K> {
         }
     }
 
-    /// The main section of a view, with the columns that the request selects, if it selects some.
+    /// The main section of a view. If the request selects columns, the section has these columns.
     pub(crate) fn main(
         &self,
         request: &Request,
@@ -189,8 +190,8 @@ fn is_sorted_by(key: &str, sort: Sort, metric: &str) -> bool {
     }
 }
 
-/// Columns of a text table whose condition holds. Each is given as key, rank by which narrow tables
-/// drop it, and condition.
+/// Those columns of a text table whose condition holds. Each column in `all` has its key, its rank
+/// (narrow tables omit the highest rank first) and its condition.
 pub(crate) fn shown(all: &[(&'static str, u8, bool)]) -> Vec<(&'static str, u8)> {
     all.iter().filter(|(.., there)| *there).map(|&(key, dispensable, _)| (key, dispensable)).collect()
 }

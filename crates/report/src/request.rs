@@ -11,43 +11,44 @@ use clrscope_recording::events::Group;
 pub struct Request {
     /// Selection and order of the data.
     pub query: Query,
-    /// Keys of the columns to show, in this order; the view's own choice when `None`.
+    /// Keys of the columns to show, in this order; `None` for the view's own choice.
     pub columns: Option<Vec<String>>,
-    /// Calls deeper than this are left out.
+    /// Greatest depth of calls; deeper calls are left out. `None` for no limit.
     pub max_depth: Option<u32>,
-    /// Only events of these groups; none means all.
+    /// Shows only events of these groups; an empty list selects all groups.
     pub groups: Vec<Group>,
-    /// Only events whose name, or the name of whose subject, matches one of these; only exceptions
-    /// of a matching type.
+    /// Shows only events whose own name or whose subject's name matches one of these patterns, and
+    /// only exceptions of a matching type. An empty list selects all.
     pub names: Vec<Glob>,
-    /// Each exception, rather than exceptions by type and throwing method.
+    /// Shows each exception, rather than exceptions by type and throwing method.
     pub each: bool,
-    /// Callers of probed methods, rather than the methods alone.
+    /// Shows the callers of probed methods, rather than only the methods.
     pub callers: bool,
-    /// All threads merged by time, rather than one after another.
+    /// Shows all threads merged by time, rather than one after another.
     pub interleave: bool,
-    /// The recording still grows, and the caller polls.
+    /// Whether the recording still grows and the caller polls.
     pub follow: bool,
-    /// A file per thread is wanted.
+    /// Whether a file for each thread is wanted.
     pub files: bool,
-    /// Text has a head with all facts about how the numbers came about.
+    /// Whether text output has a head with all facts about how the numbers came about.
     pub verbose: bool,
-    /// The source of each line next to its numbers.
+    /// Shows the source code of each line next to its numbers.
     pub source: bool,
-    /// Folder to search for sources that are not at the paths where they were compiled.
+    /// Folder to search for source files that are not at the paths where they were compiled.
     pub source_root: Option<PathBuf>,
-    /// Each line, rather than sums of lines.
+    /// Shows each line, rather than sums of lines.
     pub lines: bool,
-    /// Number of the snapshot of the heap; the last complete one when `None`.
+    /// Number of the snapshot of the heap; `None` for the last complete one.
     pub snapshot: Option<u32>,
-    /// Number of the snapshot to compare with; the first complete one when `None`.
+    /// Number of the snapshot to compare with; `None` for the first complete one.
     pub against: Option<u32>,
-    /// Nodes of a tree with a smaller share of the time are left out, 0 to 1.
+    /// Minimum share of the time, 0 to 1; nodes of a tree with a smaller share are left out.
     pub min_share: f64,
-    /// Only this node of a tree, with the nodes below it; `min_share` is then a share of the node.
+    /// Shows only this node of a tree and the nodes below it; `min_share` is then a share of the
+    /// node.
     pub below: Option<TreePlace>,
-    /// Text goes to a terminal, which shows box characters and colours; without a terminal,
-    /// drawings are ASCII.
+    /// Whether text output goes to a terminal, which shows box characters and colours; without a
+    /// terminal, drawings are ASCII.
     pub on_terminal: bool,
 }
 
@@ -56,7 +57,7 @@ pub struct Request {
 /// it).
 macro_rules! flags {
     ($($flag:ident, $name:literal, |$request:ident| $is_in:expr, $why:expr;)*) => {
-        /// An option of a report, which a view either takes or refuses with a reason.
+        /// An option of a report. A view either takes the option or refuses it with a reason.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Flag {
             $(#[doc = concat!("`", $name, "`")] $flag,)*
@@ -78,8 +79,8 @@ macro_rules! flags {
                 match self { $(Self::$flag => { let $request = request; $is_in })* }
             }
 
-            /// Reason why a view refuses the option, if it does not take it; `None` where every
-            /// view takes it.
+            /// Reason why a view refuses the option, if it does not take it; `None` if every view
+            /// takes it.
             pub(crate) fn why(self) -> Option<&'static str> {
                 match self { $(Self::$flag => $why,)* }
             }

@@ -1,4 +1,5 @@
-//! Converts places in code, as recordings have them, to spots for looking up source lines.
+//! Converts places in code, as recordings have them, into the positions by which source lines are
+//! looked up.
 
 use clrscope_analysis::{CodePlace, FunctionRef};
 use clrscope_symbols::{Lines, SourceLine, Spot, SpotLine};
@@ -7,13 +8,13 @@ use clrscope_symbols::{Lines, SourceLine, Spot, SpotLine};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LocatedLine {
     pub(crate) line: SourceLine,
-    /// Whether several lines are possible, and this is the only one of them that calls the recorded
+    /// Whether the line was chosen among several possible lines because only it calls the recorded
     /// callee.
     pub(crate) by_call: bool,
 }
 
 impl LocatedLine {
-    /// Finds the line of a place in a function; `None` where the line is not known.
+    /// Finds the line of a place in a function; `None` if the line is not known.
     pub(crate) fn find(lines: &mut Lines, function: &FunctionRef<'_>, place: CodePlace<'_>) -> Option<Self> {
         Self::at(lines, &function.module.path, function.token(), place)
     }
@@ -27,13 +28,13 @@ impl LocatedLine {
         }
     }
 
-    /// Remark after the line, for text.
+    /// Remark that text output shows after the line.
     pub(crate) fn remark(&self) -> &'static str {
         if self.by_call { " (by the call)" } else { "" }
     }
 }
 
-/// The spot of a place.
+/// The position for which to look up a place's source line.
 pub(crate) fn spot(place: CodePlace<'_>) -> Spot<'_> {
     let CodePlace { il_offset, il_span, is_unoptimised, callee, .. } = place;
     Spot { il_offset, il_span, is_unoptimised, callee }

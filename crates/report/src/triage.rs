@@ -16,7 +16,7 @@ const SCHEMA: &str = "clrscope.triage/1";
 /// Indentation of the lines of a verdict.
 const INDENT: &str = "   ";
 
-/// Subject of the triage, in the form that commands use.
+/// What the triage is about, in the form that commands use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TriageSubject {
     /// A running process.

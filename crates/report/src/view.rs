@@ -15,20 +15,20 @@ const LEAST_SHARE: f64 = 0.005;
 
 /// A view: all its properties that do not depend on a recording.
 pub struct View {
-    /// Name on the command line and in schemas.
+    /// Name of the view on the command line and in schemas.
     pub name: &'static str,
-    /// Content of the view, in one line.
+    /// One line that describes the view's content.
     pub about: &'static str,
     /// Options of the view, in addition to the options of every view and to `--sort`, which all
     /// views with [`sorts`](Self::sorts) take.
     pub(crate) takes: &'static [&'static [Flag]],
-    /// Sort keys of its rows; empty where the order is fixed.
+    /// Sort keys of the view's rows; empty if the order is fixed.
     pub sorts: &'static [Sort],
-    /// Default number of rows in text.
+    /// Default number of rows in text output; `None` for no limit.
     pub(crate) text_rows: fn(&Request) -> Option<usize>,
-    /// Whether its text begins with the head of a report.
+    /// Whether the view's text output begins with the head of a report.
     pub has_head: bool,
-    /// Layout of its JSON document.
+    /// Layout of the view's JSON document.
     pub(crate) layout: Layout,
     /// Columns that a row has.
     pub(crate) columns: fn(&Request) -> Vec<ColumnInfo>,
@@ -59,8 +59,8 @@ impl View {
         (self.columns)(request)
     }
 
-    /// The request with the metric of its columns. Where no metric is requested, and a selected
-    /// column exists for one metric only, that metric is set.
+    /// The request with the metric of its columns. If the request has no metric and selects a
+    /// column that exists for one metric only, the result has that metric.
     #[must_use]
     pub fn with_metric_of_columns(&self, request: &Request) -> Request {
         let mut request = request.clone();
@@ -100,8 +100,8 @@ impl View {
         }
     }
 
-    /// Key of the column with this name: its key in JSON or its heading in text, in any case and
-    /// with spaces, hyphens or underscores. `None` where no column matches, or several do.
+    /// Key of the column with this name: its key in JSON or its heading in text output, in any case
+    /// and with spaces, hyphens or underscores. `None` if no column matches, or several do.
     #[must_use]
     pub fn column_key(&self, request: &Request, word: &str) -> Option<&'static str> {
         let plain = |text: &str| text.replace(['-', '_'], " ").to_lowercase();
@@ -111,20 +111,21 @@ impl View {
         by_key.or_else(|| by_title.next().filter(|_| by_title.next().is_none()))
     }
 
-    /// The instruments that feed the view; none for views of every recording.
+    /// The instruments that feed the view; empty for views of every recording.
     #[must_use]
     pub fn instruments(&self) -> Vec<&'static str> {
         instruments::ALL.iter().filter(|spec| spec.views.contains(&self.name)).map(|spec| spec.name).collect()
     }
 
     /// Whether the rows come from requests only. Such a view filters requests itself, because a
-    /// recording that is reduced to their work has no further data about them.
+    /// recording that was reduced to the work for some requests has no further data about the
+    /// requests.
     #[must_use]
     pub fn is_of_requests(&self) -> bool {
         self.instruments() == [instruments::requests::SPEC.name]
     }
 
-    /// Reason why the view refuses an option; `None` where the view takes it.
+    /// Reason why the view refuses an option; `None` if the view takes it.
     #[must_use]
     pub fn why_not(&self, flag: Flag) -> Option<&'static str> {
         let takes = match flag {
@@ -134,8 +135,8 @@ impl View {
         flag.why().filter(|_| !takes)
     }
 
-    /// As [`why_not`](Self::why_not), with or without single calls or events (`--each`). These have
-    /// a thread and a time, so they take options that sums refuse.
+    /// Like [`why_not`](Self::why_not), for a request with or without single calls or events
+    /// (`--each`). Single ones have a thread and a time, so they take options that sums refuse.
     #[must_use]
     pub fn why_not_with(&self, each: bool, flag: Flag) -> Option<&'static str> {
         const OF_EACH: [Flag; 4] = [Flag::Thread, Flag::Since, Flag::Until, Flag::Part];
@@ -144,8 +145,8 @@ impl View {
         self.why_not(flag).filter(|_| !(has_each && is_of_each))
     }
 
-    /// The words with which the view takes an option, if it can: the view's name, or the name with
-    /// `--each`.
+    /// The words with which the view takes an option: the view's name, or the name with `--each`.
+    /// `None` if the view never takes it.
     #[must_use]
     pub fn words_to_have(&self, flag: Flag) -> Option<String> {
         match (self.why_not(flag), self.why_not_with(true, flag)) {
@@ -155,7 +156,7 @@ impl View {
         }
     }
 
-    /// The request for text output: with the view's default limit where the request has none, and
+    /// The request for text output: with the view's default limit if the request has none, and
     /// without the smallest nodes of trees.
     #[must_use]
     pub fn for_people(&self, request: &Request) -> Request {
@@ -169,14 +170,12 @@ impl View {
     /// Answers a request about a recording.
     ///
     /// # Errors
-    /// When the request selects nothing of the recording, or the data of the view were not
-    /// recorded.
+    /// If the request selects nothing of the recording, or the view's data were not recorded.
     pub fn open<'a>(&'static self, recording: &'a Recording, request: &Request) -> Result<Report<'a>, QueryProblem> {
         self.open_with(recording, request, &Heaps::new(recording))
     }
 
-    /// As [`open`](Self::open), for one of several views that share the heap snapshots that were
-    /// read.
+    /// Like [`open`](Self::open), for several views that share the heap snapshots that were read.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -219,8 +218,8 @@ pub struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// A report with the answer of a view to a request; `recording` is the recording, or one of
-    /// several.
+    /// A report with the answer of a view to a request. `recording` is the recording; if there are
+    /// several, one of them.
     pub(crate) fn new(
         view: &'static View,
         recording: &'a Recording,
@@ -230,7 +229,7 @@ impl<'a> Report<'a> {
         Self { view, recording, metric: None, answer, request: request.clone() }
     }
 
-    /// The report, with the metric of its rows.
+    /// The report, with `metric` as the metric of its rows.
     pub(crate) fn by(self, metric: Option<&'static Metric>) -> Self {
         Self { metric, ..self }
     }

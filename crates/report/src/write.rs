@@ -27,9 +27,9 @@ impl Renderer for RowsAlone<'_> {
 }
 
 impl Report<'_> {
-    /// Writes the report in a format. Text takes at most `width` columns, and has styles that a
-    /// caller may strip. A page has every view of the recording, with the report's filters, and
-    /// opens at the report's view.
+    /// Writes the report in a format. Text takes at most `width` columns, and contains styles
+    /// (colours and weights) that a caller may strip. A page has every view of the recording, with
+    /// the report's filters, and opens at the report's view.
     ///
     /// # Errors
     /// Errors of `out`.

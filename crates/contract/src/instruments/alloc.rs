@@ -3,16 +3,16 @@
 use super::spec::{Limit, LimitedPart, OptionSpec, Spec, Value};
 use super::{LEAST_LIMIT, LIMIT};
 
-/// Records each object instead of samples.
+/// Option to record each object instead of samples.
 pub const EXACT: &str = "exact";
-/// Follows objects until they are collected.
+/// Option to follow objects until they are collected.
 pub const LIVE: &str = "live";
-/// Maximum number of frames recorded per stack.
+/// Option for the maximum number of frames recorded per stack.
 pub const FRAMES: &str = "frames";
-/// Memory limit in bytes.
+/// Option for the memory limit in bytes.
 pub const MAX: &str = "max";
 
-/// The specification.
+/// The specification of the instrument `alloc`.
 pub const SPEC: &Spec = &Spec {
     name: "alloc",
     about: "objects that are allocated: by type and by the code that allocates them",

@@ -3,12 +3,12 @@
 use super::spec::{Conflict, Limit, OptionSpec, Spec, Value, With};
 use super::{LEAST_LIMIT, LIMIT};
 
-/// Records the path of each await, without a limit on their rate.
+/// Option to record the path of each await, without a limit on how many per second.
 pub const EXACT: &str = "exact";
-/// Memory limit in bytes.
+/// Option for the memory limit in bytes.
 pub const MAX: &str = "max";
 
-/// The specification.
+/// The specification of the instrument `awaits`.
 pub const SPEC: &Spec = &Spec {
     name: "awaits",
     about: "awaits of the program's own async methods: how long each took, by line and by who awaits, with percentiles, failures, cancellations and those still pending",

@@ -5,18 +5,18 @@ use super::{LEAST_LIMIT, LIMIT};
 
 /// Clock that measures time: `sampled` or `tsc`.
 pub const CLOCK: &str = "clock";
-/// Inlining off.
+/// Option to switch inlining off.
 pub const NOINLINE: &str = "noinline";
-/// Calls to unmanaged code.
+/// Option to record calls to unmanaged code.
 pub const NATIVE: &str = "native";
-/// Managed helpers of the runtime.
+/// Option to record managed helpers of the runtime.
 pub const HELPERS: &str = "helpers";
-/// Tiny methods that call nothing.
+/// Option to record tiny methods that call nothing.
 pub const TRIVIAL: &str = "trivial";
-/// Memory limit in bytes.
+/// Option for the memory limit in bytes.
 pub const MAX: &str = "max";
 
-/// The specification.
+/// The specification of the instrument `calls`.
 pub const SPEC: &Spec = &Spec {
     name: "calls",
     about: "the exact calling-context tree of each thread, with times",

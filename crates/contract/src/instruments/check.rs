@@ -130,7 +130,7 @@ fn check_every(request: &Request, checked: &[CheckedInstrument]) -> Result<(), R
 ///
 /// # Errors
 /// A refusal if there is no such instrument or option, if an option does not accept its value, or
-/// if options do not go together.
+/// if two options can't be combined.
 pub fn check(request: &InstrumentRequest) -> Result<CheckedInstrument, Refusal> {
     let spec = find(&request.name).ok_or_else(|| {
         let names = || ALL.iter().map(|spec| spec.name);
@@ -351,7 +351,7 @@ fn read_names(value: &str, is_name: impl Fn(&str) -> bool) -> Option<Vec<String>
     value.split('+').map(|name| Some(name).filter(|name| is_name(name)).map(str::to_owned)).collect()
 }
 
-/// Whether a word can be the name of a type, with or without its namespace.
+/// Whether a word can be the name of a type; the namespace may be missing.
 #[must_use]
 pub fn is_type_name(name: &str) -> bool {
     let is_begin = |letter: char| letter == '_' || letter.is_alphabetic();

@@ -33,9 +33,9 @@ pub(super) enum Setting {
     Word(&'static str),
     /// A size in bytes or a count.
     Number(u64),
-    /// Members of a set in their order, each once.
+    /// Members of a set in the set's order, each once.
     Members(Vec<&'static str>),
-    /// Moments in their order, each once; empty if the instrument waits for a command.
+    /// Moments in ascending order, each once; empty if the instrument waits for a command.
     Moments(Vec<Moment>),
     /// Names in the order in which they were given, each once.
     Names(Vec<String>),
@@ -169,7 +169,7 @@ impl CheckedInstrument {
         }
     }
 
-    /// Whether an option is `word`, or has it among its members.
+    /// Whether the option's value is `word`, or its members include `word`.
     pub(super) fn has(&self, option: &str, word: &str) -> bool {
         self.setting(option).has(word)
     }

@@ -3,14 +3,14 @@
 use super::spec::{Limit, OptionSpec, Spec, Value};
 use super::{LEAST_LIMIT, LIMIT};
 
-/// Memory limit in bytes.
+/// Option for the memory limit in bytes.
 pub const MAX: &str = "max";
 
-/// Names of the only meters that are recorded.
+/// Option that limits the recording to meters with these names.
 pub const METERS: &str = "meters";
 
-/// Whether a name can stand in the arguments of a session, where these characters separate names
-/// (`MetricsEventSource` in the runtime).
+/// Whether a name can be part of the arguments of a session: it must have none of the characters by
+/// which `MetricsEventSource` in the runtime separates names.
 #[must_use]
 pub fn can_be_asked(name: &str) -> bool {
     !name.is_empty() && !name.chars().any(|c| c.is_control() || ",;=\"\\".contains(c))
@@ -21,7 +21,7 @@ fn is_meter_name(name: &str) -> bool {
     can_be_asked(name) && !name.contains('+')
 }
 
-/// The specification.
+/// The specification of the instrument `counters`.
 pub const SPEC: &Spec = &Spec {
     name: "counters",
     about: "event counters and meters of the runtime, ASP.NET Core, HttpClient and the program's own, each second",

@@ -3,16 +3,16 @@
 use super::check::is_type_name;
 use super::spec::{Limit, OptionSpec, Spec, Value};
 
-/// Counts hits instead of noting only whether there was one.
+/// Option to count hits instead of noting only whether there was one.
 pub const HITS: &str = "hits";
 
-/// Names of attributes that mark methods that never return.
+/// Option with the names of attributes that mark methods that never return.
 pub const DOES_NOT_RETURN: &str = "does-not-return";
 
-/// Leaves out auto-implemented properties.
+/// Option to leave out auto-implemented properties.
 pub const SKIP_AUTO_PROPS: &str = "skip-auto-props";
 
-/// The specification.
+/// The specification of the instrument `coverage`.
 pub const SPEC: &Spec = &Spec {
     name: "coverage",
     about: "which lines and branches run, and how often: of the program's own assemblies that have symbols",

@@ -3,12 +3,12 @@
 use super::samples::{self, RATE};
 use super::spec::{Limit, OptionSpec, Spec, Value};
 
-/// Sampling engine: `auto`, `perf` or `timer`.
+/// Option that selects the sampling engine: `auto`, `perf` or `timer`.
 pub const ENGINE: &str = "engine";
-/// Records kernel frames.
+/// Option to record kernel frames.
 pub const KERNEL: &str = "kernel";
 
-/// The specification.
+/// The specification of the instrument `cpu`.
 pub const SPEC: &Spec = &Spec {
     name: "cpu",
     about: "samples of what threads spend CPU time on: managed, runtime, native and kernel frames",

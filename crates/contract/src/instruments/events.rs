@@ -38,7 +38,7 @@ groups! {
 }
 
 impl Group {
-    /// The group of this name.
+    /// The group with this name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, group)| *group)
@@ -63,14 +63,14 @@ const fn of_main_profiler(group: &'static str, why: &'static str) -> LimitedPart
     LimitedPart { option: GROUPS, word: Some(group), why }
 }
 
-/// The groups, by the names of [`Group`].
+/// Option that selects groups of events, by the names of [`Group`].
 pub const GROUPS: &str = "groups";
-/// Records each allocated object.
+/// Option to record each allocated object.
 pub const ALLOCATIONS: &str = "allocations";
-/// Memory limit in bytes.
+/// Option for the memory limit in bytes.
 pub const MAX: &str = "max";
 
-/// The specification.
+/// The specification of the instrument `events`.
 pub const SPEC: &Spec = &Spec {
     name: "events",
     about: "callbacks of the runtime: loads, compilation, threads, collections, exceptions and more",

@@ -3,16 +3,16 @@
 use super::spec::{Conflict, Limit, LimitedPart, OptionSpec, Spec, Value, With};
 use super::{LEAST_LIMIT, LIMIT};
 
-/// Records arguments of the methods on the stack.
+/// Option to record arguments of the methods on the stack.
 pub const ARGS: &str = "args";
-/// Maximum number of frames recorded per stack.
+/// Option for the maximum number of frames recorded per stack.
 pub const FRAMES: &str = "frames";
-/// Method of stack walks: `frames`, `snapshot` or `check`.
+/// Option that selects how stacks are walked: `frames`, `snapshot` or `check`.
 pub const STACKS: &str = "stacks";
-/// Memory limit in bytes.
+/// Option for the memory limit in bytes.
 pub const MAX: &str = "max";
 
-/// The specification.
+/// The specification of the instrument `exceptions`.
 pub const SPEC: &Spec = &Spec {
     name: "exceptions",
     about: "each exception: message, stack at the throw, methods searched for a handler, catcher",

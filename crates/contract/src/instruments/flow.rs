@@ -3,24 +3,24 @@
 use super::LIMIT;
 use super::spec::{Limit, OptionSpec, Rule, Spec, Value};
 
-/// Size of the buffer for the last events, in bytes.
+/// Option for the size of the buffer that keeps the last events, in bytes.
 pub const LAST: &str = "last";
-/// Keeps every event.
+/// Option to keep every event.
 pub const ALL: &str = "all";
-/// Arguments and results: [`VALUES`], [`TYPES`] or [`CHECK`].
+/// Option to record arguments and results: [`VALUES`], [`TYPES`] or [`CHECK`].
 pub const ARGS: &str = "args";
-/// Depth to which the fields of object arguments are recorded.
+/// Option for the depth to which the fields of object arguments are recorded.
 pub const DEPTH: &str = "depth";
 
-/// Arguments with their values.
+/// Value of [`ARGS`]: records arguments with their values.
 pub const VALUES: &str = "values";
-/// Only the types of arguments.
+/// Value of [`ARGS`]: records only the types of arguments.
 pub const TYPES: &str = "types";
-/// Records no calls; compares the locations where clrscope reads arguments with the locations that
-/// the runtime reports. For tests of clrscope.
+/// Value of [`ARGS`], for tests of clrscope: records no calls, but compares the locations where
+/// clrscope reads arguments with the locations that the runtime reports.
 pub const CHECK: &str = "check";
 
-/// The specification.
+/// The specification of the instrument `flow`.
 pub const SPEC: &Spec = &Spec {
     name: "flow",
     about: "every enter, leave and tail call in order, with its time",

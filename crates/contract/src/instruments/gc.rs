@@ -3,12 +3,12 @@
 use super::spec::{Conflict, Limit, LimitedPart, OptionSpec, Spec, Value, With};
 use super::{LEAST_LIMIT, LIMIT};
 
-/// Records survivors of collections, by type.
+/// Option to record survivors of collections, by type.
 pub const SURVIVORS: &str = "survivors";
-/// Memory limit in bytes.
+/// Option for the memory limit in bytes.
 pub const MAX: &str = "max";
 
-/// The specification.
+/// The specification of the instrument `gc`.
 pub const SPEC: &Spec = &Spec {
     name: "gc",
     about: "garbage collections: why, by whom, how long the program stood still, sizes of the generations",

@@ -3,10 +3,10 @@
 use super::events::GROUPS;
 use super::spec::{AT_END, Conflict, Limit, LimitedPart, Moment, OptionSpec, Spec, Value, With};
 
-/// Moments of snapshots.
+/// Option for the moments at which snapshots are taken.
 pub const AT: &str = "at";
 
-/// Makes a collection before each snapshot.
+/// Option to make a collection before each snapshot.
 pub const COLLECT: &str = "collect";
 
 const fn beside_events(with: With) -> Conflict {
@@ -25,7 +25,7 @@ pub(super) const AT_PROGRAM_END: LimitedPart = LimitedPart {
     why: "when the program ends the runtime names what holds objects to the main profiler alone",
 };
 
-/// The specification.
+/// The specification of the instrument `heap`.
 pub const SPEC: &Spec = &Spec {
     name: "heap",
     about: "snapshots of the heap after a full collection: objects by type, what they refer to, and what holds them",

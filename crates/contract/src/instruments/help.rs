@@ -45,7 +45,7 @@ impl OptionSpec {
         }
     }
 
-    /// Hint about the accepted values, for a value that is not accepted.
+    /// Hint that lists the accepted values, for the message about a value that is not accepted.
     pub(super) fn wanted(&self) -> String {
         let spelled = self.spelled();
         match self.value {
@@ -84,7 +84,7 @@ impl OptionSpec {
         }
     }
 
-    /// The shortest spelling for the option with the value or member `word`.
+    /// The shortest way to write the option with the value or member `word`.
     pub(super) fn shortest(&self, word: &'static str) -> &'static str {
         match self.value {
             Value::Extra { words } if words.first() == Some(&word) => self.name,

@@ -5,7 +5,7 @@ use super::spec::{Limit, LimitedPart};
 use super::{ALL, CheckedInstrument, Refusal, Spec, heap};
 use crate::request::Request;
 
-/// Checks that a running program can be attached to for these instruments.
+/// Checks that clrscope can attach to a running program with these instruments.
 ///
 /// # Errors
 /// A refusal for the first instrument that the runtime allows only at its start; the hint tells how
@@ -19,7 +19,8 @@ pub fn check_for_attach(instruments: &[CheckedInstrument]) -> Result<(), Refusal
 }
 
 /// Checks that the instruments of a request work in a notification-only profiler, while another
-/// profiler has the main slot. `attached`: the program continues when the recording ends.
+/// profiler has the main slot. `attached` tells whether the profiler is attached, so that the
+/// program continues when the recording ends.
 ///
 /// # Errors
 /// A refusal for the first instrument that needs the main slot; the hint names instruments that

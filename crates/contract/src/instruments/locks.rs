@@ -3,12 +3,12 @@
 use super::spec::{Limit, OptionSpec, Spec, Value};
 use super::{LEAST_LIMIT, LIMIT};
 
-/// Records the stack of each waiting thread, without a limit on their rate.
+/// Option to record the stack of each waiting thread, without a limit on how many per second.
 pub const EXACT: &str = "exact";
-/// Memory limit in bytes.
+/// Option for the memory limit in bytes.
 pub const MAX: &str = "max";
 
-/// The specification.
+/// The specification of the instrument `locks`.
 pub const SPEC: &Spec = &Spec {
     name: "locks",
     about: "contended locks and what else threads block on: who waited for how long, on which path, and who held a lock",

@@ -3,10 +3,10 @@
 use super::spec::{Limit, OptionSpec, Spec, Value};
 use super::{LEAST_LIMIT, LIMIT};
 
-/// Memory limit in bytes.
+/// Option for the memory limit in bytes.
 pub const MAX: &str = "max";
 
-/// The specification.
+/// The specification of the instrument `memory`.
 pub const SPEC: &Spec = &Spec {
     name: "memory",
     about: "where the memory of the process is: managed heap by generation, code, stacks, libraries, native; now and at its peak",

@@ -52,8 +52,9 @@ pub const ALL: &[&Spec] = &[
     probes::SPEC,
 ];
 
-/// The default instrument, for started programs and for programs that run already. The usual
-/// question is where a program spends its time, and CPU samples do not change its speed.
+/// The default instrument, both for programs that clrscope starts and for programs that run
+/// already. The usual question is where a program spends its time, and CPU samples do not change
+/// its speed.
 pub const DEFAULT: &Spec = cpu::SPEC;
 
 /// Minimum memory limit: the size of an empty store.
@@ -61,15 +62,15 @@ const LEAST_LIMIT: u64 = 64 << 10;
 /// Default memory limit.
 const LIMIT: u64 = 1 << 30;
 
-/// The instrument of this name.
+/// The instrument with this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Spec> {
     ALL.iter().copied().find(|spec| spec.name == name)
 }
 
-/// The first view of a report about these instruments: the first view of the first instrument.
-/// `None` if one of them contributes to the view `summary`, with which reports begin anyway, or if
-/// no instrument is known.
+/// The first view of a report about these instruments, which is the first view of the first
+/// instrument. `None` if one of them contributes to the view `summary`, because reports then begin
+/// with that view, or if no instrument is known.
 #[must_use]
 pub fn first_view(recorded: &[InstrumentRequest]) -> Option<&'static str> {
     let known = || recorded.iter().filter_map(|request| find(&request.name));

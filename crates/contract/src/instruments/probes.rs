@@ -4,21 +4,21 @@ use super::LIMIT;
 use super::flow::{TYPES, VALUES};
 use super::spec::{Conflict, Limit, OptionSpec, Rule, Spec, Value, With};
 
-/// Records each call instead of only counting calls.
+/// Option to record each call instead of only counting calls.
 pub const EACH: &str = "each";
-/// Records each call with arguments and results: [`VALUES`] or [`TYPES`].
+/// Option to record each call with arguments and results: [`VALUES`] or [`TYPES`].
 pub const ARGS: &str = "args";
-/// Depth to which the fields of object arguments are recorded.
+/// Option for the depth to which the fields of object arguments are recorded.
 pub const DEPTH: &str = "depth";
-/// Size of the buffer for the last calls, in bytes.
+/// Option for the size of the buffer that keeps the last calls, in bytes.
 pub const LAST: &str = "last";
 
-/// Counts calls by caller, too.
+/// Option to count calls by caller as well.
 pub const CALLERS: &str = "callers";
-/// Maximum number of callers recorded per call.
+/// Option for the maximum number of callers recorded per call.
 pub const FRAMES: &str = "frames";
 
-/// The specification.
+/// The specification of the instrument `probes`.
 pub const SPEC: &Spec = &Spec {
     name: "probes",
     about: "calls of chosen methods: how many, how many failed, and how long they took, with percentiles; by callers and each with arguments and results if wanted; how often chosen lines are reached",

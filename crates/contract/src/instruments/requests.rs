@@ -3,14 +3,14 @@
 use super::spec::{Conflict, Limit, OptionSpec, Spec, Value, With};
 use super::{LEAST_LIMIT, LIMIT};
 
-/// Memory limit in bytes.
+/// Option for the memory limit in bytes.
 pub const MAX: &str = "max";
 /// Option that controls whether names of requests contain the whole address.
 pub const URLS: &str = "urls";
 /// Value of [`URLS`] for whole addresses.
 pub const FULL: &str = "full";
 
-/// The specification.
+/// The specification of the instrument `requests`.
 pub const SPEC: &Spec = &Spec {
     name: "requests",
     about: "requests that the program serves (ASP.NET Core) and makes (HttpClient, ADO.NET): counts, failures and percentiles by route and host, and the slowest",

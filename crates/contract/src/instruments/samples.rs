@@ -3,9 +3,9 @@
 use super::spec::{OptionSpec, Value};
 use super::{LEAST_LIMIT, LIMIT};
 
-/// Samples per second of each thread.
+/// Option for the number of samples per second of each thread.
 pub const RATE: &str = "rate";
-/// Memory limit in bytes.
+/// Option for the memory limit in bytes.
 pub const MAX: &str = "max";
 
 /// Views that show samples.

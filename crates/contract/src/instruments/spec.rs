@@ -2,16 +2,17 @@
 
 /// One instrument: its name, options, rules, limits and views.
 ///
-/// The check in launcher and agent, the canonical form, help, completions and hints all use it.
+/// The launcher's and the agent's check, the canonical form, help, completions and hints are all
+/// derived from this.
 #[derive(Debug)]
 pub struct Spec {
-    /// The name, as in `-i` and in recordings.
+    /// The name of the instrument, as in `-i` and in recordings.
     pub name: &'static str,
     /// Summary of what the instrument records, in one line.
     pub about: &'static str,
     /// The options, in the order of the help and of the canonical form.
     pub options: &'static [OptionSpec],
-    /// Rules that must hold among the options.
+    /// Rules about which options can be combined.
     pub rules: &'static [Rule],
     /// Other parts of a request with which the instrument can't run.
     pub conflicts: &'static [Conflict],
@@ -20,24 +21,26 @@ pub struct Spec {
     /// Whether the instrument works in a notification-only profiler, while another profiler has the
     /// main slot of the runtime.
     pub notification_only: Limit,
-    /// Whether the instrument changes the code of methods while the program runs; after that the
-    /// runtime does not detach the agent.
+    /// Whether the instrument changes the code of methods while the program runs. If so, the
+    /// runtime does not detach the agent afterwards.
     pub changes_methods: bool,
     /// The views of reports that show the instrument's data. A report begins with the first one.
     pub views: &'static [&'static str],
-    /// Whether its events have timestamps, so that only the most recent ones can be kept.
+    /// Whether the instrument's events have timestamps, so that only the most recent ones can be
+    /// kept.
     pub keeps_last: bool,
-    /// Whether it can be recorded in periods that follow one another (`--every`): its most recent
-    /// events can be kept, or its sums are known at each end of a period.
+    /// Whether the instrument can be recorded in periods that follow one another (`--every`): its
+    /// most recent events can be kept, or its sums are known at each end of a period.
     pub rotates: bool,
-    /// Whether it records compiled code on stacks, into which other methods may be inlined.
+    /// Whether the instrument records compiled code on stacks, into which other methods may be
+    /// inlined.
     pub has_code: bool,
 }
 
 /// One option of an instrument.
 #[derive(Debug)]
 pub struct OptionSpec {
-    /// The name, before the `=`.
+    /// The name of the option, before the `=`.
     pub name: &'static str,
     /// Values allowed after the `=`, and the default.
     pub value: Value,
@@ -57,7 +60,7 @@ pub enum Value {
     /// words. The bare name, like `on`, means the first word. The canonical form contains it only
     /// if it is on.
     Extra {
-        /// The words besides `on` and `off`.
+        /// The words that the option accepts in addition to `on` and `off`.
         words: &'static [&'static str],
     },
     /// One of these words.
@@ -102,24 +105,25 @@ pub enum Value {
     /// Names, joined by `+`. The default is no names; giving the option again adds names. The
     /// canonical form contains the option only if there are names.
     Names {
-        /// What the names are, for people.
+        /// What kind of names these are, in words for people.
         of: &'static str,
-        /// Whether a word can be such a name.
+        /// Whether a word is a valid name of this kind.
         is_name: fn(&str) -> bool,
     },
 }
 
-/// The word for the end of the recording among [moments](Value::Moments).
+/// The word for the end of the recording, among [moments](Value::Moments).
 pub const AT_END: &str = "end";
-/// The word for snapshots only by command, without fixed [moments](Value::Moments).
+/// The word that stands for no fixed [moments](Value::Moments): snapshots are taken only by
+/// command.
 pub const BY_COMMAND: &str = "command";
 
 /// One of the [moments](Value::Moments) of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// This number of milliseconds after the start of the recording.
+    /// A time after the start of the recording, in milliseconds.
     After(u64),
-    /// The process has this number of bytes in memory for the first time.
+    /// The moment when the process first has this many bytes in memory.
     Resident(u64),
     /// The end of the recording.
     End,
@@ -150,7 +154,7 @@ pub struct Member {
     pub about: &'static str,
 }
 
-/// A rule that must hold among the options of an instrument.
+/// A rule about which options of an instrument can be combined.
 #[derive(Debug)]
 pub enum Rule {
     /// At most one of these options is given, and only once.
@@ -159,10 +163,10 @@ pub enum Rule {
     Needs {
         /// The option that needs the other one.
         option: &'static str,
-        /// The value that needs the other option; `None` for any value: then the option has no
+        /// The value that needs the other option; `None` if any value does: the option then has no
         /// effect without the other one.
         value: Option<&'static str>,
-        /// The option that is needed.
+        /// The option that the first one needs.
         other: &'static str,
         /// The word or member that the other option must have.
         word: &'static str,
@@ -176,7 +180,7 @@ pub enum Rule {
     },
 }
 
-/// Parts of an instrument that the runtime allows in a profiler with limited rights.
+/// Which parts of an instrument the runtime allows in a profiler with limited rights.
 #[derive(Debug, Clone, Copy)]
 pub enum Limit {
     /// No part, for this reason.
@@ -216,20 +220,20 @@ pub enum With {
     NoInclude,
     /// No method is named by `--probe`, and no line by `--probe-at`.
     NoProbe,
-    /// The instrument of this name.
+    /// The instrument with this name.
     Instrument(&'static str),
-    /// The instrument of this name, if this option of it has this word or member.
+    /// The instrument with this name, if this option has this word or member.
     Member(&'static str, &'static str, &'static str),
 }
 
 impl Spec {
-    /// The option of this name.
+    /// The option with this name.
     #[must_use]
     pub fn option(&self, name: &str) -> Option<&'static OptionSpec> {
         self.options.iter().find(|option| option.name == name)
     }
 
-    /// Whether any part of it is possible in a program that runs already.
+    /// Whether any part of the instrument is possible in a program that runs already.
     #[must_use]
     pub fn may_attach(&self) -> bool {
         !matches!(self.attach, Limit::Never(_))

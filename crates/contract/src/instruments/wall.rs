@@ -3,7 +3,7 @@
 use super::samples::{self, RATE};
 use super::spec::{Limit, OptionSpec, Spec, Value};
 
-/// The specification.
+/// The specification of the instrument `wall`.
 pub const SPEC: &Spec = &Spec {
     name: "wall",
     about: "samples of all threads by the clock, with what they wait for",

@@ -1,10 +1,11 @@
-//! Command lines in a recording whose arguments are left out.
+//! Command lines for recordings that leave arguments out.
 
 /// Replaces the arguments.
 const LEFT_OUT: &str = "[arguments left out]";
 
 /// The program of a command line (for `dotnet` also the assembly), followed by a word that says
-/// that the arguments were left out. Arguments may be secrets, and recordings are passed on.
+/// that the arguments were left out. Arguments may be secrets, and recordings are shared with
+/// others.
 #[must_use]
 pub fn without_arguments(words: &[String]) -> Vec<String> {
     let Some(program) = words.first() else { return Vec::new() };

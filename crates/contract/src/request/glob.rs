@@ -19,7 +19,7 @@ impl Glob {
         glob(&self.0, text)
     }
 
-    /// Whether any of the globs matches `text`; true when there are none.
+    /// Whether any of the globs matches `text`; true if there are no globs.
     #[must_use]
     pub fn any_matches(globs: &[Self], text: &str) -> bool {
         globs.is_empty() || globs.iter().any(|glob| glob.matches(text))
@@ -38,7 +38,8 @@ impl fmt::Display for Glob {
     }
 }
 
-/// `*` matches any run of characters, `?` any single character, every other character itself.
+/// Whether `pattern` matches the whole of `text`: `*` matches any run of characters, `?` any single
+/// character, and every other character only itself.
 pub(super) fn glob(pattern: &str, text: &str) -> bool {
     if pattern == "*" {
         return true;

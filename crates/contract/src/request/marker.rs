@@ -16,7 +16,7 @@ pub fn split_marker(text: &str) -> (&str, Option<&str>) {
     split.map_or((text, None), |(plain, marker)| (plain.strip_suffix(' ').unwrap_or(plain), Some(marker)))
 }
 
-/// A marker: words, and a number or a line that distinguishes pieces of code with the same words.
+/// A marker: words, and a number or a line that distinguishes code with the same words.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Marker<'m>(pub(super) &'m str);
 
@@ -37,7 +37,7 @@ impl<'m> Marker<'m> {
     }
 
     /// Whether this marker of a pattern means the code with the marker `code`: the words are equal,
-    /// and so are the numbers and the lines where both have them.
+    /// and so are the number and the line if both markers have them.
     pub(super) fn is_of(self, code: Marker<'_>) -> bool {
         let (wanted, code) = (self.parts(), code.parts());
         let agree = |a: Option<&str>, b: Option<&str>| a.is_none() || b.is_none() || a == b;

@@ -4,15 +4,15 @@ use std::fmt;
 
 use super::source_line::SourceLine;
 
-/// Hint at what the user could have meant by a line without code. Recordings keep its text, so the
-/// text can be parsed again.
+/// Hint at what the user could have meant by a line without code. Recordings store the hint as
+/// text, which [`parse`](Self::parse) reads back.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LineHint {
     /// Number of a nearby line that has code, in a file that the request matches.
     Line(u32),
     /// A source file with a name similar to the given one.
     File(String),
-    /// An assembly whose lines are not known, with the reason and the cure.
+    /// An assembly whose lines are not known: why, and what to do about it.
     Unknown(String),
 }
 
@@ -76,7 +76,7 @@ impl MissedLine {
         }
     }
 
-    /// Cure: what the user could mean instead, if known.
+    /// What the user could have meant instead; `None` if that is not known.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let lines: Vec<String> = self.hint_texts(|hint| match hint {

@@ -3,18 +3,18 @@
 //!
 //! # What a pattern without `::` means
 //!
-//! - `System.Text.*`, `Shop.Cart`, `Cart`: all methods of the types of that name. A name without a
-//!   dot matches types in any namespace; a name with dots begins at the outermost namespace.
-//! - `CountSimilar`, `*Similar`: methods of that name in any type, and local functions.
-//! - `Importer.IsDuplicate`: the methods `IsDuplicate` of the types `Importer`. A `*` after the
-//!   last dot is not a method name.
+//! - `System.Text.*`, `Shop.Cart`, `Cart`: all methods of the types with that name. A name without
+//!   a dot matches types in any namespace; a name with dots begins at the outermost namespace.
+//! - `CountSimilar`, `*Similar`: methods with that name in any type, and local functions.
+//! - `Importer.IsDuplicate`: the methods `IsDuplicate` of all types called `Importer`. A `*` after
+//!   the last dot is not a method name.
 //! - `Shop.Cart.Add(Shop.Item, int)`: the method with this signature. A marker in parentheses at
 //!   the end of a name, such as `(async)` or `(lambda, Program.cs:17)`, restricts the pattern to
-//!   that code of the method. Line and number are compared only where they are known: in reports,
-//!   but not while a program runs.
+//!   that code of the method. Line and number are compared only if they are known: they are known
+//!   in reports, but not while a program runs.
 //!
-//! Launcher, agent and readers all use [`Pattern::matches`]: so `--include` records the same
-//! functions that `--function` shows.
+//! The launcher, the agent and the readers all use [`Pattern::matches`], so that `--include`
+//! records the same functions that `--function` shows.
 
 use std::fmt;
 
@@ -98,13 +98,13 @@ impl Pattern {
         &self.text
     }
 
-    /// Whether the pattern names the assemblies of its functions.
+    /// Whether the pattern says in which assemblies its functions are.
     #[must_use]
     pub fn names_assembly(&self) -> bool {
         self.assembly != "*"
     }
 
-    /// Whether functions of the assembly of this name can match.
+    /// Whether the pattern can match functions of the assembly with this name.
     #[must_use]
     pub fn is_about(&self, assembly: &str) -> bool {
         glob(&self.assembly, assembly)
@@ -126,10 +126,10 @@ impl Pattern {
         Self { text: self.text.clone(), assembly, name, code, ignores_case: true }
     }
 
-    /// Whether the function called `name` (`Namespace.Type::Method`) of `assembly` matches;
-    /// `signature` is written as in C#, with the marker for code within the method, or empty if
-    /// unknown. Names without a type, such as `[JIT]` and `[libc]qsort`, are matched by the name
-    /// alone.
+    /// Whether the function called `name` (`Namespace.Type::Method`) of `assembly` matches.
+    /// `signature` is written as in C#, with the marker for code within the method; it is empty if
+    /// unknown. Names without a type, such as `[JIT]` and `[libc]qsort`, are matched only by their
+    /// name.
     #[must_use]
     pub fn matches(&self, assembly: &str, name: &str, signature: &str) -> bool {
         if self.ignores_case {
@@ -189,7 +189,7 @@ impl Pattern {
         glob(self.name.bare(), function) && glob(&self.assembly, assembly)
     }
 
-    /// Prepares a search for names similar to this pattern, for a pattern that matched nothing.
+    /// Prepares a search for names similar to this pattern, for use if the pattern matched nothing.
     #[must_use]
     pub fn near_names(&self) -> NearNames {
         let part = match &self.name {
@@ -319,14 +319,14 @@ impl fmt::Display for Pattern {
 /// includes) and no exclude matches it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Patterns to include; empty means everything.
+    /// Patterns of functions to include; if empty, all functions are included.
     pub include: Vec<Pattern>,
     /// Patterns to exclude; they win over `include`.
     pub exclude: Vec<Pattern>,
 }
 
 impl Filter {
-    /// Whether a function passes.
+    /// Whether a function passes the filter.
     #[must_use]
     pub fn passes(&self, assembly: &str, name: &str, signature: &str) -> bool {
         (self.include.is_empty() || self.includes(assembly, name, signature))

@@ -1,4 +1,4 @@
-//! The programs to profile when the environment variables reach more than one program.
+//! The programs to profile, if the environment variables reach more than one program.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
@@ -12,7 +12,7 @@ use crate::trust;
 /// machine would read it.
 const LONGEST_LIST: u64 = 1 << 20;
 
-/// The programs to profile: all of them unless limited.
+/// The programs to profile. Without patterns, all programs are profiled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Programs {
     /// Patterns for a program's executable or its entry assembly.
@@ -22,7 +22,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Whether some programs are not profiled.
+    /// Whether only some programs are profiled, not all.
     #[must_use]
     pub fn are_limited(&self) -> bool {
         !self.only.is_empty() || !self.only_from.is_empty()

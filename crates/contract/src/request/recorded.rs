@@ -19,7 +19,7 @@ impl RecordedRequest {
         &self.text
     }
 
-    /// The request as far as this version understands its text; other parts are missing.
+    /// The parts of the request that this version understands; other parts are missing.
     #[must_use]
     pub fn request(&self) -> &Request {
         &self.request

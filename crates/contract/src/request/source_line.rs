@@ -8,22 +8,22 @@ use super::error::RequestError;
 /// A line of every source file whose path ends with `file`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SourceLine {
-    /// The end of the file's path: `Cart.cs`, `src/Cart.cs`.
+    /// The end of the file's path, for instance `Cart.cs` or `src/Cart.cs`.
     pub file: String,
     /// Number of the line, from 1.
     pub line: u32,
 }
 
 impl SourceLine {
-    /// Whether this line is in the file: its path ends with the given components. Folders may be
-    /// separated by `/` or `\`.
+    /// Whether `path` is a file of this line: `path` must end with the components of
+    /// [`file`](Self::file). Folders may be separated by `/` or `\`.
     #[must_use]
     pub fn is_of(&self, path: &str) -> bool {
         let mut parts = parts(path);
         self::parts(&self.file).all(|wanted| parts.next() == Some(wanted))
     }
 
-    /// Whether this is the given line of the given file.
+    /// Whether `line` of the file `path` is this line.
     #[must_use]
     pub fn is_meant(&self, path: &str, line: u32) -> bool {
         self.line == line && self.is_of(path)

@@ -14,7 +14,7 @@ use crate::labels::{Label, LabelError, check_together};
 /// A request: everything the agent gets from the launcher.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// The recording directory (`NAME.clrs.d`); the agent's own default when `None`.
+    /// The recording directory (`NAME.clrs.d`); `None` for the agent's own default.
     pub out: Option<String>,
     /// Instruments to run; at least one.
     pub instruments: Vec<InstrumentRequest>,
@@ -24,44 +24,48 @@ pub struct Request {
     pub probes: Vec<Pattern>,
     /// Lines of source files that `probes` counts.
     pub probe_lines: Vec<SourceLine>,
-    /// Parameters and fields whose values are never recorded: names with `*` and `?`.
+    /// Parameters and fields whose values are never recorded, as names with `*` and `?`.
     pub redact: Vec<String>,
-    /// Leave out all framework code.
+    /// Leaves out all framework code.
     pub just_my_code: bool,
-    /// Ask the runtime for its exact debug information about inlined methods.
+    /// Asks the runtime for its exact debug information about inlined methods.
     pub inlined_exact: bool,
     /// Samples per second of the helper thread.
     pub rate_hz: u32,
-    /// Begin the recording this many milliseconds after the program starts.
+    /// Milliseconds from the start of the program until the recording begins; `None` to begin at
+    /// once.
     pub delay_ms: Option<u64>,
-    /// End the recording, not the program, after this many milliseconds.
+    /// Milliseconds after which the recording ends, while the program continues; `None` for no such
+    /// limit.
     pub duration_ms: Option<u64>,
-    /// Keep only the events of this many last milliseconds.
+    /// Length in milliseconds of the last part of the run whose events are kept; `None` to keep all
+    /// events.
     pub last_ms: Option<u64>,
-    /// The launcher writes the recording in periods of this many milliseconds, one recording each.
+    /// Length in milliseconds of the periods in which the launcher writes the recording, each as a
+    /// recording of its own; `None` for no periods.
     pub every_ms: Option<u64>,
-    /// The recording is read while it grows and is not kept: sums may be recorded alongside the
-    /// last events.
+    /// Whether the recording is read while it grows, and is not kept afterwards. Such a recording
+    /// may have sums in addition to the last events.
     pub is_live: bool,
     /// Conditions in the program that make the agent write out the kept events.
     pub triggers: Vec<Trigger>,
-    /// Greatest size in bytes of the recording with all its processes; [`MAX_SIZE`] when `None`.
+    /// Greatest size in bytes of the recording with all its processes; `None` for [`MAX_SIZE`].
     pub max_size: Option<u64>,
-    /// Record .NET programs that the program starts.
+    /// Also records .NET programs that the program starts.
     pub children: bool,
     /// The programs to record; the agent does nothing in all others.
     pub programs: Programs,
-    /// Record only while the directory exists: a launcher created it, and the recording ends once
+    /// Records only while the directory exists: a launcher created it, and the recording ends once
     /// it is gone.
     pub join: bool,
-    /// Accept an agent file and folders that other users can write.
+    /// Accepts an agent file and folders that other users can write.
     pub trust_writable: bool,
-    /// Leave program arguments out of the recording.
+    /// Leaves program arguments out of the recording.
     pub no_command_line: bool,
     /// Labels of the recording; keys are unique.
     pub labels: Vec<Label>,
-    /// Level of the agent's developer log, for a process whose environment can't be set; the
-    /// environment's level when `None`.
+    /// Level of the agent's developer log, for a process whose environment can't be set; `None` for
+    /// the level in the environment.
     pub log: Option<String>,
 }
 
@@ -105,7 +109,7 @@ pub struct InstrumentRequest {
 }
 
 impl InstrumentRequest {
-    /// The instrument of this name, without options.
+    /// The instrument with this name, without options.
     #[must_use]
     pub fn named(name: &str) -> Self {
         Self { name: name.to_owned(), options: Vec::new() }
@@ -161,8 +165,8 @@ impl Request {
     }
 
     /// The time for which the agent keeps events, in milliseconds; `None` if it keeps all of them.
-    /// A period that is written while the next one is under way is still there, also if the
-    /// launcher is late.
+    /// For recordings in periods, this time is longer than two periods: the launcher may still
+    /// write a period while the next one is under way, even if the launcher is late.
     #[must_use]
     pub fn kept_ms(&self) -> Option<u64> {
         /// Delay of the launcher that a short period allows for.
@@ -194,7 +198,8 @@ impl Request {
         request
     }
 
-    /// Returns the recording directory of a text that may otherwise not be a valid request.
+    /// Returns the recording directory that a text names, even if the text is otherwise not a valid
+    /// request.
     #[must_use]
     pub fn recording_directory(text: &str) -> Option<String> {
         let value = text.split(';').find_map(|part| part.trim().strip_prefix("out="))?;
@@ -346,7 +351,7 @@ pub fn parse_size(value: &str) -> Result<u64, RequestError> {
         .ok_or_else(|| RequestError(format!("'{value}' is not a size such as 64KiB, 512MiB or 1GiB")))
 }
 
-/// Greatest size of a recording unless the request sets one.
+/// Greatest size of a recording in bytes, unless the request sets one.
 pub const MAX_SIZE: u64 = 10 << 30;
 /// Size that a recording needs before it holds any data.
 const LEAST_MAX_SIZE: u64 = 64 << 20;

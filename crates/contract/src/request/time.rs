@@ -27,7 +27,8 @@ pub fn parse_duration(value: &str) -> Result<u64, RequestError> {
 /// The shortest and the longest period of kept events, in milliseconds.
 const LAST_MS: RangeInclusive<u64> = 1_000..=24 * 60 * 60 * 1_000;
 
-/// Reads the length of a period of events: a [time](parse_duration) from one second to a day.
+/// Reads the length of the period whose events are kept: a [time](parse_duration) from one second
+/// to a day. Returns milliseconds.
 ///
 /// # Errors
 /// A sentence, when the text is not such a time.

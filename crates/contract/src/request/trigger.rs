@@ -13,10 +13,11 @@ use super::time::parse_duration;
 pub enum Trigger {
     /// A request that the program serves or makes took longer than this many milliseconds.
     Request(u64),
-    /// An exception of this type is thrown: its full name, or the name without its namespace.
+    /// The program throws an exception of this type, given by its full name or by its name without
+    /// the namespace.
     Exception(Glob),
-    /// A counter has a value above this one: named by its name alone, or by provider, name and
-    /// labels.
+    /// A counter has a value above this number. The counter is given by its name alone, or by
+    /// provider, name and labels.
     Counter(Glob, f64),
 }
 
@@ -39,15 +40,15 @@ impl Trigger {
         }
     }
 
-    /// Whether the trigger means the exception type with this full name.
+    /// Whether the trigger is about the exception type with this full name.
     #[must_use]
     pub fn is_about_type(&self, name: &str) -> bool {
         let Self::Exception(glob) = self else { return false };
         glob.matches(name) || glob.matches(name.rsplit(['.', '+']).next().unwrap_or(name))
     }
 
-    /// Whether the trigger means this counter, by its short or its full name, and the value exceeds
-    /// the limit.
+    /// Whether the trigger is about this counter, given by its short or its full name, and `value`
+    /// exceeds the trigger's limit.
     #[must_use]
     pub fn is_about_counter(&self, name: &str, full_name: &str, value: f64) -> bool {
         let Self::Counter(glob, most) = self else { return false };

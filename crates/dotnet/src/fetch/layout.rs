@@ -1,4 +1,4 @@
-//! Assembles a .NET root from the two packages.
+//! Assembles a .NET root folder from two packages, one with the runtime and one with the host.
 
 use std::collections::BTreeMap;
 use std::fmt;

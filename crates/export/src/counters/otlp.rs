@@ -1,10 +1,11 @@
 //! `otlp-metrics`: counters in OpenTelemetry's format, the message `MetricsData` of `metrics/v1`.
 //! Collectors and their file exporters read it.
 //!
-//! Each process is a resource, and each of its providers a scope. Every value has its time. The
-//! value of a counter is the sum since the first recorded interval. The value of an up-down counter
-//! is the one that the program reports; its start time is not known. Histograms are written as
-//! summaries: the runtime reports three quantiles for each interval, and no buckets.
+//! Each process is a resource, and each of the process's providers is a scope. Every value has its
+//! time. The value of a counter is the sum since the first recorded interval. The value of an
+//! up-down counter is the one that the program reports; the start time of that sum is not known.
+//! Histograms are written as summaries: the runtime reports three quantiles for each interval, and
+//! no buckets.
 
 use std::io::Write;
 
@@ -19,7 +20,7 @@ use crate::{ExportError, ExportOptions, Exporter};
 /// Sums that accumulate from point to point (`AGGREGATION_TEMPORALITY_CUMULATIVE`).
 const CUMULATIVE: u64 = 2;
 
-/// See the module's page.
+/// The format `otlp-metrics`; its module describes the output.
 pub(crate) struct OtlpMetrics;
 
 impl Exporter for OtlpMetrics {

@@ -1,5 +1,5 @@
-//! `prometheus`: counters in the text format of Prometheus (version 0.0.4), with the values that
-//! the program would expose at the end of the recording, without times.
+//! `prometheus`: counters in the text format of Prometheus (version 0.0.4). The values are those
+//! that the program would expose at the end of the recording, without times.
 //!
 //! A metric name consists of the provider and the counter in lower case, with invalid characters
 //! replaced by `_`, then the unit, and `_total` if the value only grows. Gauges and up-down
@@ -15,7 +15,7 @@ use clrscope_recording::model::Recording;
 use super::{only_grows, rows};
 use crate::{ExportError, ExportOptions, Exporter};
 
-/// See the module's page.
+/// The format `prometheus`; its module describes the output.
 pub(crate) struct Prometheus;
 
 impl Exporter for Prometheus {

@@ -1,8 +1,8 @@
 //! `cobertura`: an XML format that build servers and editors read to show coverage.
 //!
 //! A package is an assembly, and a class is a type in one file. Paths are relative to the common
-//! folder of all files, which is the source. `condition-coverage` of a line covers all its
-//! branches; each condition of the line has a number.
+//! folder of all files, which the element `source` names. `condition-coverage` of a line covers all
+//! branches of the line; each condition of the line has a number.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ use super::xml::Xml;
 use super::{Class, Lines, Package, complexity, conditions, packages};
 use crate::{ExportError, ExportOptions, Exporter};
 
-/// See the module's page.
+/// The format `cobertura`; its module describes the output.
 pub(crate) struct Cobertura;
 
 impl Exporter for Cobertura {

@@ -1,7 +1,7 @@
-//! `lcov`: the text format of the tool of that name, with a record for each file of each assembly.
+//! `lcov`: the text format of the tool LCOV, with a record for each file of each assembly.
 //!
-//! A method's hits are those of its first line. A condition is a block, and its ways are branches.
-//! Branches on lines that never ran have `-` for hits.
+//! A method's hits are the hits of its first line. A condition is a block, and its possible
+//! outcomes are branches. Branches on lines that never ran have `-` instead of hits.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use clrscope_recording::model::Recording;
 use super::conditions;
 use crate::{ExportError, ExportOptions, Exporter};
 
-/// See the module's page.
+/// The format `lcov`; its module describes the output.
 pub(crate) struct Lcov;
 
 impl Exporter for Lcov {

@@ -1,7 +1,7 @@
-//! `opencover`: the XML of the tool of that name, which several services read.
+//! `opencover`: the XML format of the tool OpenCover, which several services read.
 //!
-//! A sequence point is a line, as in the output of other .NET tools; branch points have the offsets
-//! of the code.
+//! A sequence point stands for a line, as in the output of other .NET tools; branch points have the
+//! offsets of the code.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use super::xml::Xml;
 use super::{Class, Package, complexity, packages};
 use crate::{ExportError, ExportOptions, Exporter};
 
-/// See the module's page.
+/// The format `opencover`; its module describes the output.
 pub(crate) struct OpenCover;
 
 impl Exporter for OpenCover {

@@ -1,4 +1,4 @@
-//! XML writer for these formats: indented elements with attributes.
+//! XML writer for coverage formats: indented elements with attributes.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -11,8 +11,8 @@ pub(super) struct Xml<'o> {
     open: Vec<&'static str>,
 }
 
-/// Escapes a text: characters with a meaning in XML, characters that XML can't represent, and
-/// characters that must not be printed.
+/// Escapes a text: replaces characters with a meaning in XML, characters that XML can't represent,
+/// and characters that must not be printed.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -50,12 +50,12 @@ impl<'o> Xml<'o> {
         writeln!(self.out, "</{name}>")
     }
 
-    /// An element without content.
+    /// Writes an element without content.
     pub(super) fn empty(&mut self, name: &'static str, attributes: Attributes<'_>) -> io::Result<()> {
         self.tag(name, attributes, " />")
     }
 
-    /// An element with text.
+    /// Writes an element with text.
     pub(super) fn text(&mut self, name: &'static str, text: &str) -> io::Result<()> {
         self.indent()?;
         writeln!(self.out, "<{name}>{}</{name}>", escaped(text))

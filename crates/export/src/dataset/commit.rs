@@ -1,6 +1,7 @@
-//! Changes of several files that are made together: new files are written under hidden names, a
+//! Changes of several files that take effect together: new files are written under hidden names, a
 //! list says what is to be done, and only then files are renamed and removed. If the process is
-//! killed, the next one completes the list, or removes what is not in one.
+//! killed, the next process completes the change if the list exists, and otherwise removes the new
+//! files.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -25,7 +26,7 @@ impl Commit {
         Self { folder: folder.to_owned(), mode, new: Vec::new(), old: Vec::new() }
     }
 
-    /// Writes a file, named from the folder on, under its hidden name.
+    /// Writes a file under its hidden name; `file` is the final path, relative to the folder.
     pub(super) fn stage(&mut self, file: &Path, bytes: &[u8]) -> io::Result<()> {
         let place = self.folder.join(file);
         if let Some(parent) = place.parent() {
@@ -41,7 +42,7 @@ impl Commit {
         self.old.push(file.to_owned());
     }
 
-    /// Makes the change. An error comes with its file.
+    /// Makes the change. On an error, also returns the file concerned.
     pub(super) fn perform(self) -> Result<(), (PathBuf, io::Error)> {
         let list = self.folder.join(LIST);
         let line = |word: &str, file: &PathBuf| format!("{word} {}\n", file.display());
@@ -100,7 +101,7 @@ fn staged(file: &Path) -> PathBuf {
     file.with_file_name(format!(".{name}.staged"))
 }
 
-/// Opens a file for writing, and creates it where there is none.
+/// Opens a file for writing; creates the file if it does not exist.
 pub(super) fn create(path: &Path, mode: u32) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(false).mode(mode).open(path)
 }

@@ -1,5 +1,5 @@
 //! What a recording adds to a data set: its processes, their amounts by stack, and the stacks and
-//! functions of these.
+//! functions of these amounts.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -19,12 +19,12 @@ use crate::threads::{command, plain_thread_name};
 /// Key of an amount: metric, thread, request and stack.
 type Key = (&'static str, Rc<str>, Rc<str>, u64);
 
-/// What tells a process from all others: the identifier of its recording, and its number.
+/// Identifies a process among all others: the identifier of its recording, and its number there.
 pub(super) type ProcessKey = (String, u32);
-/// A day in UTC, and a service.
+/// A day in UTC, and the name of a service.
 pub(super) type Partition = (String, String);
 
-/// A process of a recording with its amounts.
+/// A process of a recording, with its measured amounts.
 #[derive(Debug)]
 pub(super) struct OfProcess {
     pub(super) recording_id: String,
@@ -41,7 +41,7 @@ pub(super) struct OfProcess {
     pub(super) amounts: Vec<Amount>,
 }
 
-/// An amount of a metric.
+/// An amount of one metric.
 #[derive(Debug)]
 pub(super) struct Amount {
     pub(super) metric: &'static str,
@@ -56,7 +56,7 @@ pub(super) struct Amount {
 /// A stack.
 #[derive(Debug)]
 pub(super) struct Stack {
-    /// The innermost function.
+    /// Number of the innermost function.
     pub(super) symbol: u64,
     pub(super) depth: u64,
     pub(super) path: String,
@@ -80,12 +80,12 @@ pub(super) struct Gathered {
 }
 
 impl OfProcess {
-    /// What tells the process from all others.
+    /// The key that identifies the process among all others.
     pub(super) fn key(&self) -> ProcessKey {
         (self.recording_id.clone(), self.pid)
     }
 
-    /// The day on which it began, in UTC, and its service.
+    /// The day on which the process began, in UTC, and its service.
     pub(super) fn partition(&self) -> Partition {
         (day::of_unix_ns(self.started_unix_ns), self.origin.service.clone())
     }

@@ -1,11 +1,11 @@
-//! Numbers that are computed from names: the same function or stack has the same number wherever
-//! and whenever it is written.
+//! Numbers that are computed from names, so that the same function or stack has the same number
+//! wherever and whenever it is written.
 
 use crate::fnv::{EMPTY, fnv1a};
 
-/// Hash of texts and numbers, one after another: FNV-1a with a final mix. Numbers have 63 bits, as
-/// all databases have them as signed integers. Among a million stacks, two have the same number in
-/// one of ten million data sets.
+/// Hash of texts and numbers, one after another: FNV-1a with a final mix. Numbers have 63 bits,
+/// because all databases have such numbers as signed integers. Among a million stacks, two have the
+/// same number in one of ten million data sets.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hash(u64);
 
@@ -34,7 +34,7 @@ impl Hash {
     }
 }
 
-/// Name of a file with these processes: the same for the same ones.
+/// Name of a file with these processes: the same processes always give the same name.
 pub(super) fn name_of(processes: impl Iterator<Item = (String, u32)>) -> String {
     let mut all: Vec<(String, u32)> = processes.collect();
     all.sort();

@@ -1,9 +1,9 @@
 //! A data set of many recordings: a folder of Parquet files for queries over a fleet.
 //!
-//! `recordings` has a row for each process of a recording, with its labels; `amounts` has what was
-//! measured, by stack; `stacks` and `symbols` have each stack and each function once, whatever the
-//! number of recordings. `recordings` and `amounts` are partitioned by date and service, as Hive
-//! does it: `amounts/date=2026-11-30/service=shop/NAME.parquet`. `docs/fleet.md` describes the
+//! `recordings` has a row for each process of a recording, with its labels. `amounts` has what was
+//! measured, by stack. `stacks` and `symbols` have each stack and each function once, whatever the
+//! number of recordings. `recordings` and `amounts` are partitioned by date and service in the way
+//! of Hive: `amounts/date=2026-11-30/service=shop/NAME.parquet`. `docs/fleet.md` describes the
 //! columns and has queries.
 //!
 //! Stacks and functions are identified by numbers that are computed from their names, so they are
@@ -75,11 +75,11 @@ struct Waiting {
 /// Sizes of a data set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DatasetSize {
-    /// Recordings that were added.
+    /// Number of recordings that were added.
     pub added: u64,
-    /// Parquet files.
+    /// Number of Parquet files.
     pub files: u64,
-    /// Bytes of these files.
+    /// Size of these files in bytes.
     pub bytes: u64,
 }
 
@@ -89,11 +89,11 @@ pub struct DatasetSize {
 pub enum DatasetError {
     /// An error of the file system, with the file.
     Io(PathBuf, io::Error),
-    /// The folder has other files.
+    /// The folder has files that are not part of a data set.
     NotADataset(PathBuf),
-    /// Another process writes to it.
+    /// Another process writes to the data set.
     Busy(PathBuf),
-    /// A file of it is damaged.
+    /// A file of the data set is damaged.
     Damaged(PathBuf, &'static str),
     /// A recording has nothing to add.
     Recording(ExportError),
@@ -114,11 +114,11 @@ impl fmt::Display for DatasetError {
 impl std::error::Error for DatasetError {}
 
 impl Dataset {
-    /// Opens a data set, or creates it where there is no such folder or an empty one. What another
-    /// process had begun to write is completed or removed. New files get the mode `mode`.
+    /// Opens a data set; creates it if the folder is empty or does not exist. A change that another
+    /// process had begun is completed or removed. New files get the mode `mode`.
     ///
     /// # Errors
-    /// When the folder is something else, another process writes to it, or a file can't be read.
+    /// If the folder has other content, another process writes to it, or a file can't be read.
     pub fn open(folder: &Path, mode: u32) -> Result<Self, DatasetError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -155,8 +155,8 @@ impl Dataset {
         })
     }
 
-    /// Adds a recording. Returns false where the data set has it already. Rows are written by
-    /// [`finish`](Self::finish), or earlier where they are many.
+    /// Adds a recording. Returns false if the data set already has it. [`finish`](Self::finish)
+    /// writes the rows; many rows are written earlier.
     ///
     /// # Errors
     /// When the recording has no metric of call paths, or a file can't be read or written.

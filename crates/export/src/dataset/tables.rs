@@ -1,4 +1,4 @@
-//! The tables of a data set: their columns, and their rows before and after a file is written.
+//! The tables of a data set: their columns, and their rows in memory and in files.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -8,10 +8,10 @@ use super::DatasetError;
 use super::gather::{OfProcess, Partition, Stack, Symbol};
 use crate::parquet::{Column, Kind, Malformed, Table, Value, read};
 
-/// A table.
+/// The description of a table.
 #[derive(Debug)]
 pub(super) struct Shape {
-    /// Name of its folder.
+    /// Name of the table's folder.
     pub(super) name: &'static str,
     pub(super) columns: &'static [(&'static str, Kind)],
     /// Whether rows are identified by their first column, so that each is there once.
@@ -43,7 +43,7 @@ pub(super) static RECORDINGS: Shape = Shape {
     order: None,
 };
 
-/// What was measured, by stack.
+/// The measured amounts, by stack.
 pub(super) static AMOUNTS: Shape = Shape {
     name: "amounts",
     columns: &[
@@ -91,7 +91,7 @@ pub(super) static SYMBOLS: Shape = Shape {
 const UNNAMED: &str = "__HIVE_DEFAULT_PARTITION__";
 
 impl Shape {
-    /// The folder of a date and service, from the data set on.
+    /// The folder of a date and service, relative to the data set.
     pub(super) fn partition(&self, (date, service): &Partition) -> PathBuf {
         let service = if service.is_empty() { UNNAMED.to_owned() } else { escaped(service) };
         Path::new(self.name).join(format!("date={date}")).join(format!("service={service}"))
@@ -195,7 +195,7 @@ pub(super) fn read_file(file: &Path, columns: &[(&str, Kind)]) -> Result<Vec<Col
     read(&bytes, columns).map_err(|Malformed(why)| DatasetError::Damaged(file.to_owned(), why))
 }
 
-/// A file with the rows of older files and new rows.
+/// The content of a file with the rows of older files and new rows.
 pub(super) fn merged(shape: &Shape, old: &[PathBuf], rows: Rows) -> Result<Vec<u8>, DatasetError> {
     let mut parts = old.iter().map(|file| read_file(file, shape.columns)).collect::<Result<Vec<_>, _>>()?;
     parts.push(rows.0);

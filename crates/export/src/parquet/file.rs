@@ -1,6 +1,6 @@
 //! Parquet files: the part of the format that plain tables need. Columns are 64-bit numbers, texts
 //! or maps from texts to texts, and no value is ever null. Texts, and numbers that repeat, are
-//! stored as dictionary indices, other numbers plain. Pages are compressed with Zstandard.
+//! stored as dictionary indices, other numbers as they are. Pages are compressed with Zstandard.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ const MOST_TEXT: usize = 1 << 20;
 /// A file starts and ends with these bytes.
 pub(super) const MAGIC: &[u8] = b"PAR1";
 
-/// The format's numbers for types, encodings and the like.
+/// The numbers that the format uses for types, encodings and the like.
 pub(super) mod code {
     pub(in super::super) const INT64: i32 = 2;
     pub(in super::super) const BYTE_ARRAY: i32 = 6;
@@ -48,11 +48,11 @@ pub(crate) enum Kind {
 /// A value of a row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Value<'v> {
-    /// A number; values above the format's maximum are stored as the maximum.
+    /// A number; one above the format's maximum is stored as the maximum.
     Number(u64),
     /// A text.
     Text(&'v str),
-    /// Keys with their values.
+    /// A map: keys with their values.
     Map(&'v [(String, String)]),
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct Table<'o> {
 }
 
 impl<'o> Table<'o> {
-    /// A table with these columns.
+    /// Begins a table with these columns.
     pub(crate) fn begin(out: &'o mut dyn Write, columns: Vec<(&'static str, Kind)>) -> io::Result<Self> {
         out.write_all(MAGIC)?;
         let values = columns.iter().map(|(_, kind)| Values::new(*kind)).collect();

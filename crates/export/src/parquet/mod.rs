@@ -65,7 +65,7 @@ const SAMPLES: [(&str, Kind); 6] = [
     ("span_id", Kind::Text),
 ];
 
-/// See the module's page.
+/// The format `parquet`; its module describes the output.
 pub(crate) struct Paths;
 
 impl Exporter for Paths {
@@ -114,7 +114,7 @@ impl Exporter for Paths {
     }
 }
 
-/// See the module's page.
+/// The format `parquet-samples`; its module describes the output.
 pub(crate) struct Samples;
 
 impl Exporter for Samples {
@@ -172,7 +172,7 @@ impl Exporter for Samples {
     }
 }
 
-/// The requested metric, or otherwise all recorded metrics.
+/// The requested metric; if none is requested, all recorded metrics.
 pub(crate) fn metrics(recording: &Recording, query: &Query) -> Result<Vec<&'static Metric>, ExportError> {
     if query.metric.is_some() {
         return Ok(vec![Metric::for_query(recording, query)?]);

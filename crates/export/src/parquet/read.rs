@@ -1,6 +1,6 @@
-//! Reads the tables that [`Table`](super::file::Table) writes: the footer, and the columns that are
-//! asked for. Files of other programs are refused where they use more of the format. All bytes are
-//! checked: a data set may be damaged.
+//! Reads the tables that [`Table`](super::file::Table) writes: the footer, and the requested
+//! columns. Refuses files of other programs if they use more of the format. All bytes are checked:
+//! a data set may be damaged.
 
 use std::rc::Rc;
 
@@ -65,7 +65,8 @@ struct Leaf {
 /// Reads these columns, all of the same length.
 ///
 /// # Errors
-/// When the file is damaged, lacks a column, or uses more of the format than the writer.
+/// If the file is damaged, lacks a column, or uses parts of the format that our writer does not
+/// use.
 pub(crate) fn read(bytes: &[u8], wanted: &[(&str, Kind)]) -> Result<Vec<Column>, Malformed> {
     let footer = footer(bytes)?;
     let rows =

@@ -1,5 +1,5 @@
-//! Structures in Thrift's compact protocol, as used in Parquet headers and footers: written, and
-//! read.
+//! Structures in Thrift's compact protocol, as used in Parquet headers and footers: writer and
+//! reader.
 
 use clrscope_recording::varint::{put, zigzag};
 
@@ -107,14 +107,16 @@ enum Item<'b> {
     List(Vec<Item<'b>>),
 }
 
-/// The number at the beginning, and the bytes after it; `None` where it is cut off or too large.
+/// The number at the start of `bytes`, and the bytes after the number; `None` if it is cut off or
+/// too large.
 pub(super) fn varint(mut bytes: &[u8]) -> Option<(u64, &[u8])> {
     let number = fields::varint(&mut bytes)?;
     Some((number, bytes))
 }
 
 impl<'b> Fields<'b> {
-    /// The structure at the beginning, and its length in bytes; `None` where it is not one.
+    /// The structure at the start of `bytes`, and its length in bytes; `None` if there is no valid
+    /// structure.
     pub(super) fn read(bytes: &'b [u8]) -> Option<(Self, usize)> {
         let (fields, rest) = Self::parsed(bytes, DEEPEST)?;
         Some((fields, bytes.len() - rest.len()))
@@ -140,7 +142,7 @@ impl<'b> Fields<'b> {
         self.0.iter().find(|(number, _)| *number == field).map(|(_, item)| item)
     }
 
-    /// A number that is not negative.
+    /// The value of a field that is a non-negative number; `None` if there is no such value.
     pub(super) fn number(&self, field: u8) -> Option<u64> {
         match self.item(field)? {
             Item::Number(number) => u64::try_from(*number).ok(),

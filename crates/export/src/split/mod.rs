@@ -13,16 +13,16 @@ pub use crate::fields::Malformed;
 use crate::fields::Value;
 use crate::protobuf::Message;
 
-/// Largest part that a receiver accepts.
+/// The largest part that a receiver accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartLimits {
-    /// Bytes of the encoded profile, before compression.
+    /// Greatest length in bytes of the encoded profile, before compression.
     pub bytes: usize,
-    /// Number of samples.
+    /// Greatest number of samples.
     pub samples: usize,
-    /// Number of locations of a stack. Of deeper stacks the outermost ones are kept.
+    /// Greatest number of locations of a stack. If a stack has more, the outermost ones are kept.
     pub depth: usize,
-    /// Bytes of a text. Longer texts are cut.
+    /// Greatest length of a text in bytes. Longer texts are cut.
     pub text: usize,
 }
 
@@ -31,26 +31,26 @@ pub struct PartLimits {
 pub struct Part {
     /// The encoded message.
     pub bytes: Vec<u8>,
-    /// Number of profiles in it.
+    /// Number of profiles in the part.
     pub profiles: u64,
-    /// Number of samples in it.
+    /// Number of samples in the part.
     pub samples: u64,
 }
 
-/// Splits the message `Profile` of pprof, not compressed.
+/// Splits pprof's message `Profile`, which must not be compressed.
 ///
 /// # Errors
-/// When the bytes are not a profile of ours.
+/// If the bytes are not a profile that this crate wrote.
 pub fn split_pprof(profile: &[u8], limits: &PartLimits) -> Result<Vec<Part>, Malformed> {
     let profile = pprof::Profile::read(profile)?;
     Ok(split(profile.units(), limits, &|samples| profile.part(samples, limits)))
 }
 
-/// Splits the message `ProfilesData` of OpenTelemetry. Where there are several parts, each profile
-/// in them has an identifier of its own, made from that of the whole.
+/// Splits OpenTelemetry's message `ProfilesData`. If there are several parts, each profile in a
+/// part has its own identifier, derived from that of the whole profile.
 ///
 /// # Errors
-/// When the bytes are not profiles of ours.
+/// If the bytes are not profiles that this crate wrote.
 pub fn split_otlp(profiles: &[u8], limits: &PartLimits) -> Result<Vec<Part>, Malformed> {
     let profiles = otlp::Profiles::read(profiles)?;
     let whole = profiles.units().len();

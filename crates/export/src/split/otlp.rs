@@ -1,4 +1,4 @@
-//! OpenTelemetry's profiles, as `otlp.rs` of this crate writes them.
+//! Splits OpenTelemetry's profiles that `otlp.rs` of this crate wrote.
 
 use std::ops::Range;
 
@@ -179,7 +179,7 @@ impl<'a> Profiles<'a> {
         Ok(())
     }
 
-    /// The part with a range of the samples; `whole` is their number in all parts.
+    /// The part with a range of the samples; `whole` is the number of samples in all parts.
     pub(super) fn part(&self, samples: Range<usize>, whole: usize, limits: &PartLimits) -> Part {
         let mut tables = Tables::new(self, limits);
         let mut out = Message::default();

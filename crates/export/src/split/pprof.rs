@@ -1,4 +1,4 @@
-//! The profile of pprof, as `pprof.rs` of this crate writes it.
+//! Splits a pprof profile that `pprof.rs` of this crate wrote.
 
 use std::ops::Range;
 

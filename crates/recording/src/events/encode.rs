@@ -149,7 +149,7 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// The record's bytes, and whether all fields fitted.
+    /// The record's bytes, and `true` if all fields fitted.
     #[inline]
     pub fn finish(self) -> (&'a [u8], bool) {
         let length = self.used.saturating_sub(LENGTH);

@@ -12,15 +12,15 @@ impl Tag {
     pub const RESULT: Self = Self(2);
     /// The operating system's thread id.
     pub const OS_THREAD: Self = Self(3);
-    /// Count.
+    /// A count: the kind of the record tells what is counted.
     pub const COUNT: Self = Self(4);
-    /// Bytes.
+    /// A number of bytes: the kind of the record tells which bytes.
     pub const BYTES: Self = Self(5);
     /// A GC handle.
     pub const HANDLE: Self = Self(6);
     /// The ReJIT version of a method.
     pub const REJIT: Self = Self(7);
-    /// One bit per generation.
+    /// The collected generations: one bit per generation.
     pub const GENERATIONS: Self = Self(8);
     /// A metadata token.
     pub const TOKEN: Self = Self(9);
@@ -67,7 +67,7 @@ impl Tag {
     pub const MECHANISMS: Self = Self(44);
     /// Percentage of the machine's memory in use.
     pub const MEMORY_LOAD: Self = Self(45);
-    /// Step of a suspension, by the number of the runtime's event.
+    /// Step of a suspension, given by the number of the runtime's event.
     pub const STEP: Self = Self(46);
     /// Number of objects moved.
     pub const MOVED: Self = Self(47);
@@ -156,7 +156,7 @@ impl Tag {
 pub struct EntityRef {
     /// The runtime's identifier. The runtime may reuse it for another entity later.
     pub id: u64,
-    /// clrscope's number, 0 for none.
+    /// clrscope's number of the entity; 0 for none.
     pub index: u32,
 }
 

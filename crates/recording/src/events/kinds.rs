@@ -3,7 +3,7 @@
 
 use clrscope_contract::instruments::events::Group;
 
-/// Whether an event begins something, ends it, or stands alone.
+/// Whether an event begins something, ends it, or does neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// Begins something.
@@ -232,7 +232,8 @@ impl Kind {
     /// Sizes of one generation after the last collection before a measurement.
     pub const MEMORY_GENERATION: Self = Self(235);
 
-    /// Whether later records of any age may refer to it.
+    /// Whether an event of this kind is a dictionary entry: any later record may refer to the
+    /// entry.
     #[must_use]
     pub const fn is_dictionary(self) -> bool {
         matches!(self, Self::NAME | Self::AWAIT_PLACE | Self::REQUEST_NAME | Self::COUNTER_NAME)
@@ -267,8 +268,8 @@ impl Kind {
         self.entry().map(|entry| entry.group)
     }
 
-    /// Whether it begins or ends something. Transitions depend on their reason: see
-    /// [`Record::phase`](super::Record::phase).
+    /// Whether an event of this kind begins or ends something. For transitions this depends on
+    /// their reason: see [`Record::phase`](super::Record::phase).
     #[must_use]
     pub fn phase(self) -> Phase {
         self.entry().map_or(Phase::Single, |entry| entry.phase)

@@ -61,8 +61,8 @@ impl<'a> Record<'a> {
         self.field(tag).and_then(|value| if let Value::Entity(entity) = value { Some(entity) } else { None })
     }
 
-    /// Whether it begins or ends something. A call of native code begins with a transition to
-    /// unmanaged code and ends with one back; a callback does the reverse.
+    /// Whether the event begins or ends something. A call of native code begins with a transition
+    /// to unmanaged code and ends with one back; a callback does the reverse.
     #[must_use]
     pub fn phase(&self) -> Phase {
         let back = match self.kind {

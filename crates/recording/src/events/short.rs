@@ -14,7 +14,7 @@ impl ShortFields {
     /// No fields: the kind is all the information.
     pub const NONE: Self = Self(0);
 
-    /// An entity of the runtime, by clrscope's number alone.
+    /// An entity of the runtime, identified only by clrscope's number.
     #[must_use]
     pub fn numbered(tag: Tag, index: u32) -> Self {
         debug_assert!(tag.0 >= 128);

@@ -1,5 +1,5 @@
-//! Chunks of the heap: what was written comes back, whatever the size of objects, and damage does
-//! no harm.
+//! Tests of chunks of the heap: reading returns what was written, whatever the size of objects, and
+//! damaged chunks do no harm.
 
 use std::path::Path;
 

@@ -9,7 +9,7 @@ const ONE: u64 = 1024;
 /// One record of `alloc`; see [`layout::allocation`](crate::layout::allocation) for its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Allocation {
-    /// Nanoseconds since the start of the process's recording, when the record was begun.
+    /// Nanoseconds from the start of the process's recording until the record was begun.
     pub time_ns: u64,
     /// Number of recorded objects.
     pub objects: u64,
@@ -18,10 +18,10 @@ pub struct Allocation {
     /// Bytes that the objects represent: their own if each object is recorded, more if they are
     /// sampled.
     pub weight: u64,
-    /// Number of objects that they represent, in 1024ths: one each if every object is recorded,
-    /// more if they are sampled.
+    /// Number of objects that the recorded ones represent, in 1024ths: one each if every object is
+    /// recorded, more if they are sampled.
     pub objects_weight: u64,
-    /// For each sampled object, the square of the number of objects that it represents, added up; 0
+    /// A sum over the sampled objects: the square of the number of objects that each represents; 0
     /// if every object is recorded.
     pub squares: u64,
     /// Index into [`Process::types`](super::Process::types), 0 if unknown.
@@ -34,8 +34,8 @@ pub struct Allocation {
     pub kind: AllocationKind,
     /// Number of the tracked object, from 1; 0 if none.
     pub object: u32,
-    /// Number of the process's collections that had ended when the object was allocated, or was
-    /// found to be gone.
+    /// Number of collections in the process that had ended when the object was allocated, or when
+    /// it was found to be gone.
     pub collections: u64,
 }
 
@@ -117,9 +117,9 @@ by_number! {
         /// Allocated objects.
         #[default]
         Allocated = 0 "allocated",
-        /// A tracked object is gone: its number, and when that was detected.
+        /// A tracked object is gone: the record has its number, and when that was detected.
         Gone = 1 "gone",
-        /// The number of collections at a time.
+        /// The number of collections that had ended at a time.
         Collections = 2 "collections",
         /// An object that is tracked from now on. Other records count it among the allocated
         /// objects.
@@ -134,11 +134,12 @@ pub enum AllocationEngine {
     /// Unknown.
     #[default]
     Unknown = 0,
-    /// Every object, by the runtime's callback.
+    /// Every object is recorded, with the runtime's callback.
     Exact = 1,
-    /// Sampled with the same probability for each byte: the runtime's randomized events (.NET 10).
+    /// Sampled with the same probability for each byte, with the runtime's randomized events (.NET
+    /// 10).
     Randomized = 2,
-    /// The object that completes another 100 KiB: the runtime's allocation ticks.
+    /// Sampled with the runtime's allocation ticks: the object that completes another 100 KiB.
     Ticks = 3,
 }
 
@@ -165,17 +166,18 @@ record! {
         pub engine: AllocationEngine,
         /// Mean number of bytes between two samples; 0 if every object is recorded.
         pub mean_bytes: u64,
-        /// Every large object is recorded.
+        /// Whether every object of the large object heap is recorded.
         pub large_exact: bool,
-        /// Every object of the pinned heap is recorded.
+        /// Whether every object of the pinned object heap is recorded.
         pub pinned_exact: bool,
-        /// Objects are tracked until they are gone.
+        /// Whether objects are tracked until they are gone.
         pub follows: bool,
-        /// Bytes of memory of the instrument's own tables at the time of writing, without the
-        /// recorded data. Only earlier versions write this; see [`OwnMemory`](super::OwnMemory).
+        /// Memory in bytes of the instrument's own tables, without the recorded data, when the
+        /// record was written. Only earlier versions write this; see
+        /// [`OwnMemory`](super::OwnMemory).
         pub own_bytes: u64,
-        /// Reason why a better engine was not used and what would allow it, in one sentence; empty
-        /// if there is none.
+        /// One sentence: why a better engine was not used and what would allow it. Empty if there
+        /// is no better engine.
         pub why_engine: String,
     }
 }

@@ -1,4 +1,4 @@
-//! Chains of async methods that await each other, shown with a stack.
+//! Chains of async methods in which each method awaits the one before; shown with a stack.
 
 /// Reason why a chain of awaiters ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -32,12 +32,14 @@ impl ChainEnd {
     }
 }
 
-/// The chain of awaiters of the innermost method on a stack that was resumed by the completion of
-/// an `await`.
+/// The awaiters of the method in which a stack's work resumed after an `await`: its awaiter, that
+/// method's own awaiter, and so on. If the stack has several resumed methods, the innermost is
+/// meant.
 #[derive(Debug, Clone, Copy)]
 pub struct AwaiterChain<'a> {
-    /// The async methods, each awaited by the next. The first one awaits the method on the stack.
+    /// The async methods of the chain, each awaited by the next. The first one awaits the method on
+    /// the stack.
     pub frames: &'a [super::StackFrame],
-    /// Reason why the chain ends after the last of them.
+    /// Reason why the chain ends after the last of these methods.
     pub end: ChainEnd,
 }

@@ -62,7 +62,8 @@ pub struct CounterReading {
 }
 
 impl CounterReading {
-    /// The value, unless nothing was measured: the runtime also reports a number for that case.
+    /// The value, or `None` if nothing was measured: the runtime reports a number for that case
+    /// too.
     #[must_use]
     pub fn measured(&self) -> Option<f64> {
         self.value.filter(|_| self.count != Some(0))
@@ -70,7 +71,7 @@ impl CounterReading {
 
     /// The value shown to users: the state of a gauge, the increment per second of a counter, the
     /// sum since the program's start of an up-down counter, the mean of a histogram's measurements.
-    /// `None` if the interval has none.
+    /// `None` if the interval has no such value.
     #[must_use]
     pub fn shown(&self, kind: CounterKind) -> Option<f64> {
         let value = self.measured();

@@ -16,14 +16,14 @@ pub struct MethodHits {
     pub points: u32,
     /// Number of branches.
     pub branches: u32,
-    /// Whether hits were counted, rather than only whether there was one.
+    /// Whether hits were counted; otherwise it is only known whether there was a hit.
     pub counted: bool,
-    /// Hits of the points, then of the branches; 0 or 1 where hits were not counted. A few hits may
-    /// be lost if threads hit the same one at the same time.
+    /// Hits of the points, then of the branches; 0 or 1 if hits were not counted. A few hits may be
+    /// lost if several threads reach the same point at the same time.
     pub hits: Vec<u64>,
 }
 
-/// Counters of a method, and the sums of them that give the hits of its points and branches.
+/// Counters of a method. The hits of each point and branch are a sum of some of these counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CounterSums {
     /// In the stored form; see [`layout::coverage`](crate::layout::coverage).
@@ -31,8 +31,8 @@ pub struct CounterSums {
 }
 
 impl CounterSums {
-    /// Creates sums over `counters` counters: for each point, then each branch, the numbers of the
-    /// counters to add up.
+    /// Creates sums over `counters` counters: for each point, then for each branch, the numbers of
+    /// the counters to add up.
     pub fn new<S: AsRef<[u32]>>(counters: usize, sums: impl IntoIterator<Item = S>) -> Self {
         let mut words = vec![counters as u32];
         for sum in sums {
@@ -48,8 +48,8 @@ impl CounterSums {
         self.words.first().map_or(0, |counters| *counters as usize)
     }
 
-    /// Greatest size of the method's record with counters of this size, for any position in a
-    /// chunk.
+    /// Greatest size in bytes of the method's record, wherever it lies in a chunk, if a counter has
+    /// `counter` bytes.
     #[must_use]
     pub fn record_bytes(&self, counter: usize) -> usize {
         coverage::bytes(self.words.len(), self.counters(), counter) + coverage::ALIGNMENT - 8
@@ -109,7 +109,7 @@ impl MethodHits {
         bytes
     }
 
-    /// The stored form before any hit, with these counters, for a record at `at` in a chunk.
+    /// The stored form before any hit, with these counters, for a record at offset `at` of a chunk.
     #[must_use]
     pub fn to_bytes_with(&self, sums: &CounterSums, at: usize) -> Vec<u8> {
         let words = sums.words_at(at);

@@ -1,11 +1,11 @@
 //! The coverage plan of an assembly: the meaning of the counters of
-//! [`MethodHits`](super::MethodHits). The launcher makes it on the recording machine, from the
+//! [`MethodHits`](super::MethodHits). The launcher makes the plan on the recording machine from the
 //! assembly's file and its symbols, so that a recording means the same on another machine.
 
 use crate::codec::record;
 
 record! {
-    /// Lines and branches of one assembly that were to be covered.
+    /// The lines and branches of one assembly that the recording was to cover.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct CoveragePlan {
         /// Index into [`Process::modules`](super::Process::modules); invalid if no process loaded
@@ -13,12 +13,12 @@ record! {
         pub module: u32,
         /// Paths of the source files, as passed to the compiler.
         pub files: Vec<String>,
-        /// Source methods.
+        /// Methods as they are written in the source.
         pub sources: Vec<CoverageSource>,
-        /// Compiled methods, by token in ascending order.
+        /// Compiled methods, sorted by token.
         pub methods: Vec<PlannedMethod>,
-        /// Name of an assembly that no process of the run loaded, so that none of it ran; empty if
-        /// `module` is valid.
+        /// Name of an assembly that no process of the run loaded, so that none of its code ran;
+        /// empty if `module` is valid.
         pub assembly: String,
     }
 }
@@ -37,9 +37,9 @@ record! {
     pub struct CoverageSource {
         /// Type that declares the method, in C# form.
         pub class: String,
-        /// Name, in C# form.
+        /// Name of the method, in C# form.
         pub name: String,
-        /// Types of its parameters in C# form, in parentheses.
+        /// Types of the method's parameters in C# form, in parentheses.
         pub parameters: String,
     }
 }
@@ -52,9 +52,10 @@ record! {
         pub token: u32,
         /// Index into [`CoveragePlan::sources`].
         pub source: u32,
-        /// Fingerprint of the plan; hits with another fingerprint have a different meaning.
+        /// Fingerprint of the plan; hits recorded with another fingerprint have a different
+        /// meaning.
         pub fingerprint: u64,
-        /// Pieces of source.
+        /// The parts of the source, such as statements, whose executions are counted.
         pub points: Vec<PlannedPoint>,
         /// Edges out of conditions.
         pub branches: Vec<PlannedBranch>,
@@ -62,20 +63,20 @@ record! {
 }
 
 record! {
-    /// A piece of source.
+    /// A part of the source, such as a statement, whose executions are counted.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
     pub struct PlannedPoint {
-        /// Offset of its first instruction, whose executions are counted.
+        /// IL offset of the part's first instruction, whose executions are counted.
         pub il_offset: u32,
         /// Index into [`CoveragePlan::files`].
         pub file: u32,
-        /// First line, from 1.
+        /// First line of the part, from 1.
         pub start_line: u32,
-        /// First column, from 1.
+        /// Column of the part's first character in the first line, from 1.
         pub start_column: u32,
-        /// Last line.
+        /// Last line of the part.
         pub end_line: u32,
-        /// Column after the last one.
+        /// Column after the part's last character in the last line.
         pub end_column: u32,
     }
 }
@@ -84,11 +85,11 @@ record! {
     /// An edge out of a condition.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
     pub struct PlannedBranch {
-        /// Offset of the condition.
+        /// IL offset of the condition.
         pub il_offset: u32,
-        /// Number of the edge: 0 is the fall-through, others are the targets from 1.
+        /// Number of the edge: 0 if the condition falls through, from 1 for its jump targets.
         pub path: u32,
-        /// Offset of the instruction that the edge finally reaches.
+        /// IL offset of the instruction that the edge finally reaches.
         pub target_offset: u32,
         /// Index into [`CoveragePlan::files`].
         pub file: u32,

@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// A value of any type; empty until first requested.
 type Slot = Arc<OnceLock<Arc<dyn Any + Send + Sync>>>;
 
-/// Values that were derived from a process, by name and type. A copy of the process starts without
-/// any: code must change only a copy of a process, or change it before anything is derived.
+/// Values that were derived from a process, by name and type. A copy of a process starts without
+/// any. A process must not change once anything has been derived from it: change a copy instead.
 #[derive(Default)]
 pub struct Derived(Mutex<HashMap<(String, TypeId), Slot>>);
 
 impl Derived {
-    /// The value with this name; the first call computes it with `make`. Concurrent callers wait;
-    /// `make` may request other names.
+    /// The value with this name; the first call computes it with `make`. Other callers wait
+    /// meanwhile; `make` may request other names.
     pub fn get<T: Any + Send + Sync>(&self, name: &str, make: impl FnOnce() -> T) -> Arc<T> {
         let slot = {
             let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

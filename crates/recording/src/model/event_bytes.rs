@@ -18,8 +18,8 @@ pub(crate) trait ByteSource: Send + Sync {
     fn read(&self) -> Result<Vec<u8>, Problem>;
 }
 
-/// The bytes of a chunk. They are read at each request: opening a recording leaves them where they
-/// are, so a recording of any size can be walked chunk by chunk. Cheap to clone.
+/// The bytes of a chunk, read whenever they are asked for: opening a recording leaves them on disk,
+/// so a recording of any size can be walked chunk by chunk. Cheap to clone.
 ///
 /// Bytes that can no longer be read (the disk fails, or the file was truncated meanwhile) read as
 /// empty, and [`problem`](Self::problem) gives the reason;
@@ -47,7 +47,7 @@ impl EventBytes {
         Self(Arc::new(SharedBytes { source: Box::new(source), problem: OnceLock::new() }))
     }
 
-    /// The bytes. They are not cached if they must be read.
+    /// The bytes. If they have to be read from disk, each call reads them again.
     #[must_use]
     pub fn load(&self) -> Cow<'_, [u8]> {
         match self.0.source.at_hand() {
@@ -56,7 +56,7 @@ impl EventBytes {
         }
     }
 
-    /// Reason why the first failed read failed, if any.
+    /// Reason why the first failed read failed; `None` if none failed.
     #[must_use]
     pub fn problem(&self) -> Option<&Problem> {
         self.0.problem.get()

@@ -1,9 +1,9 @@
-//! End of a process.
+//! How a process ended.
 
 use crate::codec::Field;
 use crate::payload::{PayloadReader, PayloadWriter};
 
-/// End of a process.
+/// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// The program returned this exit code.

@@ -1,5 +1,5 @@
-//! Snapshots of the managed heap: their records, and the records in their chunks that are not rows
-//! of numbers.
+//! Snapshots of the managed heap: the record of each snapshot, and those records in its chunks that
+//! are not rows of numbers.
 
 use std::sync::Arc;
 
@@ -27,9 +27,9 @@ by_number! {
         /// The snapshot was begun but not reported as complete: the program ended meanwhile.
         #[default]
         Begun = 0 "begun",
-        /// The whole heap is recorded.
+        /// The whole heap has been recorded.
         Complete = 1 "complete",
-        /// There was no room on the disk, or the recording has reached its greatest size.
+        /// The disk was full, or the recording had reached its greatest size.
         NoRoom = 2 "no-room",
         /// The runtime refused a request.
         Refused = 3 "refused",
@@ -39,7 +39,7 @@ by_number! {
 by_number! {
     /// Kind of a root.
     RootKind {
-        /// None of the others.
+        /// None of the other kinds.
         #[default]
         Other = 0 "other",
         /// A variable of a running method.
@@ -74,18 +74,18 @@ impl RootKind {
 by_number! {
     /// Heap area that contains an object.
     HeapGeneration {
-        /// The youngest.
+        /// The youngest objects.
         #[default]
         Gen0 = 0 "0",
-        /// Survived one collection.
+        /// Objects that survived one collection.
         Gen1 = 1 "1",
-        /// Survived several collections.
+        /// Objects that survived several collections.
         Gen2 = 2 "2",
         /// The heap for large objects.
         Large = 3 "large",
         /// The heap for objects that were allocated as pinned.
         Pinned = 4 "pinned",
-        /// Never collected.
+        /// Objects that are never collected.
         Frozen = 5 "frozen",
     }
 }
@@ -107,8 +107,8 @@ macro_rules! as_number {
 as_number!(SnapshotReason, SnapshotState, RootKind);
 
 record! {
-    /// One snapshot of the heap of a process. Of several records with the same number the last
-    /// counts: one is written when the snapshot begins, another when it is complete or can't
+    /// One snapshot of the heap of a process. If several records have the same number, the last one
+    /// is valid: one is written when the snapshot begins, another when it is complete or can't
     /// continue.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct HeapSnapshot {
@@ -116,37 +116,36 @@ record! {
         pub number: u32,
         /// Nanoseconds from the start of the process's recording to the snapshot.
         pub time_ns: u64,
-        /// Reason why it was taken.
+        /// Reason why the snapshot was taken.
         pub reason: SnapshotReason,
-        /// Name given with the command, empty for none.
+        /// Name given with the command; empty for none.
         pub name: String,
         /// Whether a full collection ran first, so that only survivors are included; otherwise the
-        /// heap is recorded as it was.
+        /// snapshot also has objects that nothing refers to any more.
         pub collected: bool,
         /// State of the snapshot.
         pub state: SnapshotState,
-        /// Reason why it is incomplete, in words; empty if complete.
+        /// Reason why the snapshot is incomplete, in words; empty if it is complete.
         pub why: String,
-        /// Time in nanoseconds for which the program was suspended, for the collection and the
-        /// snapshot together.
+        /// Time in nanoseconds for which the program was suspended; it includes both the collection
+        /// and the snapshot.
         pub pause_ns: u64,
-        /// The part of that time spent on reading and writing the heap.
+        /// The part of [`pause_ns`](Self::pause_ns) spent on reading and writing the heap.
         pub walk_ns: u64,
         /// Number of objects.
         pub objects: u64,
         /// Bytes of the objects.
         pub bytes: u64,
-        /// References that objects hold, without null ones.
+        /// Number of references that the objects hold, without null references.
         pub references: u64,
         /// Number of roots, weak ones included.
         pub roots: u64,
-        /// Sequence numbers of the first and the last of its chunks in the arena `heap`; 0 if there
-        /// is none.
+        /// Sequence number of the snapshot's first chunk in the arena `heap`; 0 if there is none.
         pub first_chunk: u64,
-        /// See [`first_chunk`](Self::first_chunk).
+        /// Sequence number of the snapshot's last chunk in the arena `heap`; 0 if there is none.
         pub last_chunk: u64,
-        /// Sequence number of the first of its chunks that was written after the program resumed:
-        /// the chunks before it have objects and roots, the later ones types, places and roots.
+        /// Sequence number of the first chunk that was written after the program resumed: the
+        /// chunks before it have objects and roots, the later ones types, places and roots.
         pub tail_chunk: u64,
     }
 }
@@ -167,36 +166,37 @@ record! {
     /// arrays, the slots of each element.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct HeapType {
-        /// Number by which objects of this snapshot name the type, from 1.
+        /// Number from 1 by which the objects of this snapshot refer to the type.
         pub number: u32,
-        /// Index into [`Process::types`](super::Process::types), 0 where unknown.
+        /// Index into [`Process::types`](super::Process::types), 0 if unknown.
         pub object_type: u32,
         /// Bytes of an object without its elements.
         pub base_bytes: u32,
-        /// Bytes of each element of an array or character of a string; 0 for all other types.
+        /// Bytes of each element of an array, or of each character of a string; 0 for all other
+        /// types.
         pub element_bytes: u32,
-        /// Names of the fields at the fixed slots; empty if the runtime does not tell.
+        /// Names of the fields at the fixed slots; empty if the runtime does not provide them.
         pub fields: Vec<String>,
         /// Names of the fields at the slots of each element; one empty name for an array of
         /// references.
         pub element_fields: Vec<String>,
         /// Kind of the content hash that is stored with each object.
         pub content: u32,
-        /// Address of the object that keeps the type loaded; each object of the type holds it. 0
-        /// for types that are never unloaded.
+        /// Address of the object that keeps the type loaded: each object of the type keeps that
+        /// object alive. 0 for types that are never unloaded.
         pub loader: u64,
     }
     beside {
-        /// Name in C# form, of the [`object_type`](Self::object_type).
+        /// Name of the [`object_type`](Self::object_type) in C# form.
         pub name: Arc<str>,
-        /// Index into [`Process::modules`](super::Process::modules), of the
+        /// Index into [`Process::modules`](super::Process::modules) of the module of the
         /// [`object_type`](Self::object_type).
         pub module: u32,
     }
 }
 
 impl HeapType {
-    /// Value of [`content`](Self::content): nothing.
+    /// Value of [`content`](Self::content): no hash is stored.
     pub const NO_CONTENT: u32 = 0;
     /// Value of [`content`](Self::content): a hash of the characters of a string.
     pub const STRING: u32 = 1;
@@ -232,15 +232,15 @@ impl HeapType {
 }
 
 record! {
-    /// A reference in an object of the runtime's own that implements a static field: the field
-    /// holds the referenced object.
+    /// A reference that implements a static field, in an object that belongs to the runtime: the
+    /// field's value is the referenced object.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct HeapPlace {
         /// Address of the reference.
         pub address: u64,
         /// [`RootKind::Static`] or [`RootKind::ThreadStatic`].
         pub kind: RootKind,
-        /// The field, `Shop.Cache.items`.
+        /// Name of the field, for instance `Shop.Cache.items`.
         pub name: String,
         /// Serial number of the thread that the field belongs to, 0 for none.
         pub thread: u32,
@@ -255,7 +255,7 @@ record! {
         /// Index into [`Process::modules`](super::Process::modules) of the module with the method's
         /// code.
         pub module: u32,
-        /// Token of that code: `MoveNext` of the state machine.
+        /// Metadata token of that code: `MoveNext` of the state machine.
         pub token: u32,
         /// IL offset of the await.
         pub il_offset: u32,

@@ -16,7 +16,8 @@ record! {
         pub host: String,
         /// Identifier of the container; empty if there is none or it is unknown.
         pub container: String,
-        /// Labels with unique keys: the given ones, then those of the process's environment.
+        /// Labels with unique keys: first those of the request, then those of the process's
+        /// environment.
         pub labels: Vec<Label>,
     }
 }
@@ -33,9 +34,10 @@ record! {
     /// The assembly with the program's entry point.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct EntryAssembly {
-        /// Its simple name; empty if unknown.
+        /// Simple name of the assembly; empty if unknown.
         pub name: String,
-        /// Its informational version, or its assembly version if it has none: `1.4.2+8a3f12c`.
+        /// The assembly's informational version, for instance `1.4.2+8a3f12c`; if it has none, its
+        /// assembly version.
         pub version: String,
     }
 }

@@ -40,7 +40,7 @@ const NAMES: &[(MemoryPlace, &str, &str)] = &[
 ];
 
 impl MemoryPlace {
-    /// All places, in the order of reports.
+    /// All places, in the order in which reports show them.
     pub fn all() -> impl Iterator<Item = Self> {
         NAMES.iter().map(|(place, ..)| *place)
     }

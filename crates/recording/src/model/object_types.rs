@@ -7,7 +7,7 @@ record! {
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct ObjectType {
         /// Name in C# form, with type arguments: `Shop.Cache<string, Shop.Order>`, `int[]`. Empty
-        /// where unknown.
+        /// if unknown.
         pub name: String,
         /// Index into [`Process::modules`](super::Process::modules) of the module that declares the
         /// type (for an array, its element type); 0 if unknown.

@@ -1,4 +1,4 @@
-//! Consecutive records of variable size in the bytes of a chunk.
+//! Reads consecutive records of variable size from the bytes of a chunk.
 
 /// Iterates over the records. `first` reads a record and its size from the remaining bytes; the
 /// iteration ends at the first invalid record.

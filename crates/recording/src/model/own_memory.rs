@@ -9,7 +9,7 @@ record! {
     pub struct OwnMemory {
         /// The instrument.
         pub instrument: String,
-        /// The maximum number of bytes, over the times at which the instrument measured.
+        /// The largest number of bytes that the instrument measured.
         pub bytes: u64,
     }
 }

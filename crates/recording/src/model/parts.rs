@@ -52,8 +52,8 @@ record! {
 }
 
 impl PartBoundary {
-    /// Number of the period that ends here, if one does. The end of a period that the process ended
-    /// itself has no number.
+    /// Number of the period that ends here; `None` if no period ends here, or if the process itself
+    /// ended the period.
     pub(crate) fn ended_period(&self) -> Option<u32> {
         self.name.parse().ok().filter(|_| self.kind == BoundaryKind::Cut)
     }
@@ -76,12 +76,13 @@ pub struct PartTrees {
 type MakeTree = dyn Fn(u32) -> Option<TreeSource> + Send + Sync;
 
 impl PartTrees {
-    /// Trees made by `make` from an index into [`Process::threads`](super::Process::threads).
+    /// Trees that `make` creates on demand, given an index into
+    /// [`Process::threads`](super::Process::threads).
     pub(crate) fn lazy(make: impl Fn(u32) -> Option<TreeSource> + Send + Sync + 'static) -> Self {
         Self { at_hand: Arc::default(), lazy: Some(Arc::new(make)) }
     }
 
-    /// Trees by index into [`Process::threads`](super::Process::threads).
+    /// Trees that exist already, by index into [`Process::threads`](super::Process::threads).
     #[must_use]
     pub fn new(trees: BTreeMap<u32, TreeSource>) -> Self {
         Self { at_hand: Arc::new(trees), lazy: None }
@@ -124,7 +125,8 @@ pub enum BoundaryKind {
     /// The program's code ends the span of this name.
     End = 5,
     /// A period ends and the next begins, in a recording that the launcher writes in periods. The
-    /// name is the number of the period that ends; it is empty where the process ended the period.
+    /// name is the number of the period that ends; it is empty if the process itself ended the
+    /// period.
     Cut = 6,
 }
 
@@ -136,7 +138,7 @@ impl BoundaryKind {
         !matches!(self, Self::Stop | Self::Delay)
     }
 
-    /// Whether the boundary means nothing to parts while recording is stopped.
+    /// Whether boundaries of this kind are ignored while recording is stopped.
     pub(crate) fn needs_recording(self) -> bool {
         matches!(self, Self::Begin | Self::End | Self::Cut)
     }
@@ -146,17 +148,17 @@ impl BoundaryKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PartSpan {
-    /// The name, or the number of the part.
+    /// Name of the section; for a part without a name, its number.
     pub name: String,
-    /// Its start, nanoseconds since the start of the run.
+    /// Start of the section, in nanoseconds since the start of the run.
     pub since_ns: u64,
-    /// Its end, nanoseconds since the start of the run.
+    /// End of the section, in nanoseconds since the start of the run.
     pub until_ns: u64,
 }
 
 impl Part {
-    /// The parts between `boundaries`, which must be in order, of a recording from `start_ns` to
-    /// `end_ns`, both monotonic. Times of parts are relative to `start_ns`. A recording without
+    /// The parts of a recording from `start_ns` to `end_ns`, both monotonic. `boundaries` must be
+    /// in the order of their times. Times of parts are relative to `start_ns`. A recording without
     /// boundaries has no parts.
     ///
     /// A span ends at its end boundary, when recording stops, or with the recording.
@@ -213,8 +215,8 @@ impl Part {
         found
     }
 
-    /// The sections that reports show as the parts of a process: all named ones, each as a whole,
-    /// and the parts without a name. In the order of their starts.
+    /// The sections that reports show as the parts of a process: all named sections, each as a
+    /// whole, and the parts without a name. Sorted by their starts.
     #[must_use]
     pub fn spans(parts: &[Self]) -> Vec<PartSpan> {
         let mut spans: Vec<PartSpan> = Vec::new();

@@ -12,7 +12,7 @@ pub struct ProbeCaller {
     pub thread: u32,
     /// Number of the [stack](super::Stacks) with the method and its callers, 0 if unknown.
     pub stack: u32,
-    /// Nanoseconds since the start of the process's recording, when the first of the calls began.
+    /// Nanoseconds from the start of the process's recording until the first of the calls began.
     pub time_ns: u64,
     /// Calls that began.
     pub calls: u64,
@@ -22,7 +22,7 @@ pub struct ProbeCaller {
     pub ended: u64,
     /// Ticks of all calls that ended.
     pub ticks: u64,
-    /// Number of the path, which the writer uses to find the record.
+    /// Number of the path; the writer finds the record by it.
     pub path: u64,
 }
 

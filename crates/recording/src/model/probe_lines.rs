@@ -3,7 +3,7 @@
 use super::one_after_another::one_after_another;
 use crate::layout::{probe_lines as layout, u32_at, u64_at};
 
-/// One line in one method and its number of hits; see
+/// One line in one method, and how often it was reached; see
 /// [`layout::probe_lines`](crate::layout::probe_lines) for its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProbedLine {
@@ -26,13 +26,13 @@ pub struct ProbedLine {
 }
 
 impl ProbedLine {
-    /// Bytes of the record.
+    /// Length of the record in bytes.
     #[must_use]
     pub fn record_bytes(&self) -> usize {
         layout::bytes(self.texts().iter().map(|text| text.len()).sum())
     }
 
-    /// The bytes of the record of a line that was never reached.
+    /// The stored form of the record, with 0 hits.
     #[must_use]
     pub fn to_empty_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; layout::TEXTS];

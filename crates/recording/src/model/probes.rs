@@ -11,11 +11,11 @@ pub struct ProbedMethod {
     pub module: u32,
     /// Metadata token.
     pub token: u32,
-    /// Name, in the form of function names.
+    /// Name of the method, in the form of function names.
     pub name: String,
-    /// Signature, in the form of function signatures.
+    /// Signature of the method, in the form of function signatures.
     pub signature: String,
-    /// Whether its probes were removed during the recording.
+    /// Whether the method's probes were removed during the recording.
     pub is_removed: bool,
     /// Number of the method in [`ProbeCallRecord`]; 0 if its calls are not recorded.
     pub number: u32,
@@ -109,13 +109,13 @@ impl ProbedMethod {
 /// Start or end of a call of a probed method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProbeCallRecord<'b> {
-    /// Number of the method, as [`ProbedMethod::number`].
+    /// Number of the method, the same as [`ProbedMethod::number`].
     pub method: u32,
     /// Ticks of the process's clock at the event.
     pub ticks: u64,
     /// Details of the end; `None` for the start of a call.
     pub end: Option<ProbeCallEnd>,
-    /// Values: of arguments at the start, of results at the end.
+    /// The values of the arguments at the start of a call, or of the results at its end.
     pub values: &'b [u8],
 }
 
@@ -124,7 +124,7 @@ pub struct ProbeCallRecord<'b> {
 pub struct ProbeCallEnd {
     /// Ticks when the call began.
     pub began: u64,
-    /// Whether an exception ended it.
+    /// Whether an exception ended the call.
     pub has_failed: bool,
 }
 

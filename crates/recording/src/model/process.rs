@@ -24,15 +24,16 @@ record! {
         pub runtime: String,
         /// Start of recording, nanoseconds since the start of the run.
         pub started_ns: u64,
-        /// From start of recording to its end or last sign of life.
+        /// Nanoseconds from the start of recording to its end, or to the last sign of life.
         pub duration_ns: u64,
-        /// CPU time of the whole process while recorded, if it could be read.
+        /// CPU time of the whole process while it was recorded, in nanoseconds; `None` if it could
+        /// not be read.
         pub cpu_ns: Option<u64>,
-        /// End of the process, if it was seen.
+        /// How the process ended; `None` if its end was not seen.
         pub exit: Option<Exit>,
         /// Whether the program ended while the agent was recording, and the agent recorded the end.
         pub complete: bool,
-        /// Meaning of the time stamps in events, if any were taken.
+        /// The clock of the time stamps in events, if any were taken.
         pub ticks: TickClock,
         /// Number of processors available to the process when it was first recorded; 0 if unknown.
         pub processors: u32,
@@ -49,23 +50,25 @@ record! {
         pub functions: Vec<Function>,
         /// Indexed by [`Function::module`]; entry 0 stands for "no module".
         pub modules: Vec<Module>,
-        /// Types of objects, by the numbers that memory instruments use; entry 0 stands for an
-        /// unknown type.
+        /// Types of objects, indexed by the numbers that memory instruments use; entry 0 stands for
+        /// an unknown type.
         pub types: Vec<ObjectType>,
         /// Threads, in the order in which the agent first saw them.
         pub threads: Vec<Thread>,
-        /// Losses, by reason.
+        /// Losses, sorted by reason.
         pub losses: Vec<Loss>,
         /// Remarks for the header of reports.
         pub remarks: Vec<Remark>,
-        /// The shown periods, if the recording was reduced to some of its parts: each from and to a
-        /// nanosecond since the start of the run, in order and disjoint.
+        /// The shown periods, if the recording was reduced to some of its parts. Each has its start
+        /// and its end in nanoseconds since the start of the run; the periods are sorted and do not
+        /// overlap.
         pub shown: Option<Vec<(u64, u64)>>,
         /// The shown work, if the recording was reduced to the work for some requests.
         pub shown_work: Option<Arc<ShownWork>>,
-        /// The parts of the recording, in order; empty if it was never switched or marked.
+        /// The parts of the recording, in order; empty if recording was never switched on or off,
+        /// and no part was ever marked.
         pub parts: Vec<Part>,
-        /// The patterns of the request that have matched anything: `include=[App]*`, for instance.
+        /// The patterns of the request that have matched a name, for instance `include=[App]*`.
         pub matched_patterns: Vec<String>,
         /// Functions whose names resemble a pattern that had matched nothing when the agent saw the
         /// function.
@@ -74,17 +77,17 @@ record! {
         pub samplers: Vec<Sampler>,
         /// Sampling of allocations by `alloc`, if it ran.
         pub allocation_sampling: Option<AllocationSampling>,
-        /// Memory that instruments use for themselves, by instrument.
+        /// Memory that instruments use for themselves, with an entry for each instrument.
         pub own_memory: Vec<OwnMemory>,
-        /// Snapshots of the heap, by number.
+        /// Snapshots of the heap, sorted by number.
         pub snapshots: Vec<HeapSnapshot>,
-        /// Names of places in native code, by module and offset in ascending order.
+        /// Names of places in native code, sorted by module and offset.
         pub native_symbols: Vec<NativeSymbol>,
         /// Plans of the assemblies whose coverage was recorded, if their files existed.
         pub coverage_plans: Vec<CoveragePlan>,
         /// The call stacks, to which records of instruments refer by number.
         pub stacks: Arc<Stacks>,
-        /// Raw event chunks of other instruments, by instrument name.
+        /// Event chunks of all other instruments, not decoded, sorted by instrument name.
         pub events: Vec<EventArena>,
         /// Values that readers have derived from the fields above.
         pub derived: Derived,
@@ -95,9 +98,9 @@ record! {
     /// A function whose name resembles a pattern of the request.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct NearName {
-        /// The pattern: `include=[App]*`, for instance.
+        /// The pattern, for instance `include=[App]*`.
         pub pattern: String,
-        /// The function, `Namespace.Type::Method`.
+        /// Name of the function: `Namespace.Type::Method`.
         pub name: String,
     }
 }
@@ -106,7 +109,7 @@ record! {
     /// The time stamp counter of a process.
     #[derive(Debug, Clone, Copy, PartialEq, Default)]
     pub struct TickClock {
-        /// Reading when recording started.
+        /// Reading of the counter when recording started.
         pub start: u64,
         /// Nanoseconds per tick; 0 if unknown.
         pub ns_per_tick: f64,
@@ -135,7 +138,7 @@ impl Process {
         self.losses.iter().any(|loss| loss.reason == reason)
     }
 
-    /// Whether a time, in nanoseconds since the start of the run, is shown.
+    /// Whether reports show a time, given in nanoseconds since the start of the run.
     #[must_use]
     pub fn shows(&self, time_ns: u64) -> bool {
         self.shown.as_ref().is_none_or(|times| {
@@ -144,22 +147,24 @@ impl Process {
         })
     }
 
-    /// Whether a thread's work at a time, in nanoseconds since the start of the run, is shown. If
-    /// only some work is shown, that of an unknown thread is not.
+    /// Whether reports show what a thread did at a time, given in nanoseconds since the start of
+    /// the run. If only the work for some requests is shown, the work of an unknown thread is not.
     #[must_use]
     pub fn shows_work(&self, thread: Option<&Thread>, time_ns: u64) -> bool {
         let Some(work) = &self.shown_work else { return true };
         thread.is_some_and(|thread| work.has(thread.id, time_ns))
     }
 
-    /// Whether work for a request, given by its id, or for no request is shown.
+    /// Whether reports show work for the request with this id, or, with `None`, work for no
+    /// request.
     #[must_use]
     pub fn shows_request(&self, request: Option<u64>) -> bool {
         let Some(work) = &self.shown_work else { return true };
         request.is_some_and(|request| work.requests.contains(&request))
     }
 
-    /// Returns the name of the assembly of a plan of this process, loaded or not.
+    /// Returns the name of the assembly that `plan` describes, whether or not the process loaded
+    /// the assembly.
     #[must_use]
     pub fn covered_assembly<'a>(&'a self, plan: &'a CoveragePlan) -> &'a str {
         if plan.was_loaded() { self.module_name(plan.module) } else { &plan.assembly }
@@ -179,7 +184,7 @@ impl Process {
         refusal.map(|remark| remark.text.as_str())
     }
 
-    /// The memory that each instrument uses for itself, if recorded.
+    /// The memory in bytes that each instrument uses for itself, if it was recorded.
     pub fn memory_of_instruments(&self) -> impl Iterator<Item = (&str, u64)> {
         let said = self.own_memory.iter().map(|own| (own.instrument.as_str(), own.bytes));
         // Earlier versions recorded the memory of a single instrument, in this field.
@@ -205,7 +210,7 @@ pub struct EventArena {
 }
 
 impl EventArena {
-    /// The chunks by thread, each thread's in the order of filling.
+    /// The chunks of each thread, in the order in which they were filled.
     #[must_use]
     pub fn by_thread(&self) -> BTreeMap<u32, Vec<&EventChunk>> {
         let mut by_thread: BTreeMap<u32, Vec<&EventChunk>> = BTreeMap::new();
@@ -221,7 +226,7 @@ impl EventArena {
 pub struct EventChunk {
     /// Index into [`Process::threads`], or `u32::MAX` for a chunk of no thread.
     pub thread: u32,
-    /// Grows by one with each chunk of this instrument in this process.
+    /// Number of the chunk: grows by one with each chunk of this instrument in this process.
     pub sequence: u64,
     /// The instrument's bytes.
     pub bytes: EventBytes,
@@ -245,31 +250,32 @@ record! {
     pub struct CallsInfo {
         /// The clock.
         pub clock: Clock,
-        /// Inlining was disabled, so every call is recorded.
+        /// Whether inlining was disabled, so that every call is recorded.
         pub noinline: bool,
-        /// The tree includes unmanaged calls.
+        /// Whether the tree includes unmanaged calls.
         pub native: bool,
-        /// The tree includes runtime helpers of CoreLib.
+        /// Whether the tree includes runtime helpers of CoreLib.
         pub helpers: bool,
-        /// The tree includes tiny leaf methods.
+        /// Whether the tree includes tiny leaf methods.
         pub trivial: bool,
-        /// CPU time was measured: the `cpu_ns` columns are valid.
+        /// Whether CPU time was measured: only then are the `cpu_ns` columns valid.
         pub cpu_measured: bool,
         /// Nanoseconds between two samples of the helper thread.
         pub interval_ns: u64,
-        /// Default cost of one call in hooks, where no pair cost is known.
+        /// Cost of one call in hooks, used for calls without a cost of their own in
+        /// [`pair_costs`](Self::pair_costs).
         pub hook_cost: HookCost,
-        /// Costs measured in the program, by caller in ascending order.
+        /// Costs measured in the program, sorted by caller.
         pub pair_costs: Vec<PairCost>,
-        /// Weight of a sample; zeros if unknown.
+        /// Mean time that one sample stands for; zeros if unknown.
         pub sample_steps: SampleSteps,
     }
 }
 
 record! {
-    /// Mean time that a sample charged, each sample weighted by its charge. A sampled time may
-    /// easily be wrong by this much. On a busy machine samples come late, and then a step is longer
-    /// than the interval.
+    /// Mean time that one sample charged to a position, where each sample is weighted by the time
+    /// that it charged. A sampled time may easily be wrong by this much. On a busy machine samples
+    /// come late, and then a step is longer than the interval.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub struct SampleSteps {
         /// Wall time in nanoseconds, of running threads.
@@ -332,7 +338,7 @@ pub enum FunctionKind {
 numbered!(FunctionKind: Managed, Native, Runtime, Suspended, Kernel, Stub);
 
 impl FunctionKind {
-    /// The name in JSON; suspensions count as the runtime's own time too.
+    /// The name in JSON; a suspension has the same name as other work of the runtime.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -381,10 +387,11 @@ pub struct FunctionFlags {
     pub dynamic: bool,
     /// The module was unloaded.
     pub unloaded: bool,
-    /// The compiler inlined it into another method somewhere; calls there are not counted.
+    /// The compiler inlined the function into another method at least once; such calls are not
+    /// counted.
     pub inlined: bool,
-    /// It calls itself in tail position. Optimised code may jump to its beginning instead, and such
-    /// calls are not counted.
+    /// The function calls itself in tail position. Optimised code may jump to its beginning
+    /// instead, and such calls are not counted.
     pub tail_recursive: bool,
 }
 
@@ -434,16 +441,16 @@ record! {
     pub struct Module {
         /// The assembly's simple name, or the library's file name for unmanaged code.
         pub name: String,
-        /// File from which it was loaded, if any.
+        /// File from which the module was loaded; empty if there is none.
         pub path: String,
         /// Assembly version, for instance `8.0.0.0`.
         pub version: String,
-        /// Belongs to the framework (shared framework folder or trusted platform assembly).
+        /// The module belongs to the framework: it is in a shared framework folder or a trusted
+        /// platform assembly.
         pub framework: bool,
         /// Kind of module.
         pub kind: ModuleKind,
-        /// Build id of a native library, which the linker assigns, in hexadecimal digits; empty if
-        /// unknown. A file with another build id is another library.
+        /// A kind of module.
         pub build_id: String,
     }
 }
@@ -469,7 +476,7 @@ numbered!(ModuleKind: Managed, Native, Kernel, Stub);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u32)]
 pub enum ThreadRole {
-    /// Any other thread.
+    /// A thread with none of the other roles.
     #[default]
     User = 0,
     /// The program's first thread.
@@ -515,7 +522,7 @@ impl ThreadRole {
     }
 
     /// Whether threads with this role wait for work most of the time, and are not started by the
-    /// program's code. Such a thread is idle while it waits without a method of the program on its
+    /// program's code. Such a thread is idle if it waits and has no method of the program on its
     /// stack.
     #[must_use]
     pub const fn waits_for_work(self) -> bool {
@@ -531,17 +538,19 @@ record! {
         pub id: u32,
         /// The operating system's id; may be reused.
         pub os_id: u32,
-        /// Name of the thread, or empty.
+        /// Name of the thread; empty if it has none.
         pub name: String,
         /// Role of the thread.
         pub role: ThreadRole,
-        /// When the agent first saw it, nanoseconds since the start of the run.
+        /// Time when the agent first saw the thread, in nanoseconds since the start of the run.
         pub created_ns: u64,
-        /// When it ended; `None` if it was alive at the end of the recording.
+        /// Time when the thread ended, in nanoseconds since the start of the run; `None` if it was
+        /// alive at the end of the recording.
         pub ended_ns: Option<u64>,
-        /// CPU time used during the recording, if measured.
+        /// CPU time in nanoseconds that the thread used during the recording; `None` if it was not
+        /// measured.
         pub cpu_ns: Option<u64>,
-        /// Call depth at which its stack was almost exhausted; 0 if that never happened.
+        /// Call depth at which the thread's stack was almost exhausted; 0 if that never happened.
         pub out_of_stack_at: u32,
     }
     beside {

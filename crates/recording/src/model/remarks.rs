@@ -11,14 +11,14 @@ record! {
     pub struct Loss {
         /// Reason of the loss.
         pub reason: LossReason,
-        /// Number of occurrences.
+        /// How often the loss occurred.
         pub count: u64,
-        /// First time, nanoseconds since the start of the run.
+        /// Time of the first occurrence, in nanoseconds since the start of the run.
         pub first_ns: u64,
-        /// Last time, nanoseconds since the start of the run.
+        /// Time of the last occurrence, in nanoseconds since the start of the run.
         pub last_ns: u64,
-        /// Details beyond the reason, one sentence each: place and text of a caught panic, which
-        /// callbacks were unexpected.
+        /// Details beyond the reason, one sentence each: the place and text of a caught panic, for
+        /// instance, or which callbacks were unexpected.
         pub details: Vec<String>,
     }
 }
@@ -106,7 +106,7 @@ pub enum LossReason {
     NotCovered = 29,
     /// Probes could not be inserted into a method: its calls are not counted.
     NotProbed = 30,
-    /// A piece of the heap, or the references of a type, could not be interpreted: a snapshot lacks
+    /// A part of the heap, or the references of a type, could not be interpreted: a snapshot lacks
     /// these objects or references.
     HeapUnread = 31,
     /// There was no room for the callers of a call of a probed method.
@@ -251,7 +251,7 @@ impl LossReason {
         }
     }
 
-    /// Whether this is information rather than lost data.
+    /// Whether this reason is only information: no data was lost.
     #[must_use]
     pub const fn is_benign(self) -> bool {
         matches!(self, Self::AbruptEnd | Self::LateWrites | Self::RingOverwritten | Self::Stopped)
@@ -281,7 +281,7 @@ record! {
     pub struct Remark {
         /// Nanoseconds since the start of the run.
         pub time_ns: u64,
-        /// One sentence, without text that follows from the kind.
+        /// One sentence. It does not repeat what the kind already says.
         pub text: String,
         /// Kind of remark.
         pub kind: RemarkKind,
@@ -310,7 +310,8 @@ pub enum RemarkKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Advice {
-    /// `--exclude` each of these patterns: the matching functions make the program slow.
+    /// Advice to leave out the functions that match these patterns, with `--exclude`: they make the
+    /// program slow.
     Exclude(Vec<String>),
 }
 

@@ -13,12 +13,13 @@ use crate::payload::{PayloadReader, PayloadWriter};
 pub struct Recording {
     /// The launcher's part; partly empty when the agent was loaded without the launcher.
     pub run: Run,
-    /// The .NET processes, in the order of their start; the first is the root program unless the
-    /// root was not a .NET program.
+    /// The .NET processes, in the order of their start. The first is the root program if that is a
+    /// .NET program.
     pub processes: Vec<Process>,
     /// Problems with unreadable data, as sentences for the user.
     pub problems: Vec<Problem>,
-    /// The recording with the threads' original paths, if the paths here were derived from them.
+    /// The same recording with the threads' original call paths; `None` if the paths here are the
+    /// original ones.
     pub physical: Option<Arc<Self>>,
 }
 
@@ -44,7 +45,8 @@ record! {
         /// Start in nanoseconds since the Unix epoch (UTC); without the launcher, the start of the
         /// first process.
         pub started_unix_ns: u64,
-        /// From start to the end of the root program, or to the last sign of life of any process.
+        /// Nanoseconds from the start to the end of the root program, or to the last sign of life
+        /// of any process.
         pub duration_ns: u64,
         /// End of the root program; `None` if it is still running or its end was not seen.
         pub exit: Option<Exit>,

@@ -6,10 +6,11 @@ use crate::layout::{sample, u32_at, u64_at};
 /// One record of `cpu` or `wall`; see [`layout::sample`](crate::layout::sample) for its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sample {
-    /// Nanoseconds since the start of the process's recording; for a count above 1, the time of the
-    /// first sample.
+    /// Nanoseconds from the start of the process's recording to the sample; if the count is above
+    /// 1, to the first sample.
     pub time_ns: u64,
-    /// CPU time (`cpu`) or wall time (`wall`) for all samples of the record together.
+    /// CPU time (`cpu`) or wall time (`wall`) in nanoseconds, for all samples of the record
+    /// together.
     pub weight_ns: u64,
     /// Serial number of the thread ([`Thread::id`](super::Thread::id)), 0 if unknown.
     pub thread: u32,
@@ -21,14 +22,14 @@ pub struct Sample {
     pub state: ThreadState,
     /// Activity of the runtime on this thread.
     pub activity: Activity,
-    /// The stack is whole, from the innermost frame to the start of the thread.
+    /// Whether the stack is whole, from the innermost frame to the start of the thread.
     pub complete: bool,
-    /// At least one frame of the stack was found by a guess, not derived from known facts about the
+    /// At least one frame of the stack is a guess: it does not follow from known facts about the
     /// frame that it called.
     pub guessed: bool,
-    /// The thread was in the kernel.
+    /// Whether the thread was in the kernel.
     pub kernel: bool,
-    /// The thread was in the profiler's own code, a hook or the agent.
+    /// Whether the thread was in the profiler's own code: a hook or the agent.
     pub profiler: bool,
     /// What is known about inlining in those methods of the stack that do not belong to the
     /// framework.
@@ -85,7 +86,7 @@ impl Sample {
         }
     }
 
-    /// Whether the stack is whole, and none of its frames is a guess.
+    /// Whether the stack is whole and has no guessed frame.
     #[inline]
     #[must_use]
     pub fn is_certain(&self) -> bool {
@@ -150,10 +151,11 @@ by_number! {
 }
 
 by_number! {
-    /// What is known about methods inlined at the locations of a stack's frames; if it differs
-    /// between frames, the least certain value.
+    /// What is known about methods inlined at the places where the stack's frames are. If frames
+    /// differ, the least certain value holds for the stack.
     Inlining {
-        /// Not recorded: no such method is on the stack, or an earlier version took the sample.
+        /// Not recorded: the stack has no method outside the framework, or an earlier version took
+        /// the sample.
         #[default]
         Unsaid = 0 "unsaid",
         /// No inlined method is there.
@@ -186,15 +188,17 @@ by_number! {
         InstrumentedTier0 = 6 "instrumented_tier0",
         /// Tier 1 with counters for the optimiser.
         InstrumentedTier1 = 7 "instrumented_tier1",
-        /// Inlined into the code of its caller, which has a tier of its own.
+        /// Inlined into the code of its caller; that code has its own tier.
         Inlined = 8 "inlined",
-        /// None: the method is not running, but waits at an `await`, whose offset is exact.
+        /// No tier: the method is not running but waits at an `await`. The offset of the `await` is
+        /// exact.
         Awaiting = 9 "awaiting",
     }
 }
 
 impl Tier {
-    /// Whether the frame's IL offset is exact as far as known: it is for code without optimisation.
+    /// Whether the IL offset of a frame in this tier is exact, as far as is known: it is exact in
+    /// code without optimisation.
     #[must_use]
     pub const fn has_exact_offset(self) -> bool {
         matches!(self, Self::Tier0 | Self::InstrumentedTier0 | Self::Awaiting)
@@ -241,15 +245,15 @@ record! {
         pub engine: SamplingEngine,
         /// Nanoseconds between two samples of a thread, as requested.
         pub interval_ns: u64,
-        /// Mean interval actually reached, in nanoseconds; 0 if not yet known.
+        /// Mean interval in nanoseconds that was actually reached; 0 if not yet known.
         pub reached_ns: u64,
-        /// Stacks extend into the kernel.
+        /// Whether stacks extend into the kernel.
         pub kernel: bool,
-        /// Reason why a better engine was not used and what would allow it, in one sentence; empty
-        /// if there is none.
+        /// One sentence: why a better engine was not used and what would allow it. Empty if there
+        /// is no better engine.
         pub why_engine: String,
-        /// Reason why stacks do not extend into the kernel and what would allow it, in one
-        /// sentence; empty if they do, or if this was not requested.
+        /// One sentence: why stacks do not extend into the kernel and what would allow it. Empty if
+        /// they do, or if this was not requested.
         pub why_no_kernel: String,
     }
 }
@@ -260,7 +264,7 @@ record! {
     pub struct NativeSymbol {
         /// Index into [`Process::modules`](super::Process::modules).
         pub module: u32,
-        /// Offset of its first byte, measured as in
+        /// Offset of the range's first byte, measured as in
         /// [`StackFrame::Native`](super::StackFrame::Native).
         pub offset: u32,
         /// Size of the range in bytes.

@@ -1,13 +1,14 @@
-//! The shown work of a process whose recording was reduced to some requests.
+//! The work that reports show of a process, if the recording was reduced to some requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The shown work, by threads and times.
+/// The work that reports show, by threads and times.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShownWork {
-    /// Ids of the selected requests for which threads may have worked: served ones.
+    /// Ids of those selected requests that the program served: only for them can threads have
+    /// worked.
     pub requests: BTreeSet<u64>,
-    /// Whether the recording says for which request the process's threads work. If not, none of
+    /// Whether the recording tells for which request the process's threads work. If not, none of
     /// their work can be shown.
     pub is_known: bool,
     /// By the number of the thread: the selected periods, each from and to a nanosecond since the
@@ -16,8 +17,8 @@ pub struct ShownWork {
 }
 
 impl ShownWork {
-    /// Adds the period from `since_ns` to `until_ns` to the shown work of `thread`; it must follow
-    /// all earlier periods of the thread.
+    /// Adds the period from `since_ns` to `until_ns` to the shown work of `thread`. Periods of a
+    /// thread must be added in the order of time.
     pub fn push(&mut self, thread: u32, since_ns: u64, until_ns: u64) {
         let times = self.times.entry(thread).or_default();
         match times.last_mut() {
@@ -26,7 +27,7 @@ impl ShownWork {
         }
     }
 
-    /// Whether the work of the thread with this number at a time is shown.
+    /// Whether the shown work includes what the thread with this number did at a time.
     #[must_use]
     pub fn has(&self, thread: u32, time_ns: u64) -> bool {
         let Some(times) = self.times.get(&thread) else { return false };

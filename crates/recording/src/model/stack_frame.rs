@@ -10,7 +10,7 @@ pub enum StackFrame {
     Method {
         /// Index into [`Process::functions`](super::Process::functions).
         function: u32,
-        /// Offset in the function's IL, if the runtime could tell.
+        /// Offset in the function's IL; `None` if the runtime could not tell.
         il_offset: Option<u32>,
         /// Uncertainty of the offset in bytes of IL: 0 if the offset is exact. Otherwise any
         /// statement that begins within this many bytes from the offset may be the current one;

@@ -9,7 +9,7 @@ use crate::layout::{stack, u32_at};
 /// A node in its stored fields; see [`layout::stack`](crate::layout::stack).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct StackNode {
-    /// Always smaller than the node's own number.
+    /// Number of the caller's node, always smaller than the node's own number; 0 for none.
     pub(crate) parent: u32,
     kind: u32,
     pub(super) subject: u32,
@@ -54,7 +54,7 @@ impl StackNode {
         self.kind == stack::AWAITED_BY
     }
 
-    /// The end of a chain of awaiters, if the node is one.
+    /// The reason why a chain of awaiters ends, if the node ends one.
     pub(super) fn chain_end(&self) -> Option<ChainEnd> {
         (self.kind == stack::AWAITS_END).then(|| ChainEnd::from_number(self.subject))
     }

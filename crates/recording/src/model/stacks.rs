@@ -23,22 +23,22 @@ pub struct NamedPlace {
 /// A frame whose caller may be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameToChange {
-    /// Its index among all nodes.
+    /// Index of the frame among all nodes.
     pub place: usize,
-    /// Index of its caller; `None` for the outermost frame.
+    /// Index of the frame's caller; `None` for the outermost frame.
     pub caller: Option<usize>,
     /// The frame; `None` for frames that were not kept.
     pub frame: Option<StackFrame>,
     /// For the outermost frame of a stack with awaiters: the index of the first awaiter.
     pub awaiter: Option<usize>,
-    /// The end of a chain of awaiters, if the node is one instead of a frame.
+    /// Reason why a chain of awaiters ends here; `None` if the node is a frame.
     pub chain_end: Option<ChainEnd>,
 }
 
 /// The new state of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChangedFrame {
-    /// Index of its caller; `None` for the outermost frame.
+    /// Index of the frame's caller; `None` for the outermost frame.
     pub caller: Option<u32>,
     /// The frame; `None` for frames that were not kept.
     pub frame: Option<StackFrame>,
@@ -85,8 +85,8 @@ impl Stacks {
         self.len() == 0
     }
 
-    /// Returns the index of a stack's innermost frame among all nodes, from 0; `None` if the number
-    /// is not that of a stack.
+    /// Returns the index of a stack's innermost frame among all nodes, from 0; `None` if no stack
+    /// has this number.
     #[inline]
     #[must_use]
     pub fn node_position(&self, number: u32) -> Option<usize> {
@@ -99,7 +99,7 @@ impl Stacks {
         (within < part.nodes).then(|| part.at + within)
     }
 
-    /// Number of the stack whose innermost frame is at an index; 0 if there is none.
+    /// Number of the stack whose innermost frame is at this index; 0 if there is none.
     #[must_use]
     pub fn number(&self, place: usize) -> u32 {
         let after = self.parts.partition_point(|part| part.at <= place);
@@ -107,7 +107,7 @@ impl Stacks {
         part.map_or(0, |part| part.first + (place - part.at) as u32)
     }
 
-    /// Index of the caller of the node at an index, always smaller than the node's; `None` for the
+    /// Index of the caller of the node at an index, always smaller than that index; `None` for the
     /// outermost frame.
     #[inline]
     #[must_use]
@@ -125,7 +125,7 @@ impl Stacks {
         self.parent_of(parent)
     }
 
-    /// The end of a chain of awaiters, if one is at this index instead of a frame.
+    /// Reason why a chain of awaiters ends at this index; `None` if a frame is there.
     #[must_use]
     pub fn chain_end_at(&self, place: usize) -> Option<ChainEnd> {
         self.nodes.frame(place)?.chain_end()
@@ -163,8 +163,8 @@ impl Stacks {
         self.nodes.frame(place).filter(|node| !node.is_cut()).map(|node| node.frame())
     }
 
-    /// The frames of the stack with this number, innermost first; empty if the number is not that
-    /// of a stack.
+    /// The frames of the stack with this number, innermost first; empty if no stack has this
+    /// number.
     pub fn frames(&self, number: u32) -> impl Iterator<Item = StackFrame> {
         self.places_of(number).filter_map(|place| self.frame_at(place)).take(Self::DEEPEST)
     }
@@ -248,8 +248,8 @@ impl Stacks {
 
     /// Changes the callers of frames, or the frames themselves; numbers don't change. Calls
     /// `change` for each node in order: callers before their callees, and awaiters before the
-    /// stacks that they await. A caller that does not precede the node is treated as none.
-    /// Afterwards no stack has awaiters.
+    /// stacks that they await. If the new caller does not come before the node, the node gets no
+    /// caller. Afterwards no stack has awaiters.
     pub fn change_frames(&mut self, mut change: impl FnMut(FrameToChange) -> ChangedFrame) {
         let mut nodes = StackNodes::default();
         for place in 0..self.len() {
@@ -304,11 +304,11 @@ impl Stacks {
         self.parts.iter().flat_map(of_part)
     }
 
-    /// Adds the nodes stored in `bytes`; the first one has the number `first`. Returns how many of
-    /// them had an invalid caller; these get none.
+    /// Adds the nodes stored in `bytes`; the first one has the number `first`. Returns how many
+    /// nodes had an invalid caller; they are added without a caller.
     ///
     /// # Errors
-    /// When there already are nodes with these numbers, or the numbers are invalid.
+    /// If there already are nodes with these numbers, or the numbers are invalid.
     pub(crate) fn add(&mut self, first: u32, bytes: &[u8]) -> Result<usize, &'static str> {
         self.extend(first, bytes.chunks_exact(stack::BYTES).map(StackNode::read))
     }
@@ -363,8 +363,9 @@ pub struct StacksBuilder {
 }
 
 impl StacksBuilder {
-    /// The number of the stack with these frames, innermost first, 0 for none. At most
-    /// [`Stacks::DEEPEST`] innermost frames are kept. `cut` means that there were more frames.
+    /// The number of the stack with these frames, innermost first; 0 for no frames. Of a longer
+    /// stack, the [`Stacks::DEEPEST`] innermost frames are kept. `cut` means that there were more
+    /// frames.
     pub fn stack(&mut self, frames: &[StackFrame], cut: bool) -> u32 {
         let kept = &frames[..frames.len().min(Stacks::DEEPEST)];
         let root = if cut || kept.len() < frames.len() { self.child(StackNode::CUT) } else { 0 };

@@ -78,15 +78,16 @@ impl fmt::Debug for TreeSource {
 /// Marks on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NodeFlags {
-    /// The path was first entered by a tail call: the real caller is a sibling of the node.
+    /// The path was first entered by a tail call: the real caller is not the node's parent but one
+    /// of its siblings.
     pub by_tail_call: bool,
 }
 
-/// Measured values of one node, without its children, before any compensation.
+/// Measured values of one node, without its children, before the cost of hooks is subtracted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NodeValues {
-    /// Value of the tree's metric: in the trees of `calls` wall time in nanoseconds, in trees made
-    /// from stacks the amount of their metric.
+    /// Value of the tree's metric: wall time in nanoseconds in the trees of `calls`; in trees made
+    /// from stacks, the amount of the stacks' metric.
     pub metric: u64,
     /// CPU time; 0 if not measured.
     pub cpu_ns: u64,
@@ -101,9 +102,9 @@ pub struct Node {
     pub function: u32,
     /// Calls along this path.
     pub calls: u64,
-    /// Exclusive time.
+    /// Values of the node itself, without its children.
     pub values: NodeValues,
-    /// Marks.
+    /// Marks on the node.
     pub flags: NodeFlags,
 }
 
@@ -128,7 +129,7 @@ impl CallTree {
         self.parents.len()
     }
 
-    /// Whether the thread recorded nothing at all, not even its root.
+    /// Whether the tree has no nodes at all, not even a root: the thread recorded nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.parents.is_empty()
@@ -168,7 +169,7 @@ impl CallTree {
         })
     }
 
-    /// Own values of `node`.
+    /// Values of `node` itself, without its children.
     #[must_use]
     pub fn values_of(&self, node: u32) -> NodeValues {
         match self.values.binary_search_by_key(&node, |t| t.0) {
@@ -244,8 +245,8 @@ impl CallTree {
         builder.finish()
     }
 
-    /// The tree without subtrees that have neither calls nor values. For an empty tree, even the
-    /// root is removed.
+    /// The tree without those subtrees that have neither calls nor values. If nothing is left, even
+    /// the root is removed.
     #[must_use]
     pub fn pruned(&self) -> Self {
         let has_own = |node: u32| self.calls(node) > 0 || self.values_of(node) != NodeValues::default();
@@ -267,7 +268,7 @@ impl CallTree {
 
     /// The tree of only the nodes in `own` and the paths to them, with these calls and values;
     /// `own` is ordered by node number. The tree must be in preorder. If `own` is empty, the result
-    /// is without even the root.
+    /// has no nodes, not even the root.
     pub(crate) fn with_own(&self, own: &[(u32, u64, NodeValues)]) -> Self {
         let mut builder = CallTreeBuilder::default();
         // The path from the root to the previous node: node numbers here and in the new tree.

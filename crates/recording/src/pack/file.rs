@@ -27,14 +27,15 @@ fn draft_prefix(name: &OsStr) -> OsString {
     prefix
 }
 
-/// Whether `entry` is the name of a draft of the file `name`, made by this process.
+/// Whether `entry` is the name of a draft that this process made of the file `name`.
 #[must_use]
 pub fn is_draft(entry: &OsStr, name: &OsStr) -> bool {
     let bytes = entry.as_bytes();
     bytes.starts_with(draft_prefix(name).as_bytes()) && bytes.ends_with(DRAFT.as_bytes())
 }
 
-/// A file under a temporary name in the folder where it will stay. Dropping it removes it.
+/// A file under a temporary name in the folder where it will stay. Dropping this value removes the
+/// file.
 #[derive(Debug)]
 pub(super) struct NewFile {
     file: File,

@@ -1,8 +1,8 @@
-//! Packing: a recording directory, or a recording in memory, into one file.
+//! Packing: turns a recording directory, or a recording in memory, into one file.
 //!
-//! [`pack`] is run by `clrscope run` at its end, and by `clrscope pack` at any time: the directory
-//! may still be written to. The directory is only read. The packed file gets its name only when it
-//! is complete and on disk.
+//! `clrscope run` calls [`pack`] at its end, `clrscope pack` at any time: the directory may still
+//! be written to. Packing only reads the directory. The packed file gets its name only when it is
+//! complete and on disk.
 
 mod file;
 
@@ -35,7 +35,7 @@ impl Default for PackOptions {
 /// Progress of packing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackProgress {
-    /// Number of threads whose trees are packed.
+    /// Number of threads whose trees are packed already.
     pub threads: u64,
     /// Total number of threads.
     pub threads_total: u64,
@@ -98,8 +98,9 @@ pub fn pack(dir: &Path, out: &Path, progress: &mut dyn FnMut(PackProgress)) -> R
     pack_with(dir, out, PackOptions::default(), progress)
 }
 
-/// Packs the directory `dir` (or, to pack it again, a packed file) into the file `out`. `progress`
-/// is called many times a second. Memory use is bounded by the tree of one thread.
+/// Packs `dir` into the file `out`; `dir` is a directory, or a packed file that is to be packed
+/// again. `progress` is called many times a second. Memory use is bounded by the tree of one
+/// thread.
 ///
 /// # Errors
 /// See [`PackError`]. No file is left at `out` or next to it.
@@ -112,8 +113,8 @@ pub fn pack_with(
     pack_completed(dir, out, options, &mut |_| (), progress)
 }
 
-/// Like [`pack_with`]; in addition, `complete` can add to the recording the facts that only this
-/// machine knows, such as names of native code.
+/// Like [`pack_with`], but `complete` can first add facts to the recording that only this machine
+/// knows, such as names of native code.
 ///
 /// # Errors
 /// See [`PackError`]. No file is left at `out` or next to it.

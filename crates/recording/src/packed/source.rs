@@ -5,8 +5,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// An open file, or bytes in memory. A file is read in pieces and never mapped: if another program
-/// truncates it during reading, the result is an error, not a SIGBUS.
+/// An open file, or bytes in memory. A file is read part by part and never mapped: if another
+/// program truncates the file during reading, the result is an error, not a SIGBUS.
 #[derive(Debug)]
 pub(crate) enum Source {
     /// An open file and its length when it was opened.

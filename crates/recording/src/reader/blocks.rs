@@ -11,14 +11,14 @@ pub(crate) struct TreeSources {
     pub(crate) arena: SegmentBytes,
     pub(crate) stride: usize,
     pub(crate) times: EdgeTimes,
-    /// Edges whose count passed 2^32, each with the number of times; sorted by edge.
+    /// Edges whose count passed 2^32, each with how often that happened; sorted by edge.
     pub(crate) carries: Vec<(u32, u32)>,
     /// Nanoseconds per tick of the time stamp counter, with `clock=tsc`.
     pub(crate) ns_per_tick: f64,
 }
 
 impl TreeSources {
-    /// Nanoseconds per tick, where blocks hold ticks.
+    /// Nanoseconds per tick; `None` unless blocks hold ticks.
     pub(super) fn ticks(&self) -> Option<f64> {
         (self.stride == block::STRIDE_TSC).then_some(self.ns_per_tick)
     }
@@ -80,7 +80,7 @@ impl EdgeTimes {
     }
 }
 
-/// Start of a thread's tree, and the maximum number of its blocks.
+/// Start of a thread's tree, and the greatest number of blocks that it may have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TreeRoot {
     pub(crate) offset: u32,
@@ -131,8 +131,8 @@ fn decode_and_note(
     walk.builder.finish()
 }
 
-/// A whole tree with an index from edges to nodes. With the index, the tree of one part is made
-/// without a walk over the whole tree.
+/// A whole tree with an index from edges to nodes. With this index, the tree of one part can be
+/// made without walking over the whole tree.
 #[derive(Debug)]
 pub(super) struct EdgedTree {
     tree: CallTree,

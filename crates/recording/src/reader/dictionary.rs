@@ -28,7 +28,7 @@ pub(super) struct Dictionary {
     pub(super) process: Process,
     pub(super) given: String,
     pub(super) filled: String,
-    /// Names and roles of threads, by serial number.
+    /// Names and roles of threads, by the threads' serial numbers.
     pub(super) threads: HashMap<u32, ThreadWords>,
     /// One entry for each time that an edge's count passed 2^32, in the order of the log.
     pub(super) carried: Vec<u32>,
@@ -41,7 +41,7 @@ pub(super) struct Dictionary {
 }
 
 impl Dictionary {
-    /// Reads the records of `log`. The second value tells whether the last record is cut off.
+    /// Reads the records of `log`. The second value is `true` if the last record is cut off.
     pub(super) fn read(log: &[u8]) -> (Self, bool) {
         let mut dictionary = Self::new(log.len());
         let mut records = LogRecords::new(log);
@@ -137,7 +137,7 @@ impl Dictionary {
         *calls = CallsInfo { hook_cost, pair_costs, sample_steps, cpu_measured: false, ..settings };
     }
 
-    /// Edges whose count passed 2^32, each with the number of times; sorted by edge.
+    /// Edges whose count passed 2^32, each with how often that happened; sorted by edge.
     pub(super) fn carries(&self) -> Vec<(u32, u32)> {
         count(&self.carried)
     }

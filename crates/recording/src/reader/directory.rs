@@ -23,8 +23,8 @@ struct RunLog {
     root_end: Option<End>,
 }
 
-/// Reads as much of the directory as can be read. Reports a directory that was renamed or replaced
-/// meanwhile as not found, because some of its files may already have been missing.
+/// Reads as much of the directory as can be read. If the directory was renamed or replaced
+/// meanwhile, the result is "not found", because some of its files may already have been missing.
 pub(super) fn read(folder: &Path, period: Option<&Period<'_>>, now: Now) -> Result<Recording, OpenError> {
     let read = identity(folder)?;
     let recording = read_files(folder, period, now)?;
@@ -35,8 +35,7 @@ pub(super) fn read(folder: &Path, period: Option<&Period<'_>>, now: Now) -> Resu
     }
 }
 
-/// Returns the version of a directory of segments, where it differs from the version that this
-/// clrscope reads.
+/// Returns the version of a directory of segments, if this clrscope does not read that version.
 pub(super) fn other_version(folder: &Path) -> Option<u32> {
     let processes = process_folders(folder).unwrap_or_default();
     let logs = [folder.join("run.log")].into_iter().chain(processes.iter().map(|process| process.join("process.log")));

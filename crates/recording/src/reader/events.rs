@@ -13,9 +13,9 @@ use crate::model::{ByteSource, EventArena, EventBytes, EventChunk, Problem};
 pub(super) struct Source {
     /// Number of the process's threads.
     pub(super) threads: usize,
-    /// Whether the process recorded its end: nothing writes any more.
+    /// Whether the process recorded its end: nothing is written any more.
     pub(super) ended: bool,
-    /// The period whose events are kept, where the recording drops older events.
+    /// The period whose events are kept; `None` if the recording keeps all events.
     pub(super) kept: Option<KeptTime>,
 }
 

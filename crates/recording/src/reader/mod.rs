@@ -31,7 +31,8 @@ use crate::open_error::{OpenError, not_empty};
 use crate::packed;
 use crate::writer::id_of_period;
 
-/// Opens `NAME.clrs`, `NAME.clrs.d`, or `NAME.clrs` where only the directory exists.
+/// Opens the recording at `path`: `NAME.clrs` or `NAME.clrs.d`. If only the directory exists,
+/// `NAME.clrs` opens it too.
 ///
 /// # Errors
 /// Only when nothing of the recording can be read. Damage is listed in [`Recording::problems`].
@@ -55,8 +56,8 @@ pub(crate) fn open_exactly(path: &Path) -> Result<Recording, OpenError> {
     }
 }
 
-/// Opens a period of the recording in `folder`, which the launcher writes in periods. It has an
-/// identifier of its own, the same each time.
+/// Opens one period of a recording that the launcher wrote in periods to `folder`. A period's own
+/// identifier is the same each time.
 ///
 /// # Errors
 /// As for [`open`].

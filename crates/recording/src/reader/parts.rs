@@ -9,15 +9,14 @@ use crate::log_records::LogRecords;
 use crate::model::{BoundaryKind, NodeValues, Part, PartBoundary};
 use crate::varint::unzigzag;
 
-/// A boundary, and the number of carry records before it in the log.
+/// A boundary, and the number of carry records that precede it in the log.
 #[derive(Debug, Clone)]
 pub(super) struct Boundary {
     pub(super) record: PartBoundary,
     pub(super) carries: usize,
 }
 
-/// The logs of gains, in the order of their making, with an index that finds the records of one
-/// boundary.
+/// The logs of gains, oldest first, with an index that finds the records of one boundary.
 #[derive(Debug)]
 pub(super) struct GainsLog {
     logs: Vec<SegmentBytes>,
@@ -97,8 +96,8 @@ impl PartGains {
         Some(Self { log: Arc::clone(log), numbers, carries, is_rest: false, read: OnceLock::new() })
     }
 
-    /// Returns the gain of an edge in this part; `calls` and `values` are its totals. `ns_per_tick`
-    /// is given where hooks read the clock.
+    /// Returns the gain of an edge in this part; `calls` and `values` are the edge's totals.
+    /// `ns_per_tick` is given if hooks read the clock.
     pub(super) fn gain_of_edge(
         &self,
         edge: u32,
@@ -126,8 +125,8 @@ impl PartGains {
         (calls.saturating_sub(gained), NodeValues { metric, cpu_ns: values.cpu_ns.saturating_sub(found.1.cpu_ns) })
     }
 
-    /// Whether the gains of this part are the trees' values minus the gains of all other parts.
-    /// Then nearly every edge may have a gain.
+    /// Whether the gains of this part are the trees' values minus the gains of all other parts. If
+    /// so, nearly every edge may have a gain.
     pub(super) fn is_rest(&self) -> bool {
         self.is_rest
     }
@@ -175,7 +174,7 @@ impl PartGains {
 }
 
 /// The parts between the `boundaries` of a recording from `start_ns` to `end_ns`, each with its
-/// gains; `None` where the logs of gains do not hold them. `carried` lists the edges whose counts
+/// gains; `None` if the logs of gains do not contain them. `carried` lists the edges whose counts
 /// passed 2^32, in the order of the log.
 pub(super) fn read(
     boundaries: &[Boundary],
@@ -235,8 +234,8 @@ fn first_known(boundaries: &[PartBoundary]) -> u32 {
     cuts.map(|cut| cut.number).nth(1).map_or(0, |number| number.saturating_add(1))
 }
 
-/// The gains of the period that ends with a boundary, since the end of the period before it; `None`
-/// where they are not known.
+/// The gains of the period from the boundary `before`, or from the start if that is `None`, to the
+/// boundary `end`; `None` if the gains are not known.
 pub(super) fn of_period(
     before: Option<&Boundary>,
     end: &Boundary,
@@ -263,7 +262,7 @@ fn in_order(boundaries: &[Boundary]) -> Vec<Boundary> {
     ordered
 }
 
-/// The distinct edges in ascending order, each with the number of its occurrences.
+/// The distinct edges in ascending order, each with how often it occurs.
 pub(super) fn count(edges: &[u32]) -> Vec<(u32, u32)> {
     let mut edges = edges.to_vec();
     edges.sort_unstable();

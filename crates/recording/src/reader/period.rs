@@ -1,8 +1,9 @@
 //! One period of a recording that the launcher writes in periods (`--every`).
 //!
 //! At the end of each period the launcher has every process draw a boundary with the period's
-//! number. What a process recorded between two such boundaries is its part of the period. A process
-//! that starts within a period begins there, and one that ends has its last period up to its end.
+//! number. The events between two such boundaries are a process's share of the period. If a process
+//! starts within a period, its share begins at that start; if it ends within one, its share ends
+//! there.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,29 +16,29 @@ use crate::model::BoundaryKind;
 
 /// A period to be read.
 pub struct Period<'a> {
-    /// Its number, from 1.
+    /// Number of the period, from 1.
     pub number: u32,
-    /// Monotonic nanoseconds when the launcher ended the period before it; 0 for the first.
+    /// Monotonic nanoseconds when the launcher ended the previous period; 0 for the first period.
     pub since_ns: u64,
-    /// Monotonic nanoseconds when the launcher ended it.
+    /// Monotonic nanoseconds when the launcher ended this period.
     pub until_ns: u64,
-    /// Whether the process that recorded into a folder has ended. Only the launcher knows that of a
-    /// process that was killed.
+    /// Whether the process that recorded into a folder has ended. If a process was killed, only the
+    /// launcher knows that it has ended.
     pub has_ended: &'a dyn Fn(&Path) -> bool,
 }
 
-/// The period in one process.
+/// One process's share of the period.
 pub(super) struct PeriodOfProcess {
     pub(super) kept: KeptTime,
-    /// Gains of the trees; `None` where there are none, or where they are not known.
+    /// Gains of the trees; `None` if there are none, or if they are not known.
     pub(super) gains: Option<Arc<PartGains>>,
-    /// Whether calls were counted, and it is not known how many in this period.
+    /// Whether the number of calls in this period is unknown although calls were counted.
     pub(super) lacks_calls: bool,
 }
 
 impl Period<'_> {
-    /// The period in the process of this folder; `None` if the process has nothing in it: it has
-    /// not ended the period, because it is suspended, or its end lies in an earlier period.
+    /// The share of this period of the process in `folder`. `None` if the process has none: it is
+    /// suspended and has not ended the period yet, or its own end lies in an earlier period.
     pub(super) fn of_process(
         &self,
         folder: &Path,

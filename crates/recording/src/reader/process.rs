@@ -24,13 +24,13 @@ pub(super) struct ReadProcess {
     pub(super) unix_start: u64,
     /// Whether the agent recorded that it has stopped recording.
     pub(super) stopped: bool,
-    /// The request as given, and `filled` with every default.
+    /// The request as the user gave it; `filled` is the request with every default.
     pub(super) given: String,
     pub(super) filled: String,
 }
 
-/// Reads the folder, or what lies in `period` of it; problems are appended to `problems`. `None`
-/// for a folder without a process, and for one without anything in the period.
+/// Reads the folder, or only what lies in `period`; adds problems to `problems`. `None` if the
+/// folder has no process, or the process has nothing in the period.
 pub(super) fn read(folder: &Path, period: Option<&Period<'_>>, problems: &mut Vec<Problem>) -> Option<ReadProcess> {
     let place = folder.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let inside = format!("{place}/");

@@ -8,7 +8,7 @@ use crate::events::records_within;
 use crate::layout::{instrument, sample};
 use crate::model::{ByteSource, EventBytes, EventChunk, Part, Problem, Process, RemarkKind, Sample};
 
-/// The period of a process from which events are kept.
+/// The period of a process whose events are kept.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeptTime {
     /// Monotonic nanoseconds of the start of the process's recording.
@@ -65,14 +65,14 @@ struct Offsets {
     until_ns: u64,
 }
 
-/// Encoding of an instrument's events, which decides how older events are dropped.
+/// Rows of samples, each taken at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Encoding {
-    /// Rows of samples, each at a moment.
+    /// Rows of samples, each covering a span of time.
     Moments,
     /// Rows of samples, each for a span of time.
     Times,
-    /// Records.
+    /// Event records.
     Records,
     /// Data that applies to the whole recording.
     Other,
@@ -126,7 +126,7 @@ fn within(sample: Sample, kept: Offsets) -> Option<Sample> {
     Some(Sample { time_ns, weight_ns, count: (share as u32).max(1), ..sample })
 }
 
-/// A chunk as found in the segment.
+/// A chunk found in the segment.
 pub(super) struct FoundChunk {
     pub(super) chunk: EventChunk,
     /// Monotonic nanoseconds at which the chunk was begun.

@@ -64,7 +64,7 @@ impl SegmentBytes {
         self.map.as_deref().is_some_and(|map| u64_at(map, header::COMMITTED) > self.committed)
     }
 
-    /// Gives the memory of the mapping back to the system. Later reads come from the page cache.
+    /// Gives the memory of the mapping back to the system. Later reads use the system's page cache.
     pub(crate) fn release(&self) {
         let Some(map) = &self.map else { return };
         // SAFETY: the mapping is a shared one of a file and only read, so no byte of it changes.
@@ -91,7 +91,7 @@ pub(super) fn has_content(folder: &Path, name: &str, kind: u32) -> bool {
     SegmentBytes::open_file(&folder.join(name), kind).is_ok_and(|bytes| bytes.iter().any(|&byte| byte != 0))
 }
 
-/// Returns the version in a segment's header, where the file starts like a segment.
+/// Returns the version in a segment's header; `None` unless the file starts like a segment.
 pub(super) fn version(path: &Path) -> Option<u32> {
     let map = map(path).ok()??;
     map.starts_with(&MAGIC).then(|| u32_at(&map, header::VERSION))
@@ -114,8 +114,8 @@ pub(super) fn committed(bytes: &[u8], kind: u32) -> Result<u64, String> {
     Ok(u64_at(bytes, header::COMMITTED))
 }
 
-/// Sentence for a file with only `there` readable bytes, if its header and the content that the
-/// header names are longer.
+/// Returns a sentence for the user if a file is cut off: it has only `there` readable bytes, fewer
+/// than its header and the content that the header names.
 pub(super) fn is_cut(path: &Path, there: u64, committed: u64) -> Option<String> {
     let whole = (HEADER_BYTES as u64).saturating_add(committed);
     if there >= whole {
@@ -127,7 +127,7 @@ pub(super) fn is_cut(path: &Path, there: u64, committed: u64) -> Option<String> 
     (now < whole).then(|| format!("is cut: {there} of {whole} bytes are there; what stood before is here"))
 }
 
-/// Opens a segment and returns its length too; an error where the path is not a regular file.
+/// Opens a segment and returns its length too. An error if the path is not a regular file.
 pub(super) fn open_segment(path: &Path) -> io::Result<(File, u64)> {
     // Not blocking: a pipe under the name of a segment would keep us for ever.
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;

@@ -1,4 +1,4 @@
-//! A segment that is read piece by piece and never mapped, because events may need more space than
+//! A segment that is read part by part and never mapped, because events may need more space than
 //! there is memory or address space.
 
 use std::fs::File;
@@ -52,7 +52,7 @@ impl SegmentFile {
         Ok((Self { file: Arc::new(file), length }, is_cut(path, end, committed)))
     }
 
-    /// Bytes of content.
+    /// Length of the content in bytes.
     pub(super) fn len(&self) -> usize {
         self.length
     }
@@ -60,7 +60,7 @@ impl SegmentFile {
     /// Fills `bytes` with the content at `at`.
     ///
     /// # Errors
-    /// Errors of reading, or the content ends before `bytes` is full.
+    /// If reading fails, or if the content ends before `bytes` is full.
     pub(super) fn read(&self, at: usize, bytes: &mut [u8]) -> io::Result<()> {
         if at.checked_add(bytes.len()).is_none_or(|end| end > self.length) {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -68,8 +68,8 @@ impl SegmentFile {
         self.file.read_exact_at(bytes, (HEADER_BYTES + at) as u64)
     }
 
-    /// The first place from `at` on, in steps of `grain` bytes, with a byte that is not zero; the
-    /// end of the content where only zeros follow.
+    /// The offset of the first block of `grain` bytes, counted from `at`, that has a byte other
+    /// than zero; the end of the content if only zeros follow.
     ///
     /// # Errors
     /// Errors of reading.

@@ -14,8 +14,8 @@ pub(super) struct Clocks {
     pub(super) pid: u32,
     pub(super) ended: bool,
     pub(super) stopped: bool,
-    /// Length of the period before `mono_last` whose events are kept; `None` where all events are
-    /// kept.
+    /// Length of the period before `mono_last` whose events are kept, in nanoseconds; `None` if all
+    /// events are kept.
     pub(super) kept_ns: Option<u64>,
 }
 
@@ -40,7 +40,7 @@ impl Clocks {
     }
 }
 
-/// Losses, by reason. `mono_start` is when the process began.
+/// Losses, sorted by reason. `mono_start` is the time when the process began.
 pub(super) fn losses(state: &[u8], mono_start: u64) -> Vec<Loss> {
     let of = |reason: LossReason| {
         let at = state::LOSSES + reason as usize * state::LOSS_BYTES;

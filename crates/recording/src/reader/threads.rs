@@ -9,13 +9,13 @@ use super::parts::PartGains;
 use crate::layout::{thread, u32_at, u64_at};
 use crate::model::{Part, PartTrees, Thread, ThreadRole, TreeSource};
 
-/// The trees that threads get.
+/// Which trees the threads get.
 pub(super) enum ShownTrees {
-    /// All that was counted.
+    /// Trees of everything that was counted.
     Whole,
-    /// What was counted in one period.
+    /// Trees of what was counted in one period.
     Gains(Arc<PartGains>),
-    /// None, because it is not known what was counted in the period.
+    /// No trees, because it is not known what was counted in the period.
     None,
 }
 

@@ -1,5 +1,5 @@
-//! How far a recording in periods has come, for a launcher that goes on after another one was
-//! killed.
+//! How far a recording in periods has come: for a launcher that continues after another launcher
+//! was killed.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::writer::id_of_period;
 pub struct EndOfPeriod {
     /// Number of the period, from 1; 0 for the beginning of the recording.
     pub number: u32,
-    /// Monotonic nanoseconds.
+    /// Monotonic nanoseconds of the end.
     pub mono_ns: u64,
 }
 
@@ -28,21 +28,22 @@ pub struct WrittenPeriods {
     pub written: EndOfPeriod,
     /// The last period that a process has ended.
     pub ended: EndOfPeriod,
-    /// Start of the recording in monotonic nanoseconds, and in nanoseconds since the Unix epoch.
+    /// Start of the recording, first in monotonic nanoseconds, then in nanoseconds since the Unix
+    /// epoch.
     pub start_ns: (u64, u64),
     /// Identifier of the recording.
     id: String,
 }
 
 impl WrittenPeriods {
-    /// Identifier of the recording of a period; empty if the recording has none.
+    /// Identifier of the recording of one period; empty if the whole recording has no identifier.
     #[must_use]
     pub fn id_of(&self, number: u32) -> String {
         id_of_period(&self.id, number)
     }
 }
 
-/// Reads how far the recording in `folder` has come. What can't be read counts as not there.
+/// Reads how far the recording in `folder` has come. Data that can't be read is treated as missing.
 #[must_use]
 pub fn written_periods(folder: &Path) -> WrittenPeriods {
     let records = |folder: &Path, name: &str| SegmentBytes::open(folder, name, kind::LOG, "", &mut Vec::new());

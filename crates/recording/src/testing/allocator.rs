@@ -1,8 +1,8 @@
-//! Measures the memory that a piece of code takes: `#[global_allocator] static ALLOCATOR: Counting
-//! = Counting;` and [`of_thread`], [`of_process`] or [`so_far`].
+//! Measures the memory that code takes: `#[global_allocator] static ALLOCATOR: Counting =
+//! Counting;` and [`of_thread`], [`of_process`] or [`so_far`].
 //!
-//! The counters hold the bytes that are allocated and not freed. A reallocated block counts with
-//! its new size only, although both blocks may exist for a moment (the system moves large blocks by
+//! The counters hold the bytes that are allocated and not freed. A reallocated block counts only
+//! with its new size, although both blocks may exist for a moment (the system moves large blocks by
 //! remapping their pages, without a copy).
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -18,7 +18,7 @@ thread_local! {
 static PROCESS_NOW: AtomicIsize = AtomicIsize::new(0);
 static PROCESS_PEAK: AtomicIsize = AtomicIsize::new(0);
 
-/// The system's allocator, counting for each thread and for all together.
+/// The system's allocator, which also counts bytes: for each thread, and for all threads together.
 #[derive(Debug)]
 pub struct Counting;
 
@@ -57,7 +57,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 /// Runs `work` and returns the peak of the bytes that this thread held, minus the bytes that it
-/// held before. For tests that run in parallel.
+/// held before `work`. For tests that run in parallel.
 pub fn of_thread<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = THREAD_NOW.get();
     THREAD_PEAK.set(before);
@@ -66,7 +66,7 @@ pub fn of_thread<T>(work: impl FnOnce() -> T) -> (T, usize) {
 }
 
 /// Runs `work` and returns the peak of the bytes that all threads together held, minus the bytes
-/// that they held before. For work on several threads, where nothing else runs.
+/// that they held before `work`. For work on several threads, while nothing else runs.
 pub fn of_process<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = PROCESS_NOW.load(Relaxed);
     PROCESS_PEAK.store(before, Relaxed);
@@ -74,8 +74,8 @@ pub fn of_process<T>(work: impl FnOnce() -> T) -> (T, usize) {
     (done, usize::try_from(PROCESS_PEAK.load(Relaxed) - before).unwrap_or(0))
 }
 
-/// The peak of the bytes that all threads together held since the start, or since [`of_process`]
-/// last began.
+/// The peak of the bytes that all threads together held since the process started, or since
+/// [`of_process`] last began.
 pub fn so_far() -> usize {
     usize::try_from(PROCESS_PEAK.load(Relaxed)).unwrap_or(0)
 }

@@ -24,7 +24,7 @@ pub fn recording(text: &str) -> Recording {
     recording_with(text, HookCost::default())
 }
 
-/// A recording as [`recording`] makes it, with this hook cost.
+/// A recording like that of [`recording`], but with this hook cost.
 ///
 /// # Panics
 /// As [`recording`].

@@ -13,7 +13,7 @@ pub struct HandmadeChunk {
 }
 
 impl HandmadeChunk {
-    /// An empty chunk of the thread with this index, whose first record has the time `start_ns`.
+    /// An empty chunk of the thread with index `thread`. Its first record has the time `start_ns`.
     #[must_use]
     pub fn new(thread: u32, sequence: u64, start_ns: u64) -> Self {
         Self { thread, sequence, bytes: Vec::new(), delta_ns: start_ns }

@@ -22,12 +22,12 @@ use crate::model::{Clock, HeapGeneration, HeapType, MethodHits, Recording, RootK
 use crate::packed::from_bytes as read_packed;
 use clrscope_contract::request::Request;
 
-/// Part of the readers that is fuzzed.
+/// The part of the readers that a fuzz target runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// [`open_packed`].
     OpenPacked,
-    /// [`open_directory`], reader and packer.
+    /// [`open_directory`]: the reader and the packer.
     OpenDirectory,
     /// [`request`].
     Request,
@@ -50,7 +50,7 @@ impl Target {
         }
     }
 
-    /// Runs it once.
+    /// Runs the target once.
     pub fn run(self, bytes: &[u8]) {
         match self {
             Self::OpenPacked => open_packed(bytes),
@@ -97,7 +97,7 @@ pub fn open_periods(folder: &Path) {
     }
 }
 
-/// Parses a request and, where it is valid, its full form.
+/// Parses a request; if it is valid, also parses its full form.
 pub fn request(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Ok(request) = Request::parse(&text) {
@@ -105,7 +105,8 @@ pub fn request(bytes: &[u8]) {
     }
 }
 
-/// Reads a chunk of `events` or `exceptions`. Each record, written again, must read the same.
+/// Reads a chunk of `events` or `exceptions`. Each record must read the same after it is written
+/// again.
 pub fn event_records(bytes: &[u8]) {
     let mut buffer = vec![0; Encoder::MOST];
     for record in Records::new(bytes) {
@@ -186,9 +187,9 @@ const FILES: [(&str, u32); 18] = [
     ("p7-1/events-probe-callers.seg", kind::EVENTS),
 ];
 
-/// A recording directory of one process as bytes for [`open_directory`]: per file a byte with its
-/// number, a `u32` length, and the content. 128 added to the number says that the content includes
-/// the file's first page; otherwise the target makes a valid one.
+/// A process's recording directory as bytes for [`open_directory`]. Each file has its file number
+/// (a byte), a `u32` length and the content. If 128 is added to the number, the content includes
+/// the file's first page; otherwise the fuzz target makes a valid one.
 ///
 /// # Errors
 /// Errors of reading files.
@@ -258,7 +259,7 @@ pub fn seeds(target: Target) -> io::Result<Vec<Vec<u8>>> {
 }
 
 /// A packed recording with samples and a heap snapshot that has all kinds of objects, roots and
-/// references. Too small for tests that bound memory by the size of the file.
+/// references. It is too small for tests that bound memory by the size of the file.
 ///
 /// # Errors
 /// Errors of writing.
@@ -308,7 +309,8 @@ pub struct SoakResults {
     pub inputs: u64,
     /// The longest time that an input took.
     pub slowest: Duration,
-    /// The input on which `run` panicked, if it did. `inputs` is its number with this seed.
+    /// The input on which `run` panicked; `None` if it did not. With the same seed, the input's
+    /// number is `inputs`.
     pub failure: Option<Vec<u8>>,
 }
 
@@ -325,8 +327,8 @@ pub fn soak(target: Target, seed: u64, time: Duration, run: impl Fn(&[u8])) -> i
     Ok(soak_seeds(&seeds(target)?, change, seed, time, run))
 }
 
-/// As [`soak`], with the caller's own valid inputs as `seeds`. `change` may alter each input before
-/// its bytes are mutated.
+/// Like [`soak`], with the caller's own valid inputs as `seeds`. `change` may alter each input
+/// before its bytes are mutated.
 ///
 /// # Panics
 /// When there is no seed, or a seed is empty.

@@ -1,4 +1,4 @@
-//! Handmade snapshots of the heap: a few objects with telling type names.
+//! Handmade snapshots of the heap: a few objects whose types have descriptive names.
 
 use crate::codec::encode;
 use crate::layout::{heap, instrument};
@@ -54,8 +54,8 @@ impl HandmadeHeap {
         self.add_type(HeapType { base_bytes: bytes, fields: names(fields), ..named(name) })
     }
 
-    /// Adds an array class with references in these fields of each element; one empty name where
-    /// the elements are references. Returns its number.
+    /// Adds an array class with references in these fields of each element; if the elements are
+    /// themselves references, `fields` is one empty name. Returns its number.
     pub fn array(&mut self, name: &str, element_bytes: u32, fields: &[&str]) -> u32 {
         self.add_type(HeapType { base_bytes: 24, element_bytes, element_fields: names(fields), ..named(name) })
     }
@@ -67,7 +67,8 @@ impl HandmadeHeap {
         self.add_type(HeapType { base_bytes, element_bytes, content, ..named(name) })
     }
 
-    /// The class, so that a test can change it: its module, or the object that keeps it loaded.
+    /// The class with this number, so that a test can change it: its module, or the object that
+    /// keeps it loaded.
     pub fn type_mut(&mut self, number: u32) -> &mut HeapType {
         &mut self.types[number as usize - 1]
     }
@@ -78,12 +79,14 @@ impl HandmadeHeap {
         self.types.len() as u32
     }
 
-    /// Begins a row of objects of this generation; without a call, objects are of generation 2.
+    /// Begins a row of objects of this generation. Objects added before the first call are of
+    /// generation 2.
     pub fn row(&mut self, generation: HeapGeneration) {
         self.rows.push(generation);
     }
 
-    /// Adds an object of a class, with a length where the class has elements. Returns its number.
+    /// Adds an object of a class; `length` is its number of elements if the class has elements.
+    /// Returns its number.
     pub fn object(&mut self, type_number: u32, length: u64) -> u32 {
         if self.rows.is_empty() {
             self.row(HeapGeneration::Gen2);
@@ -119,8 +122,8 @@ impl HandmadeHeap {
         self.roots.push(Root { kind, object, thread, function });
     }
 
-    /// Makes an element of an array a static field, or a thread-static field where `thread` is
-    /// given (not 0).
+    /// Makes an element of an array a static field; if `thread` is not 0, a thread-static field of
+    /// that thread.
     pub fn static_field(&mut self, array: u32, element: u64, name: &str, thread: u32) {
         let kind = if thread == 0 { RootKind::Static } else { RootKind::ThreadStatic };
         self.statics.push((array, element, name.to_owned(), kind, thread));
@@ -273,9 +276,9 @@ const IN_CHUNK: u64 = 10_000;
 /// Bytes per object of a large heap.
 const NODE: u32 = 40;
 
-/// A process with a snapshot of this many objects. Each has three references: to the next object,
-/// to one of the first few objects of a tree, and to an arbitrary object. A static field holds the
-/// first object, and a stack holds every thousandth.
+/// A process with a snapshot of this many objects. Each object has three references: to the next
+/// object, to one of the first few objects of a tree, and to an arbitrary object. A static field
+/// holds the first object, and a stack holds every thousandth one.
 #[must_use]
 pub fn large_heap(objects: u64) -> Process {
     let mut process = Process::default();

@@ -1,5 +1,5 @@
-//! Recording directories with logs of any size, of a made-up program that throws, allocates and
-//! calls all the time.
+//! Recording directories with logs of any size. The made-up program throws, allocates and calls all
+//! the time.
 
 use std::io;
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! Recordings with any number of samples, of a made-up program that runs on many threads for a
-//! while.
+//! Recordings with any number of samples. The made-up program runs on many threads for a while.
 
 use std::sync::Arc;
 
@@ -41,8 +40,8 @@ impl Numbers {
 }
 
 impl Many {
-    /// The recording, with `wall` samples in place of `cpu` samples: threads run, are ready, or
-    /// wait in callees of some of the functions.
+    /// The recording with `wall` samples instead of `cpu` samples: threads run, are ready, or wait
+    /// in callees of some of the functions.
     #[must_use]
     pub fn by_the_clock(&self) -> Recording {
         let mut recording = self.recording();

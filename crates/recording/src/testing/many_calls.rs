@@ -39,7 +39,7 @@ fn tree_of(nodes: u32, seed: u64) -> CallTree {
     builder.finish()
 }
 
-/// The recording, with `nodes` nodes in all on `threads` threads.
+/// A recording with `nodes` nodes, divided among `threads` threads.
 #[must_use]
 pub fn recording(nodes: u32, threads: u32) -> Recording {
     let threads = threads.max(1);

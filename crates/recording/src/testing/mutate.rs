@@ -1,4 +1,4 @@
-//! Damages recordings: at random, or with all checksums kept right.
+//! Damages recordings: at random, or so that all checksums stay right.
 
 use super::synthetic::Numbers;
 pub use crate::packed::v1::Claims;
@@ -47,15 +47,15 @@ fn write(bytes: &mut [u8], at: usize, new: &[u8]) {
     }
 }
 
-/// Passes the head fields and content of every section of a packed recording to `change`, and makes
-/// a file in which all checksums and the index are right.
+/// Passes the head fields and the content of every section of a packed recording to `change`, and
+/// makes a file in which all checksums and the index are right.
 #[must_use]
 pub fn rewrite(packed: &[u8], change: &mut dyn FnMut(&mut Claims, &mut Vec<u8>)) -> Vec<u8> {
     reseal(packed, change)
 }
 
 /// Changes the content and the head fields of some sections of a packed recording, and makes all
-/// checksums right again. Such a file arises only on purpose, never by accident.
+/// checksums right again. Such a file never arises by accident, only if it is made on purpose.
 #[must_use]
 pub fn lie(packed: &[u8], numbers: &mut Numbers) -> Vec<u8> {
     let busy = 1 + numbers.below(4);

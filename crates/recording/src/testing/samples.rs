@@ -9,7 +9,7 @@ use crate::model::{
     SamplingEngine, StackFrame, StacksBuilder, Thread, ThreadRole, Tier,
 };
 
-/// Nanoseconds that a sample stands for unless a test says otherwise.
+/// Nanoseconds that a sample stands for, unless a test sets another value.
 pub const STEP_NS: u64 = 1_000_000;
 
 /// A process, and the samples that a test adds to it.
@@ -175,7 +175,7 @@ impl HandSampled {
         process
     }
 
-    /// A recording of the process alone.
+    /// A recording that consists of this process.
     #[must_use]
     pub fn recording(self) -> Recording {
         let instruments: Vec<&str> = self.samples.keys().copied().collect();

@@ -45,7 +45,7 @@ pub fn write_directory(folder: &Path, shape: &Shape) -> io::Result<()> {
     write_with(folder, shape, |_| ())
 }
 
-/// Makes the directory of a recording in three periods; as [`write_directory`].
+/// Like [`write_directory`], but the recording consists of three periods.
 ///
 /// # Errors
 /// Errors of writing files.
@@ -150,12 +150,12 @@ pub fn segments(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// A small pseudo-random number generator, the same each time.
+/// A small pseudo-random number generator: one seed always gives the same numbers.
 #[derive(Debug, Clone)]
 pub struct Numbers(u64);
 
 impl Numbers {
-    /// Numbers that depend on `seed` alone.
+    /// Numbers that depend only on `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
@@ -170,7 +170,7 @@ impl Numbers {
         self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
     }
 
-    /// A number below `below`, or 0.
+    /// A number below `below`; 0 if `below` is 0.
     pub fn below(&mut self, below: usize) -> usize {
         (self.next() % below.max(1) as u64) as usize
     }

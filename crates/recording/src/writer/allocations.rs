@@ -32,14 +32,14 @@ impl AllocationCell {
         self.0.add_alone(allocation::SQUARES, (stands_for * stands_for) as u64);
     }
 
-    /// Fills in the number of the stack. Any thread may call it.
+    /// Fills in the number of the stack. Any thread may call this.
     pub fn set_stack(self, stack: u32) {
         self.0.u32(allocation::STACK).store(stack, Ordering::Relaxed);
     }
 }
 
 impl Chunk {
-    /// Appends a record of allocations and publishes it; `None` where there is no room. Only for
+    /// Appends a record of allocations and publishes it; `None` if the chunk has no room. Only for
     /// the thread that took the chunk.
     pub fn append_allocation(self, record: &Allocation, mono_ns: u64) -> Option<AllocationCell> {
         let at = self.used();

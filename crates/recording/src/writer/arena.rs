@@ -24,9 +24,9 @@ pub struct Arena {
 /// A piece of the arena, all zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// First byte.
+    /// Offset of the piece's first byte.
     pub next: u32,
-    /// Past the last byte.
+    /// Offset of the byte after the piece's last one.
     pub end: u32,
 }
 
@@ -55,7 +55,7 @@ impl Arena {
         self.segment().content()
     }
 
-    /// Bytes allocated so far.
+    /// Number of bytes allocated so far.
     #[must_use]
     pub fn used(&self) -> usize {
         self.space.used()

@@ -130,8 +130,8 @@ fn size_of(folder: &Path) -> u64 {
     bytes
 }
 
-/// Whether the file system of `path` keeps its reserve after `bytes` more bytes are taken; true
-/// where the system does not tell.
+/// Whether the file system of `path` keeps its reserve after `bytes` more bytes are taken; true if
+/// the system does not tell how much is free.
 pub(crate) fn leaves_reserve(path: &Path, bytes: u64) -> bool {
     let Ok(found) = rustix::fs::statvfs(path) else { return true };
     let unit = found.f_frsize.max(1);

@@ -21,14 +21,13 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// A command to the agent in one process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// Start recording again. A part of this name begins, or an unnamed part where the name is
-    /// empty.
+    /// Start recording again. A part with this name begins; an unnamed part if the name is empty.
     Start(String),
     /// Stop recording for now: a part ends.
     Stop,
-    /// Go on recording: a part ends, and one of this name begins.
+    /// Continue recording: the current part ends, and a part with this name begins.
     Mark(String),
-    /// Take a snapshot of the heap, with this name, or unnamed where it is empty.
+    /// Take a snapshot of the heap with this name; an empty name gives an unnamed snapshot.
     Snapshot(String),
     /// Add probes to the methods that this pattern matches, also in modules that are loaded later.
     Probe(String),
@@ -50,7 +49,8 @@ impl Command {
     /// Maximum length of a pattern or line in bytes.
     pub const LONGEST_PATTERN: usize = state::COMMAND_NAME_MOST;
 
-    /// Reason why a part can't have this name, where it would look like an unnamed part.
+    /// Reason why a part can't have this name: it would look like an unnamed part. `None` if the
+    /// name is allowed.
     #[must_use]
     pub fn names_no_part(name: &str) -> Option<&'static str> {
         if name.trim().is_empty() {
@@ -124,7 +124,7 @@ pub enum Answer {
     NotRecorded,
     /// The command could not be carried out.
     Failed,
-    /// The command is carried out, and changed this number of methods.
+    /// The command was carried out; this is the number of methods that it changed.
     Changed(u32),
     /// No loaded method matches.
     NoMethod,

@@ -77,7 +77,7 @@ impl MethodCounters {
 
 impl Chunk {
     /// Appends a method with these counters, all set to zero, and publishes it; ignores the hits in
-    /// `method`. `None` where there is no room. Only for the thread that took the chunk.
+    /// `method`. `None` if the chunk has no room. Only for the thread that took the chunk.
     pub fn append_method(self, method: &MethodHits, sums: &CounterSums, mono_ns: u64) -> Option<MethodCounters> {
         let (count, size) = (sums.counters(), method.counter_bytes());
         let at = self.used();

@@ -1,5 +1,5 @@
-//! Chunks of events: one mapped file per instrument. Threads allocate chunks from the file, and
-//! each thread fills its chunk alone.
+//! Chunks of events: one mapped file per instrument. Threads allocate chunks from the file; only
+//! the thread that took a chunk fills it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,8 +20,8 @@ pub enum Keep {
     First,
     /// The last events: [`EventStore::take_oldest`] uses finished chunks again.
     Last,
-    /// The events of the last given number of nanoseconds: chunks that were finished earlier are
-    /// used again.
+    /// The events of the last period of this many nanoseconds: chunks that were finished before it
+    /// are used again.
     Recent(u64),
 }
 
@@ -57,8 +57,8 @@ impl EventStore {
         Self::create_with(path, limit, keep, AHEAD_LEAST, Area::Any)
     }
 
-    /// As [`create`](Self::create), for events that come slowly and whose writer can wait: backs
-    /// less space ahead of need.
+    /// Like [`create`](Self::create), but backs less space ahead of need: for events that come
+    /// slowly and whose writer can wait.
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -66,8 +66,8 @@ impl EventStore {
         Self::create_with(path, limit, keep, AHEAD_LITTLE, Area::Any)
     }
 
-    /// As [`create_slow`](Self::create_slow) with [`Keep::First`], at addresses below 2 GiB where
-    /// there is room, so that code with these addresses is shorter.
+    /// Like [`create_slow`](Self::create_slow) with [`Keep::First`], but at addresses below 2 GiB
+    /// if there is room: code that contains such addresses is shorter.
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -99,7 +99,7 @@ impl EventStore {
         self.space.segment()
     }
 
-    /// Bytes allocated so far, each chunk counted once.
+    /// Number of bytes allocated so far, each chunk counted once.
     #[must_use]
     pub fn used(&self) -> usize {
         self.space.used()
@@ -111,7 +111,8 @@ impl EventStore {
         self.space.limit()
     }
 
-    /// Whether only the last events are kept, so that [`finish`](Self::finish) has a meaning.
+    /// Whether only the last events are kept: only then does [`finish`](Self::finish) have an
+    /// effect.
     #[must_use]
     pub fn is_ring(&self) -> bool {
         self.keep.is_ring()
@@ -130,16 +131,16 @@ impl EventStore {
     }
 
     /// Allocates an empty chunk for the thread with this serial number (0 for none), of about
-    /// `bytes` bytes, head included. `mono_ns` is now. `None` when no space beyond the reserve is
-    /// backed yet or the limit is reached; the caller counts the events that it drops. A ring by
-    /// time reuses a chunk whose events are all too old, where there is one; its size may differ
-    /// from `bytes`.
+    /// `bytes` bytes, head included. `mono_ns` is the current time. `None` if no space beyond the
+    /// reserve is backed yet or the limit is reached; the caller counts the events that it drops. A
+    /// ring that keeps recent events reuses a chunk whose events are all too old, if there is one;
+    /// its size may differ from `bytes`.
     #[must_use]
     pub fn allocate_chunk(&self, thread: u32, bytes: usize, mono_ns: u64) -> Option<Chunk> {
         self.take_outdated(thread, mono_ns).or_else(|| self.fresh_chunk(thread, bytes, mono_ns))
     }
 
-    /// As [`allocate_chunk`](Self::allocate_chunk), for a chunk that is never reused, because other
+    /// Like [`allocate_chunk`](Self::allocate_chunk), but the chunk is never reused, because other
     /// events refer to its contents.
     #[must_use]
     pub fn allocate_dictionary_chunk(&self, bytes: usize, mono_ns: u64) -> Option<Chunk> {
@@ -169,8 +170,8 @@ impl EventStore {
         Some(chunk)
     }
 
-    /// As [`allocate_chunk`](Self::allocate_chunk), but may use the reserve. For callers that can't
-    /// wait.
+    /// Like [`allocate_chunk`](Self::allocate_chunk), but may use the reserve. For callers that
+    /// can't wait.
     #[must_use]
     pub fn take_reserved(&self, thread: u32, bytes: usize, mono_ns: u64) -> Option<Chunk> {
         let bytes = self.rounded(bytes);
@@ -179,7 +180,7 @@ impl EventStore {
 
     /// Reuses the chunk of a ring that was finished first, for the thread with this serial number
     /// (0 for none). The chunk is empty and keeps its size. `last_look` gets the chunk before it is
-    /// emptied; `mono_ns` is now.
+    /// emptied; `mono_ns` is the current time.
     #[must_use]
     pub fn take_oldest(&self, thread: u32, mono_ns: u64, last_look: impl FnOnce(Chunk)) -> Option<Chunk> {
         let chunk = self.finished.lock().unwrap_or_else(PoisonError::into_inner).pop_front()?;
@@ -228,8 +229,8 @@ impl EventStore {
         self.space.back(bytes.next_multiple_of(chunk::GRAIN))
     }
 
-    /// As [`keep_ahead`](Self::keep_ahead), but backs at least `least` bytes, for callers that fill
-    /// chunks faster than the helper thread may back space.
+    /// Like [`keep_ahead`](Self::keep_ahead), but backs at least `least` bytes: for callers that
+    /// may fill chunks faster than the helper thread backs space.
     ///
     /// # Errors
     /// As [`keep_ahead`](Self::keep_ahead).
@@ -313,21 +314,21 @@ impl Chunk {
         self.address().wrapping_add(chunk::HEAD)
     }
 
-    /// Bytes of events that fit in.
+    /// Number of bytes of events for which the chunk has room, used and unused ones together.
     #[inline]
     #[must_use]
     pub fn room(self) -> usize {
         (self.u32(chunk::BYTES).load(Ordering::Relaxed) as usize).saturating_sub(chunk::HEAD)
     }
 
-    /// Bytes of events so far.
+    /// Number of bytes of events in the chunk so far.
     #[inline]
     #[must_use]
     pub fn used(self) -> usize {
         self.u32(chunk::USED).load(Ordering::Relaxed) as usize
     }
 
-    /// Makes the first `used` bytes of events known to readers. `mono_ns` is now.
+    /// Makes the first `used` bytes of events known to readers. `mono_ns` is the current time.
     #[inline]
     pub fn publish(self, used: usize, mono_ns: u64) {
         debug_assert!(used <= self.room());
@@ -344,8 +345,9 @@ impl Chunk {
         })
     }
 
-    /// Appends a record with the same time as the record before it, and publishes it. False where
-    /// there is no record before it or no room for `word`. Only for the thread that took the chunk.
+    /// Appends a record with the same time as the record before it, and publishes it. False if
+    /// there is no record before it, or no room for `word`. Only for the thread that took the
+    /// chunk.
     #[inline]
     pub fn append_short(self, record: ShortRecord) -> bool {
         let used = self.used();

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// A record whose first `BYTES` bytes are such fields, in memory that stays mapped for ever.
+/// A record in memory that stays mapped for ever; its first `BYTES` bytes are numbers at fixed
+/// places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fields<const BYTES: usize>(*mut u8);
 
@@ -15,8 +16,8 @@ impl<const BYTES: usize> Fields<BYTES> {
     /// The record at `address`.
     ///
     /// # Safety
-    /// `BYTES` bytes from `address` on must be mapped, writable and stay so; the address must be a
-    /// multiple of eight.
+    /// The `BYTES` bytes from `address` on must be mapped and writable, and must stay so; the
+    /// address must be a multiple of eight.
     #[inline]
     pub(super) const unsafe fn at(address: *mut u8) -> Self {
         Self(address)
@@ -44,8 +45,8 @@ impl<const BYTES: usize> Fields<BYTES> {
         unsafe { AtomicU64::from_ptr(self.0.add(at).cast()) }
     }
 
-    /// Adds to the eight bytes at `at`. Only one thread may add there, so a load and a store are
-    /// enough.
+    /// Adds `more` to the eight bytes at `at`. No other thread may add there, so a load and a store
+    /// are enough.
     #[inline]
     pub(super) fn add_alone(self, at: usize, more: u64) {
         let sum = self.u64(at);

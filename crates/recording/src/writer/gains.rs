@@ -56,13 +56,13 @@ impl GainLog {
         }
     }
 
-    /// Notes that the gains of the parts are no longer known.
+    /// Notes that the gains of the parts are not known from now on.
     pub fn give_up(&mut self) {
         self.is_broken = true;
     }
 
-    /// Ends the records of a boundary. Returns its number, or 0 where there was no room for all
-    /// records.
+    /// Ends the records of a boundary. Returns the boundary's number, or 0 if there was no room for
+    /// all records.
     pub fn end_boundary(&mut self) -> u32 {
         self.flush();
         let number = self.boundary;
@@ -70,7 +70,7 @@ impl GainLog {
         if self.is_broken { 0 } else { number }
     }
 
-    /// Begins another file after the end of a period; the file before keeps the records of that
+    /// Begins a new file after the end of a period; the previous file keeps the records of that
     /// period. There are never more than these two files.
     pub fn begin_another(&mut self) {
         let before = self.path.with_file_name(PARTS_BEFORE);

@@ -6,8 +6,8 @@ use super::mapping::{CommitError, Segment};
 
 /// Bytes that are backed at the start, and the minimum that is kept ready.
 pub(super) const AHEAD_LEAST: usize = 2 << 20;
-/// As [`AHEAD_LEAST`], for a writer that fills the segment slowly and can wait: for a program that
-/// ends soon, more fresh pages cost more than they are worth.
+/// Like [`AHEAD_LEAST`], for a segment that is filled slowly by a writer that can wait. In a
+/// program that ends soon, more fresh pages would cost more than they are worth.
 pub(super) const AHEAD_LITTLE: usize = 256 << 10;
 /// The maximum that is kept ready.
 const AHEAD_MOST: usize = 64 << 20;
@@ -47,7 +47,7 @@ impl Growing {
         self.limit
     }
 
-    /// Bytes allocated so far.
+    /// Number of bytes allocated so far.
     pub(super) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
@@ -57,17 +57,17 @@ impl Growing {
         self.disk_refused.load(Ordering::Relaxed)
     }
 
-    /// Allocates `bytes` bytes for the caller alone and returns their offset. `None` when the limit
-    /// is reached, or when too little space beyond the reserve is backed yet. Does not block and
-    /// calls no allocator: safe in a hook.
+    /// Allocates `bytes` bytes that only the caller uses, and returns their offset. `None` if the
+    /// limit is reached, or if too little space beyond the reserve is backed yet. Does not block
+    /// and calls no allocator: safe in a hook.
     pub(super) fn allocate(&self, bytes: usize) -> Option<usize> {
         // What can't grow further is handed out to the last byte.
         let grows = self.segment.committed() < self.limit && !self.is_refused();
         self.take_leaving(|used| if grows { self.reserved(used) } else { 0 }, bytes)
     }
 
-    /// As [`allocate`](Self::allocate), but may use the reserve. For callers that can't wait until
-    /// more is backed.
+    /// Like [`allocate`](Self::allocate), but may use the reserve. For callers that can't wait
+    /// until more space is backed.
     pub(super) fn take_reserved(&self, bytes: usize) -> Option<usize> {
         self.take_leaving(|_| 0, bytes)
     }
@@ -88,7 +88,7 @@ impl Growing {
     }
 
     /// Backs space ahead of need: the reserve, plus many times the amount used since the last call,
-    /// at least `least` bytes. Blocks, so only the helper thread calls it.
+    /// but at least `least` bytes. Blocks, so only the helper thread calls it.
     ///
     /// # Errors
     /// When the disk refused; the next call tries again.

@@ -20,20 +20,21 @@ const OBJECT_MOST: usize = 3 * LONGEST + 8;
 /// An object without its references.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ObjectHead {
-    /// Number of its type.
+    /// Number of the object's type.
     pub type_number: u32,
-    /// Bytes up to the next object.
+    /// Size of the object in bytes, up to the next object.
     pub bytes: u64,
     /// Number of elements, for types that have elements.
     pub length: Option<u64>,
-    /// Stand-in for the object's content, for types whose contents are recorded.
+    /// Number that stands for the object's content, for types whose contents are recorded; equal
+    /// contents have equal numbers.
     pub content: Option<u64>,
 }
 
 /// Writer of one snapshot.
 ///
-/// The writer does not call the runtime, and requests disk space when it needs it. Where the disk
-/// has no space, [`has_room`](Self::has_room) is false and the writer drops further data.
+/// The writer does not call the runtime, and requests disk space when it needs it. If the disk has
+/// no space, [`has_room`](Self::has_room) is false and the writer drops further data.
 #[derive(Debug)]
 pub struct HeapWriter<'s> {
     store: &'s EventStore,
@@ -85,7 +86,7 @@ impl<'s> HeapWriter<'s> {
         self.has_room
     }
 
-    /// Sequence numbers of the first and the last chunk so far, 0 where there is none.
+    /// Sequence numbers of the first and the last chunk so far; 0 if there is none.
     #[must_use]
     pub fn chunks(&self) -> (u64, u64) {
         (self.first_chunk, self.last_chunk)
@@ -97,7 +98,7 @@ impl<'s> HeapWriter<'s> {
         (self.generation, self.at) = (generation, address);
     }
 
-    /// Skips bytes, a multiple of eight, that belong to no object.
+    /// Skips bytes that belong to no object; `bytes` is a multiple of eight.
     pub fn gap(&mut self, bytes: u64) {
         self.make_room_for_object(0);
         self.objects.number(0);
@@ -105,8 +106,8 @@ impl<'s> HeapWriter<'s> {
         self.at = self.at.wrapping_add(bytes);
     }
 
-    /// Writes the object at the current address; [`slot`](Self::slot) for each of its slots and
-    /// [`end`](Self::end) follow.
+    /// Writes the object at the current address. Afterwards call [`slot`](Self::slot) for each of
+    /// its slots, then [`end`](Self::end).
     #[inline]
     pub fn object(&mut self, head: ObjectHead) {
         self.make_room_for_object(0);
@@ -200,9 +201,9 @@ impl<'s> HeapWriter<'s> {
         self.dependents.number(zigzag(value.wrapping_sub(last_value) as i64));
     }
 
-    /// Writes a type that is found while objects are written, before the first object of the type.
-    /// So the written part of a truncated snapshot can be read. The last of several records with
-    /// one number counts.
+    /// Writes a type that was found while objects are written, before the first object of the type:
+    /// this makes the written part of a truncated snapshot readable. If several records have the
+    /// same number, the last one is valid.
     pub fn met_type(&mut self, met: &HeapType) {
         if self.met.is_empty() {
             self.met = head(self.snapshot, heap::TYPES);

@@ -1,5 +1,5 @@
-//! A segment: a file that is mapped shared up to its maximum size, and backed by disk space piece
-//! by piece.
+//! A segment: a file that is mapped shared up to its maximum size; disk space is added as it is
+//! needed.
 
 use std::ffi::CString;
 use std::io;
@@ -58,8 +58,8 @@ pub fn limit_size(folder: &Path, most: u64) {
     FIRST_REFUSAL.store(0, Ordering::Relaxed);
 }
 
-/// Reason of the first failure to grow a segment of this process: a full disk, a limit, or a
-/// program that may no longer open its own recording because it has changed its user.
+/// Reason of the first failure to grow a segment of this process: for instance a full disk, a
+/// limit, or a program that has changed its user and may no longer open its own recording.
 #[must_use]
 pub fn first_refusal() -> Option<io::Error> {
     match FIRST_REFUSAL.load(Ordering::Relaxed) {
@@ -129,11 +129,11 @@ unsafe impl Sync for Segment {}
 pub enum CommitError {
     /// The segment has its maximum size.
     Full,
-    /// The disk, a quota or a limit refused.
+    /// The disk, a quota or a limit refused more space.
     Refused,
 }
 
-/// Part of the address space for a segment.
+/// The part of the address space where a segment is mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Area {
     /// Anywhere.
@@ -158,7 +158,8 @@ impl Area {
 
 impl Segment {
     /// Creates the file (it must not exist) and maps `content` bytes after the header; the first
-    /// `first` are backed at once. Tries smaller sizes where there is too little address space.
+    /// `first` of these bytes are backed at once. Tries smaller sizes if there is too little
+    /// address space.
     ///
     /// # Errors
     /// Errors of `open`, `fallocate` and `mmap`; the file is removed again.
@@ -166,7 +167,7 @@ impl Segment {
         Self::create_in(Area::Any, path, kind, content, first)
     }
 
-    /// As [`create`](Self::create), in a part of the address space.
+    /// Like [`create`](Self::create), in the given part of the address space.
     pub(super) fn create_in(area: Area, path: &Path, kind: u32, content: usize, first: usize) -> io::Result<Self> {
         let file = Descriptor::create(path)?;
         Self::map(area, path, &file, content, first).and_then(|segment| segment.begin(&file, kind, first)).inspect_err(
@@ -242,13 +243,13 @@ impl Segment {
         self.start.wrapping_add(HEADER_BYTES)
     }
 
-    /// Bytes of content that may be accessed.
+    /// Number of bytes of content that may be accessed.
     #[must_use]
     pub fn committed(&self) -> usize {
         self.committed.load(Ordering::Acquire) as usize
     }
 
-    /// Maximum bytes of content.
+    /// Maximum length of the content in bytes.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.reserved - HEADER_BYTES
@@ -324,8 +325,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Writes out the content that lies in private memory; does nothing where the file system
-    /// promised the space. Blocks.
+    /// Writes out the content that lies in private memory; does nothing if the file system promised
+    /// the space. Blocks.
     ///
     /// # Errors
     /// Errors of `open` and `pwrite`; the next call tries everything again.
@@ -365,8 +366,8 @@ impl Segment {
 
     /// Replaces the backed part of the mapping by private zeroed memory, and gives the rest of the
     /// address space back. After the end of the recording, instrumented code of the program may
-    /// still run and store into this memory. [`unmap_all_in`] skips the segment from now on. Where
-    /// the system refuses, the file stays mapped.
+    /// still run and store into this memory. [`unmap_all_in`] skips the segment from now on. If the
+    /// system refuses, the file stays mapped.
     ///
     /// # Safety
     /// After this call nothing may use memory beyond [`committed`](Self::committed), nor read

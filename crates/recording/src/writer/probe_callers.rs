@@ -1,4 +1,4 @@
-//! Calls of probed methods by callers. Each thread adds to its own records.
+//! Calls of probed methods, counted for each path of callers. Each thread adds to its own records.
 
 use std::sync::atomic::Ordering;
 
@@ -55,28 +55,28 @@ impl CallerCell {
         }
     }
 
-    /// One bit per caller on the path. A set bit says that further callers follow which no frame
-    /// pointer leads to.
+    /// One bit per caller on the path. A set bit says that no frame pointer leads to the next
+    /// callers.
     #[must_use]
     #[inline]
     pub fn gaps(self) -> u32 {
         self.0.u32(layout::GAPS).load(Ordering::Relaxed)
     }
 
-    /// Sets these bits. Any thread may call it.
+    /// Sets the bits of [`gaps`](Self::gaps). Any thread may call this.
     pub fn set_gaps(self, gaps: u32) {
         self.0.u32(layout::GAPS).store(gaps, Ordering::Relaxed);
     }
 
-    /// Fills in the number of the stack. Any thread may call it.
+    /// Fills in the number of the stack. Any thread may call this.
     pub fn set_stack(self, stack: u32) {
         self.0.u32(layout::STACK).store(stack, Ordering::Relaxed);
     }
 }
 
 impl Chunk {
-    /// Appends a record of calls by callers and publishes it; `None` where there is no room. Only
-    /// for the thread that took the chunk, or for other threads one after another.
+    /// Appends a record of calls by callers and publishes it; `None` if the chunk has no room. Only
+    /// one thread at a time may append to the chunk.
     pub fn append_caller(self, record: &ProbeCaller, mono_ns: u64) -> Option<CallerCell> {
         let at = self.used();
         if !self.append(&record.to_bytes(), mono_ns) {

@@ -26,7 +26,7 @@ impl LineLanes {
     /// The lanes at an address that compiled code passed.
     ///
     /// # Safety
-    /// It must be the [`address`](Self::address) of lanes.
+    /// `first` must be the [`address`](Self::address) of lanes.
     #[must_use]
     #[inline]
     pub unsafe fn at(first: *mut u8) -> Self {
@@ -39,9 +39,9 @@ impl LineLanes {
         self.first.expose_provenance() as u64
     }
 
-    /// Address of a thread's counter. Only that thread adds to it, except for the shared counter of
-    /// too many threads. `thread` identifies a living thread and is not 0. A few instructions, no
-    /// lock; callable on any thread.
+    /// Address of a thread's counter. Only that thread adds to the counter, but all threads for
+    /// which no lane is free share one counter. `thread` identifies a living thread and is not 0. A
+    /// few instructions, no lock; callable on any thread.
     #[must_use]
     #[inline]
     pub fn counter(self, thread: u64) -> *mut u8 {
@@ -88,7 +88,7 @@ impl LineLanes {
 
 impl Chunk {
     /// Appends a line with a count of zero, whatever the count in `line`, and publishes it; `None`
-    /// where there is no room. Only for the thread that took the chunk.
+    /// if the chunk has no room. Only for the thread that took the chunk.
     pub fn append_line(self, line: &ProbedLine, mono_ns: u64) -> Option<LineLanes> {
         let at = self.used();
         if !self.append(&line.to_empty_bytes(), mono_ns) {

@@ -22,7 +22,8 @@ unsafe impl Send for MethodLanes {}
 unsafe impl Sync for MethodLanes {}
 
 impl MethodLanes {
-    /// The lanes whose address and number compiled code passed.
+    /// The lanes of a method. Compiled code passed `first`, their address, and `count`, their
+    /// number.
     ///
     /// # Safety
     /// Both must come from [`address`](Self::address) and [`count`](Self::count) of the same lanes.
@@ -117,8 +118,8 @@ impl MethodLanes {
 
 impl Chunk {
     /// Appends a method with all numbers set to 0, whatever the numbers in `method`, and publishes
-    /// it; `None` where there is no room. `lanes` is rounded to a power of two. Only for the thread
-    /// that took the chunk.
+    /// it; `None` if the chunk has no room. `lanes` is rounded to a power of two. Only for the
+    /// thread that took the chunk.
     pub fn append_probed(self, method: &ProbedMethod, lanes: u32, mono_ns: u64) -> Option<MethodLanes> {
         let count = lanes.clamp(1, probes::MOST_LANES as u32).next_power_of_two();
         let at = self.used();

@@ -28,7 +28,7 @@ pub struct ProcessRecord {
     pub command: Vec<String>,
     /// The runtime, for instance `.NET 8.0.33`.
     pub runtime: String,
-    /// Processors that the process may use, by its affinity and its control group.
+    /// Number of processors that the process may use, given its affinity and its control group.
     pub processors: u32,
     /// Monotonic nanoseconds at the start.
     pub mono_ns: u64,
@@ -50,8 +50,8 @@ pub struct ProcessWriter {
 }
 
 impl ProcessWriter {
-    /// Makes the folder `p<PID>-<START>` in `recording` with its log, state and thread table. The
-    /// recording directory is made when missing.
+    /// Makes the folder `p<PID>-<START>` in `recording` with its log, state and thread table. If
+    /// the recording directory does not exist, it is made too.
     ///
     /// # Errors
     /// Errors of making folders and files.
@@ -60,7 +60,7 @@ impl ProcessWriter {
         Self::join(recording, process)
     }
 
-    /// As [`create`](Self::create), in an existing recording directory.
+    /// Like [`create`](Self::create), but the recording directory must exist.
     ///
     /// # Errors
     /// Errors of making folders and files.
@@ -135,7 +135,7 @@ impl ProcessWriter {
         super::EventStore::create(&self.folder.join(format!("events-{instrument}.seg")), limit, keep)
     }
 
-    /// As [`create_events`](Self::create_events), for events that come slowly or whose writer can
+    /// Like [`create_events`](Self::create_events), for events that come slowly or whose writer can
     /// wait, such as samples.
     ///
     /// # Errors
@@ -144,8 +144,8 @@ impl ProcessWriter {
         super::EventStore::create_slow(&self.folder.join(format!("events-{instrument}.seg")), limit, keep)
     }
 
-    /// As [`create_slow_events`](Self::create_slow_events), at [low](super::EventStore::create_low)
-    /// addresses where there is room.
+    /// Like [`create_slow_events`](Self::create_slow_events), but at
+    /// [low](super::EventStore::create_low) addresses if there is room.
     ///
     /// # Errors
     /// Errors of making the file.
@@ -196,7 +196,8 @@ impl ProcessWriter {
         self.append(&Indexed { index, entry: function });
     }
 
-    /// Notes a type of objects under `index` (from 1); the last record of an index counts.
+    /// Notes a type of objects under `index` (from 1). If an index is noted several times, the last
+    /// record is valid.
     pub fn object_type(&self, index: u32, entry: ObjectType) {
         self.append(&Indexed { index, entry });
     }
@@ -217,7 +218,8 @@ impl ProcessWriter {
         self.append(&ThreadName { serial, name: name.to_owned(), role });
     }
 
-    /// Notes a remark for the head of reports. `mono_ns` is its time.
+    /// Notes a remark of the kind [`RemarkKind::Note`], which reports show in their head. `mono_ns`
+    /// is its time.
     pub fn note(&self, mono_ns: u64, text: &str) {
         self.remark(mono_ns, RemarkKind::Note, text);
     }
@@ -239,13 +241,13 @@ impl ProcessWriter {
         self.append(&LossDetail { reason, text: text.to_owned() });
     }
 
-    /// Notes that a pattern of the request has matched something: `include=PATTERN`, for instance.
+    /// Notes that a pattern of the request, for instance `include=PATTERN`, has matched something.
     pub fn pattern_matched(&self, pattern: &str) {
         self.append(&PatternMatched { pattern: pattern.to_owned() });
     }
 
-    /// Notes that a function has a name like a pattern of the request, which has matched nothing so
-    /// far.
+    /// Notes a function whose name resembles `pattern`, a pattern of the request that has matched
+    /// nothing so far.
     pub fn near_name(&self, pattern: &str, name: &str) {
         self.append(&NearName { pattern: pattern.to_owned(), name: name.to_owned() });
     }
@@ -262,39 +264,40 @@ impl ProcessWriter {
         self.append(settings);
     }
 
-    /// Notes the measured cost of a hook pair; the last record counts.
+    /// Notes the measured cost of a hook pair. If noted several times, the last record is valid.
     pub fn hook_cost(&self, cost: &HookCost) {
         self.append(cost);
     }
 
-    /// Notes the weights of the samples so far; the last record counts.
+    /// Notes the weights of the samples so far. If noted several times, the last record is valid.
     pub fn sample_steps(&self, steps: &SampleSteps) {
         self.append(steps);
     }
 
-    /// Notes how a sampling instrument takes its samples; the last record of an instrument counts.
+    /// Notes how a sampling instrument takes its samples. If noted several times for an instrument,
+    /// the last record is valid.
     pub fn sampler(&self, sampler: &Sampler) {
         self.append(sampler);
     }
 
-    /// Notes how `alloc` samples allocations; the last record counts.
+    /// Notes how `alloc` samples allocations. If noted several times, the last record is valid.
     pub fn allocation_sampling(&self, sampling: &AllocationSampling) {
         self.append(sampling);
     }
 
-    /// Notes the memory that an instrument uses itself; the greatest record of an instrument
-    /// counts.
+    /// Notes the memory that an instrument uses itself. If noted several times for an instrument,
+    /// the largest value is valid.
     pub fn own_memory(&self, own: &OwnMemory) {
         self.append(own);
     }
 
-    /// Notes a snapshot of the heap; the last record of a number counts.
+    /// Notes a snapshot of the heap. If a number is noted several times, the last record is valid.
     pub fn snapshot(&self, snapshot: &HeapSnapshot) {
         self.append(snapshot);
     }
 
-    /// Notes the measured cost of a hook pair for calls between two functions; the last record of a
-    /// caller counts.
+    /// Notes the measured cost of a hook pair for calls between two functions. If noted several
+    /// times for a caller, the last record is valid.
     pub fn pair_cost(&self, measured: &PairCost) {
         self.append(measured);
     }

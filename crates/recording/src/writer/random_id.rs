@@ -15,8 +15,9 @@ pub fn random_id() -> String {
     [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
 }
 
-/// Identifier of a period of the recording with the identifier `id`: another one for each number,
-/// and the same each time. It differs in the first group, which names of files have.
+/// Identifier of period `number` of the recording with the identifier `id`: it differs between
+/// periods, and a period always has the same one. It differs from `id` in the first group, because
+/// that group is in file names.
 pub(crate) fn id_of_period(id: &str, number: u32) -> String {
     match id.split_once('-').map(|(first, rest)| (u32::from_str_radix(first, 16), rest)) {
         Some((Ok(first), rest)) => format!("{:08x}-{rest}", first ^ number),

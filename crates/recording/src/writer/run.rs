@@ -36,11 +36,11 @@ impl RunWriter {
         Self::create_as(RUN_LOG, folder, command, instruments, unix_ns)
     }
 
-    /// As [`create`](Self::create), and holds the recording's lock for as long as this writer
-    /// lives. The lock tells attached processes that a launcher waits for them, even in other
-    /// namespaces, and no other launcher takes the recording for one that was left: it is held from
-    /// the moment at which the recording can be seen. The system releases it however this process
-    /// ends. Without file locks it is not held.
+    /// Like [`create`](Self::create), but also holds the recording's lock as long as this writer
+    /// lives, from the moment when other processes can see the recording. The lock tells attached
+    /// processes, even in other namespaces, that a launcher waits for them. It also keeps other
+    /// launchers from taking over the recording. The system releases it however this process ends.
+    /// A file system without file locks has no such lock.
     ///
     /// # Errors
     /// Errors of making folder and file.
@@ -73,7 +73,7 @@ impl RunWriter {
         &self.folder
     }
 
-    /// Notes how the root program, process `pid`, ended.
+    /// Notes how process `pid`, the root program, ended.
     pub fn ended(&self, pid: u32, exit: Exit) {
         let (by_signal, number) = match exit {
             Exit::Code(code) => (false, code),
@@ -83,7 +83,7 @@ impl RunWriter {
         self.log.append(RunEnd::LOG, codec::encode(&end).bytes());
     }
 
-    /// Notes that the period of this number, which ended at `mono_ns`, is written.
+    /// Notes that the period of this number, which ended at `mono_ns`, has been written.
     pub fn period_written(&self, number: u32, mono_ns: u64) {
         self.log.append(PeriodEnd::LOG, codec::encode(&PeriodEnd { number, mono_ns }).bytes());
     }
@@ -102,7 +102,7 @@ impl RunWriter {
 }
 
 /// Whether the launcher has ended the recording in `folder`, or the recording no longer exists. A
-/// process checks this before it makes its segments and again afterwards.
+/// process checks this before it makes its segments, and once more afterwards.
 #[must_use]
 pub fn is_over(folder: &Path) -> bool {
     let mut word = [0; 4];
@@ -122,9 +122,9 @@ pub fn is_abandoned(folder: &Path) -> bool {
     }
 }
 
-/// Takes the recording in `folder`, whose launcher has ended: no other process takes it while the
-/// value lives. `None` if a launcher or such a process holds it, if it is gone, and where the file
-/// system has no locks.
+/// Takes over the recording in `folder`, whose launcher has ended: no other process can take it
+/// over while the returned value lives. `None` if a launcher or another such process holds the
+/// recording, if it no longer exists, or if the file system has no locks.
 #[must_use]
 pub fn take_abandoned(folder: &Path) -> Option<File> {
     let path = folder.join(RUN_LOG);
@@ -135,19 +135,19 @@ pub fn take_abandoned(folder: &Path) -> Option<File> {
     fs::metadata(&path).is_ok_and(is_it).then_some(file)
 }
 
-/// How far the end of a process's recording has progressed.
+/// How far a process's recording has been finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     /// The process records.
     Recording,
-    /// Nothing is recorded any more.
+    /// The process no longer records.
     Stopped,
     /// The runtime has detached the agent, or the agent sleeps.
     Detached,
 }
 
-/// The standing of the process that is furthest behind in ending the recording in `folder`; `None`
-/// where no process records into the folder.
+/// The lowest [`Standing`] of all processes that record into `folder`: how far the slowest one has
+/// finished. `None` if no process records into the folder.
 #[must_use]
 pub fn standing(folder: &Path) -> Option<Standing> {
     states(folder).filter_map(|path| standing_of(&path).ok()).min()
@@ -161,7 +161,7 @@ fn standing_of(path: &Path) -> io::Result<Standing> {
     })
 }
 
-/// Number of trigger events so far in all processes: events on which the recording in `folder` is
+/// How often triggers have fired so far, in all processes: each time, the recording in `folder` is
 /// to be written out.
 #[must_use]
 pub fn triggered(folder: &Path) -> u64 {
@@ -176,8 +176,8 @@ fn read_state<const BYTES: usize>(path: &Path, at: usize) -> io::Result<[u8; BYT
     Ok(bytes)
 }
 
-/// Monotonic nanoseconds of the last sign of life of the process that records into this folder of
-/// its own; `None` if that can't be read.
+/// Monotonic nanoseconds of the last sign of life of the process whose folder is `process`; `None`
+/// if that can't be read.
 #[must_use]
 pub fn last_sign_ns(process: &Path) -> Option<u64> {
     read_state(&process.join("state.seg"), state::MONO_LAST).map(u64::from_le_bytes).ok()

@@ -74,10 +74,10 @@ impl StackTable {
         self.space.keep_ahead(AHEAD_LEAST)
     }
 
-    /// The number of the stack with these frames, innermost first; 0 for none. Keeps the innermost
-    /// [`Stacks::DEEPEST`] frames of a deeper stack. `cut` says that the stack had more frames.
-    /// `None` where there is no backed memory for a new frame: the caller waits and asks again, or
-    /// counts the loss.
+    /// The number of the stack with these frames, innermost first; 0 for no frames. Of a deeper
+    /// stack, the innermost [`Stacks::DEEPEST`] frames are kept. `cut` says that the stack had more
+    /// frames. `None` if there is no backed memory for a new frame: the caller waits and asks
+    /// again, or counts the loss.
     #[must_use]
     pub fn intern(&self, frames: &[StackFrame], cut: bool) -> Option<u32> {
         let kept = &frames[..frames.len().min(Stacks::DEEPEST)];
@@ -102,10 +102,10 @@ impl StackTable {
         kept.iter().rev().try_fold(root, |parent, &one| frame(&mut index, parent, one))
     }
 
-    /// The number of the stack that has these frames, innermost first, on top of the stack
-    /// `callers`, a number of this table. Appends the number of each new level to `numbers`,
-    /// outermost first. `None` as for [`intern`](Self::intern). The caller must ensure that there
-    /// are no more than [`Stacks::DEEPEST`] frames.
+    /// The number of the stack that has these frames, innermost first, on top of the stack with the
+    /// number `callers`. Appends the number of each new level to `numbers`, outermost first. `None`
+    /// as for [`intern`](Self::intern). The caller must ensure that there are no more than
+    /// [`Stacks::DEEPEST`] frames.
     #[must_use]
     pub fn intern_above(&self, callers: u32, frames: &[StackFrame], numbers: &mut Vec<u32>) -> Option<u32> {
         let mut index = self.index();

@@ -54,13 +54,13 @@ impl StateWriter {
         self.alive(mono_ns, ticks, 0);
     }
 
-    /// Notes that only events of the last `ns` nanoseconds are kept.
+    /// Notes that only the events of the last `ns` nanoseconds are kept.
     pub fn keeps(&self, ns: u64) {
         self.u64(state::KEPT).store(ns, Ordering::Relaxed);
     }
 
-    /// Notes a trigger event, on which the recording is to be written out. The log describes the
-    /// event.
+    /// Notes that a trigger has fired, so that the recording is to be written out. The log
+    /// describes the event.
     pub fn triggered(&self) {
         self.u32(state::TRIGGERED).fetch_add(1, Ordering::Release);
     }
@@ -83,7 +83,7 @@ impl StateWriter {
         self.u32(state::STOP).load(Ordering::Acquire) != 0
     }
 
-    /// Requests a stop, as a request from outside does.
+    /// Requests a stop, like a request from outside.
     pub fn request_stop(&self) {
         self.u32(state::STOP).store(1, Ordering::Release);
     }
@@ -136,7 +136,7 @@ impl StateWriter {
         self.u64(at).fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Number of losses of this reason so far.
+    /// Number of losses for this reason so far.
     #[must_use]
     pub fn lost(&self, reason: LossReason) -> u64 {
         self.u64(state::LOSSES + reason as usize * state::LOSS_BYTES).load(Ordering::Relaxed)

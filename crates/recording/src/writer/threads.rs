@@ -86,7 +86,7 @@ impl ThreadTable {
         (0..self.len()).rev().filter_map(|index| self.record(index)).find(lives)
     }
 
-    /// Number of backed records. Waiting for a record makes sense as long as this number grows.
+    /// Number of backed records. As long as it grows, it makes sense to wait for a record.
     #[must_use]
     pub fn backed(&self) -> usize {
         self.segment.committed() / thread::BYTES

@@ -1,6 +1,6 @@
 //! The table of sampled times: one record per edge, found by a hash table in private memory.
 //!
-//! Only the helper thread uses it, so it needs no locks; its records are mapped, so the time
+//! Only the helper thread uses the table, so it needs no locks. Its records are mapped, so the time
 //! charged so far survives the process.
 
 use std::io;
@@ -58,7 +58,7 @@ impl TimeTable {
         self.used == 0
     }
 
-    /// The edge at this place of the table, with its wall and CPU nanoseconds. Edges are in the
+    /// The edge at index `place` of the table, with its wall and CPU nanoseconds. Edges are in the
     /// order in which they were first charged.
     #[must_use]
     pub fn entry(&self, place: usize) -> Option<(u32, u64, u64)> {

@@ -29,7 +29,7 @@ macro_rules! keys {
 }
 pub(super) use keys;
 
-/// Keys of the main amount of a row, by its unit.
+/// Keys of the columns of a row's main amount, which depend on the unit.
 pub(super) const fn own_keys(unit: Unit) -> Keys {
     match unit {
         Unit::Nanoseconds => keys!("before", "after", "difference", "growth", "change", "_ns"),
@@ -38,7 +38,7 @@ pub(super) const fn own_keys(unit: Unit) -> Keys {
     }
 }
 
-/// Keys of the total of a row, by its unit.
+/// Keys of the columns of a row's total, which depend on the unit.
 pub(super) const fn total_keys(unit: Unit) -> Keys {
     match unit {
         Unit::Nanoseconds => {
@@ -75,7 +75,7 @@ pub(super) fn difference_words(difference: f64, unit: Unit) -> String {
     signed(difference.round() as i64, of)
 }
 
-/// Growth in words: `+5.0 %`, `new` where there was nothing.
+/// Growth in words: `+5.0 %`, or `new` if the first side has nothing.
 pub(super) fn growth_words(change: &Change) -> String {
     match change.growth() {
         None if change.after.median > 0.0 => "new".to_owned(),
@@ -154,7 +154,7 @@ pub(super) fn columns<'c, K: RowKind + 'c>(
     ]
 }
 
-/// The confidence interval of a difference as a column of text.
+/// A column for text output with the confidence interval of a difference.
 pub(super) fn range_column<'c, K: RowKind + 'c>(
     key: &'static str,
     unit: Unit,
@@ -185,7 +185,7 @@ pub(super) fn sentence(change: &Change, unit: Unit) -> String {
     format!("{before} before, {after} after: {difference}{growth}{judged}")
 }
 
-/// The unit of the metric of the rows; nanoseconds where no metric is named.
+/// The unit of the rows' metric; nanoseconds if no metric is named.
 pub(super) fn unit_of(metric: Option<&'static Metric>) -> Unit {
     metric.map_or(Unit::Nanoseconds, |metric| metric.unit)
 }

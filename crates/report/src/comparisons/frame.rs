@@ -14,7 +14,7 @@ use crate::render::text::units::{count, time};
 use crate::render::{Renderer, Style, Tail};
 use crate::view::Answer;
 
-/// An answer with the gates above it.
+/// A view's answer, with the gates shown above it.
 pub(super) struct FramedAnswer<'a> {
     pub(super) inner: Box<dyn Answer + 'a>,
     pub(super) judgements: Vec<Judgement>,
@@ -58,8 +58,8 @@ impl RowKind for Totals {
 
 impl Row for SideTotal {}
 
-/// Shows the compared recordings: lists in JSON, sentences in text. `most` is the greatest change,
-/// for recordings that were chosen by labels.
+/// Shows the compared recordings: as lists in JSON, as sentences in text output. `most` is the
+/// greatest change, for recordings that were chosen by labels.
 pub(super) fn show(
     sides: &Sides<'_>,
     total: Option<&SideTotal>,

@@ -48,7 +48,7 @@ impl Row for PathChange<'_> {
 const TOTAL_TITLES: &[(&str, &str)] =
     &[("difference", "in all"), ("before", "before in all"), ("after", "after in all"), ("growth", "growth in all")];
 
-/// The columns of rows of functions and paths; with totals where rows have totals.
+/// The columns of rows of functions and paths; `totals` adds the columns of totals.
 pub(super) fn sheet<'c>(unit: Unit, totals: bool) -> Sheet<'c, Paths> {
     let text = |key, title, of: for<'r> fn(&'r FunctionRef<'_>) -> &'r str| {
         Column::new(key, title, Kind::Text, move |row: &PathChange<'_>| Cell::text(of(&row.function)))
@@ -148,7 +148,8 @@ fn left_out_of(rows: &[PathChange<'_>], verdicts: &Verdicts) -> u64 {
     (verdicts.changed + verdicts.unclear).saturating_sub(shown)
 }
 
-/// Numbers of rows by verdict, and how many rows look changed by chance alone.
+/// A note with the number of rows for each verdict, and how many rows may look changed only by
+/// chance.
 pub(super) fn note(verdicts: &Verdicts, [one, several]: [&str; 2]) -> String {
     let Verdicts { changed, unclear, same } = *verdicts;
     let mut text = format!("{} {} changed", count(changed), if changed == 1 { one } else { several });

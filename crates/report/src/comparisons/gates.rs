@@ -18,7 +18,7 @@ impl RowKind for Gates {
 
 impl Row for Judgement {}
 
-/// Shows the gates, if there are some.
+/// Shows the gates, if there are any.
 pub(super) fn show(all: &[Judgement], renderer: &mut dyn Renderer) -> io::Result<()> {
     if all.is_empty() {
         return Ok(());

@@ -56,8 +56,8 @@ pub(super) fn facts(sides: &Sides<'_>, chosen: &Chosen, total: Option<&SideTotal
     all
 }
 
-/// The greatest change in words: the name of what changed, its change and its unit. `None` where
-/// the sides are not merged.
+/// The greatest change in words: the name of what changed, its change and its unit. `None` if the
+/// sides are not merged from several recordings.
 pub(super) fn most_changed(sides: &Sides<'_>, largest: Option<(String, &Change, Unit)>, what: &str) -> Option<String> {
     sides.chosen.as_ref()?;
     Some(largest.map_or_else(
@@ -66,7 +66,7 @@ pub(super) fn most_changed(sides: &Sides<'_>, largest: Option<(String, &Change, 
     ))
 }
 
-/// Shows the sums of both sides: a list in JSON.
+/// Shows the sums of both sides; in JSON they are a list.
 pub(super) fn show(sides: &Sides<'_>, renderer: &mut dyn Renderer) -> io::Result<()> {
     let Some(chosen) = &sides.chosen else { return Ok(()) };
     let number = |key, kind, of: fn(&SideSums) -> u64| {
@@ -162,7 +162,8 @@ fn losses(sides: &Sides<'_>) -> Option<Fact> {
     (!lost.is_empty()).then(|| ("losses", text(), true))
 }
 
-/// What amounts are per, for titles; nothing where the sides are not merged.
+/// What amounts are measured per, for titles: ` per hour` or ` per recording`; empty if the sides
+/// are not merged from several recordings.
 pub(super) fn per(sides: &Sides<'_>) -> &'static str {
     match sides.chosen.as_ref().map(|chosen| chosen.per) {
         None => "",

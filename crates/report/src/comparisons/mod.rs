@@ -99,7 +99,7 @@ impl std::fmt::Debug for Comparison {
 }
 
 impl Comparison {
-    /// The view of this name.
+    /// The view with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         COMPARISONS.iter().find(|comparison| comparison.name == name)

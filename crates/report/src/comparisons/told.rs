@@ -1,4 +1,4 @@
-//! What heads of comparisons say of recordings.
+//! What the heads of comparisons say about recordings.
 
 use clrscope_analysis::Side;
 use clrscope_recording::model::Recording;

@@ -92,14 +92,14 @@ fn note(smaller: &SmallerPaths) -> Option<String> {
     (!all.is_empty()).then(|| format!("... and {}; --format json has them.", all.join(" and ")))
 }
 
-/// A frame of a stack of two sides, for a flame graph. Stacks list their frames from the outermost
-/// on, each with its growth. The weight of a stack is the larger own amount of both sides.
+/// A frame in a flame graph of two sides. Stacks list their frames from the outermost on, each with
+/// its growth. The weight of a stack is its own amount on the side where that is larger.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangedFrame {
-    /// Name of the function, with its growth where the growth is beyond chance.
+    /// Name of the function, with the growth if that is beyond chance.
     pub label: String,
-    /// Growth of the path's total, where it is beyond chance: positive for growth, at least 1 for
-    /// new paths, -1 for paths that are gone; 0 where the difference may be chance.
+    /// Growth of the path's total: positive for growth, at least 1 for new paths, -1 for paths that
+    /// are gone; 0 if the difference may be chance.
     pub growth: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Requests selected in a served page, which then shows only work done for them.
+//! Requests selected in a served page: the page then shows only work done for them.
 
 use clrscope_analysis::RequestFilter;
 use clrscope_contract::request::Glob;
@@ -10,16 +10,17 @@ use super::encoded::percent_decoded;
 pub struct ChosenRequests {
     /// HTTP method and route template; `None` for all routes.
     pub route: Option<String>,
-    /// Only requests that took longer than this, in nanoseconds.
+    /// Selects only requests that took longer than this, in nanoseconds.
     pub slower_ns: Option<u64>,
-    /// Only requests that took at most this long, in nanoseconds.
+    /// Selects only requests that took at most this long, in nanoseconds.
     pub at_most_ns: Option<u64>,
-    /// Only requests that began between these times, in nanoseconds since the start of the run.
+    /// Selects only requests that began between these times, in nanoseconds since the start of the
+    /// run.
     pub began_ns: Option<(u64, u64)>,
 }
 
 impl ChosenRequests {
-    /// Sets a field from a parameter of an address; `None` where the parameter is invalid.
+    /// Sets a field from a parameter of an address; `None` if the parameter is invalid.
     pub(super) fn set_parameter(&mut self, name: &str, value: &str) -> Option<()> {
         match name {
             "request" => self.route = Some(percent_decoded(value)?),

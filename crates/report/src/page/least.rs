@@ -11,11 +11,12 @@ const SMALLER: f64 = 1.0 / 8.0;
 /// A walk ends after this many times the number of nodes for which there is room.
 const MOST: usize = 16;
 
-/// The minimum share of the whole for nodes, so that the tree has at most `most` nodes; 0 where
-/// there is room for all nodes.
+/// The minimum share of the whole that a node must have, so that the tree has at most `most` nodes;
+/// 0 if there is room for all nodes.
 ///
-/// Trees of stacks are walked with ever smaller shares while there is room, because a full walk may
-/// visit more nodes than a page could wait for. Trees of `calls` are walked once, thread by thread.
+/// Trees of stacks are walked several times, with ever smaller shares while there is room, because
+/// a full walk may visit too many nodes for a page that waits. Trees of `calls` are walked once,
+/// thread by thread.
 pub(super) fn least_share(forest: &Forest<'_>, most: usize) -> f64 {
     let whole = forest.conditions().total.max(1) as f64;
     if forest.conditions().metric.is_of_calls() {

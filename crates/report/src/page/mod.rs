@@ -60,7 +60,7 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
     shell::write(out, &shell::policy("'none'"), &command, &plain(report, &heaps, &command)?, "", &data)
 }
 
-/// A page of existing reports, which opens at the first. For comparisons, whose rows come from
+/// A page of existing reports, which opens at the first one. For comparisons: their rows come from
 /// several recordings.
 #[derive(Debug)]
 pub struct ReportsPage {
@@ -72,7 +72,7 @@ pub struct ReportsPage {
 /// Room that a page has for reports.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Room {
-    /// Minimum share of the whole for a path to be shown.
+    /// Paths with a smaller share of the whole are not shown.
     pub min_share: f64,
     /// Maximum number of rows of a report, or of children of a path.
     pub rows: usize,
@@ -99,8 +99,8 @@ impl Room {
 }
 
 impl ReportsPage {
-    /// The page of the reports from `open`, which gets the available room. Repeats with ever
-    /// smaller room until the page is small enough. The first report is also readable without
+    /// A page of the reports that `open` returns for the available room. Calls `open` again with
+    /// ever smaller room until the page is small enough. The first report is also readable without
     /// script.
     ///
     /// # Errors

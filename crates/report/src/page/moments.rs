@@ -12,8 +12,8 @@ const LEAST_PIECES: u32 = 15;
 
 /// Returns the own amounts of the tree's rows per time interval. `counts` has the number of rows of
 /// each interval. `rows` has the distance of each row from the previous one in the interval.
-/// `states` has the index of each row's state, where states are known. Intervals are joined until
-/// the result fits. Null where it does not fit, and for sums over the whole run.
+/// `states` has the index of each row's state, if states are known. Intervals are joined until the
+/// result fits. Null if it can't be made to fit, and for sums over the whole run.
 pub(super) fn amounts_over_time(forest: &Forest<'_>, recording: &Recording, min_share: f64, most: usize) -> Value {
     let options = TreeOptions { min_share, max_depth: None };
     let mut found = forest.over_time(recording, &options, MOST_PIECES);

@@ -38,7 +38,7 @@ pub enum PictureAnswer {
     /// The nodes of the tree that are large enough to be seen.
     #[default]
     Tree,
-    /// Sums of its functions.
+    /// Sums by function over the tree.
     Functions,
     /// Callers and callees of a function, which is given by its number in addresses.
     Neighbours(u64),

@@ -15,11 +15,11 @@ use crate::views::VIEWS;
 /// Limits on the data that a page takes from a recording.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
-    /// Nodes of each tree.
+    /// Greatest number of nodes of each tree.
     pub(super) nodes: usize,
     /// Rows of each table or log.
     rows: usize,
-    /// Amounts of nodes per time interval, for each tree.
+    /// Greatest number of amounts of nodes per time interval, for each tree.
     pub(super) moments: usize,
 }
 
@@ -30,7 +30,7 @@ impl Budget {
     /// limited to nodes that are large enough to be seen.
     pub(super) const SERVED: Self = Self { nodes: usize::MAX, rows: 10_000, moments: 0 };
 
-    /// A smaller budget for data of `found` characters; `None` where the data have at most `most`
+    /// A smaller budget for data of `found` characters; `None` if the data have at most `most`
     /// characters or no smaller budget exists.
     pub(super) fn smaller(self, found: usize, most: usize) -> Option<Self> {
         let part = |of: usize| (of as f64 * most as f64 / found as f64 * 0.8) as usize;
@@ -50,8 +50,8 @@ pub(super) struct PlannedView {
 }
 
 impl PlannedView {
-    /// Name among the documents of a page, independent of other recorded data: `tree.cpu`,
-    /// `exceptions.each`.
+    /// Name of the document on its page, such as `tree.cpu` or `exceptions.each`. It does not
+    /// depend on which other data were recorded.
     pub(super) fn key(&self) -> String {
         let part = match &self.request {
             Request { query: Query { metric: Some(metric), .. }, .. } => format!(".{metric}"),
@@ -63,8 +63,8 @@ impl PlannedView {
         format!("{}{part}{paths}", self.view.name)
     }
 
-    /// Whether its paths are the physical stacks of threads; another document has the logical
-    /// paths.
+    /// Whether the document's paths are the physical stacks of threads; another document has the
+    /// logical paths.
     pub(super) fn is_physical(&self) -> bool {
         self.request.query.paths == Some(PathKind::Physical)
     }
@@ -146,8 +146,8 @@ pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) ->
     all
 }
 
-/// The filters of a request, without filters that the view refuses; the second part of `view` tells
-/// whether it shows single calls.
+/// The filters of a request, without those that the view refuses; the second value of `view` tells
+/// whether the view shows single calls.
 pub(super) fn filters_for(asked: &Request, view: Option<(&View, bool)>) -> Query {
     // Frames of inlined methods are left out of the recording itself.
     let mut query = Query {
@@ -283,7 +283,7 @@ impl Measure {
     }
 }
 
-/// The open forest of a tree's document; `None` for other documents, and where there is nothing to
+/// The open forest of a tree's document; `None` for other documents, or if there is nothing to
 /// show.
 pub(super) fn forest_of<'a>(planned: &PlannedView, recording: &'a Recording) -> Option<Arc<Forest<'a>>> {
     let open = || Forest::open(planned.recording(recording), &planned.request.query).ok().map(Arc::new);

@@ -1,5 +1,5 @@
-//! Served pages: the script comes without data, and requests each document when it shows it, with
-//! the current filters.
+//! Served pages: the script comes without data. It requests each document when it shows the
+//! document, with the current filters.
 
 use std::cell::RefCell;
 use std::io;
@@ -56,17 +56,18 @@ pub fn served_page() -> String {
 pub struct DocumentRequest {
     /// Name of the document among those of the page.
     pub key: String,
-    /// Begin of the selected time, in nanoseconds since the start of the run.
+    /// Start of the selected time, in nanoseconds since the start of the run.
     pub since_ns: Option<u64>,
-    /// End of the selected time.
+    /// End of the selected time, in nanoseconds since the start of the run.
     pub until_ns: Option<u64>,
-    /// Threads of one process, by their serial numbers; none means all threads of all processes.
+    /// Threads of one process, given by their serial numbers; `None` selects all threads of all
+    /// processes.
     pub threads: Option<(u32, Vec<u32>)>,
-    /// States whose time is shown, for metrics that know states; none means all.
+    /// States whose time is shown, for metrics that know states; an empty list selects all states.
     pub states: Vec<TimeState>,
     /// Requests whose work is shown; `None` for all work.
     pub requests: Option<ChosenRequests>,
-    /// Node of the tree that is shown.
+    /// The node at which the shown tree begins; `None` for the whole tree.
     pub below: Option<TreePlace>,
     /// Question about a transformed tree; `None` for the original tree.
     pub picture: Option<PictureRequest>,
@@ -76,7 +77,7 @@ impl DocumentRequest {
     /// Reads the query of an address:
     /// `key=tree.cpu&since=5&until=9&threads=7.1.2&states=lock&below=7.0.3`, for some requests also
     /// `request=GET%20/a&slower=5&faster=9&began=1.3`, and for a transformed tree also
-    /// `measure=cpu&changes=f12,o&invert=1&as=functions`. `None` where the query is invalid.
+    /// `measure=cpu&changes=f12,o&invert=1&as=functions`. `None` if the query is invalid.
     #[must_use]
     pub fn parse(query: &str) -> Option<Self> {
         let mut wanted = Self::default();
@@ -383,8 +384,8 @@ impl<'a> ServedRecording<'a> {
         is_first.then(|| forest.peaks(LEAST_SHARE).map(Arc::new)).flatten()
     }
 
-    /// Builds the trees that a click on a path would otherwise have to wait for, where there are
-    /// many frames.
+    /// Builds the trees for which a click on a path would otherwise have to wait, if there are many
+    /// frames.
     pub fn make_trees(&self) {
         let all = if self.has_many_frames() { self.recorded() } else { Vec::new() };
         for planned in all.iter().filter(|planned| planned.view.name == "tree" && !planned.is_physical()) {

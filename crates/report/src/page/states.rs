@@ -11,7 +11,7 @@ type RowTimes = (u32, [StateTimes; 2]);
 /// Process and thread; 0 where threads are merged.
 type Threads = (u32, u32);
 
-/// Returns the times by state of the rows of a walk; null where states are not known.
+/// Returns the times by state of the rows of a walk; null if states are not known.
 pub(super) fn times_by_state(forest: &Forest<'_>, min_share: f64, below: Option<&TreePlace>) -> Value {
     if !forest.has_states() {
         return Value::Null;
@@ -34,7 +34,7 @@ pub(super) fn times_by_state(forest: &Forest<'_>, min_share: f64, below: Option<
     packed(&rows, &beside)
 }
 
-/// Returns the times of a picture's rows, and the rest of `all` that belongs to none of them.
+/// Returns the times of a picture's rows, and the rest of `all`, which belongs to none of the rows.
 pub(super) fn of_picture(rows: &[RowTimes], all: StateTimes) -> Value {
     let mut beside = all;
     rows.iter().filter(|row| row.0 == 0).for_each(|(_, [_, total])| beside.subtract(total));

@@ -1,5 +1,5 @@
-//! What a run did over time, in the pieces of the timeline: the strip above the tables of the
-//! page's summary.
+//! What a run did over time, interval by interval of the timeline: the strip above the tables of
+//! the page's summary.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::plan::PlannedView;
 
-/// Returns what was recorded of the run in each of its pieces; null for views other than `summary`.
-/// Members are null where nothing was recorded of them.
+/// Returns what was recorded in each interval of the run's timeline; null for views other than
+/// `summary`. A member is null if nothing of its kind was recorded.
 pub(super) fn over_time(planned: &PlannedView, recording: &Recording) -> Value {
     if planned.view.name != "summary" {
         return Value::Null;

@@ -12,9 +12,9 @@ const MOST_VALUES: usize = 60_000;
 const LEAST_VALUES: usize = 60;
 
 /// Returns the values of each row of the view `counters`, in the order of rows; null for other
-/// views. Each value has its interval in microseconds, given as the time since the end of the
-/// previous interval and the length, and its mean, minimum and maximum. Where there is no room for
-/// single values, neighbouring values are merged.
+/// views. Each value has its interval in microseconds (the time since the end of the previous
+/// interval, and the length), and its mean, minimum and maximum. If there is no room for single
+/// values, neighbouring values are merged.
 pub(super) fn values_by_time(planned: &PlannedView, recording: &Recording) -> Value {
     if planned.view.name != "counters" {
         return Value::Null;

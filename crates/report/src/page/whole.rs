@@ -1,5 +1,5 @@
-//! Sums over a whole tree that has more paths than a page has room for. The difference to the sums
-//! of the page's paths lies on omitted paths.
+//! Sums over a whole tree that has more paths than a page has room for. What the sums of the page's
+//! paths lack lies on omitted paths.
 
 use std::convert::Infallible;
 
@@ -17,8 +17,8 @@ struct Row {
     amounts: Vec<u64>,
 }
 
-/// Returns the sums by `measures`, as a section whose rows are the processes, or their threads
-/// where the forest separates threads. `again` keeps decoded trees, for a caller that queries the
+/// Returns the sums by `measures`, as a section with one row for each process, or for each thread
+/// if the forest separates threads. `again` keeps decoded trees, for a caller that queries the
 /// forest several times.
 pub(super) fn sums_section(forest: &Forest<'_>, measures: &[Value], pool: &mut Pool, again: bool) -> Value {
     let keys: Vec<(&str, bool)> = measures.iter().filter_map(key).collect();

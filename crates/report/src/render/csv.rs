@@ -1,8 +1,8 @@
 //! Comma-separated values: RFC 4180's quoting, lines that end with a line feed, the keys of JSON.
 //!
-//! The columns depend on the view and the request, not on the rows. Values that are split (a
-//! thread) have a column for each possible part, with names joined by `_`. All other nested values
-//! are JSON text.
+//! The columns depend on the view and the request, not on the rows. Values that are split, such as
+//! a thread, have a column for each possible part; the column's name is the key and the part's
+//! name, joined by `_`. All other nested values are JSON text.
 //!
 //! Text of the program (names of threads, messages, arguments) may begin like a formula, and a
 //! spreadsheet would run it. Such text gets an apostrophe in front, as OWASP advises

@@ -1,4 +1,4 @@
-//! The last filter before a terminal: no control character passes, even where a renderer forgot to
+//! The last filter before a terminal: no control character passes, even if a renderer forgot to
 //! escape it.
 
 use std::io::{self, Write};

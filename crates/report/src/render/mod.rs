@@ -20,11 +20,11 @@ pub(crate) use json::{Json, Layout};
 /// The formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// For people.
+    /// Text for people.
     Text,
-    /// One document.
+    /// One JSON document.
     Json,
-    /// For spreadsheets.
+    /// Comma-separated values for spreadsheets.
     Csv,
     /// A page for browsers with every view.
     Html,
@@ -55,9 +55,9 @@ pub struct About<'r> {
     pub recording: &'r Recording,
     /// Metric of the request, unless it is the default metric of the rows.
     pub metric: Option<&'static Metric>,
-    /// Conditions of the rows, computed on demand. `None` where text has no head.
+    /// Conditions of the rows, computed on demand. `None` if text output has no head.
     pub conditions: &'r dyn Fn() -> Option<Conditions<'r>>,
-    /// Whether the head of text tells everything about how the rows were recorded.
+    /// Whether the head of text output tells everything about how the rows were recorded.
     pub verbose: bool,
 }
 
@@ -66,17 +66,17 @@ pub struct About<'r> {
 pub enum Style {
     /// A table.
     Table,
-    /// One row, as a table in text and an object in JSON.
+    /// One row: a table in text output, an object in JSON.
     Single,
-    /// Nodes in preorder, as a table indented by depth in text and nested objects in JSON.
+    /// Nodes in preorder: a table indented by depth in text output, nested objects in JSON.
     Tree,
-    /// Nodes in preorder, drawn in text as a flame graph; otherwise as a tree.
+    /// Nodes in preorder: a flame graph in text output, the same as a tree in other formats.
     Flame {
-        /// Whether amounts are the nodes' own amounts. Then the width of a frame is its own amount
-        /// plus the amounts of all nodes below.
+        /// Whether amounts are the nodes' own amounts. If so, the width of a frame is its own
+        /// amount plus the amounts of all nodes below it.
         own: bool,
     },
-    /// Lines, with headings where threads change.
+    /// Lines of a log, with a heading wherever the thread changes.
     Log,
     /// Lines below a table or a log, in addition to the main section.
     Lines,
@@ -110,24 +110,24 @@ impl Style {
     }
 }
 
-/// Heading of a section in text.
+/// Heading of a section in text output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Title {
-    /// Nothing.
+    /// No heading.
     None,
     /// A title.
     Bold(String),
-    /// A title of less weight.
+    /// A less prominent title.
     Faint(String),
 }
 
-/// A column that text shows.
+/// A column of text output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextColumn {
-    /// Place in [`Section::columns`].
+    /// Index into [`Section::columns`].
     pub column: usize,
-    /// Rank by which narrow terminals omit the column: the highest first, all with the same number
-    /// at once; 0 never.
+    /// Rank by which narrow terminals omit the column: those with the highest rank first, all
+    /// columns of one rank together, and never those with rank 0.
     pub dispensable: u8,
 }
 
@@ -146,30 +146,30 @@ pub struct Section {
     pub block: usize,
     /// All columns of a row.
     pub columns: Vec<ColumnInfo>,
-    /// Columns of JSON: places in `columns`.
+    /// Columns that JSON shows, as indices into `columns`.
     pub json: Vec<usize>,
-    /// Columns of CSV: places in `columns`.
+    /// Columns that CSV shows, as indices into `columns`.
     pub csv: Vec<usize>,
-    /// Columns of text.
+    /// Columns that text output shows.
     pub text: Vec<TextColumn>,
     /// Whether the request selected the columns.
     pub is_picked: bool,
-    /// Line above the rows in text, where there are rows.
+    /// Line above the rows in text output, if there are rows.
     pub title: Title,
-    /// Text where there are no rows.
+    /// Text to show if there are no rows.
     pub nothing: String,
-    /// Name of the rows in a sentence about omitted rows.
+    /// Word for the rows in the sentence about omitted rows, such as `types`.
     pub what: &'static str,
-    /// Maximum number of rows in text; further rows are left out.
+    /// Maximum number of rows in text output; further rows are left out. `None` for no limit.
     pub text_rows: Option<usize>,
 }
 
 /// Remarks at the end of a section.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tail {
-    /// Rows that a limit left out.
+    /// Number of rows that a limit left out.
     pub left_out: u64,
-    /// A remark below the rows, for text.
+    /// A remark below the rows, for text output.
     pub note: Option<String>,
 }
 
@@ -180,7 +180,7 @@ impl From<LeftOut> for Tail {
     }
 }
 
-/// A thread by its process and its own number.
+/// A thread: the number of its process, and its own number.
 pub type ThreadKey = (u32, u32);
 
 /// Group of log entries under a common heading.
@@ -195,20 +195,21 @@ pub enum LogGroup {
 
 /// A row of a log.
 pub trait LogEntry {
-    /// Returns the thread, and a stamp that never decreases from one row of the thread to the next.
+    /// Returns the thread, and a number that never decreases from one row of the thread to the
+    /// next.
     fn order_key(&self) -> (ThreadKey, u64);
 
-    /// Group with the heading above the row.
+    /// Returns the group of the row.
     fn group(&self) -> LogGroup;
 
-    /// The heading above the rows of its group, with a line break at the end.
+    /// The heading above the rows of the group, with a line break at the end.
     fn heading(&self) -> String;
 
-    /// The row in text, with a line break at the end.
+    /// The row as text, with a line break at the end.
     fn line(&self) -> String;
 
-    /// The row for lines of `_width` columns, with a line break at the end: one line, or several
-    /// where one is too narrow.
+    /// The row as text for a terminal with `_width` columns, with a line break at the end: several
+    /// lines if one is too narrow.
     fn lines(&self, _width: usize) -> String {
         self.line()
     }
@@ -222,10 +223,10 @@ pub trait Entry {
     /// Depth of the row in a tree.
     fn depth(&self) -> u32;
 
-    /// The row as an entry of a log.
+    /// The row as an entry of a log; `None` if it is none.
     fn log(&self) -> Option<&dyn LogEntry>;
 
-    /// Lines of text below the row, in its last column; not shown where the request selected the
+    /// Lines of text below the row, in its last column; not shown if the request selected the
     /// columns.
     fn below(&self) -> &[String];
 }

@@ -38,7 +38,7 @@ impl Row for TypeEntry<'_> {
 }
 
 impl<'a> TypeEntry<'a> {
-    /// The row with its source lines, where PDBs on this machine have them.
+    /// The row with its source lines, if PDBs on this machine have them.
     pub(super) fn new(row: &'a AllocationRow<'a>, lines: &mut Lines) -> Self {
         let [at, live_at] = [&row.place, &row.live_place].map(|by| by.as_ref().and_then(|by| line_of(by, lines)));
         Self { row, at, live_at, lines: Vec::new() }
@@ -141,8 +141,8 @@ pub(super) fn sheet<'c>(live: bool) -> Sheet<'c, Types> {
     ])
 }
 
-/// Shows the types with the largest allocations in the view `summary`, or with the most live bytes
-/// where live objects were tracked; in text only where several tables are shown.
+/// Shows, in the view `summary`, the types with the largest allocations, or with the most live
+/// bytes if live objects were tracked. Text output shows them only if it shows several tables.
 ///
 /// # Errors
 /// Errors of the renderer.

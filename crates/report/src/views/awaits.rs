@@ -1,4 +1,4 @@
-//! The view `awaits`: awaits of the program's own async methods, the longest time first.
+//! The view `awaits`: awaits of the program's own async methods, those with the longest time first.
 
 use std::io;
 

@@ -11,7 +11,7 @@ use crate::render::{Renderer, text};
 /// Maximum number of probed methods and lines that are shown.
 const MOST: usize = 10;
 
-/// Part of the view `summary` about probes and coverage; nothing where neither was recorded.
+/// Part of the view `summary` about probes and coverage; empty if neither was recorded.
 pub(super) struct OfSummary<'a> {
     probed: Option<(Vec<ProbeRow>, usize)>,
     covered: Option<coverage::OfSummary<'a>>,
@@ -37,7 +37,7 @@ impl<'a> OfSummary<'a> {
         self.probed.is_none() && self.covered.is_none()
     }
 
-    /// Shows the part, in text only where several tables are shown.
+    /// Shows the part; text output shows it only if it shows several tables.
     ///
     /// # Errors
     /// Errors of the renderer.
@@ -49,7 +49,7 @@ impl<'a> OfSummary<'a> {
     }
 }
 
-/// Counts from instrumented code for people, in `width` columns; `None` where nothing was counted.
+/// Counts from instrumented code for people, in `width` columns; `None` if nothing was counted.
 #[must_use]
 pub fn first_counted(recording: &Recording, query: &Query, width: usize) -> Option<String> {
     let counted = OfSummary::for_query(recording, query);

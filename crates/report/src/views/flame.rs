@@ -1,5 +1,5 @@
-//! The view `flame`: the calling-context tree as a flame graph in text. Its rows are those of
-//! `tree`.
+//! The view `flame`: the calling-context tree, in text output as a flame graph. Its rows are those
+//! of `tree`.
 
 use clrscope_analysis::Metric;
 

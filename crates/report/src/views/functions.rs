@@ -37,7 +37,7 @@ pub(super) static VIEW: View = View {
     },
 };
 
-/// Every order.
+/// Every sort key.
 pub(super) const SORTS: [Sort; Sort::ALL.len()] = {
     let mut sorts = [Sort::Exclusive; Sort::ALL.len()];
     let mut at = 0;
@@ -55,16 +55,16 @@ impl RowKind for FunctionRows {
     type Row<'a> = FunctionEntry<'a>;
 }
 
-/// A row of functions, and the sums for its shares.
+/// A row of functions, and the sums from which its shares are computed.
 pub(super) struct FunctionEntry<'a> {
     pub(super) row: &'a FunctionRow<'a>,
     pub(super) conditions: &'a Conditions<'a>,
-    /// Whether other tables have functions of this name with other signatures.
+    /// Whether other tables of the report have functions of this name with other signatures.
     pub(super) has_namesakes: bool,
 }
 
 impl<'a> FunctionEntry<'a> {
-    /// Creates an entry of a single table.
+    /// Creates an entry for a report with a single table.
     pub(super) fn new(row: &'a FunctionRow<'a>, conditions: &'a Conditions<'a>) -> Self {
         Self { row, conditions, has_namesakes: false }
     }
@@ -110,8 +110,8 @@ impl TimedRow for FunctionEntry<'_> {
     }
 }
 
-/// The share of an amount in the whole. The amount is a time, or a value of a metric that `calls`
-/// does not record.
+/// The share of `amount` in the whole. `amount` is a time, or a value of a metric that `calls` does
+/// not record.
 pub(super) fn share(conditions: &Conditions<'_>, amount: u64) -> f64 {
     if conditions.metric.is_of_calls() { conditions.totals.share(amount) } else { conditions.share(amount) }
 }
@@ -121,7 +121,7 @@ pub(super) fn sheet<'c>(present: Present) -> Sheet<'c, FunctionRows> {
     Sheet::new(function_columns(present, |entry: &FunctionEntry<'_>| entry.row))
 }
 
-/// The columns of rows that each refer to a row of functions.
+/// The columns of rows that each refer to a function's row.
 pub(super) fn function_columns<'c, K: RowKind + 'c>(
     present: Present,
     of: for<'r, 'a> fn(&'r K::Row<'a>) -> &'r FunctionRow<'r>,
@@ -179,7 +179,7 @@ fn counted_columns<'c, K: RowKind + 'c>(
     [inlined, starts, resumptions]
 }
 
-/// Notes below a table with counts of calls that need an explanation.
+/// Notes below a table, if it has counts of calls that need an explanation.
 pub(super) fn notes_on_calls<'a>(rows: impl Iterator<Item = &'a FunctionRow<'a>> + Clone) -> Option<String> {
     let mut notes = Vec::new();
     // Samples count no calls.
@@ -219,7 +219,7 @@ pub(super) fn joined(notes: impl IntoIterator<Item = Option<String>>) -> Option<
     (!notes.is_empty()).then(|| notes.join(" "))
 }
 
-/// Columns of functions in text.
+/// Columns of functions in text output.
 pub(super) fn text<'a>(
     rows: impl Iterator<Item = &'a FunctionRow<'a>> + Clone,
     conditions: &Conditions<'_>,

@@ -34,12 +34,13 @@ impl<'a> LocatedPath<'a> {
         json!({ "count": self.count, "total_ns": self.ns, "frames": frames })
     }
 
-    /// The innermost own function, with its line.
+    /// The innermost own function, with its line; `None` if there is none.
     pub(super) fn own_place(&self) -> Option<Cell<'a>> {
         self.own_place_behind(0)
     }
 
-    /// The innermost own function outside the first `frames` frames, with its line.
+    /// The innermost own function outside the first `frames` frames, with its line; `None` if there
+    /// is none.
     pub(super) fn own_place_behind(&self, frames: usize) -> Option<Cell<'a>> {
         let (frame, found) = self.frames.iter().skip(frames).find(|(frame, _)| frame.is_own())?;
         let line = line_behind(found.as_ref().map(|found| &found.line));

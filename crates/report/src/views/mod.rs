@@ -105,7 +105,7 @@ pub fn view(name: &str) -> Option<&'static View> {
 /// Options that select threads, functions, and a part of the time.
 pub(crate) const SELECTION: &[Flag] =
     &[Flag::Thread, Flag::Function, Flag::Module, Flag::Part, Flag::Since, Flag::Until];
-/// Options that fold frames of samples.
+/// Options that change how frames of samples are shown.
 pub(crate) const FOLDING: &[Flag] = &[Flag::JustMyCode, Flag::NativeCode, Flag::Symbols, Flag::NoInlined, Flag::Paths];
 
 /// Note below times that may exceed the duration of the run, because they sum over all threads.

@@ -9,7 +9,7 @@ use super::sources::file_and_line;
 use super::stack_frame::json_frame;
 use crate::spot::LocatedLine;
 
-/// A frame, with its module and the line of its await as far as they are known.
+/// A frame, with its module and the source line of its await as far as these are known.
 pub(super) struct LocatedFrame<'a> {
     frame: &'a PendingFrame,
     module: Option<&'a str>,

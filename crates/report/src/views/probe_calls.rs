@@ -13,7 +13,7 @@ use crate::render::text::probes::call;
 use crate::render::{LogEntry, LogGroup, Renderer, Section, Style, Tail, ThreadKey};
 use crate::request::Request;
 
-/// Default number of calls in text.
+/// Default number of calls in text output.
 pub(super) const TEXT_ROWS: usize = 10_000;
 
 /// Rows of calls.
@@ -23,7 +23,7 @@ impl RowKind for Calls {
     type Row<'a> = CallEntry<'a>;
 }
 
-/// A call, and whether to name its process.
+/// A call, and whether its row names the process.
 pub(super) struct CallEntry<'a> {
     call: &'a ProbeCall<'a>,
     processes: bool,
@@ -88,7 +88,7 @@ pub(super) fn sheet<'c>(processes: bool) -> Sheet<'c, Calls> {
     ])
 }
 
-/// Writes the calls, which are read while they are visited.
+/// Writes the calls; reads each one only when its row is visited.
 pub(super) fn write(log: &ProbeLog<'_>, request: &Request, processes: bool, to: &mut dyn Renderer) -> io::Result<()> {
     let sheet = sheet(processes);
     let main = sheet.main(request, "rows", Style::Stories, &[]);

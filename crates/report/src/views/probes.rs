@@ -89,7 +89,7 @@ fn of_calls<'a>(row: &ProbeRow, cell: Cell<'a>) -> Cell<'a> {
     if row.place.is_none() { cell } else { Cell::Null }
 }
 
-/// A probed line, as in the request.
+/// A probed line, written as in the request.
 pub(crate) fn place_in_words(place: &ProbedPlace) -> String {
     format!("{}:{}", file_name(&place.file), place.line)
 }
@@ -192,7 +192,8 @@ fn show(
     })
 }
 
-/// Shows the first rows in the view `summary`; in text only where several tables are shown.
+/// Shows the first rows in the view `summary`; text output shows them only if it shows several
+/// tables.
 ///
 /// # Errors
 /// Errors of the renderer.

@@ -1,4 +1,4 @@
-//! The work done for requests: columns, and lines below a row in text.
+//! The work done for requests: columns, and lines below a row in text output.
 
 use clrscope_analysis::RequestWork;
 

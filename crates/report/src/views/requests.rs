@@ -42,7 +42,7 @@ pub(super) static VIEW: View = View {
     },
 };
 
-/// A row with the lines of text below it.
+/// A row, and the lines of text output below it.
 pub(super) struct RowWithWork<T> {
     row: T,
     below: Vec<String>,
@@ -134,7 +134,7 @@ fn routes_text(rows: &[Route<'_>]) -> Vec<(&'static str, u8)> {
     ])
 }
 
-/// Each request.
+/// Rows of single requests.
 pub(super) struct Each;
 
 impl RowKind for Each {
@@ -180,7 +180,7 @@ fn id<'c>(request: &ServedOrMade<'_>, text: fn(TraceIds) -> String) -> Cell<'c> 
     request.trace.map_or(Cell::Null, |trace| Cell::Text(text(trace).into()))
 }
 
-/// Columns of single requests in text.
+/// Columns of single requests in text output.
 pub(super) fn each_text(requests: &[Single<'_>]) -> Vec<(&'static str, u8)> {
     shown(&[
         ("time_ns", 1, true),

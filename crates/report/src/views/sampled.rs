@@ -22,7 +22,7 @@ pub(super) trait SampledRow {
     }
 }
 
-/// Columns of samples; JSON and CSV show them by default where there are `samples`.
+/// Columns of samples. JSON and CSV show them by default if `samples` is true.
 pub(super) fn sampled_columns<'c, K: RowKind + 'c>(samples: bool) -> Vec<Column<'c, K>>
 where
     for<'a> K::Row<'a>: SampledRow,
@@ -50,7 +50,7 @@ where
     all.into_iter().map(|column| column.only_if(samples)).collect()
 }
 
-/// Columns of samples in text, followed by the columns that name the row.
+/// Columns of samples in text output, followed by the columns that name the row.
 pub(super) fn sampled_text(conditions: &Conditions<'_>, names: &[(&'static str, u8)]) -> Vec<(&'static str, u8)> {
     let mut text = shown(&[
         ("self_ns", 0, true),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clrscope_symbols::SourceLine;
 
-/// The last part of a path, with either kind of separator.
+/// The last part of a path; both `/` and `\` separate parts.
 pub(super) fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
@@ -14,12 +14,13 @@ pub(super) fn file_and_line(line: &SourceLine) -> String {
     format!("{}:{}", file_name(&line.file), line.line)
 }
 
-/// A line to follow a name, ` (Cart.cs:12)`; empty where it is not known.
+/// A line that follows a name, ` (Cart.cs:12)`; empty if the line is not known.
 pub(super) fn line_behind(line: Option<&SourceLine>) -> String {
     line.map_or_else(String::new, |line| format!(" ({})", file_and_line(line)))
 }
 
-/// A sentence about files that were not found, with the remedy.
+/// A sentence about files that were not found, and what the user can do about it; `None` if all
+/// were found.
 pub(super) fn not_found(missing: &[String], root: Option<&Path>) -> Option<String> {
     let (first, rest) = missing.split_first()?;
     let more = match rest.len() {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::render::json::object;
 
-/// Returns a frame; module and line are null where they are not known.
+/// Returns a frame; module and line are null if they are not known.
 pub(super) fn json_frame(name: &str, kind: FunctionKind, module: Option<&str>, line: Option<&SourceLine>) -> Value {
     Value::Object(object([
         ("name", json!(name)),

@@ -51,7 +51,7 @@ impl RowKind for Findings {
 pub(crate) struct LocatedFinding<'a> {
     pub(crate) finding: &'a Finding,
     line: Option<LocatedLine>,
-    /// The sentence, followed by the line where the finding is about one place.
+    /// The sentence. If the finding is about one place, the source line follows.
     pub(crate) text: String,
 }
 

@@ -144,8 +144,8 @@ fn text(processes: bool, cpu: bool) -> Vec<(&'static str, u8)> {
     ])
 }
 
-/// The threads of a summary from samples: a line for each important thread, and one line for the
-/// others.
+/// The threads in the view `summary`, from samples: a line for each important thread, and one line
+/// for the others.
 pub(super) fn of_summary(view: &Summary<'_>, is_one_table: bool, renderer: &mut dyn Renderer) -> io::Result<()> {
     let (seen, conditions) = (&view.threads, &view.conditions);
     if !conditions.metric.is_sampled() {

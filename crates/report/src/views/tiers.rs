@@ -9,7 +9,7 @@ use crate::cell::Cell;
 /// A row is shown with one tier if at least this share of its samples has the tier.
 const NEARLY_ALL: f64 = 0.95;
 
-/// The samples of a row by tier; people see the tier of most samples.
+/// The number of a row's samples in each tier; people see the most frequent tier.
 pub(super) fn cell(tiers: &Tiers) -> Cell<'static> {
     let Some((most, part)) = tiers.most() else { return Cell::Absent };
     let said = match part {

@@ -59,26 +59,26 @@ pub(super) trait TimedRow {
 /// Columns that a report has.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Present {
-    /// More than one process.
+    /// Whether the report has more than one process.
     pub(super) processes: bool,
-    /// Rows for each thread.
+    /// Whether the report has rows for each thread.
     pub(super) threads: bool,
-    /// CPU time.
+    /// Whether CPU time was recorded.
     pub(super) cpu: bool,
     /// Metric of the rows.
     pub(super) metric: &'static Metric,
     /// Resolution of the clocks.
     pub(super) resolution: Resolution,
-    /// Samples.
+    /// Whether the rows have samples.
     pub(super) samples: bool,
-    /// Allocations recorded alongside calls.
+    /// Whether allocations were recorded alongside calls.
     pub(super) allocated: bool,
-    /// Functions with tail recursion.
+    /// Whether there are functions with tail recursion.
     pub(super) tail_recursive: bool,
 }
 
 impl Present {
-    /// All columns that rows of this metric can have; the default metric where `metric` is `None`.
+    /// All columns that rows of this metric can have; `None` stands for the default metric.
     pub(super) fn all(metric: Option<&'static Metric>) -> Self {
         let (metric, resolution) = (metric.unwrap_or(METRICS[0]), Resolution::default());
         Self {
@@ -94,12 +94,13 @@ impl Present {
     }
 }
 
-/// Keys of the second quantity that rows count, own and total, where the recording has it.
+/// Keys of the second quantity that rows count, own and total; `None` if the recording has no such
+/// quantity.
 pub(super) fn second_keys(conditions: &Conditions<'_>) -> Option<[&'static str; 2]> {
     conditions.metric.second.filter(|_| conditions.second > 0)
 }
 
-/// Columns of the rows' metric: those of `calls`, or its own.
+/// Columns of the rows' metric: those of `calls`, or the metric's own columns.
 pub(super) fn metric_columns<'c, K: RowKind + 'c>(present: Present) -> Vec<Column<'c, K>>
 where
     for<'a> K::Row<'a>: TimedRow,
@@ -216,7 +217,7 @@ where
     ]
 }
 
-/// Cell of a time. For times below the clock's resolution, text shows the resolution.
+/// Cell of a time. For a time below the clock's resolution, text output shows the resolution.
 pub(super) fn resolved(ns: u64, resolution_ns: u64) -> Cell<'static> {
     match ns {
         _ if ns >= resolution_ns => Cell::Time(ns),

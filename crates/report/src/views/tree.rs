@@ -44,8 +44,8 @@ pub(super) fn columns(request: &Request) -> Vec<ColumnInfo> {
     sheet(Present::all(request.query.metric)).infos()
 }
 
-/// The answer from an open forest, for a caller that queries its parts repeatedly: the forest keeps
-/// decoded trees.
+/// The answer from an open forest, for a caller that queries parts of the forest repeatedly: the
+/// forest keeps decoded trees.
 pub(crate) fn answer_again<'a>(
     forest: &Arc<Forest<'a>>,
     recording: &'a Recording,

@@ -1,5 +1,5 @@
-//! Reads several sections at a time on several processors: for a large file, most of the time goes
-//! into checksums and decompression.
+//! Reads several sections at the same time on several processors: for a large file, checksums and
+//! decompression take most of the time.
 
 use super::index::Section;
 use crate::parallel::each;
@@ -26,8 +26,8 @@ fn length(sections: &[Section]) -> usize {
     sections.iter().take_while(fits).count().max(1).min(sections.len())
 }
 
-/// Whether the sections are large enough to read one batch while another is assembled. That takes
-/// one more thread, and memory for two batches.
+/// Whether the sections are large enough to read one batch while another is assembled, although
+/// this takes one more thread and memory for two batches.
 pub(super) fn are_many(sections: &[Section]) -> bool {
     stored(sections) >= MUCH
 }

@@ -1,5 +1,5 @@
-//! Finds the sections: by the index at the end or, if that is missing, by walking from head to
-//! head.
+//! Finds the sections with the index at the end of the file. If the index is missing, walks from
+//! head to head.
 
 use super::section::{HEAD, Head, MARKER, kind};
 use super::{START, TRAILER, TRAILER_MAGIC, checksum::checksum};
@@ -12,7 +12,7 @@ const ENTRY: usize = 8 + HEAD;
 /// A section of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Section {
-    /// Offset of its head.
+    /// Offset of the section's head.
     pub(super) at: u64,
     pub(super) head: Head,
 }
@@ -26,7 +26,7 @@ impl Section {
 
 /// The sections of a file, and problems with them.
 pub(super) struct SectionIndex {
-    /// In file order; they do not overlap, and all lie within the file.
+    /// The sections in file order; they do not overlap, and all lie within the file.
     pub(super) sections: Vec<Section>,
     /// Sentences for the user.
     pub(super) problems: Vec<String>,

@@ -26,8 +26,8 @@
 //! | 48 | `u64` | checksum of the 48 bytes before |
 //!
 //! Checksums are XXH64 with seed 0. Content that compresses better than eight to one is followed by
-//! a zstd skippable frame that pads the section to the required size: a program that opens an
-//! untrusted file knows an upper limit of the memory it will allocate.
+//! a zstd skippable frame that pads the section to the required size. This gives a program that
+//! opens an untrusted file an upper limit for the memory that it will allocate.
 //!
 //! | kind | item | content |
 //! |---|---|---|

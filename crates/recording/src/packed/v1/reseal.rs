@@ -18,9 +18,11 @@ pub struct Claims {
     pub part: u32,
     /// Records, nodes or entries.
     pub count: u32,
-    /// Stored bytes; a changed value is written as it is, otherwise the correct one.
+    /// Stored bytes. A changed value is written as it is; an unchanged one is replaced by the
+    /// correct value.
     pub stored: u64,
-    /// Bytes of content; a changed value is written as it is, otherwise the correct one.
+    /// Bytes of content. A changed value is written as it is; an unchanged one is replaced by the
+    /// correct value.
     pub plain: u64,
 }
 

@@ -55,7 +55,7 @@ pub(super) const EVENTS_PREFIX: usize = 12;
 /// Storage forms of content.
 const RAW: u16 = 0;
 const ZSTD: u16 = 1;
-/// Set in `part` on the last part.
+/// Bit of `part` that marks the last part.
 pub(super) const LAST_PART: u32 = 1 << 31;
 
 /// The head of a section.
@@ -89,7 +89,7 @@ impl Head {
         bytes
     }
 
-    /// The head in `bytes`, if there is one and it is undamaged.
+    /// The head in `bytes`; `None` if there is none or it is damaged.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(..HEAD)?;
         if !bytes.starts_with(&MARKER) || u64_at(bytes, 48) != checksum(&bytes[..48]) {
@@ -127,13 +127,14 @@ impl Head {
         }
     }
 
-    /// Bytes of content, if the number of stored bytes permits that many.
+    /// Bytes of content; an error if the number of stored bytes does not permit that many.
     pub(super) fn content(&self) -> Result<usize, &'static str> {
         let allowed = Some(self.plain).filter(|&plain| plain <= self.stored.saturating_mul(RATIO));
         allowed.and_then(|plain| usize::try_from(plain).ok()).ok_or("claims more content than its size allows")
     }
 
-    /// The decompressed content of `stored`, of exactly the size in the head.
+    /// The decompressed content of `stored`; an error unless it has exactly the size that the head
+    /// gives.
     pub(super) fn unpack(&self, stored: &[u8]) -> Result<Vec<u8>, &'static str> {
         let plain = self.content()?;
         let stored = stored.get(self.prefix()..).ok_or("is too short")?;

@@ -8,7 +8,7 @@ pub(super) const PART_NODES: usize = 1 << 17;
 /// Greatest length of a path that is repeated at the start of a part: longer paths would make up
 /// most of the part.
 const LONGEST_PATH: usize = 1 << 13;
-/// Least number of bytes of content for a node: one in each of the three full columns.
+/// Least number of bytes that the content needs for a node: one in each of the three full columns.
 pub(super) const LEAST_NODE: usize = 3;
 const COLUMNS: usize = 7;
 
@@ -96,7 +96,7 @@ impl Encoder<'_> {
     }
 }
 
-/// Joins parts. Parts may be missing: missing nodes on the path above the following nodes are
+/// Joins parts of a tree. If a part is missing, the nodes on the path to the following nodes are
 /// recreated, without calls and times.
 pub(super) struct Decoder {
     builder: CallTreeBuilder,

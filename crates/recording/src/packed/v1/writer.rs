@@ -1,4 +1,4 @@
-//! Writing a packed recording from first byte to last: no seeking, little memory.
+//! Writes a packed recording from first byte to last: without seeking, with little memory.
 
 use std::io::{self, Write};
 

@@ -19,14 +19,14 @@ pub(crate) fn object<const N: usize>(entries: [(&str, Value); N]) -> Object {
     entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// Layout of a document: where it has line breaks and spaces.
+/// Layout of a document: the places where it has line breaks and spaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// Everywhere.
+    /// Line breaks and spaces everywhere.
     Pretty,
-    /// Between members and between rows.
+    /// Line breaks between members and between rows.
     Rows,
-    /// Between rows.
+    /// Line breaks between rows only.
     Dense,
 }
 

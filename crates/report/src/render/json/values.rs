@@ -5,18 +5,18 @@ use serde_json::{Value, json};
 
 use super::Object;
 
-/// The value of `this`, where there is one.
+/// The value of `this`; `None` if there is none.
 pub(crate) fn this(captured: &CapturedValues<'_>) -> Option<Value> {
     captured.this.as_ref().map(|this| this.value.as_ref().map_or(Value::Null, value))
 }
 
-/// The arguments: an empty list at the begin of a call without arguments, nothing at its end.
+/// The arguments. A call without arguments has an empty list at its start, and `None` at its end.
 pub(crate) fn arguments(captured: &CapturedValues<'_>, at_enter: bool) -> Option<Value> {
     let all = &captured.arguments;
     (at_enter || !all.is_empty()).then(|| all.iter().map(argument).collect())
 }
 
-/// Result of the call, where it returned a value.
+/// Result of the call; `None` if it did not return a value.
 pub(crate) fn returns(captured: &CapturedValues<'_>) -> Option<Value> {
     let (type_name, returned) = captured.returns.as_ref()?;
     let mut returns = Object::new();

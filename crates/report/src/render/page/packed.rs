@@ -2,10 +2,10 @@
 //! each text stored once.
 //!
 //! The page rebuilds the exact document of `--format json` from this form. A column has the values
-//! of the JSON key, and further data for display (titles, kinds, and the words that people see in
-//! place of a value). A column marked `"plain"` holds numbers, booleans and null as they are, and
-//! `""` where a row has no such key. Other columns hold indices into the pool, and -1 where a row
-//! has no such key.
+//! of the JSON key, and further data for display (titles, kinds, and the words that people see
+//! instead of a value). A column marked `"plain"` holds numbers, booleans and null as they are, and
+//! `""` if a row has no such key. Other columns hold indices into the pool, and -1 if a row has no
+//! such key.
 
 use std::fmt::Write as _;
 use std::io;
@@ -26,7 +26,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// Returns the index of a value; adds the value where it is new.
+    /// Returns the index of a value; adds the value if it is new.
     pub(crate) fn index_of(&mut self, value: &Value) -> usize {
         let text = value.to_string();
         if let Some(&place) = self.places.get(&text) {
@@ -51,7 +51,7 @@ impl Pool {
 pub(crate) struct SectionPacker<'p> {
     pool: &'p mut Pool,
     sections: Vec<String>,
-    /// Rows of all sections.
+    /// Number of rows in all sections.
     pub(crate) rows: usize,
     metric: Option<&'static str>,
 }
@@ -120,7 +120,7 @@ impl Packing {
     }
 }
 
-/// Words that people see in place of a value, where they differ from its usual form.
+/// Words that people see instead of a value; `None` if they are its usual form.
 pub(crate) fn said(cell: Cell<'_>, is_tree: bool) -> Option<String> {
     match cell {
         Cell::Said(..) => Some(words(&cell)),

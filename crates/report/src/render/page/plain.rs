@@ -18,7 +18,7 @@ pub(crate) struct Plain {
     pub(crate) html: String,
 }
 
-/// The text with the characters of tags, quotes and entities escaped.
+/// The text, with escapes in place of the characters of tags, quotes and entities.
 pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(['&', '<', '>', '"', '\'']) {
         return Cow::Borrowed(text);

@@ -19,19 +19,19 @@ pub(crate) fn thread_title(pid: Option<u32>, thread: Option<&Thread>) -> String 
     format!("{process}thread {} ({}, {})", thread.id, thread.os_id, one_line(name))
 }
 
-/// How lines of a log tell their threads.
+/// How the lines of a log tell to which thread they belong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Threads {
-    /// By headings.
+    /// By headings: each thread has its own lines.
     Apart,
-    /// By their numbers.
+    /// By the thread's number in each line.
     Mixed,
-    /// By the numbers of process and thread.
+    /// By the numbers of the process and the thread in each line.
     OfProcesses,
 }
 
 impl Threads {
-    /// The way for mixed threads, of one process or of several.
+    /// The choice for lines of mixed threads, from one process or from several.
     pub(crate) fn mixed(several_processes: bool) -> Self {
         if several_processes { Self::OfProcesses } else { Self::Mixed }
     }
@@ -56,7 +56,7 @@ impl Threads {
     }
 }
 
-/// One line: time, thread where threads are mixed, and the event indented by its depth.
+/// One line: the time, the thread if threads are mixed, and the event indented by its depth.
 pub(crate) fn event_line(row: &EventRow<'_>, threads: Threads) -> String {
     let mut line = format!("{:>12.3} ms  ", row.time_ns as f64 / 1e6);
     line.push_str(&threads.column(row));

@@ -9,7 +9,7 @@ use super::values::arguments;
 use super::{TITLE, WARNING, one_line, styled};
 use crate::spot::LocatedLine;
 
-/// One exception in detail, in lines.
+/// One exception in detail, as several lines of text.
 pub(crate) fn details(view: &ExceptionLog<'_>, exception: &Exception<'_>, lines: &mut Lines, several: bool) -> String {
     let mut text = String::new();
     write_details(&mut text, view, exception, lines, several);

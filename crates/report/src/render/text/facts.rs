@@ -41,9 +41,9 @@ pub(crate) struct Fact {
     pub(crate) bounds_ns: Option<[u64; 2]>,
     /// The time as a share of the thread time, 0 to 1.
     pub(crate) share: Option<f64>,
-    /// What is known about inlined methods, where the fact is about them.
+    /// What is known about inlined methods, if the fact is about them.
     pub(crate) inlining: Option<InliningKnowledge>,
-    /// Samples whose method has an unknown awaiter, where the fact is about them.
+    /// Number of samples in a method whose awaiter is unknown, if the fact is about them.
     pub(crate) unknown_awaiter: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ impl Fact {
     }
 }
 
-/// The facts about a recording, in the order of text.
+/// The facts about a recording, in the order of text output.
 pub(crate) fn facts(recording: &Recording, conditions: &Conditions<'_>) -> Vec<Fact> {
     let mut facts = vec![run(recording)];
     facts.extend(parts(recording));
@@ -238,7 +238,7 @@ fn run(recording: &Recording) -> Fact {
     Fact::new(if ran_on(recording) { "watched" } else { "ran" }, text)
 }
 
-/// How long the run took, or for how long it was recorded, and how it ended.
+/// A phrase that says how long the run took, or for how long it was recorded, and how it ended.
 pub(super) fn length_and_end(recording: &Recording) -> String {
     let length = time(observed_ns(recording));
     match recording.run.started_unix_ns {
@@ -291,12 +291,13 @@ fn parts(recording: &Recording) -> Option<Fact> {
     (!parts.is_empty()).then(|| Fact::new(key, text))
 }
 
-/// The part to which the recording was reduced, if it was.
+/// The part to which the recording was reduced; `None` if it was not reduced.
 pub(super) fn only_part(recording: &Recording) -> Option<Fact> {
     parts(recording).filter(|_| is_reduced(recording))
 }
 
-/// How many parts the recording has, where it has several and was not reduced to one.
+/// A phrase that says how many parts the recording has; `None` if it has only one or was reduced to
+/// one.
 pub(super) fn number_of_parts(recording: &Recording) -> Option<String> {
     let number: usize = recording.processes.iter().map(|process| Part::spans(&process.parts).len()).sum();
     let text = || format!("{} parts (--part shows one alone)", count(number as u64));
@@ -307,7 +308,7 @@ fn is_reduced(recording: &Recording) -> bool {
     recording.processes.iter().any(|process| process.shown.is_some())
 }
 
-/// The requests to whose work the recording was reduced, if it was.
+/// The requests to whose work the recording was reduced; `None` if it was not reduced.
 pub(super) fn only_requests(recording: &Recording) -> Option<Fact> {
     let shown: Vec<&ShownWork> = recording.processes.iter().filter_map(|one| one.shown_work.as_deref()).collect();
     if shown.is_empty() {

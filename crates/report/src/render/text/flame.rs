@@ -1,4 +1,4 @@
-//! Flame graphs in text: a line for each depth, the outermost functions on top, frames as wide as
+//! Flame graphs as text: a line for each depth, the outermost functions on top, frames as wide as
 //! their share of the whole.
 
 use anstyle::{Ansi256Color, AnsiColor, Color, Style as Ansi};
@@ -37,7 +37,7 @@ const AWAITED: &str = "awaited";
 /// A frame of a flame graph.
 #[derive(Debug, Clone)]
 pub(super) struct Frame {
-    /// 0 for the outermost.
+    /// Depth of the frame; 0 for the outermost.
     pub(super) depth: u32,
     /// Amount of the metric, including callees.
     pub(super) total: u64,
@@ -89,10 +89,10 @@ pub(super) fn add_up(frames: &mut [Frame]) {
     }
 }
 
-/// A picture.
+/// A drawn flame graph.
 #[derive(Debug, Default)]
 pub(super) struct Picture {
-    /// Lines, each with a line break, and a legend where there are colours.
+    /// Lines, each with a line break, and a legend if there are colours.
     pub(super) text: String,
     /// Number of frames that were too narrow to be drawn.
     pub(super) folded: usize,
@@ -117,8 +117,8 @@ struct Signs {
 const ASCII: Signs = Signs { left: '[', right: ']', folded: '.' };
 const BOXES: Signs = Signs { left: '\u{258f}', right: '\u{2595}', folded: '\u{00b7}' };
 
-/// Draws frames, given in preorder, in `width` columns; with box characters and colours for a
-/// terminal, otherwise in ASCII.
+/// Draws frames, given in preorder, in `width` columns: with box characters and colours for a
+/// terminal, in ASCII for other outputs.
 pub(super) fn draw(frames: &[Frame], width: usize, on_terminal: bool) -> Picture {
     let width = if width == super::UNLIMITED { WIDTH } else { width };
     let (lines, folded) = laid_out(frames, width);

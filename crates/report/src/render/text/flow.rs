@@ -28,8 +28,8 @@ pub(crate) fn flow_line(row: &FlowRow<'_>) -> String {
     parts.with(&values(row))
 }
 
-/// One row. Where the values do not fit into one line of `width` columns, each value gets a line
-/// below the row.
+/// One row. If the values do not fit into one line of `width` columns, each value gets a line below
+/// the row.
 pub(crate) fn flow_lines(row: &FlowRow<'_>, width: usize) -> String {
     let (parts, values) = (Parts::from_row(row), values(row));
     let indent = MOMENT + parts.indent + MARK;

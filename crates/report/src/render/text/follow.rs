@@ -19,7 +19,7 @@ pub(crate) struct News<'o> {
 }
 
 impl<'o> News<'o> {
-    /// Begins a new poll.
+    /// Begins a new poll of the log.
     pub(crate) fn new(out: &'o mut dyn Write, state: &'o mut FollowState) -> Self {
         state.seen.look();
         Self { out: Guard::new(out), state }

@@ -66,7 +66,7 @@ enum Text {
 }
 
 impl Grid {
-    /// No rows yet.
+    /// A table without rows.
     pub(super) fn new(section: &Section, width: usize) -> Self {
         let column = |shown: &crate::render::TextColumn| {
             let info = &section.columns[shown.column];
@@ -124,7 +124,7 @@ impl Grid {
         self.rows.len()
     }
 
-    /// Returns the rows so far as text and forgets them. The first time, titles stand above.
+    /// Returns the rows so far as text and forgets them. The first call puts the titles above them.
     pub(super) fn flush(&mut self) -> String {
         let rows = std::mem::take(&mut self.rows);
         if rows.is_empty() || self.columns.is_empty() {

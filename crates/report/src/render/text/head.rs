@@ -17,8 +17,8 @@ const LEAST_COMMAND: usize = 20;
 /// Most warnings that a head lists; the view `conditions` has all.
 const MOST_WARNINGS: usize = 3;
 
-/// The head of a report about `recording`: a line about the run, one about what was recorded, and
-/// what is missing. With `verbose`, all facts about how its numbers came about.
+/// The head of a report about `recording`: a line about the run, a line about what was recorded,
+/// and what is missing. `verbose` adds all facts about how the recording's numbers came about.
 pub(super) fn head(recording: &Recording, conditions: &Conditions<'_>, width: usize, verbose: bool) -> String {
     let mut head = Head { text: String::new(), width };
     if verbose {
@@ -148,8 +148,9 @@ fn which_process(recording: &Recording, processes: &[ProcessConditions<'_>]) -> 
     }
 }
 
-/// Lines of at most `room` columns, broken at spaces; a longer word gets a line of its own, and is
-/// shortened unless it is quoted for the user to type: `--exclude '[System.Reflection.Metadata]*'`.
+/// Lines of at most `room` columns, broken at spaces. A longer word gets a line of its own and is
+/// shortened, unless it is quoted for the user to type: `--exclude
+/// '[System.Reflection.Metadata]*'`.
 pub(crate) fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

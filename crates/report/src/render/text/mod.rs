@@ -38,7 +38,7 @@ const TITLE: Ansi = Ansi::new().bold();
 const FAINT: Ansi = Ansi::new().dimmed();
 /// Style of warnings.
 const WARNING: Ansi = AnsiColor::Yellow.on_default();
-/// The width of tables without a limit.
+/// The width of tables that have no limit.
 pub const UNLIMITED: usize = usize::MAX;
 /// Width of sentences where the width is not limited.
 const PROSE: usize = 100;

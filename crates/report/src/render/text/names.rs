@@ -24,9 +24,9 @@ pub(super) fn shortened(text: &str, room: usize) -> String {
     format!("{head}{dots}{tail}")
 }
 
-/// Shortens the name or the signature of a function, so that the method's own name stays: it drops
-/// namespaces of parameters first, then namespaces of the method, then the parameters, then type
-/// arguments, at last the type.
+/// Shortens the name or the signature of a function so that the method's own name stays. It drops,
+/// in this order: namespaces of parameters, namespaces of the method, the parameters, type
+/// arguments, the type.
 pub(super) fn shortened_function(text: &str, room: usize) -> String {
     let text = one_line(text);
     if columns(&text) <= room {
@@ -40,7 +40,7 @@ pub(super) fn shortened_function(text: &str, room: usize) -> String {
     })
 }
 
-/// What names name: parts of them that say least are dropped first.
+/// The kind of thing that a name belongs to: it decides which parts of the name are dropped first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameKind {
     /// Functions.
@@ -52,7 +52,7 @@ pub enum NameKind {
 }
 
 impl NameKind {
-    /// The name, shortened to at most `room` columns of a terminal where it is wider.
+    /// The name; shortened to at most `room` columns of a terminal if it is wider.
     #[must_use]
     pub fn shortened(self, text: &str, room: usize) -> String {
         match self {
@@ -221,8 +221,8 @@ fn cuts(qualifier: &str) -> Vec<usize> {
     found
 }
 
-/// The name or signature. If it is very long, the namespaces in type arguments and parameters are
-/// removed. Such names come from state machines, whose names repeat their types.
+/// The name or signature. If it is very long, the namespaces in its type arguments and parameters
+/// are removed. Such names come from state machines, whose names repeat their types.
 pub(super) fn readable(text: String) -> String {
     if columns(&text) <= LONGEST_NAME { text } else { without_inner_namespaces(&text) }
 }
@@ -268,7 +268,7 @@ fn taken(chars: impl Iterator<Item = char>, room: usize) -> String {
         .collect()
 }
 
-/// Shows functions by name, and by signature where two rows would look the same.
+/// Shows functions by name, and also by signature if two rows would look the same.
 #[derive(Debug, Default)]
 pub(super) struct Names<'a> {
     seen: FxHashMap<&'a str, Signatures<'a>>,

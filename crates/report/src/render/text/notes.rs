@@ -10,15 +10,15 @@ use super::table::{Column, Table};
 use super::units::{count, share, time, time_cell};
 use crate::cell::Cell;
 
-/// A sentence of a list.
+/// A sentence of a list, with its bullet, in lines of at most `width` columns.
 pub(super) fn bullet(text: &str, width: usize) -> String {
     let lines = wrapped(&one_line(text), width.saturating_sub(2));
     format!("- {}\n", lines.join("\n  "))
 }
 
 /// A short table of the functions with the most work, for the end of a run. Lists own code
-/// including the framework code that it calls, or framework code where no own code worked. A line
-/// below the table tells where threads waited and what the runtime did.
+/// including the framework code that it calls; if no own code worked, framework code. A line below
+/// the table tells where threads waited and what the runtime did.
 #[must_use]
 pub fn first_functions(view: &Summary<'_>, width: usize) -> String {
     let totals = &view.conditions.totals;

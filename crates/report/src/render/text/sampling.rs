@@ -14,7 +14,7 @@ const LATE: f64 = 1.2;
 /// Another engine is recommended from this share of samples with unknown awaiters on.
 const WORTH_ANOTHER_ENGINE: f64 = 0.05;
 
-/// Line about inlined methods; `None` where nothing is known about them.
+/// Line about inlined methods; `None` if nothing is known about them.
 pub(super) fn inlined(of: &SamplingConditions<'_>) -> Option<String> {
     let InliningKnowledge { none, named, unknown, older_methods } = of.inlining;
     let all = of.inlining.samples();
@@ -37,7 +37,7 @@ pub(super) fn inlined(of: &SamplingConditions<'_>) -> Option<String> {
     Some(text)
 }
 
-/// Line about methods that resumed after an `await`; `None` where every method is shown below its
+/// Line about methods that resumed after an `await`; `None` if every method is shown below its
 /// awaiter.
 pub(super) fn awaiters(of: &SamplingConditions<'_>) -> Option<String> {
     let part = of.unknown_awaiter as f64 / of.samples.max(1) as f64;
@@ -56,9 +56,9 @@ pub(super) fn awaiters(of: &SamplingConditions<'_>) -> Option<String> {
     (of.unknown_awaiter > 0).then_some(text)
 }
 
-/// What was recorded, for the head of a report: samples, how many of their stacks are complete,
-/// the share of the profiler in them, and as many of the other instruments as `width` columns have
-/// room for.
+/// What was recorded, for the head of a report: samples, how many of their stacks are complete, how
+/// many are in the profiler itself, and as many of the other instruments as fit into `width`
+/// columns.
 pub(super) fn recorded(given: &[InstrumentRequest], sampling: &[SamplingConditions<'_>], width: usize) -> String {
     let sampled: Vec<&SamplingConditions<'_>> = sampling.iter().filter(|of| of.samples > 0).collect();
     let names = given.iter().map(|of| of.name.as_str());

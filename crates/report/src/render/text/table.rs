@@ -100,8 +100,8 @@ impl Table {
         }
     }
 
-    /// Adds text about the last row. Where the last column has names of functions, the text is
-    /// shown like another name; of `12.3 % in NAME`, the name alone is shortened.
+    /// Adds text about the last row. If the last column has names of functions, the text is shown
+    /// like another name; of `12.3 % in NAME`, only the name is shortened.
     pub(super) fn below(&mut self, words: String) {
         match self.columns.split_last() {
             Some((last, others)) if last.names == Some(NameKind::Function) => {
@@ -114,7 +114,8 @@ impl Table {
     }
 
     /// The table in at most `width` columns, with a line break after each row, and the widths of
-    /// its columns. The widths are at least those in `above`, of the rows above.
+    /// its columns. `above` has the widths of the rows above the table; no column gets narrower
+    /// than these.
     pub(super) fn render_below(&self, width: usize, above: Option<Vec<usize>>) -> (String, Vec<usize>) {
         let mut widths = self.widths();
         widths.iter_mut().zip(above.into_iter().flatten()).for_each(|(width, above)| *width = above.max(*width));

@@ -4,13 +4,13 @@
 pub(crate) use clrscope_analysis::numbers::{bytes, number as count, percent as share, time};
 use clrscope_analysis::numbers::{bytes_parts, time_parts};
 
-/// A time for a column, with aligned units.
+/// A time for a column of a table, with aligned units.
 pub(crate) fn time_cell(ns: u64) -> String {
     let (number, unit) = time_parts(ns);
     format!("{number} {unit:<2}")
 }
 
-/// A size for a column, with aligned units.
+/// A size for a column of a table, with aligned units.
 pub(crate) fn bytes_cell(bytes: u64) -> String {
     let (number, unit) = bytes_parts(bytes);
     format!("{number} {unit:<2}")

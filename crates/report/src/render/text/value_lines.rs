@@ -1,5 +1,5 @@
-//! Values of the program over several lines, where one line would be too wide: a line for each
-//! argument and for each field with its type.
+//! Values of the program over several lines, for values that are too wide for one line: a line for
+//! each argument, and for each field with its type.
 
 use clrscope_analysis::{Argument, CapturedValues, Elements, Field, Value};
 

@@ -38,7 +38,7 @@ pub(super) fn argument(argument: &Argument<'_>) -> String {
     }
 }
 
-/// The declared type, where the value does not name its own.
+/// The declared type; empty if the value names its own type.
 pub(super) fn type_before(type_name: &str, found: &Value<'_>) -> String {
     match found {
         Value::Object { .. }

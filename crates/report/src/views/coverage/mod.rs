@@ -158,15 +158,14 @@ struct OpenView<'a> {
 pub(super) struct OfSummary<'a>(OpenView<'a>);
 
 impl<'a> OfSummary<'a> {
-    /// Returns the coverage of the recording; `None` where it was not recorded, or no lines are
-    /// known.
+    /// Returns the coverage of the recording; `None` if it was not recorded, or no lines are known.
     pub(super) fn for_query(recording: &'a Recording, query: &Query) -> Option<Self> {
         let request = Request { query: query.clone(), ..Request::default() };
         let opened = OpenView::new(recording, &request).ok()?;
         (!opened.files.is_empty()).then_some(Self(opened))
     }
 
-    /// Shows the coverage, in text only where several tables are shown.
+    /// Shows the coverage; text output shows it only if it shows several tables.
     ///
     /// # Errors
     /// Errors of the renderer.

@@ -30,7 +30,8 @@ fn earlier(recording: &Recording, request: &Request) -> Result<u32, QueryProblem
     }
 }
 
-/// The part of a request about the snapshots of a side; each snapshot is in its own recording.
+/// The part of a request that is about the snapshots of one side; each snapshot is in its own
+/// recording.
 pub(crate) fn heap_query_of(side: Side, request: &Request) -> HeapQuery {
     let query = heap_query(request);
     match side {
@@ -39,8 +40,8 @@ pub(crate) fn heap_query_of(side: Side, request: &Request) -> HeapQuery {
     }
 }
 
-/// Compares recordings, each by the snapshot that the request names for its side, otherwise by its
-/// last complete snapshot. `last` is the last recording of the side after.
+/// Compares recordings. Each is represented by the snapshot that the request names for its side, or
+/// else by its last complete snapshot. `last` is the last recording of the side after.
 ///
 /// # Errors
 /// When the request selects no snapshot of a recording.

@@ -8,7 +8,7 @@ use clrscope_symbols::{Lines, SourceLine};
 
 use crate::views::sources::line_behind;
 
-/// Finds the lines that assign static fields, where the modules and PDBs are on this machine. Reads
+/// Finds the lines that assign static fields, if the modules and PDBs are on this machine. Reads
 /// each module once.
 pub(super) struct FieldLines<'a> {
     modules: Vec<&'a Module>,
@@ -18,7 +18,7 @@ pub(super) struct FieldLines<'a> {
 }
 
 impl<'a> FieldLines<'a> {
-    /// Creates an index for static fields of the programs of these processes. Lines of framework
+    /// Creates an index of the static fields of these processes' own code: lines of framework
     /// fields would not help the reader.
     pub(super) fn new(processes: &'a [Process]) -> Self {
         let is_searched =
@@ -41,13 +41,13 @@ impl<'a> FieldLines<'a> {
         line_behind(found)
     }
 
-    /// A root path in one line of text, with the source line of its static field.
+    /// A root path in one line of text, with the source line that assigns its static field.
     pub(super) fn way(&mut self, way: &HeapPath<'_>) -> String {
         format!("{}{}{}", way.root_label(), self.behind(way.static_field()), way.steps_label())
     }
 
-    /// A root path that holds more than before, in one line of text, with the source line of its
-    /// static field.
+    /// A root path that holds more than before, in one line of text, with the source line that
+    /// assigns its static field.
     pub(super) fn grown_way(&mut self, way: &GrownPath) -> String {
         format!("{}{}{}", way.root, self.behind(way.static_field.as_deref()), way.steps)
     }

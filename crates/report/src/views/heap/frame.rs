@@ -1,5 +1,5 @@
-//! Common parts of the views of snapshots: their options, the snapshots above the rows, and the
-//! notes below.
+//! Common parts of the views of heap snapshots: their options, the snapshots above the rows, and
+//! the notes below.
 
 use std::io;
 
@@ -15,10 +15,10 @@ use crate::render::{Layout, Renderer, Tail};
 use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
 
-/// Options of views of snapshots.
+/// Options of views of heap snapshots.
 pub(super) const OF_ONE: &[Flag] = &[Flag::Module, Flag::Limit, Flag::Verbose, Flag::Snapshot, Flag::Type];
 
-/// The specific parts of a view of snapshots.
+/// What differs between the views of heap snapshots.
 pub(super) trait HeapRows: 'static {
     /// See [`View`].
     const NAME: &'static str;
@@ -43,7 +43,7 @@ pub(super) trait HeapRows: 'static {
     fn show(found: &Self::Found<'_>, frame: &Frame<'_>, renderer: &mut dyn Renderer) -> io::Result<()>;
 }
 
-/// Answer of the analysis about snapshots.
+/// What the analysis found in snapshots.
 pub(super) trait OfSnapshots<'a>: Sized {
     /// The answer to a request.
     fn find(heaps: &Heaps<'a>, request: &Request, recording: &'a Recording) -> Result<Self, QueryProblem>;
@@ -75,12 +75,12 @@ of_one!(
     PendingOperations by pending_operations
 );
 
-/// The part of a request that is about snapshots.
+/// The part of a request that is about heap snapshots.
 pub(super) fn heap_query(request: &Request) -> HeapQuery {
     HeapQuery { query: request.query.clone(), snapshot: request.snapshot }
 }
 
-/// The view of these rows.
+/// The view that has these rows.
 pub(super) const fn heap_view<R: HeapRows>() -> View {
     View {
         name: R::NAME,
@@ -139,9 +139,9 @@ impl<R: HeapRows> Answer for OpenView<'_, R> {
 pub(super) struct Frame<'f> {
     /// The request.
     pub(super) request: &'f Request,
-    /// The recording; the last of several.
+    /// The recording; if there are several, the last one.
     pub(super) recording: &'f Recording,
-    /// Whether there are several processes, so that rows name their process.
+    /// Whether there are several processes: rows then name their process.
     pub(super) has_processes: bool,
     /// Bytes of all objects of the snapshots.
     pub(super) bytes: u64,
@@ -150,7 +150,7 @@ pub(super) struct Frame<'f> {
 }
 
 impl Frame<'_> {
-    /// Sentences after the last row, including one from the view.
+    /// Sentences after the last row; `own` is one from the view.
     pub(super) fn tail(&self, left_out: usize, own: Option<String>) -> Tail {
         let notes: Vec<String> = own.into_iter().chain(self.note.clone()).collect();
         Tail { left_out: left_out as u64, note: (!notes.is_empty()).then(|| notes.join(" ")) }

@@ -1,4 +1,4 @@
-//! The snapshots of a view: a list in JSON, lines in text.
+//! The snapshots that a view shows: a list in JSON, lines in text output.
 
 use std::io;
 
@@ -98,7 +98,7 @@ fn sentence(row: &SnapshotRef<'_>) -> String {
     text
 }
 
-/// Shows the snapshots of a view's rows: `key` in JSON.
+/// Shows the snapshots from which a view's rows come; in JSON under `key`.
 pub(super) fn show(key: &'static str, all: &[SnapshotRef<'_>], renderer: &mut dyn Renderer) -> io::Result<()> {
     let sheet = sheet(side_of(key));
     let section = sheet.section(key, Style::Notes, &[("sentence", 0)]);

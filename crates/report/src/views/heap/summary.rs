@@ -55,7 +55,7 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Retainers> {
     ])
 }
 
-/// Part of the view `summary` about the heap; nothing where there is no snapshot.
+/// Part of the view `summary` about the heap; empty if there is no snapshot.
 pub(in crate::views) struct OfSummary<'a> {
     recording: &'a Recording,
     heap: HeapSummary<'a>,
@@ -90,8 +90,8 @@ impl OfSummary<'_> {
         self.heap.snapshots.is_empty() && self.note.is_none()
     }
 
-    /// Shows the types and the root paths that hold them, in text only where several tables are
-    /// shown.
+    /// Shows the types and the root paths that hold them; text output shows these only if it shows
+    /// several tables.
     ///
     /// # Errors
     /// Errors of the renderer.

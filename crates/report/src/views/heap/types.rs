@@ -22,7 +22,7 @@ impl RowKind for Types {
     type Row<'a> = TypeEntry<'a>;
 }
 
-/// A type, and the bytes of the heap, for its share.
+/// A type, and the bytes of the whole heap, from which its share is computed.
 pub(super) struct TypeEntry<'a> {
     pub(super) row: &'a HeapRow<'a>,
     pub(super) all: u64,
