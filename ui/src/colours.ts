@@ -68,6 +68,7 @@ export const KINDS_OF_WORK: Record<string, Shade> = {
   gc: { label: "garbage collection", colour: "#e88a50" },
   type_loading: { label: "loading types", colour: "#a8e0cd" },
   exceptions: { label: "handling exceptions", colour: "#5fc4a4", striped: true },
+  locks: { label: "locks and waits", colour: "#efe58a", striped: true },
   suspension: { label: "suspension", colour: "#a8e0cd", striped: true },
   runtime: { label: "runtime", colour: "#3d9c80" },
   native: { label: "native", colour: "#dba3c6" },

@@ -10,7 +10,7 @@ use super::metric::thread_numbered;
 use crate::function::{FunctionRef, is_own};
 use crate::metric_events::{Event, MetricEvents};
 use crate::titled::titled;
-use crate::waits::wait_kind;
+use crate::waits::{WaitKind, wait_kind};
 
 titled! {
     /// Kind of work that a sample fell into.
@@ -27,6 +27,8 @@ titled! {
         TypeLoading "type_loading" "loading types and assemblies",
         /// Exception handling by the runtime.
         Exceptions "exceptions" "handling exceptions",
+        /// Locks, waits and wake-ups: spinning, blocking and waking of threads.
+        Locks "locks" "locks, waits, wake-ups",
         /// Suspension of threads.
         Suspension "suspension" "suspending threads",
         /// Other native code of the runtime, and its stubs.
@@ -123,7 +125,7 @@ fn of_sample(sample: &Sample, thread: Option<&Thread>, by_stack: impl FnOnce() -
         _ => {}
     }
     match by_stack() {
-        found @ (SampleKind::Jit | SampleKind::Gc | SampleKind::Exceptions) => found,
+        found if belongs_to_caller(found) => found,
         _ if sample.kernel => SampleKind::Kernel,
         other => other,
     }
@@ -142,7 +144,6 @@ fn of_stacks(process: &Process) -> Vec<SampleKind> {
     let functions =
         process.functions.iter().map(|function| kind_of_function(&FunctionRef::new(process, Some(function))));
     let functions: Vec<SampleKind> = functions.collect();
-    let goes_on = |kind| matches!(kind, SampleKind::Jit | SampleKind::Gc | SampleKind::Exceptions);
     let mut all: Vec<SampleKind> = Vec::with_capacity(process.stacks.len());
     for place in 0..process.stacks.len() {
         let here = match process.stacks.frame_at(place) {
@@ -151,10 +152,22 @@ fn of_stacks(process: &Process) -> Vec<SampleKind> {
         };
         let here = here.unwrap_or(SampleKind::Unknown);
         let above = process.stacks.caller_of(place).map(|caller| all[caller]);
-        let is_method = matches!(here, SampleKind::Own | SampleKind::Framework);
-        all.push(above.filter(|above| !is_method && !goes_on(here) && goes_on(*above)).unwrap_or(here));
+        let is_method = matches!(here, SampleKind::Own | SampleKind::Framework | SampleKind::Locks);
+        let is_part = |above: &SampleKind| belongs_to_caller(*above) && !is_method && !belongs_to_caller(here);
+        all.push(above.filter(is_part).unwrap_or(here));
     }
     all
+}
+
+/// Whether native code and the kernel, called by code of this kind, do the same kind of work.
+const fn belongs_to_caller(kind: SampleKind) -> bool {
+    matches!(kind, SampleKind::Jit | SampleKind::Gc | SampleKind::Exceptions | SampleKind::Locks)
+}
+
+/// Whether a function of the framework waits for other threads. Input and output is no wait here:
+/// the kernel's time for it is work.
+fn waits_for_threads(function: &FunctionRef<'_>) -> bool {
+    wait_kind(function).is_some_and(|kind| kind != WaitKind::Io)
 }
 
 fn handles_exceptions(name: &str) -> bool {
@@ -167,6 +180,7 @@ pub(crate) fn kind_of_function(function: &FunctionRef<'_>) -> SampleKind {
         FunctionKind::Managed if function.name().is_empty() => SampleKind::Unknown,
         FunctionKind::Managed if is_own(function) => SampleKind::Own,
         FunctionKind::Managed if handles_exceptions(function.name()) => SampleKind::Exceptions,
+        FunctionKind::Managed if waits_for_threads(function) => SampleKind::Locks,
         FunctionKind::Managed => SampleKind::Framework,
         FunctionKind::Kernel => SampleKind::Kernel,
         FunctionKind::Suspended => SampleKind::Suspension,

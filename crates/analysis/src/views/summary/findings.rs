@@ -233,6 +233,7 @@ fn most_by_kind(evidence: &Evidence<'_, '_>) -> Vec<Finding> {
             SampleKind::Gc => (FindingKind::Gc, "went to garbage collection"),
             SampleKind::TypeLoading => (FindingKind::Runtime, "went to loading types and assemblies"),
             SampleKind::Exceptions => (FindingKind::Exceptions, "went to the handling of exceptions"),
+            SampleKind::Locks => (FindingKind::Cpu, "went to locks, waits and wake-ups of threads"),
             SampleKind::Suspension => (FindingKind::Runtime, "went to suspending threads"),
             SampleKind::Kernel => (FindingKind::Cpu, "was spent in the kernel"),
             SampleKind::Profiler => (FindingKind::Profiler, "was the profiler's own"),
