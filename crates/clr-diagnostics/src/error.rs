@@ -142,7 +142,7 @@ macro_rules! codes {
         impl ResultCode {
             $($(#[$doc])* pub const $name: Self = Self($code as u32 as i32);)*
 
-            /// A description of the code, if the code is known.
+            /// A description of the code; `None` for unknown codes.
             #[must_use]
             pub fn words(self) -> Option<&'static str> {
                 match self {

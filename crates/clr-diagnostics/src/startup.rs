@@ -45,7 +45,7 @@ impl StartupPort {
         format!("{},suspend", self.path.display())
     }
 
-    /// Waits for the next connection of a runtime, at most for `patience`.
+    /// Waits for the next connection of a runtime, for at most `patience`.
     ///
     /// # Errors
     /// [`Error::TimedOut`] if no runtime connected, and [`Error::Nonsense`] if the other side is

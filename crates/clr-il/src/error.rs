@@ -75,10 +75,10 @@ pub enum Error {
     LocalsUnknown,
     /// Edits with code at exits or failures, without a location for the method's result.
     ResultUnknown,
-    /// The method passes its arguments to another method by `jmp`, which is not allowed in a
-    /// protected block.
+    /// The method passes its arguments to another method by `jmp`, and `jmp` is not allowed in the
+    /// protected block that the edits need.
     Jumps,
-    /// Code was to run between a tail call and its return, or around one, without
+    /// Code was to run around a tail call, or between a tail call and its return, without
     /// [`Edits::drop_tail_calls`].
     ///
     /// [`Edits::drop_tail_calls`]: crate::Edits::drop_tail_calls
@@ -89,7 +89,7 @@ pub enum Error {
         /// Index of the instruction, from 0.
         index: u32,
     },
-    /// Bytes that are not a signature, or not one of the expected kind.
+    /// Bytes that are not a signature, or are a signature of an unexpected kind.
     Signature,
     /// More than 65,534 local variables.
     TooManyLocals,

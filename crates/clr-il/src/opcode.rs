@@ -379,13 +379,13 @@ impl Opcode {
         }
     }
 
-    /// Name in assembler: `ldc.i4.s`.
+    /// Name in assembly language, such as `ldc.i4.s`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// Bytes of the code: one, or two that begin with `0xfe`.
+    /// The instruction's code: one byte, or two bytes, the first of them `0xfe`.
     #[must_use]
     pub const fn code(self) -> u16 {
         self.row().code
@@ -403,14 +403,14 @@ impl Opcode {
         self.row().operand
     }
 
-    /// Number of values popped from the stack. `None` for calls, where it depends on a signature,
-    /// and for `ret`, which pops the method's result.
+    /// Number of values popped from the stack. `None` for calls, whose signature determines the
+    /// number, and for `ret`, which pops the method's result.
     #[must_use]
     pub const fn pops(self) -> Option<u8> {
         self.row().pops
     }
 
-    /// Number of values pushed on the stack; `None` where it depends on a signature.
+    /// Number of values pushed on the stack; `None` if a signature determines the number.
     #[must_use]
     pub const fn pushes(self) -> Option<u8> {
         self.row().pushes
