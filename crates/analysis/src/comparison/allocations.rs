@@ -29,9 +29,9 @@ pub struct AllocationChanges {
     /// The rows: changed types first, the largest difference first, unless the query says
     /// otherwise.
     pub rows: Vec<TypeChange>,
-    /// The row that changed most, beyond chance, also where the limit left it out.
+    /// The row with the largest change beyond chance, even if the limit left it out.
     pub largest: Option<TypeChange>,
-    /// Rows that the limit left out.
+    /// Number of rows that the limit left out.
     pub left_out: usize,
     /// Numbers of rows by the verdict on their bytes, including rows that the limit left out.
     pub verdicts: Verdicts,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use clrscope_recording::events::{Kind, Phase, Record};
 
-/// Number of starts of one thread that may be open at once; beyond it the oldest stay unpaired.
+/// Maximum number of open starts of one thread. If there are more, the oldest stay unpaired.
 const MOST_OPEN: usize = 1 << 16;
 
 /// A start that has no end yet.

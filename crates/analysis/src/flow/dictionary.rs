@@ -8,9 +8,9 @@ use rustc_hash::FxHashMap;
 use super::values::{Argument, CapturedValues, Field, Passing, Value};
 use crate::catalog::Catalog;
 
-/// Values that are nested deeper than this mean that the recording is damaged.
+/// Maximum nesting depth of values; deeper nesting means that the recording is damaged.
 const DEPTH: u32 = 16;
-/// Dimensions of an array at most, which is the runtime's limit.
+/// Maximum number of array dimensions, which is the runtime's limit.
 const MOST_DIMENSIONS: u8 = 32;
 
 /// A class as the recording describes it.
@@ -96,7 +96,8 @@ impl Types {
         }
     }
 
-    /// The values at the begin of a call of `function`, if values of this function are recorded.
+    /// The values at the begin of a call of `function`; `None` if values of this function are not
+    /// recorded.
     pub(crate) fn at_enter(&self, function: u32, bytes: &[u8], registers: &[u8]) -> Option<CapturedValues<'_>> {
         Some(self.entered(self.functions.get(&function)?, bytes, registers))
     }

@@ -1,5 +1,4 @@
-//! Arguments and results as values. [`meaning`](super::meaning) has the readable form of some of
-//! them.
+//! Arguments and results as values. [`meaning`](super::meaning) gives some of them a readable form.
 
 /// A value of the program.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +25,7 @@ pub enum Value<'a> {
     Double(f64),
     /// An unmanaged pointer.
     Pointer(u64),
-    /// A string, or its beginning.
+    /// A string, complete or only its beginning.
     String {
         /// The characters that were recorded.
         text: String,
@@ -84,7 +83,7 @@ pub enum Value<'a> {
         /// Name of the method.
         name: &'a str,
     },
-    /// A value type.
+    /// A value of a value type.
     Struct {
         /// The type.
         type_name: &'a str,
@@ -99,7 +98,8 @@ pub enum Value<'a> {
         length: u32,
         /// Length of each dimension, if there are several.
         dimensions: Vec<u32>,
-        /// The first elements; elements along the last dimension are adjacent.
+        /// The first elements. In arrays of several dimensions, elements along the last dimension
+        /// are adjacent.
         items: Vec<Value<'a>>,
     },
 }
@@ -159,7 +159,7 @@ pub struct Argument<'a> {
 pub struct CapturedValues<'a> {
     /// The `this` object, at the begin of an instance method.
     pub this: Option<Argument<'a>>,
-    /// At the begin all arguments, at the end the arguments passed by `ref` and `out`.
+    /// At the begin of a call all arguments, at the end the arguments passed by `ref` and `out`.
     pub arguments: Vec<Argument<'a>>,
     /// Type and value of the result, at the end of a method that returns a value.
     pub returns: Option<(&'a str, Value<'a>)>,

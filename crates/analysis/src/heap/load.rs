@@ -60,7 +60,7 @@ pub struct Missing {
     pub references: u64,
     /// Roots of objects that are missing.
     pub roots: u64,
-    /// Objects beyond the greatest number.
+    /// Objects beyond the greatest number that a graph can have.
     pub objects: u64,
 }
 
@@ -127,7 +127,7 @@ impl<'a> LoadedSnapshot<'a> {
         self.holds.iter().map(|hold| hold.object)
     }
 
-    /// Row that an object counts in: the first class with the same name and module.
+    /// Row in which an object counts, given as the first class with the same name and module.
     pub(crate) fn kind(&self, object: u32) -> u32 {
         self.classes().kind(self.class[object as usize])
     }
