@@ -12,7 +12,7 @@ pub struct CodePlace<'a> {
     /// Length in bytes of the IL range that may hold the place. The range begins at the offset. 0
     /// if the offset is exact, `u16::MAX` if the range extends to the end of the method.
     pub il_span: u16,
-    /// Whether the code was unoptimised. Only then is the offset exact.
+    /// Whether the code was unoptimised, so that the offset is right.
     pub is_unoptimised: bool,
     /// Raw name of the method that the frame has called, if the stack contains it. For state
     /// machines it is the name in the code, `MoveNext`.

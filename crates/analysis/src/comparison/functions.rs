@@ -49,7 +49,7 @@ pub struct FunctionChanges<'a> {
     /// Number of rows that the limit left out.
     pub left_out: usize,
     /// Numbers of rows by the verdict on their own amount, including rows that the limit left out.
-    /// A row without an own amount on either side is not counted.
+    /// Rows in which neither side has an own amount are not counted.
     pub verdicts: Verdicts,
     /// Change of the sum over all functions.
     pub total: Change,

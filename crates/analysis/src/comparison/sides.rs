@@ -130,8 +130,8 @@ impl<'a> Sides<'a> {
         Err(everywhere(QueryProblem::NoCommonMetric { before, after }))
     }
 
-    /// Resolves the query's names of functions and assemblies. At least one recording must have
-    /// each name: a function may exist on one side only.
+    /// Resolves the query's names of functions and assemblies in the first recording that has them.
+    /// Not every recording needs to have them: a function may exist on one side only.
     ///
     /// # Errors
     /// When no recording has such a function or assembly.

@@ -150,8 +150,8 @@ impl<'a> FlowLog<'a> {
 
     /// Visits every row: process after process, thread after thread, in the order of time. Stops at
     /// the first error of `visit`. Returns the calls by function that pass the filters, most called
-    /// first, and the number of rows that the query's limit left out. If that number is not
-    /// complete, the calls by function are not complete either.
+    /// first, and the number of rows that the query's limit left out. If not all of these rows were
+    /// counted ([`LeftOut::is_whole`]), the calls by function are not complete either.
     ///
     /// # Errors
     /// The error of `visit`.

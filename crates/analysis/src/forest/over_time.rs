@@ -22,7 +22,7 @@ use crate::waits::TimeState;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodePiece {
     /// Number of the node in the order of the walk, from 0. The number after the last node stands
-    /// for all paths of which no node is shown.
+    /// for all paths that have no shown node.
     pub node: u32,
     /// Number of the piece of the run, from 0.
     pub piece: u32,

@@ -10,7 +10,7 @@ const PIECE_BITS: u32 = ALIGNED_BITS + 6;
 const BLOCK_BITS: u32 = 16;
 /// Pieces of a block.
 const PIECES: usize = 1 << (BLOCK_BITS - PIECE_BITS);
-/// Maximum number of bytes of pieces per object. [`MOST_FOR_EACH`] blocks are allowed in any case.
+/// Maximum number of bytes of pieces per object. [`FEW_BLOCKS`] blocks are allowed in any case.
 const MOST_FOR_EACH: usize = 16;
 const FEW_BLOCKS: usize = 64;
 

@@ -13,7 +13,7 @@ struct Group {
 }
 
 impl ChangedTree<'_> {
-    /// The inverted tree; otherwise as [`upright`](Self::upright).
+    /// The rows of the inverted tree. The parameters are those of [`upright`](Self::upright).
     #[must_use]
     pub fn inverted(&self, share: f64, places: &[u32]) -> Vec<PictureRow> {
         let mut rows = Vec::new();
