@@ -49,8 +49,8 @@ pub fn observed_ns(recording: &Recording) -> u64 {
     observed.end - observed.start
 }
 
-/// Whether the recorded programs kept running when the recording ended, because it was stopped or
-/// covers only an earlier period.
+/// Whether the recorded programs kept running after the recording ended: the recording was stopped,
+/// or covers only an earlier period.
 #[must_use]
 pub fn ran_on(recording: &Recording) -> bool {
     let all = &recording.processes;

@@ -11,8 +11,8 @@ use clrscope_recording::parallel::each_mut;
 use super::shape::GrownPaths;
 use crate::runs::Runs;
 
-/// Place in a trunk where a branch is inserted: before a run and before a stack. The run before the
-/// cut is the caller.
+/// Place in a trunk where a branch is inserted: the run and the stack before which the branch
+/// comes. The run before the cut is the caller.
 pub(super) struct Cut {
     pub(super) run: usize,
     pub(super) stack: usize,
