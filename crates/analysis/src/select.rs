@@ -18,8 +18,8 @@ pub(crate) struct SelectedProcess<'a> {
 }
 
 /// Whether `--process PATTERN` matches this process. The pattern may match the whole command line,
-/// the program's file name, or, with or without `.dll`, the file name of the managed assembly that
-/// the program runs.
+/// the file name of the executable, or the file name of the managed assembly that it runs, with or
+/// without `.dll`.
 #[must_use]
 pub fn process_matches(process: &Process, pattern: &Glob) -> bool {
     let host = process.command.first().and_then(|path| path.rsplit(['/', '\\']).next()).unwrap_or("");

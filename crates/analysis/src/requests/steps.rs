@@ -138,7 +138,7 @@ fn stretches(process: &Process, id: u64) -> Vec<RequestStep<'_>> {
 }
 
 /// Finds the method in which each stretch was spent. It uses the thread's samples of `wall`, or
-/// those of `cpu` if `wall` has none.
+/// those of `cpu` if `wall` was not recorded.
 fn add_methods<'a>(process: &'a Process, stretches: &mut [(u32, RequestStep<'a>)]) {
     let sampled = [instrument::WALL, instrument::CPU].into_iter().find(|one| process.arenas(one).next().is_some());
     let mut seen: FxHashMap<usize, FxHashMap<u32, u64>> = FxHashMap::default();
