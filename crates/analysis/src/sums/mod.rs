@@ -31,7 +31,8 @@ pub(crate) struct Sums {
     pub(crate) suspended_ns: u64,
     /// Whole subtrees of outermost nodes.
     pub(crate) inclusive: NodeValues,
-    /// Modelled cost of the hooks in these subtrees, as far as it fits into each function's time.
+    /// Modelled cost of the hooks in these subtrees. It is limited to what fits into each
+    /// function's time.
     pub(crate) inclusive_cost_ns: u64,
     pub(crate) max_recursion: u32,
 }

@@ -200,8 +200,8 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
     Ok(view)
 }
 
-/// The command with which the user records more of the same program: `attach` if the program is
-/// still running.
+/// The command with which the user records more of the same program: `attach` if the program kept
+/// running after the recording, else `run`.
 fn again(recording: &Recording) -> &'static str {
     if ran_on(recording) { "attach PID" } else { "run" }
 }
