@@ -33,7 +33,7 @@ pub(crate) struct AllocationPaths<'a> {
 }
 
 /// Allocations of the processes that a query selects, in the recording's order, for a view of a
-/// metric of `calls`. Empty where no allocations were recorded alongside calls.
+/// metric of `calls`. Empty if no allocations were recorded alongside calls.
 pub(crate) fn select<'a>(
     recording: &'a Recording,
     query: &Query,

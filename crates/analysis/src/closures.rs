@@ -1,9 +1,10 @@
-//! Readable names of closures: a word for the kind of code, and marks that tell the closures of one
-//! method apart.
+//! Readable names of closures: a word for the kind of code, and marks that distinguish the closures
+//! of one method.
 //!
 //! A lambda has no name: the compiler numbers it. The recording names it after the method that it
 //! was written in, with `(lambda)` at the end of the signature. So several lambdas of one method
-//! would have the same name. Source lines tell them apart, or their numbers where no line is known.
+//! would have the same name. They are distinguished by their source lines, or by numbers if the
+//! lines are not known.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

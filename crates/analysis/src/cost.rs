@@ -57,7 +57,7 @@ pub(crate) struct Share {
 pub(crate) struct Cost {
     /// Estimate for functions that were not measured in the program itself.
     usual: Estimate,
-    /// Measured estimates by slot; empty where there are none.
+    /// Measured estimates by slot; empty if there are none.
     measured: Vec<Estimate>,
 }
 

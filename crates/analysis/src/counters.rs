@@ -19,9 +19,9 @@ pub struct CounterPoint {
     pub time_ns: u64,
     /// The value.
     pub value: f64,
-    /// Number of measurements in the value; 1 where the counter does not report it.
+    /// Number of measurements in the value; 1 if the counter does not report it.
     pub count: u64,
-    /// Length of the interval in nanoseconds; 0 where the counter does not report it.
+    /// Length of the interval in nanoseconds; 0 if the counter does not report it.
     pub interval_ns: u64,
     /// [`CounterRow::total`] from the first point up to this one.
     pub total: Option<f64>,

@@ -145,8 +145,7 @@ impl EdgeTable {
 
 impl<W: Fn(Edge) -> bool + Sync> StackVisitor for EdgeSums<'_, W> {
     type Acc = EdgeTable;
-    /// The frame's slot and its edge's number in the table; [`NO_KEY`] where the edge is not
-    /// wanted.
+    /// The frame's slot and its edge's number in the table; [`NO_KEY`] if the edge is not wanted.
     type Inherited = (Slot, u32);
 
     fn begin(&self) -> EdgeTable {

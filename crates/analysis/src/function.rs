@@ -117,7 +117,7 @@ impl<'a> FunctionRef<'a> {
         self.is_nameless().then(|| library_frame(Some(self.module)))
     }
 
-    /// Metadata token, 0 where there is none.
+    /// Metadata token, 0 if there is none.
     #[must_use]
     pub fn token(&self) -> u32 {
         self.function.token
@@ -129,7 +129,7 @@ impl<'a> FunctionRef<'a> {
         self.function.kind
     }
 
-    /// Order of otherwise equal rows: name, signature, module, token, process.
+    /// Order of rows that are otherwise equal: by name, signature, module, token and process.
     #[must_use]
     pub fn compare(&self, other: &Self) -> Ordering {
         self.name()

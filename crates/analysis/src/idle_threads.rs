@@ -58,7 +58,7 @@ pub(crate) struct WaitBelow<'a> {
 /// Facts that a stack shows about a thread in a state.
 #[derive(Debug, Clone, Copy)]
 struct StackFacts<'a> {
-    /// The wait of the thread below own code; `None` where the thread does not wait, or has no own
+    /// The wait of the thread below own code; `None` if the thread does not wait, or has no own
     /// code on its stack.
     wait: Option<WaitBelow<'a>>,
     has_own: bool,

@@ -110,7 +110,7 @@ impl<'a> ProbeLog<'a> {
 const EACH: &str = "probes:each";
 
 impl<'a> Calls<'a> {
-    /// Reads the calls of a process; `None` where they were not recorded.
+    /// Reads the calls of a process; `None` if they were not recorded.
     fn read(process: &'a Process) -> Option<Self> {
         let chunks: Vec<_> = process.arenas(instrument::PROBE_CALLS).flat_map(|arena| &arena.chunks).collect();
         process.arenas(instrument::PROBE_CALLS).next()?;

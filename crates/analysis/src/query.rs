@@ -56,8 +56,7 @@ pub struct Query {
     pub paths: Option<PathKind>,
     /// How native code without names is shown; `None` for the view's default.
     pub native_code: Option<NativeCode>,
-    /// Folder with symbol files, from which native functions get their names when a recording is
-    /// opened.
+    /// Folder with symbol files, which name native functions when a recording is opened.
     pub symbols: Option<PathBuf>,
     /// Only objects whose types match one of these patterns; empty means all.
     pub types: Vec<Glob>,

@@ -161,8 +161,7 @@ impl<'a> OfProcess<'a> {
         Self { process, table, events, folded, requests, named, limit: query.limit.unwrap_or(usize::MAX) }
     }
 
-    /// Puts the functions on a stack into `path`, outermost first; none where the stack is not
-    /// wanted.
+    /// Puts the functions on a stack into `path`, outermost first; none if the stack is not wanted.
     fn fill(&self, stack: u32, path: &mut Path<'a>) {
         let Path { frames, functions, inlined } = path;
         frames.clear();

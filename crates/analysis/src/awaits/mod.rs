@@ -76,14 +76,14 @@ pub struct AwaitRow<'a> {
 }
 
 impl AwaitRow<'_> {
-    /// Mean time of an await; `None` where none ended.
+    /// Mean time of an await; `None` if none ended.
     #[must_use]
     pub fn mean_ns(&self) -> Option<u64> {
         self.total_ns.checked_div(self.count)
     }
 
     /// Time within which `percent` percent of the ended awaits completed, with an error of 3 %;
-    /// `None` where none ended.
+    /// `None` if none ended.
     #[must_use]
     pub fn percentile_ns(&self, percent: u8) -> Option<u64> {
         self.durations.percentile_ns(percent, self.max_ns)

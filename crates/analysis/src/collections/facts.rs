@@ -72,8 +72,8 @@ impl CollectionFacts<'_> {
         if self.span_ns == 0 { 0.0 } else { (self.pause_ns as f64 / self.span_ns as f64).min(1.0) }
     }
 
-    /// Lower bound of the bytes allocated per second of the observed time; `None` where sizes are
-    /// not known.
+    /// Lower bound of the bytes allocated per second of the observed time; `None` if sizes are not
+    /// known.
     #[must_use]
     pub fn allocated_per_second(&self) -> Option<f64> {
         let bytes = self.allocated_bytes.filter(|_| self.span_ns > 0)?;
@@ -81,7 +81,7 @@ impl CollectionFacts<'_> {
     }
 }
 
-/// Summarises the collections that a query selects; `None` where there are none.
+/// Summarises the collections that a query selects; `None` if there are none.
 #[must_use]
 pub fn collection_facts<'a>(recording: &'a Recording, query: &Query) -> Option<CollectionFacts<'a>> {
     let query = Query { sort: None, limit: None, metric: None, ..query.clone() };

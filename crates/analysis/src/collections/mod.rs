@@ -84,7 +84,7 @@ pub struct Collection<'a> {
     pub reason: Reason,
     /// Whether and how the program was paused.
     pub kind: CollectionKind,
-    /// Whether the collection compacted; `None` where that is not known.
+    /// Whether the collection compacted; `None` if that is not known.
     pub compacting: Option<bool>,
     /// Begin of the first pause or of the collection itself, whichever is earlier, in nanoseconds
     /// since the start of the run.
@@ -101,7 +101,7 @@ pub struct Collection<'a> {
     /// The part of that pause time until all threads were suspended, according to the runtime's own
     /// events; `None` if they were not recorded.
     pub runtime_suspend_ns: Option<u64>,
-    /// Sizes by generation, as in [`GENERATION_NAMES`]; empty where they are not known.
+    /// Sizes by generation, as in [`GENERATION_NAMES`]; empty if they are not known.
     pub generations: Vec<GenerationSizes>,
     /// Bytes that survived in the collected generations.
     pub promoted_bytes: Option<u64>,

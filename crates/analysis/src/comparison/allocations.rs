@@ -15,7 +15,7 @@ use crate::views::allocations::{AllocationRow, allocations};
 pub struct TypeChange {
     /// Name in C# syntax, without compiler-generated numbers.
     pub type_name: String,
-    /// Assembly of the type; empty where the assembly is not known.
+    /// Assembly of the type; empty if the assembly is not known.
     pub module: String,
     /// Change of the allocated bytes.
     pub bytes: Change,
@@ -26,8 +26,8 @@ pub struct TypeChange {
 /// Changes of allocated types between the two sides.
 #[derive(Debug)]
 pub struct AllocationChanges {
-    /// The rows: changed types first, the largest difference first, unless the query says
-    /// otherwise.
+    /// The rows: changed types first, then by size of the difference, unless the query sorts them
+    /// differently.
     pub rows: Vec<TypeChange>,
     /// The row with the largest change beyond chance, even if the limit left it out.
     pub largest: Option<TypeChange>,

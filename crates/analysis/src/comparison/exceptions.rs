@@ -40,7 +40,7 @@ impl Thrower {
 pub struct ExceptionChange {
     /// The type.
     pub type_name: String,
-    /// The thrower; `None` where no stack is known.
+    /// The thrower; `None` if no stack is known.
     pub place: Option<Thrower>,
     /// Change of the number of exceptions.
     pub count: Change,
@@ -51,7 +51,8 @@ pub struct ExceptionChange {
 /// Changes of exceptions between the two sides.
 #[derive(Debug)]
 pub struct ExceptionChanges {
-    /// The rows: changed ones first, the largest difference first, unless the query says otherwise.
+    /// The rows: changed ones first, then by size of the difference, unless the query sorts them
+    /// differently.
     pub rows: Vec<ExceptionChange>,
     /// The row with the largest change beyond chance, even if the limit left it out.
     pub largest: Option<ExceptionChange>,

@@ -41,8 +41,8 @@ impl PathChange<'_> {
 pub struct FunctionChanges<'a> {
     /// The metric.
     pub metric: &'static Metric,
-    /// The rows: first changed functions, then unclear differences, then unchanged functions; the
-    /// largest difference first unless the query says otherwise.
+    /// The rows: first changed functions, then unclear differences, then unchanged functions.
+    /// Within each group the largest difference comes first. The query may sort rows differently.
     pub rows: Vec<PathChange<'a>>,
     /// The row with the largest change beyond chance, even if the limit left it out.
     pub largest: Option<PathChange<'a>>,

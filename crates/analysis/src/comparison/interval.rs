@@ -14,7 +14,7 @@ pub struct IntervalEstimate {
     pub amount: f64,
     /// Lower bound of the true amount.
     pub low: f64,
-    /// Upper bound of the true amount; infinite where it is unknown.
+    /// Upper bound of the true amount; infinite if it is unknown.
     pub high: f64,
 }
 

@@ -40,7 +40,8 @@ pub struct ProbeChange {
 /// Changes of probed methods and lines between the two sides.
 #[derive(Debug)]
 pub struct ProbeChanges {
-    /// The rows: changed ones first, the largest difference first, unless the query says otherwise.
+    /// The rows: changed ones first, then by size of the difference, unless the query sorts them
+    /// differently.
     pub rows: Vec<ProbeChange>,
     /// The row with the largest change beyond chance, even if the limit left it out.
     pub largest: Option<ProbeChange>,

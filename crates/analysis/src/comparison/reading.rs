@@ -17,7 +17,7 @@ use crate::views::rows::FunctionRow;
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sum {
     pub(super) amount: Amount,
-    /// Bounds of the own amount, where the rows have bounds.
+    /// Bounds of the own amount; only used if the rows have bounds.
     own_bounds: (u64, u64),
     /// Whether some calls were not counted.
     is_at_least: bool,
@@ -189,7 +189,7 @@ pub(super) fn rows<'a>(
     Ok(rows.into_iter().map(|row| (row, Sum::of_row(&row, metric))).collect())
 }
 
-/// Mean number of bytes between two sampled objects; 0 where every process recorded each object.
+/// Mean number of bytes between two sampled objects; 0 if every process recorded each object.
 pub(super) fn mean_bytes(recording: &Recording) -> f64 {
     let recorded = recording.processes.iter().filter(|process| process.arenas(instrument::ALLOC).next().is_some());
     recorded.flat_map(|process| &process.allocation_sampling).map(|of| of.mean_bytes).max().unwrap_or(0) as f64

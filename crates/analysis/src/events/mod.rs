@@ -49,7 +49,7 @@ pub struct EventQuery {
 pub struct EventRow<'a> {
     /// The process.
     pub process: &'a Process,
-    /// Thread of the callback; `None` where the thread is not known.
+    /// Thread of the callback; `None` if the thread is not known.
     pub thread: Option<&'a Thread>,
     /// Time, nanoseconds since the start of the run.
     pub time_ns: u64,
@@ -111,7 +111,7 @@ impl EventRow<'_> {
         self.record.record().text(Tag::REASON).or(self.remark)
     }
 
-    /// The result's name, `S_OK` for success, or its number where it has no name.
+    /// The result's name, `S_OK` for success, or its number if it has no name.
     #[must_use]
     pub fn result(&self) -> Option<String> {
         let record = self.record.record();

@@ -48,7 +48,7 @@ impl Default for Pairing {
 }
 
 impl Pairing {
-    /// Adds the event at this index. Calls `alone` with the starts that can't have an end on this
+    /// Adds the event at this index. Calls `alone` with each start that can't have an end on this
     /// thread.
     pub(super) fn add_event(&mut self, record: &Record<'_>, at: u64, mut alone: impl FnMut(Open)) -> Part {
         match record.phase() {
@@ -76,7 +76,7 @@ impl Pairing {
         self.open.pop()
     }
 
-    /// Calls `alone` with all open starts: the thread has no more events.
+    /// Calls `alone` with each open start, because the thread has no more events.
     pub(super) fn finish(mut self, mut alone: impl FnMut(Open)) {
         self.drop_from(0, self.open.len(), &mut alone);
     }

@@ -47,7 +47,7 @@ pub struct Frame<'a> {
     pub function: FunctionRef<'a>,
     /// Offset in the function's IL, if the runtime reported it.
     pub il_offset: Option<u32>,
-    /// The place in the function's code, from which its line is found.
+    /// The place in the function's code, by which the source line is found.
     pub place: CodePlace<'a>,
     /// Recorded arguments of the call; [`ExceptionLog::captured`] decodes them.
     arguments: Option<&'a Arguments>,
@@ -143,7 +143,7 @@ pub struct ExceptionGroup<'a> {
     pub own_place: Option<FunctionRef<'a>>,
     /// Place of the first throw in the code of `own_place`.
     pub own_code: Option<CodePlace<'a>>,
-    /// Function that caught the exception; `None` where no function did.
+    /// Function that caught the exception; `None` if no function did.
     pub catcher: Option<FunctionRef<'a>>,
     /// Number of throws.
     pub count: u64,

@@ -20,7 +20,7 @@ struct ClassTypes {
     fields: Vec<String>,
     /// Types of the fields.
     types: Vec<String>,
-    /// Bytes of an object; 0 where unknown.
+    /// Bytes of an object; 0 if unknown.
     size: u32,
     constants: Vec<(String, u64)>,
 }
@@ -30,8 +30,7 @@ struct ClassTypes {
 struct FunctionTypes {
     parameters: Vec<(String, String, Passing)>,
     returns: String,
-    /// Contents of the registers that follow events, the result last; empty where no registers
-    /// follow.
+    /// Contents of the registers that follow events, the result last; empty if no registers follow.
     codes: Vec<u32>,
 }
 
@@ -49,7 +48,7 @@ pub(crate) struct Types {
 }
 
 impl Types {
-    /// Reads the dictionary of a process; empty where none was recorded.
+    /// Reads the dictionary of a process; empty if none was recorded.
     pub(crate) fn read(process: &Process) -> Self {
         let mut types = Self::default();
         for chunk in process.arenas(instrument::FLOW_TYPES).flat_map(|arena| &arena.chunks) {
@@ -102,16 +101,16 @@ impl Types {
         Some(self.entered(self.functions.get(&function)?, bytes, registers))
     }
 
-    /// The values at the begin of a call of the probed method with this number; `None` where none
-    /// were recorded.
+    /// The values at the begin of a call of the probed method with this number; `None` if none were
+    /// recorded.
     pub(crate) fn at_begin(&self, number: u32, bytes: &[u8]) -> Option<CapturedValues<'_>> {
         let types = self.probed.get(&number)?;
         let has_values = types.parameters.iter().any(|(_, _, passing)| *passing != Passing::Out);
         (!has_values || !bytes.is_empty()).then(|| self.entered(types, bytes, &[]))
     }
 
-    /// The values at the end of a call of the probed method with this number; `None` where none
-    /// were recorded.
+    /// The values at the end of a call of the probed method with this number; `None` if none were
+    /// recorded.
     pub(crate) fn at_return(&self, number: u32, bytes: &[u8]) -> Option<CapturedValues<'_>> {
         let types = self.probed.get(&number)?;
         let by_reference = |passing: &Passing| matches!(passing, Passing::Ref | Passing::Out);

@@ -190,7 +190,7 @@ impl<'a> FlowLog<'a> {
 }
 
 /// Number of a thread's events that are read ahead to find the call depth before the first event,
-/// where a limit ends the walk early.
+/// if a limit ends the walk early.
 const LOOK_AHEAD: u64 = 1_000_000;
 
 /// Visits a row. Returns whether it wants more.
@@ -262,7 +262,7 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
     }
 
     /// Call depth of the thread before its first event, as far as the events show it. Reads all
-    /// events, or the first [`LOOK_AHEAD`] where the walk need not read all.
+    /// events, or the first [`LOOK_AHEAD`] if the walk need not read all.
     fn base(&self, thread: &Thread) -> u32 {
         let mut replay = Replay::new(0);
         let stops = self.log.query.limit.is_some() && !self.log.reads_on;

@@ -38,7 +38,7 @@ pub enum Value<'a> {
     Enum {
         /// The enumeration.
         type_name: &'a str,
-        /// Name of the constant, or several names joined by `|`; `None` where no constant matches.
+        /// Name of the constant, or several names joined by `|`; `None` if no constant matches.
         name: Option<String>,
         /// The numeric value.
         number: i64,
@@ -62,7 +62,7 @@ pub enum Value<'a> {
         type_name: &'a str,
         /// Address at the time of recording.
         address: u64,
-        /// Size of the object in bytes; 0 where unknown.
+        /// Size of the object in bytes; 0 if unknown.
         size_bytes: u32,
         /// Fields of the object, inherited ones first.
         fields: Vec<Field<'a>>,
@@ -109,7 +109,7 @@ pub enum Value<'a> {
 pub struct Field<'a> {
     /// Name of the field.
     pub name: &'a str,
-    /// Declared type, in C# syntax; empty where it was not recorded.
+    /// Declared type, in C# syntax; empty if it was not recorded.
     pub type_name: &'a str,
     /// Value of the field.
     pub value: Value<'a>,

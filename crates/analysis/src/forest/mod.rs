@@ -111,8 +111,8 @@ pub struct Tree<'a> {
 /// The merged trees of the selected part of a recording, for walks.
 pub struct Forest<'a> {
     paths: Vec<Paths<'a>>,
-    /// Allocations of the same processes in the same order. Empty where the metric is not one of
-    /// `calls`, or where no allocations were recorded.
+    /// Allocations of the same processes in the same order. Empty if the metric is not one of
+    /// `calls`, or if no allocations were recorded.
     allocations: Vec<AllocationPaths<'a>>,
     query: Query,
     sort: Sort,
@@ -134,11 +134,11 @@ struct DecodedTrees<'a> {
 pub(crate) struct PictureTrees<'f, 'a> {
     pub(crate) process: &'a Process,
     pub(crate) catalog: &'f Catalog<'a>,
-    /// Functions whose outermost nodes are the roots, by slot; `None` where all functions count.
+    /// Functions whose outermost nodes are the roots, by slot; `None` if all functions count.
     pub(crate) wanted: Option<&'f [bool]>,
     /// The trees; empty for `calls`.
     pub(crate) trees: Vec<&'f Arc<StackTree>>,
-    /// Amounts of the trees by state, where states are known.
+    /// Amounts of the trees by state; empty if states are not known.
     pub(crate) states: &'f [Arc<StateAmounts>],
 }
 
@@ -174,13 +174,13 @@ impl<'a> Forest<'a> {
         Sort::Module,
     ];
 
-    /// Selects trees. With function or module filters the roots are the outermost nodes that match.
+    /// Selects trees. With function or module filters, the roots are the outermost nodes that
+    /// match. Children are ordered by their total of the metric unless the query sorts by `self`,
+    /// `inclusive`, `calls`, `exclusive` (as measured), `inclusive-cpu`, `name` or `module`.
     ///
     /// # Errors
     /// When the query selects no process or thread, a part of the time that the metric does not
-    /// support, a metric that was not recorded, or an order that trees do not have. Children are
-    /// ordered by their total of the metric unless the query says `self`, `inclusive`, `calls`,
-    /// `exclusive` (as measured), `inclusive-cpu`, `name` or `module`.
+    /// support, a metric that was not recorded, or an order that trees do not have.
     pub fn open(recording: &'a Recording, query: &Query) -> Result<Self, QueryProblem> {
         let metric = Metric::of_view(recording, query, "tree")?;
         let sort = query.order(metric, "tree", Sort::Total)?;
@@ -257,8 +257,8 @@ impl<'a> Forest<'a> {
         self.walk_kept(below, options, &[], visit)
     }
 
-    /// Like [`walk_again`](Self::walk_again), with the times of each node by state, where states
-    /// are known ([`has_states`](Self::has_states)).
+    /// Like [`walk_again`](Self::walk_again), with the times of each node by state, if states are
+    /// known ([`has_states`](Self::has_states)).
     ///
     /// # Errors
     /// The error of `visit`.
@@ -324,8 +324,8 @@ impl<'a> Forest<'a> {
         has_states(self.conditions.metric)
     }
 
-    /// Amounts by state of the kept trees, for each process and set of threads; empty where states
-    /// are not known.
+    /// Amounts by state of the kept trees, for each process and set of threads; empty if states are
+    /// not known.
     pub(crate) fn states(&self) -> &[Vec<Arc<StateAmounts>>] {
         if !self.has_states() {
             return &[];

@@ -119,8 +119,8 @@ impl<'a> Forest<'a> {
         known
     }
 
-    /// The thread that the nodes of an event's set of threads name; `None` where the event's thread
-    /// is not in the forest.
+    /// The thread that the nodes of an event's set of threads name; `None` if the event's thread is
+    /// not in the forest.
     fn thread_of(&self, paths: &Paths<'a>, event: &StackEvent) -> Option<*const Thread> {
         let known = paths.process.threads.get(event.thread as usize);
         let is_wanted = self.query.wants_thread_if_known(known);

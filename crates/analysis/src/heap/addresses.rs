@@ -19,10 +19,10 @@ const FEW_BLOCKS: usize = 64;
 pub(crate) struct Addresses {
     /// The addresses in ascending order.
     sorted: Vec<u64>,
-    /// Number of each object; empty where numbers ascend with the addresses.
+    /// Number of each object; empty if numbers ascend with the addresses.
     numbers: Vec<u32>,
-    /// Bitmap for fast look-ups of an address's index in the sorted list. `None` where the bitmap
-    /// would be too large for the number of objects, or where no heap has such addresses.
+    /// Bitmap for fast look-ups of an address's index in the sorted list. `None` if the bitmap
+    /// would be too large for the number of objects, or if no heap has such addresses.
     marks: Option<Marks>,
 }
 

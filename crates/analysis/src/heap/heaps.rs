@@ -31,7 +31,7 @@ impl<'a> Heaps<'a> {
         Self { recording, open: Mutex::default() }
     }
 
-    /// A snapshot, which stays open; `None` where nothing can be read from it.
+    /// A snapshot, which stays open; `None` if nothing can be read from it.
     pub(super) fn open(&self, process: &'a Process, snapshot: &'a HeapSnapshot) -> Option<Arc<OpenHeap<'a>>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = open.iter().find(|known| known.is(process, snapshot)) {

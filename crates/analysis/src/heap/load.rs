@@ -36,7 +36,7 @@ const KINDS: [RootKind; 10] = [
 pub struct HeapPathRoot<'a> {
     /// Kind of root.
     pub kind: RootKind,
-    /// Name of the static field, or of the method with the variable; empty where there is none.
+    /// Name of the static field, or of the method with the variable; empty if there is none.
     pub name: Arc<str>,
     /// Thread of the variable, if it belongs to a thread.
     pub thread: Option<&'a Thread>,
@@ -87,8 +87,8 @@ pub(crate) struct LoadedSnapshot<'a> {
 }
 
 impl<'a> LoadedSnapshot<'a> {
-    /// Reads a snapshot, or the existing part of an incomplete one; `None` where there is nothing
-    /// to read.
+    /// Reads a snapshot, or the existing part of an incomplete one; `None` if there is nothing to
+    /// read.
     pub(crate) fn new(process: &'a Process, snapshot: &'a HeapSnapshot) -> Option<Self> {
         let source = Source::open(process, snapshot.number)?;
         let mut pieces = Pieces::read(&source);

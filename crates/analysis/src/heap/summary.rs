@@ -83,7 +83,7 @@ const MOST_ROOTS: usize = 3;
 const MUCH: f64 = 0.1;
 
 /// The root that alone keeps most bytes alive, and further roots that keep a large part of the heap
-/// alive; each with the type that has most of these bytes.
+/// alive. Each comes with the type that has most of these bytes.
 fn most_held<'a>(heap: &OpenHeap<'a>) -> Vec<RootHold<'a>> {
     let (loaded, retained) = (&heap.loaded, heap.retained());
     // If an object has several roots, the first is the most informative.

@@ -151,11 +151,11 @@ impl AddedFunctions {
 /// State that a frame passes to its callees.
 #[derive(Clone, Copy, Default)]
 struct Below {
-    /// Place of the frame below which called methods stand; `None` where they are outermost.
+    /// Place of the frame below which called methods stand; `None` if they are outermost.
     methods: Option<u32>,
     /// Place of the frame below which called native code stands.
     native: Option<u32>,
-    /// Place of the awaiter of the innermost resumed method, where it was recorded.
+    /// Place of the awaiter of the innermost resumed method; `None` if it was not recorded.
     awaiter: Option<u32>,
 }
 

@@ -45,7 +45,7 @@ impl ChangedTree<'_> {
         rows
     }
 
-    /// The calling node; `None` where the threads are the caller.
+    /// The calling node; `None` if the threads are the caller.
     #[inline]
     pub(super) fn caller(&self, (run, node): Place) -> Option<Place> {
         if node > self.starts[run as usize] {

@@ -66,7 +66,7 @@ enum Nodes {
         /// Numbers of functions by their index in the process.
         numbers: Arc<Vec<u32>>,
         measure: PictureMeasure,
-        /// Amounts by state, where states are known.
+        /// Amounts by state; `None` if states are not known.
         states: Option<Arc<StateAmounts>>,
     },
     /// A tree recorded as calls, without the cost of hooks: amounts of runs.
@@ -227,7 +227,7 @@ pub struct ChangedTree<'a> {
     /// Sum of the amounts of all runs before each run; the last entry is the total.
     before: Vec<u64>,
     ends: OnceLock<Vec<u32>>,
-    /// By state, the sums of the amounts before each run, and the total; empty where states are not
+    /// By state, the sums of the amounts before each run, and the total; empty if states are not
     /// known.
     states: Vec<(TimeState, Vec<u64>)>,
 }

@@ -44,7 +44,7 @@ impl GrowingStates {
 type Members = FxHashMap<u32, Vec<(Place, u64)>>;
 
 impl ChangedTree<'_> {
-    /// Times of the whole tree by state; `None` where states are not known.
+    /// Times of the whole tree by state; `None` if states are not known.
     #[must_use]
     pub fn state_times(&self) -> Option<StateTimes> {
         let mut all = StateTimes::default();

@@ -29,7 +29,7 @@ pub(crate) struct KnownRequests {
 }
 
 impl KnownRequests {
-    /// Reads the requests; `None` where none is known.
+    /// Reads the requests; `None` if none is known.
     pub(crate) fn read(process: &Process) -> Option<Self> {
         let switches = Switches::for_process(process);
         if !switches.is_known() {

@@ -79,7 +79,7 @@ impl LoadLevel {
         (self.time_ns > 0).then(|| self.ended as f64 * 1e9 / self.time_ns as f64)
     }
 
-    /// Kleinrock's power: throughput divided by mean duration. `None` where it is not known.
+    /// Kleinrock's power: throughput divided by mean duration. `None` if it is not known.
     fn power(&self) -> Option<f64> {
         self.per_second().filter(|_| self.requests >= ENOUGH).map(|rate| rate / self.mean_ns().max(1) as f64)
     }

@@ -125,7 +125,7 @@ pub(super) struct AskedRequest {
 }
 
 impl AskedRequest {
-    /// Prepares a request whose work counts for a sum; `None` where nothing is known of its work or
+    /// Prepares a request whose work counts for a sum; `None` if nothing is known of its work or
     /// its time.
     pub(super) fn new(request: &Request<'_>, sum: usize) -> Option<Self> {
         let Request { id, time_ns, last_ns, .. } = *request;

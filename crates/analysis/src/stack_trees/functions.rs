@@ -195,7 +195,7 @@ fn thread_sums(measured: &MetricEvents, wanted: &EventFilter<'_>, depths: &[Atom
 
 /// Sets of threads of a group, by function.
 struct ThreadsOf {
-    /// Words per set; 0 where threads are not counted.
+    /// Words per set; 0 if threads are not counted.
     words: usize,
     slots: usize,
     /// By number of the stack among the events' stacks. All workers fill one shared list, because

@@ -1,4 +1,4 @@
-//! Threads that block on tasks, where the snapshot proves it.
+//! Threads that block on tasks, as far as the snapshot proves it.
 //!
 //! A thread that blocks in `Task.Wait` has registered a wait object as a continuation of the task,
 //! and a variable on its stack holds that object. So the snapshot shows which thread waits for
@@ -48,8 +48,8 @@ pub(super) fn threads_of_waits<'a>(
 /// The operation that a thread blocks on.
 #[derive(Debug, Clone)]
 pub(super) struct Awaited {
-    /// The operation that the innermost method waits for; `None` where the branches wait for
-    /// different operations.
+    /// The operation that the innermost method waits for; `None` if the branches wait for different
+    /// operations.
     pub(super) waits_for: Option<Arc<str>>,
     /// The methods that all branches have in common. The last is the outermost, on which the thread
     /// blocks.

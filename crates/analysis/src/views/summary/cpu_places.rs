@@ -81,7 +81,7 @@ impl<'a> FunctionPlaces<'a> {
     }
 }
 
-/// CPU time by kind of work, and by own function and place, where CPU time was sampled.
+/// CPU time by kind of work, and by own function and place; empty if CPU time was not sampled.
 #[derive(Debug, Default)]
 pub(super) struct CpuPlaces<'a> {
     functions: BTreeMap<(&'a str, Cow<'a, str>), FunctionPlaces<'a>>,

@@ -211,7 +211,7 @@ fn longest_wait(evidence: &Evidence<'_, '_>, kind: WaitKind) -> Option<Finding> 
     part.is_surely(MUCH_WAITED).then(|| found.shown_by(format!("--view tree --metric {metric} --just-my-code")))
 }
 
-/// Step of the wall clock of `calls`, nanoseconds; 0 where waits are exact.
+/// Step of the wall clock of `calls`, nanoseconds; 0 if waits are exact.
 fn step_of_waits(view: &Summary<'_>) -> f64 {
     let conditions = &view.conditions;
     let steps = conditions.processes.iter().filter_map(|process| Some(Steps::from_info(process.calls?).wall_ns));
