@@ -23,7 +23,7 @@ pub(crate) const NO_FUNCTION: SlotRole = SlotRole { slot: UNKNOWN, role: Role::U
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Role {
-    /// Has hooks.
+    /// A function with hooks.
     Managed,
     /// A function without hooks that counts as a call.
     Unhooked,

@@ -44,7 +44,7 @@ impl CounterPoint {
 pub struct CounterRow<'a> {
     /// The process.
     pub process: &'a Process,
-    /// The event source or meter.
+    /// Name of the event source or meter that the counter belongs to.
     pub provider: String,
     /// Name of the counter within the provider.
     pub name: String,

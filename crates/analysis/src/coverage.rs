@@ -28,13 +28,13 @@ const MOST_LINES_EACH: usize = 64;
 /// Numbers of lines and branches, and of those that were executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CoverageSums {
-    /// Lines with code.
+    /// Number of lines with code.
     pub lines: u64,
-    /// Lines that were executed.
+    /// Number of lines that were executed.
     pub lines_covered: u64,
-    /// Branches of conditions.
+    /// Number of branches of conditions.
     pub branches: u64,
-    /// Branches that were taken.
+    /// Number of branches that were taken.
     pub branches_covered: u64,
 }
 
@@ -82,9 +82,9 @@ pub struct MethodCoverage {
     pub file: String,
     /// Type that declares the method, in C# syntax.
     pub class: String,
-    /// Name, in C# syntax.
+    /// Name of the method, in C# syntax.
     pub name: String,
-    /// Types of the parameters, in parentheses.
+    /// Types of the method's parameters, in parentheses.
     pub parameters: String,
     /// The lines of the method in the file.
     pub lines: BTreeMap<u32, LineCoverage>,
@@ -114,7 +114,7 @@ pub struct Coverage {
 }
 
 impl CoverageSums {
-    /// Sums up lines.
+    /// Counts lines and branches, and those that were executed.
     #[must_use]
     pub fn from_lines(lines: &BTreeMap<u32, LineCoverage>) -> Self {
         let mut sums = Self::default();
@@ -127,7 +127,7 @@ impl CoverageSums {
         sums
     }
 
-    /// Adds other sums.
+    /// Adds the numbers of `other`.
     pub fn add(&mut self, other: Self) {
         self.lines += other.lines;
         self.lines_covered += other.lines_covered;
@@ -153,7 +153,7 @@ fn share(part: u64, all: u64) -> f64 {
 }
 
 impl LineCoverage {
-    /// Number of branches taken.
+    /// Number of the line's branches that were taken.
     #[must_use]
     pub fn branches_covered(&self) -> u64 {
         self.branches.iter().filter(|branch| branch.hits > 0).count() as u64
@@ -171,7 +171,7 @@ impl LineCoverage {
 }
 
 impl MethodCoverage {
-    /// First line.
+    /// Number of the method's first line in the file; 0 if it has no lines.
     #[must_use]
     pub fn first_line(&self) -> u32 {
         self.lines.keys().next().copied().unwrap_or(0)

@@ -56,7 +56,7 @@ impl<'a> FunctionRef<'a> {
         Self { pid: process.pid, function, module }
     }
 
-    /// `Namespace.Type::Method`.
+    /// Name of the function: `Namespace.Type::Method`.
     #[must_use]
     pub fn name(&self) -> &'a str {
         &self.function.name
@@ -117,7 +117,7 @@ impl<'a> FunctionRef<'a> {
         self.is_nameless().then(|| library_frame(Some(self.module)))
     }
 
-    /// Metadata token, 0 if there is none.
+    /// Metadata token of the function; 0 if it has none.
     #[must_use]
     pub fn token(&self) -> u32 {
         self.function.token

@@ -55,7 +55,7 @@ impl MemoryPart {
 pub struct MemoryRow<'a> {
     /// The process.
     pub process: &'a Process,
-    /// The part.
+    /// The part of the memory.
     pub part: MemoryPart,
     /// The file that the row is limited to; empty if the row covers the whole part.
     pub file: String,

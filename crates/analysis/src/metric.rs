@@ -16,7 +16,7 @@ use clrscope_recording::model::{Clock, EventArena, Process, Sampler, Stacks};
 pub struct Metric {
     /// The name on the command line. Depending on [`Source`], keys of rows also end with it.
     pub name: &'static str,
-    /// Title of the metric: `wall time`.
+    /// Title of the metric, such as `wall time`.
     pub title: &'static str,
     /// Unit of values.
     pub unit: Unit,
@@ -96,7 +96,7 @@ pub struct StackEvents {
 /// One event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StackEvent {
-    /// Index into [`Process::threads`].
+    /// Index of the event's thread in [`Process::threads`].
     pub thread: u32,
     /// Time of the event, in nanoseconds since the start of the run.
     pub time_ns: u64,
@@ -136,9 +136,9 @@ pub struct Amount {
 /// Numbers of samples of one row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SampleCount {
-    /// Samples with the row's function on top.
+    /// Number of samples with the row's function on top of the stack.
     pub own: u64,
-    /// Samples with the row's function anywhere on the stack, recursion counted once.
+    /// Number of samples with the row's function anywhere on the stack, recursion counted once.
     pub total: u64,
 }
 

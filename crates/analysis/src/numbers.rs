@@ -40,7 +40,7 @@ pub fn time(ns: u64) -> String {
     format!("{number} {unit}")
 }
 
-/// A time as a number and its unit.
+/// Formats a time in nanoseconds as a number and its unit.
 #[must_use]
 pub fn time_parts(ns: u64) -> (String, &'static str) {
     if ns < 1000 {
@@ -61,7 +61,7 @@ pub fn bytes(bytes: u64) -> String {
     format!("{number} {unit}")
 }
 
-/// A size as a number and its unit.
+/// Formats a size in bytes as a number and its unit.
 #[must_use]
 pub fn bytes_parts(bytes: u64) -> (String, &'static str) {
     if bytes < 1000 {

@@ -27,7 +27,7 @@ const NODES_OF_METHOD: usize = 32;
 /// Name of unknown callers.
 const UNKNOWN_CALLER: &str = "(unknown caller)";
 
-/// Sums of calls.
+/// Sums over calls of a probed method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CallerSums {
     /// Number of calls that began.
@@ -98,7 +98,7 @@ impl ExactSums {
 pub struct CallerNode<'a> {
     /// Depth of the node: 0 for a probed method, 1 for its callers.
     pub depth: u32,
-    /// The method, or the caller.
+    /// The probed method or the caller.
     pub function: FunctionRef<'a>,
     /// Calls of the probed method through this path.
     pub sums: CallerSums,

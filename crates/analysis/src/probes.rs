@@ -30,8 +30,8 @@ pub struct ProbeRow {
     pub calls: u64,
     /// Calls that an exception ended.
     pub failed: u64,
-    /// Wall time in the method, callees included, in nanoseconds. Only calls that ended count, and
-    /// no calls that were nested in another call of the method on the same thread.
+    /// Wall time in the method, callees included, in nanoseconds. It counts calls that ended and
+    /// were not nested in another call of the method on the same thread.
     pub total_ns: u64,
     /// Wall time of all calls that ended, in nanoseconds. Nested calls of the method also count.
     pub(crate) all_ns: u64,

@@ -10,8 +10,8 @@ pub struct Program<'a> {
     pub path: &'a str,
     /// Arguments of the program, without those of the host.
     pub arguments: &'a [String],
-    /// Whether the program belongs to the .NET SDK: the build, the compiler server, the test
-    /// runner.
+    /// Whether the program belongs to the .NET SDK, such as the build, the compiler server or the
+    /// test runner.
     pub of_sdk: bool,
 }
 

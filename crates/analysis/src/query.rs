@@ -181,7 +181,7 @@ pub enum Sort {
     InclusiveCpu,
     /// Number of calls.
     Calls,
-    /// Deepest recursion.
+    /// Number of activations in the deepest recursion.
     Recursion,
     /// Name, then signature.
     Name,

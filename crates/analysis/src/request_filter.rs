@@ -2,7 +2,7 @@
 
 use clrscope_contract::request::Glob;
 
-/// Selection of requests. The default selects all.
+/// Filter of requests. The default selects all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestFilter {
     /// Only requests whose name matches one of these patterns; empty means all. The name is the

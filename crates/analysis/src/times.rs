@@ -136,7 +136,7 @@ pub struct Totals {
     pub cpu_ns: Option<u64>,
     /// Number of calls that ended in `(truncated)`.
     pub truncated_calls: u64,
-    /// Time under `(truncated)`.
+    /// Time below `(truncated)`.
     pub truncated_ns: u64,
 }
 

@@ -38,7 +38,7 @@ pub enum ProcessEnd {
 
 /// Lists the visible processes that run .NET, ordered by id: processes with a diagnostics socket,
 /// and processes without one that have mapped the runtime's library. A process of another user is
-/// listed if its socket lies in this process's folder of temporary files.
+/// listed if its socket lies in the calling process's folder for temporary files.
 #[must_use]
 pub fn processes() -> Vec<Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();

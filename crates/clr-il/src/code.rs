@@ -225,9 +225,9 @@ impl Code {
     /// Appends code that may throw, and a handler for it. An exception of the type with this token,
     /// or of a derived type, ends that code, and execution continues after it.
     ///
-    /// The stack must be empty at that point, also of the method's own values: at the method's
-    /// entry, or at the beginning of a statement. Otherwise the runtime fails to compile the
-    /// method.
+    /// The stack must have no values at that point, not even values of the method itself: so at the
+    /// method's entry, or at the beginning of a statement. Otherwise the runtime fails to compile
+    /// the method.
     #[must_use]
     pub fn catching(mut self, exception: u32, code: Self) -> Self {
         let (first, marks) = (self.pieces.len(), self.marks.len() as u32);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{Label, Opcode};
 
-/// Result with this crate's [`Error`].
+/// A result with [`Error`] as error type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Reason why a body can't be read, changed or written. Offsets count bytes from the first
@@ -54,7 +54,7 @@ pub enum Error {
     },
     /// The changed code would be longer than 2 GiB.
     TooLong,
-    /// The method does not have this label.
+    /// The method has no position with this label.
     NoSuchPlace(Label),
     /// Code was to run after an instruction that never continues with the next one: a branch, a
     /// return, a throw.

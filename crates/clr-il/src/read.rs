@@ -10,9 +10,9 @@ use crate::{Error, Instruction, Label, Opcode, Operand, OperandKind, Result};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct RawInstruction<'c> {
-    /// Offset in the code.
+    /// Offset of the instruction in the code.
     pub offset: u32,
-    /// Code of the instruction.
+    /// Opcode of the instruction.
     pub opcode: Opcode,
     /// Bytes of the operand.
     pub operand: &'c [u8],

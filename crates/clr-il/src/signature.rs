@@ -112,7 +112,7 @@ impl<'s> Blob<'s> {
     }
 }
 
-/// A method's signature, for code that calls the method or changes its body.
+/// Facts from a method's signature, for code that calls the method or changes its body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MethodShape<'s> {

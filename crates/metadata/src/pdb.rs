@@ -30,13 +30,13 @@ pub struct Pdb {
 pub struct SequencePoint {
     /// Offset of the range's first instruction, from the first instruction of the method.
     pub il_offset: u32,
-    /// Row of the document.
+    /// Row of the document that contains the range.
     pub document: u32,
     /// First line, from 1; 0 for hidden points, whose code has no source.
     pub start_line: u32,
     /// First column, from 1.
     pub start_column: u32,
-    /// Last line.
+    /// Last line of the range.
     pub end_line: u32,
     /// Column after the last column.
     pub end_column: u32,

@@ -33,7 +33,7 @@ pub struct Growth {
     pub last_bytes: u64,
     /// Number of full collections.
     pub collections: usize,
-    /// Time from the first full collection to the last.
+    /// Time from the first full collection to the last, in nanoseconds.
     pub span_ns: u64,
 }
 
@@ -48,9 +48,9 @@ pub struct CollectionFacts<'a> {
     pub background: u64,
     /// Number of collections that the program induced.
     pub induced: u64,
-    /// Total pause time of the program.
+    /// Total time for which collections paused the program, in nanoseconds.
     pub pause_ns: u64,
-    /// Length of the observed time.
+    /// Length of the observed time, in nanoseconds.
     pub span_ns: u64,
     /// The collections with the longest pauses, the longest first; three at most.
     pub longest: Vec<Collection<'a>>,

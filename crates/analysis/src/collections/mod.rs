@@ -60,9 +60,9 @@ impl CollectionKind {
 /// Sizes of a generation over all heaps, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GenerationSizes {
-    /// Before the collection.
+    /// Bytes before the collection.
     pub before: u64,
-    /// After the collection.
+    /// Bytes after the collection.
     pub after: u64,
     /// Free bytes before the collection.
     pub free_before: u64,
@@ -82,7 +82,7 @@ pub struct Collection<'a> {
     pub generation: u32,
     /// Reason of the collection.
     pub reason: Reason,
-    /// Whether and how the program was paused.
+    /// How the collection ran relative to the program.
     pub kind: CollectionKind,
     /// Whether the collection compacted; `None` if that is not known.
     pub compacting: Option<bool>,

@@ -13,7 +13,7 @@ use crate::query::{Query, Sort};
 /// A method that throws.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thrower {
-    /// `Namespace.Type::Method`.
+    /// Name of the method: `Namespace.Type::Method`.
     pub name: String,
     /// Signature in C# syntax, without the marker.
     pub signature: String,
@@ -38,9 +38,9 @@ impl Thrower {
 /// Change of the throws of one type at one place between the two sides.
 #[derive(Debug, Clone)]
 pub struct ExceptionChange {
-    /// The type.
+    /// Type of the exceptions.
     pub type_name: String,
-    /// The thrower; `None` if no stack is known.
+    /// The method that throws; `None` if no stack is known.
     pub place: Option<Thrower>,
     /// Change of the number of exceptions.
     pub count: Change,

@@ -8,7 +8,7 @@ use clrscope_contract::words::nearest;
 use crate::metric::{Metric, Unit};
 use crate::metrics::METRICS;
 
-/// A gate.
+/// A gate: a limit that a metric of some functions must not exceed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gate {
     /// The gate as it was written.
@@ -22,11 +22,11 @@ pub struct Gate {
     pub is_own: bool,
     /// Whether parts of the whole are measured. Otherwise amounts are measured.
     pub is_share: bool,
-    /// The limit.
+    /// The limit that must not be exceeded.
     pub limit: Limit,
 }
 
-/// The limit of a gate.
+/// The limit of a gate, which the amount after must not exceed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Limit {
     /// Growth by this part of the amount before: 0.05 for 5 %.
@@ -40,7 +40,7 @@ pub enum Limit {
 /// Reason why a text is not a valid gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateError {
-    /// Reason, as part of a sentence.
+    /// Reason why the text is not valid, as part of a sentence.
     pub why: String,
     /// Advice: what to write instead.
     pub hint: String,

@@ -168,7 +168,7 @@ fn rank(number: usize) -> usize {
     }
 }
 
-/// Verdict on a difference.
+/// Verdict on the difference between two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// The amount was zero before, and is now greater than chance explains.
@@ -181,7 +181,7 @@ pub enum Verdict {
     Gone,
     /// A difference that may be due to chance.
     Unclear,
-    /// Exactly as before.
+    /// The amounts on both sides are exactly equal.
     Same,
 }
 
@@ -221,7 +221,7 @@ pub struct Change {
     /// Upper bound of the difference. The true difference lies between the bounds in 95 of 100
     /// cases.
     pub high: f64,
-    /// The verdict.
+    /// Verdict on the difference.
     pub verdict: Verdict,
 }
 

@@ -40,9 +40,9 @@ impl Outcome {
 pub struct Judgement {
     /// The gate.
     pub gate: Gate,
-    /// The amounts on both sides.
+    /// The amounts that the gate measured on both sides.
     pub change: Change,
-    /// Outcome.
+    /// Outcome of the gate.
     pub outcome: Outcome,
 }
 

@@ -56,7 +56,7 @@ impl ProbeChange {
     /// The percentiles that are compared.
     pub const PERCENTS: [u8; 3] = [50, 90, 99];
 
-    /// The change that decides the row's verdict.
+    /// The change that determines the verdict on the row.
     #[must_use]
     pub fn main(&self) -> &Change {
         if self.place.is_some() { &self.calls } else { &self.total_ns }

@@ -24,7 +24,7 @@ pub struct NamedRecording<'a> {
 /// Nanoseconds of an hour.
 const HOUR_NS: f64 = 3.6e12;
 
-/// A side of a comparison.
+/// Which side of the comparison a recording belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
     /// The baseline recordings.
@@ -33,10 +33,10 @@ pub enum Side {
     After,
 }
 
-/// Tells that labels chose the recordings of both sides, and how.
+/// The labels that chose the recordings of both sides, and the unit of the amounts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
-    /// The unit of amounts.
+    /// The unit to which amounts refer.
     pub per: Per,
     /// The labels that chose the recordings before, as written.
     pub before: String,
@@ -63,7 +63,7 @@ pub struct Sides<'a> {
 pub struct ComparisonProblem {
     /// Name of the recording with the problem; `None` if the problem concerns all recordings.
     pub recording: Option<String>,
-    /// Reason.
+    /// The problem.
     pub problem: QueryProblem,
 }
 

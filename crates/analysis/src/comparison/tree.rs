@@ -22,7 +22,7 @@ const NO_PARENT: u32 = u32::MAX;
 pub struct TreeChanges<'a> {
     /// The metric.
     pub metric: &'static Metric,
-    /// Change of the whole.
+    /// Change of the metric's sum over everything selected.
     pub total: Change,
     nodes: Vec<Node<'a>>,
     /// All nodes, ordered by parent. Each node has the range of its children.
@@ -131,7 +131,7 @@ pub struct Shown {
     pub different: bool,
 }
 
-/// Paths that a walk left out.
+/// Numbers of paths that a walk left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SmallerPaths {
     /// Number of subtrees left out because they are too small on both sides.

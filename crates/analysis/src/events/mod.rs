@@ -35,7 +35,7 @@ pub struct EventQuery {
     /// The filters that all views share. `functions` and `modules` keep events about functions that
     /// match.
     pub query: Query,
-    /// Only these groups; empty means all.
+    /// Only events of these groups; empty means all.
     pub groups: Vec<Group>,
     /// Only events whose name matches one of these patterns, or that are about an entity whose name
     /// matches; empty means all.
@@ -51,7 +51,7 @@ pub struct EventRow<'a> {
     pub process: &'a Process,
     /// Thread of the callback; `None` if the thread is not known.
     pub thread: Option<&'a Thread>,
-    /// Time, nanoseconds since the start of the run.
+    /// Time of the event, in nanoseconds since the start of the run.
     pub time_ns: u64,
     /// Number of events that enclose this event on its thread.
     pub depth: u32,
@@ -67,7 +67,7 @@ pub struct EventRow<'a> {
 pub struct Subject<'a> {
     /// Role of the entity in the event: `function`, `class`, `module`.
     pub role: &'static str,
-    /// The runtime's identifier.
+    /// The runtime's identifier of the entity.
     pub id: u64,
     /// Name of the entity, if the runtime gave one.
     pub name: Option<&'a str>,
@@ -81,25 +81,25 @@ pub struct EventLog<'a> {
 }
 
 impl EventRow<'_> {
-    /// Kind of the record.
+    /// Kind of the event's record.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.record.record().kind
     }
 
-    /// The callback's name.
+    /// Name of the runtime's callback.
     #[must_use]
     pub fn event(&self) -> &'static str {
         self.kind().name().unwrap_or("?")
     }
 
-    /// The group's name.
+    /// Name of the event's group.
     #[must_use]
     pub fn group(&self) -> &'static str {
         self.kind().group().map_or("", Group::name)
     }
 
-    /// `start`, `end` or `single`.
+    /// Phase of the event: `start`, `end` or `single`.
     #[must_use]
     pub fn phase(&self) -> &'static str {
         self.record.record().phase().name()

@@ -40,7 +40,7 @@ pub struct ExceptionQuery {
     pub types: Vec<Glob>,
 }
 
-/// A frame of the stack at the throw.
+/// A frame of the stack at a throw.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
     /// The function.
@@ -101,7 +101,7 @@ pub struct Exception<'a> {
     pub stack_cut: bool,
     /// First pass: the functions searched for a handler, innermost first.
     pub search: Vec<FunctionRef<'a>>,
-    /// First pass: filters and their answers.
+    /// First pass: the exception filters that ran, with their results.
     pub filters: Vec<Filter<'a>>,
     /// Second pass: the functions whose frames were unwound.
     pub unwound: Vec<FunctionRef<'a>>,
@@ -133,7 +133,7 @@ pub struct Exception<'a> {
 pub struct ExceptionGroup<'a> {
     /// The process.
     pub process: &'a Process,
-    /// The type.
+    /// Type of the exceptions.
     pub type_name: &'a str,
     /// The message of the first throw.
     pub message: Option<Box<str>>,

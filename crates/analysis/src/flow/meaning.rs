@@ -10,7 +10,7 @@ use super::values::{Field, Value};
 const TICKS_PER_SECOND: u64 = 10_000_000;
 const TICKS_PER_DAY: u64 = 86_400 * TICKS_PER_SECOND;
 
-/// Elements of a collection.
+/// The elements of a collection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Elements<'v, 'a> {
     /// Number of elements in the collection.

@@ -13,7 +13,7 @@ pub enum Value<'a> {
     Redacted,
     /// A boolean.
     Bool(bool),
-    /// A character, as UTF-16.
+    /// A character, as a UTF-16 code unit.
     Char(u16),
     /// A signed integer.
     Int(i64),
@@ -118,13 +118,13 @@ pub struct Field<'a> {
 /// How an argument is passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passing {
-    /// By value.
+    /// The argument is passed by value.
     Value,
-    /// `ref`
+    /// The argument is passed by `ref`.
     Ref,
-    /// `in`
+    /// The argument is passed by `in`.
     In,
-    /// `out`
+    /// The argument is passed by `out`.
     Out,
 }
 

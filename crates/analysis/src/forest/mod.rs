@@ -65,7 +65,7 @@ pub struct TreeNode<'a> {
 /// index among the children at each level.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct TreePlace {
-    /// The process.
+    /// Id of the process.
     pub pid: u32,
     /// Indices, outermost level first.
     pub places: Vec<u32>,

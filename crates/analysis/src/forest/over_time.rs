@@ -28,7 +28,7 @@ pub struct NodePiece {
     pub piece: u32,
     /// State of the threads; `None` if the state is not known.
     pub state: Option<TimeState>,
-    /// Amount of the metric.
+    /// Amount of the metric in the piece.
     pub amount: u64,
 }
 

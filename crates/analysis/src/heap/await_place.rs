@@ -11,7 +11,7 @@ pub struct AwaitPlace {
     pub module: u32,
     /// Token of the state machine's method `MoveNext`, which contains the code.
     pub token: u32,
-    /// Offset in the IL of the code.
+    /// Offset of the await in the IL of that method.
     pub il_offset: u32,
 }
 

@@ -30,7 +30,7 @@ struct Amounts {
 /// are medians with their intervals.
 #[derive(Debug, Clone)]
 pub struct HeapChange {
-    /// Name in C# syntax.
+    /// Name of the type in C# syntax.
     pub type_name: Arc<str>,
     /// Name of the module that declares the type.
     pub module: String,
@@ -83,11 +83,11 @@ impl GrownPath {
 pub struct HeapChanges<'a> {
     /// Types that changed, the largest growth first; for sets, significant changes first.
     pub rows: Vec<HeapChange>,
-    /// Rows that the limit left out.
+    /// Number of rows that the limit left out.
     pub left_out: usize,
-    /// The snapshots on both sides.
+    /// The snapshots on each side: before, after.
     pub snapshots: [Vec<SnapshotRef<'a>>; 2],
-    /// Number of recordings on both sides.
+    /// Number of recordings on each side: before, after.
     pub recordings: [usize; 2],
 }
 

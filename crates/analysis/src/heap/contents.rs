@@ -33,7 +33,7 @@ pub fn heap_contents<'a>(
 }
 
 impl<'a> HeapContents<'a> {
-    /// The snapshot.
+    /// The snapshot that the objects belong to.
     #[must_use]
     pub fn snapshot(&self) -> SnapshotRef<'a> {
         SnapshotRef::new(&self.0)

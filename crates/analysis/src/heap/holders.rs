@@ -15,9 +15,9 @@ use crate::query::{QueryProblem, Sort};
 /// Place in an object of a path that refers to the next object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeapPathPlace {
-    /// The root.
+    /// No place in an object: a root refers to the object.
     Root,
-    /// A field.
+    /// A field, by its name.
     Field(Arc<str>),
     /// An element of an array. The number is the index for the first object that the path holds.
     Index(u64),
@@ -36,7 +36,7 @@ pub enum HeapPathPlace {
 pub struct HeapPathStep {
     /// Type of the object.
     pub type_name: Arc<str>,
-    /// Place in the previous object.
+    /// Place in the previous object that refers to this object.
     pub place: HeapPathPlace,
     /// Whether the step occurs several times in a row, for example the nodes of a linked list.
     pub repeats: bool,
@@ -58,12 +58,12 @@ pub struct HeapPath<'a> {
     pub steps: Vec<HeapPathStep>,
 }
 
-/// The view `roots`.
+/// The view `roots`: paths that hold objects.
 #[derive(Debug)]
 pub struct HeapPaths<'a> {
     /// Rows, the most bytes first.
     pub rows: Vec<HeapPath<'a>>,
-    /// Rows that the limit left out.
+    /// Number of rows that the limit left out.
     pub left_out: usize,
     /// The snapshots.
     pub snapshots: Vec<SnapshotRef<'a>>,

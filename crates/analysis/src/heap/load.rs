@@ -54,11 +54,11 @@ pub(crate) struct Hold {
 /// Numbers of missing parts of a snapshot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// Chunks of the file.
+    /// Number of missing chunks of the snapshot.
     pub chunks: u64,
-    /// References to objects that are missing.
+    /// Number of references to objects that are missing.
     pub references: u64,
-    /// Roots of objects that are missing.
+    /// Number of roots of objects that are missing.
     pub roots: u64,
     /// Objects beyond the greatest number that a graph can have.
     pub objects: u64,

@@ -26,7 +26,7 @@ pub struct Generation {
 pub struct HeapRow<'a> {
     /// The process.
     pub process: &'a Process,
-    /// Name in C# syntax.
+    /// Name of the type in C# syntax.
     pub type_name: Arc<str>,
     /// Name of the module that declares the type.
     pub module: &'a str,

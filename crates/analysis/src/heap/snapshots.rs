@@ -164,7 +164,7 @@ pub struct CutSnapshot<'a> {
     pub is_there: bool,
 }
 
-/// Incomplete snapshots.
+/// Incomplete snapshots of the processes that a query selects.
 #[must_use]
 pub fn cut_snapshots<'a>(recording: &'a Recording, query: &Query) -> Vec<CutSnapshot<'a>> {
     let all = processes(recording, query).unwrap_or_default();

@@ -23,7 +23,7 @@ const TOP_TYPES: usize = 10;
 /// A type, and the path that holds most of its bytes.
 #[derive(Debug, Clone)]
 pub struct Retainer<'a> {
-    /// The type.
+    /// The type's row of the view `heap`.
     pub row: HeapRow<'a>,
     /// The path that holds most bytes of the type.
     pub way: Option<HeapPath<'a>>,

@@ -39,7 +39,7 @@ pub struct DominatorNode<'a> {
     pub retained_bytes: u64,
 }
 
-/// Nodes that were left out of a tree.
+/// Nodes that a walk left out of a tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SmallerNodes {
     /// Number of nodes that were left out. The nodes below them are not counted.

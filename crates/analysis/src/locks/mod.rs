@@ -107,7 +107,7 @@ impl LockKind {
     }
 }
 
-/// A path with its waits.
+/// A path of a thread, with the waits on that path.
 #[derive(Debug, Clone)]
 pub struct LockPath<'a> {
     /// Number of waits.
@@ -162,7 +162,7 @@ pub struct LockRow<'a> {
     pub has_more_locks: bool,
     /// Number of acquisitions that had to wait. For sampled waits it is a lower bound.
     pub count: u64,
-    /// Whether each of these waits was recorded.
+    /// Whether each of these waits was recorded; if not, `count` may be too low.
     pub is_exact: bool,
     /// Whether the waits were sampled by the clock, because the runtime raises no events for them.
     pub is_sampled: bool,

@@ -15,7 +15,7 @@ pub enum PictureChange {
     FocusPath(Vec<u32>),
     /// Adds the function's own amount to its caller.
     Merge(u32),
-    /// Like `Merge`, on this one path.
+    /// Like `Merge`, but only on this path.
     MergePath(Vec<u32>),
     /// Removes paths through the function.
     Drop(u32),
@@ -30,7 +30,7 @@ pub enum PictureChange {
     MergeKinds(Vec<String>),
     /// Like `Drop`, for all code of these kinds.
     DropKinds(Vec<String>),
-    /// Merges all code except the program's own.
+    /// Merges all code except the program's own into the callers.
     OwnCode,
 }
 

@@ -11,7 +11,7 @@ use super::ChangedTree;
 /// Amounts of a function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FunctionAmounts {
-    /// Own amount.
+    /// The function's own amount.
     pub own: u64,
     /// Amount including everything below the function; recursion counts once.
     pub total: u64,

@@ -103,7 +103,7 @@ pub struct LoadCurve<'a> {
     pub route: Rc<str>,
     /// Whether this row is the sum of all routes.
     pub is_all: bool,
-    /// Whether every request was recorded.
+    /// Whether every request was recorded. If not, the numbers may be too low.
     pub is_exact: bool,
     /// One entry per load at which requests began, by ascending load.
     pub levels: Vec<LoadLevel>,

@@ -167,7 +167,7 @@ pub struct RequestRow<'a> {
     pub route: std::rc::Rc<str>,
     /// Number of requests that are entirely in the recording.
     pub count: u64,
-    /// Whether every request was recorded.
+    /// Whether every request was recorded. If not, the numbers may be too low.
     pub is_exact: bool,
     /// Number of these requests that failed.
     pub failed: u64,

@@ -55,7 +55,7 @@ pub(super) struct ServedRequest {
 /// Begin or end of a request that counts, reported when the load of its slice is known.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum LoadEvent {
-    /// A request began; with its duration.
+    /// A request began, and took this duration.
     Began { route: u32, duration_ns: u64 },
     /// A request ended.
     Ended { route: u32 },

@@ -74,7 +74,7 @@ pub struct RequestSteps<'a> {
     pub steps: Vec<RequestStep<'a>>,
     /// Number of steps that the limit left out.
     pub left_out: usize,
-    /// Whether awaits were recorded.
+    /// Whether awaits were recorded. If not, no step is an await.
     pub has_awaits: bool,
 }
 

@@ -7,7 +7,7 @@ use clrscope_recording::model::{EventArena, Process, Sample, Thread, ThreadState
 
 use crate::metric::{Metric, Source, StackEvent, StackEvents, Unit};
 
-/// CPU time by samples.
+/// CPU time, estimated from samples.
 pub static SAMPLED_CPU: Metric = Metric {
     name: "cpu",
     title: "CPU time",
@@ -19,7 +19,7 @@ pub static SAMPLED_CPU: Metric = Metric {
     others: &[],
 };
 
-/// Wall time by samples.
+/// Wall time, estimated from samples.
 pub static SAMPLED_WALL: Metric = Metric {
     name: "wall",
     title: "wall time",

@@ -17,7 +17,7 @@ pub struct SamplingConditions<'a> {
     pub instrument: &'static str,
     /// Settings and engine of the first process with samples; `None` if they were not recorded.
     pub sampler: Option<&'a Sampler>,
-    /// Number of samples in all processes.
+    /// Number of samples that the instrument took in all processes.
     pub samples: u64,
     /// Number of samples with a complete stack: every frame from the innermost to the start of the
     /// thread is present and certain.

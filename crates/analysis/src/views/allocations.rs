@@ -69,7 +69,7 @@ impl AllocatedBy<'_> {
     }
 }
 
-/// Objects that were alive.
+/// Objects that were alive at the end of the shown time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LiveSum {
     /// Number of objects. Estimated if allocations were sampled.

@@ -8,7 +8,7 @@ use crate::select;
 /// One row of `losses`.
 #[derive(Debug, Clone, Copy)]
 pub struct LossRow<'a> {
-    /// The process.
+    /// Id of the process.
     pub pid: u32,
     /// Reason and number of lost items, and the times of the first and last loss.
     pub loss: &'a Loss,

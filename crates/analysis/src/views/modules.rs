@@ -15,7 +15,7 @@ use crate::times::add_known;
 /// One row of `modules`.
 #[derive(Debug, Clone, Copy)]
 pub struct ModuleRow<'a> {
-    /// The process.
+    /// Id of the process.
     pub pid: u32,
     /// The module, with its name, path and version.
     pub module: &'a Module,

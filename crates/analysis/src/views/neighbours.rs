@@ -70,7 +70,7 @@ pub struct Neighbours<'a> {
 /// The call graph.
 #[derive(Debug, Clone, Default)]
 pub struct CallGraph<'a> {
-    /// The nodes.
+    /// The functions, which are the nodes of the graph.
     pub functions: Vec<FunctionRow<'a>>,
     /// The edges, ordered by caller and callee.
     pub edges: Vec<GraphEdge>,

@@ -25,7 +25,7 @@ pub struct FunctionRow<'a> {
     pub amount: Amount,
     /// Largest number of activations of the function on one stack; 1 without recursion.
     pub max_recursion: u32,
-    /// Number of threads that called the function.
+    /// Number of threads that called the function, or had samples in it.
     pub threads: u32,
     /// Whether the function was inlined somewhere, so that the number of calls is a lower bound.
     pub inlined: bool,
@@ -85,7 +85,7 @@ pub(crate) fn key(times: &Times, amount: Amount, sort: Sort) -> u64 {
 /// One row of `threads`.
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadRow<'a> {
-    /// The process.
+    /// Id of the process.
     pub pid: u32,
     /// The thread, with its ids, name, role, and times of creation and end.
     pub thread: &'a Thread,

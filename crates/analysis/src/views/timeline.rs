@@ -29,7 +29,7 @@ pub fn piece_ns(recording: &Recording) -> u64 {
 /// Time that a thread spent on one kind of work, or in one state, in one piece of the run.
 #[derive(Debug, Clone, Copy)]
 pub struct TimelineRow<'a> {
-    /// Process of the thread.
+    /// Process id of the thread's process.
     pub pid: u32,
     /// The thread.
     pub thread: &'a Thread,
@@ -46,7 +46,7 @@ pub struct TimelineRow<'a> {
 /// Sums over all rows of a thread.
 #[derive(Debug, Clone)]
 pub struct Lane<'a> {
-    /// Process of the thread.
+    /// Process id of the thread's process.
     pub pid: u32,
     /// The thread.
     pub thread: &'a Thread,

@@ -104,7 +104,7 @@ impl Trouble {
     }
 }
 
-/// A number that supports a verdict.
+/// A number that supports a verdict, with its meaning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evidence {
     /// What the number means, in words.

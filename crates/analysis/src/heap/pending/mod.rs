@@ -32,7 +32,7 @@ const LEAST_STILL_NS: u64 = 50_000_000;
 pub struct PendingFrame {
     /// `Namespace.Type::Method`, or a label for a thread or for several frames.
     pub name: Arc<str>,
-    /// Kind of function.
+    /// Kind of the function.
     pub kind: FunctionKind,
     /// The place of the await at which the method waits; `None` if not known.
     pub place: Option<AwaitPlace>,
@@ -52,7 +52,7 @@ pub struct PendingOperation<'a> {
     pub process: &'a Process,
     /// Number of operations.
     pub count: u64,
-    /// The awaited operation as text: `Task.Delay`.
+    /// The awaited operation as text, such as `Task.Delay`.
     pub waits_for: Arc<str>,
     /// The frames of the logical stack: the waiting method first, then its awaiters from the inside
     /// out. If a thread blocks on the last method, that thread is the last frame.
@@ -89,7 +89,7 @@ pub struct PendingOperations<'a> {
     pub rows: Vec<PendingOperation<'a>>,
     /// Threads that block on async methods, including those of rows that the limit left out.
     pub blocked: Vec<BlockedThread<'a>>,
-    /// Rows that the limit left out.
+    /// Number of rows that the limit left out.
     pub left_out: usize,
     /// Number of operations that could not be followed within this view's limits.
     pub not_followed: u64,

@@ -20,7 +20,7 @@ pub enum FindingKind {
     Cpu,
     /// Exceptions are thrown.
     Exceptions,
-    /// A function is called often.
+    /// A function was called most.
     Calls,
     /// Work of the runtime: compilation, loading of types, suspension.
     Runtime,
@@ -119,7 +119,7 @@ pub struct Finding {
     pub bounds: (f64, f64),
     /// The function that the sentence names; `None` if it names none.
     pub function: Option<FindingFunction>,
-    /// Whether the sentence is about sleeping threads.
+    /// Whether the sentence is about threads that sleep.
     pub is_sleep: bool,
     /// Name of the metric that the finding is based on.
     pub metric: Option<&'static str>,
@@ -134,7 +134,7 @@ pub struct FindingFunction {
     pub name: String,
     /// Path of the assembly's file.
     pub module_path: String,
-    /// Token of the method in that assembly.
+    /// Metadata token of the method in that assembly.
     pub token: u32,
     /// Place in the function's code that the sentence is about; `None` for the whole function.
     pub place: Option<FindingPlace>,
