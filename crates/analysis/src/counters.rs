@@ -58,9 +58,10 @@ pub struct CounterRow<'a> {
     pub points: Vec<CounterPoint>,
     /// Sum of the increments or measurements in the recording; `None` for gauges.
     pub total: Option<f64>,
-    /// Number of measurements of gauges and histograms; number of intervals of additive counters.
+    /// Number of measurements for gauges and histograms; number of intervals for additive counters.
     pub count: u64,
-    /// For histograms: percentiles 50, 95 and 99 of the last interval with measurements.
+    /// Percentiles 50, 95 and 99 of a histogram, for the last interval with measurements; `None`
+    /// for other kinds.
     pub percentiles: Option<[f64; 3]>,
 }
 

@@ -118,8 +118,8 @@ impl<'a> StackLog<'a> {
         self.processes.len()
     }
 
-    /// The threads that have events, in the recording's order. The unknown thread is the last of
-    /// its process.
+    /// The threads that have events, in the recording's order. Events whose thread is not known
+    /// belong to one more thread, which is the last of its process.
     pub fn threads(&self) -> impl Iterator<Item = ThreadStacks<'_, 'a>> {
         self.processes.iter().flat_map(|of| {
             of.events.chunk_by(|a, b| a.thread == b.thread).map(move |events| {

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Error of finding a runtime or of communicating with it. Displayed as one sentence without a full
+/// Error while finding a runtime or communicating with it. Displayed as one sentence without a full
 /// stop.
 #[derive(Debug)]
 #[non_exhaustive]

@@ -104,7 +104,7 @@ fn little_endian(byte: &impl Fn(usize) -> Option<u8>, start: usize, bytes: usize
     (0..bytes).rev().try_fold(0_usize, |number, at| Some(number << 8 | usize::from(byte(start.checked_add(at)?)?)))
 }
 
-/// Checks that the bytes are a complete body by its header, lengths and sections. Instructions are
+/// Checks, by header, lengths and sections, that the bytes are a complete body. Instructions are
 /// not checked.
 ///
 /// # Errors

@@ -32,7 +32,7 @@ pub enum OperandKind {
 }
 
 impl OperandKind {
-    /// Length in bytes; for [`Targets`](Self::Targets) the length of the count only.
+    /// Length of the operand in bytes; for [`Targets`](Self::Targets) only the length of the count.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {
@@ -422,7 +422,7 @@ impl Opcode {
         self.row().flow
     }
 
-    /// Whether the instruction is a prefix of the following one: `tail.`, `constrained.`, ...
+    /// Whether the instruction is a prefix of the following one, such as `tail.` or `constrained.`.
     #[must_use]
     pub const fn is_prefix(self) -> bool {
         matches!(self.flow(), Flow::Prefix)

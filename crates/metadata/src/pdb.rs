@@ -54,7 +54,7 @@ impl Pdb {
     /// Reads a portable PDB.
     ///
     /// # Errors
-    /// [`Damaged`]; PDBs in Windows' own format are not portable PDBs.
+    /// [`Damaged`] if the bytes are not a portable PDB, for example a PDB in Windows' own format.
     pub fn read(data: Vec<u8>) -> Result<Self, Damaged> {
         let tables = Tables::read(&data, 0)?;
         if tables.pdb_id(&data).is_some() { Ok(Self { data, tables }) } else { Err(Damaged) }

@@ -31,9 +31,10 @@ pub struct SurvivorRow<'a> {
     pub type_name: &'a str,
     /// The assembly that declares the type, or empty.
     pub module: &'a str,
-    /// The generation before the collections, as in [`GENERATION_NAMES`](super::GENERATION_NAMES).
+    /// Generation of the objects before the collections, as an index into
+    /// [`GENERATION_NAMES`](super::GENERATION_NAMES).
     pub generation: u32,
-    /// Number of survivals: an object that survives three collections counts three times.
+    /// Number of survivals. An object that survives three collections counts three times.
     pub objects: u64,
     /// Bytes of the objects.
     pub bytes: u64,

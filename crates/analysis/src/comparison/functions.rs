@@ -86,7 +86,8 @@ struct RunSums<'a> {
 /// Compares functions.
 ///
 /// # Errors
-/// When the sides have no such metric in common, or the query selects nothing in a recording.
+/// When the recordings have no common metric to compare, or the query selects nothing in a
+/// recording.
 pub fn function_changes<'a>(sides: &Sides<'a>, query: &Query) -> Result<FunctionChanges<'a>, ComparisonProblem> {
     let query = &sides.resolved(query)?;
     let metric = sides.metric(query)?;

@@ -180,7 +180,8 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// Change of a metric between the two sides, independent of the functions that a query selects.
+    /// Change of a metric between the two sides, summed over all functions. The query's filters of
+    /// functions do not matter.
     ///
     /// # Errors
     /// As for [`Sides::metric`], and when the query selects no process or thread of a recording.

@@ -54,7 +54,8 @@ struct Growing<'a> {
 /// Compares call trees.
 ///
 /// # Errors
-/// When the sides have no such metric in common, or the query selects nothing in a recording.
+/// When the recordings have no common metric to compare, or the query selects nothing in a
+/// recording.
 pub fn tree_changes<'a>(sides: &Sides<'a>, query: &Query) -> Result<TreeChanges<'a>, ComparisonProblem> {
     let query = &sides.resolved(query)?;
     let metric = sides.metric(query)?;
@@ -121,7 +122,8 @@ impl<'a> Growing<'a> {
     }
 }
 
-/// Which paths a walk shows. A path that is not shown is left out with everything below it.
+/// Selection of the paths that a walk shows. A path that is not shown is left out with everything
+/// below it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Shown {
     /// Least share of the whole, 0 to 1, that a shown path must have on at least one side. All

@@ -86,7 +86,8 @@ pub struct TreeOptions {
 pub struct PrunedPaths {
     /// Number of subtrees that were left out. The nodes within them are not counted.
     pub subtrees: u64,
-    /// Totals of these subtrees in the metric that sizes paths: [`Metric::sizes`].
+    /// Total of these subtrees. It is an amount of the metric that determines the size of paths,
+    /// see [`Metric::sizes`].
     pub total: u64,
 }
 

@@ -51,7 +51,7 @@ pub struct HeapChange {
 pub struct GrownPath {
     /// The root as text: `static field Shop.Cache.items`.
     pub root: String,
-    /// Name of the static field if the root is one, see
+    /// Name of the static field, if the root is a static field; see
     /// [`HeapPathRoot::static_field`](crate::HeapPathRoot::static_field).
     pub static_field: Option<Arc<str>>,
     /// Each object on the path, with the member that refers to the next object, as text to append
@@ -81,7 +81,8 @@ impl GrownPath {
 /// Comparison of two snapshots, or of two sets of snapshots.
 #[derive(Debug)]
 pub struct HeapChanges<'a> {
-    /// Types that changed, the largest growth first; for sets, significant changes first.
+    /// Types that changed. The largest growth comes first; in comparisons of sets, significant
+    /// changes come first.
     pub rows: Vec<HeapChange>,
     /// Number of rows that the limit left out.
     pub left_out: usize,

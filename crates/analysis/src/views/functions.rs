@@ -26,8 +26,8 @@ pub struct Functions<'a> {
 /// thread.
 ///
 /// # Errors
-/// When the query matches no process or thread, or the query asks for a part of the time that the
-/// metric can't follow, for a metric that was not recorded or for an order that its rows do not
+/// When the query matches no process or thread. Also when it asks for a part of the time that the
+/// metric can't follow, for a metric that was not recorded, or for an order that its rows do not
 /// have.
 pub fn functions<'a>(recording: &'a Recording, query: &Query) -> Result<Functions<'a>, QueryProblem> {
     functions_by(recording, query, Metric::of_view(recording, query, "functions")?)

@@ -121,9 +121,9 @@ impl Side {
 /// Callers of the functions that match the query.
 ///
 /// # Errors
-/// When no function is named or none on a path matches, the query matches no process or thread, or
-/// it asks for rows per thread, for a part of the time that the metric can't follow, for a metric
-/// that was not recorded or for an order that its rows do not have.
+/// When the query names no function, no function on a path matches, or the query matches no process
+/// or thread. Also when it asks for rows per thread, for a part of the time that the metric can't
+/// follow, for a metric that was not recorded, or for an order that its rows do not have.
 pub fn callers<'a>(recording: &'a Recording, query: &Query) -> Result<NeighboursView<'a>, QueryProblem> {
     neighbours(recording, query, Side::Callers)
 }
@@ -185,12 +185,12 @@ fn rows<'a>(
     mine.map(row).collect()
 }
 
-/// The call graph: every function, and every edge between functions. Filters of functions keep the
-/// edges whose two ends both match. The query's order and limit apply to the functions.
+/// The call graph: every function, and every edge between functions. Filters of functions keep an
+/// edge only if both its ends match. The query's order and limit apply to the functions.
 ///
 /// # Errors
-/// When the query matches no process or thread, or the query asks for rows per thread, for a part
-/// of the time that the metric can't follow, for a metric that was not recorded or for an order
+/// When the query matches no process or thread. Also when it asks for rows per thread, for a part
+/// of the time that the metric can't follow, for a metric that was not recorded, or for an order
 /// that its rows do not have.
 pub fn call_graph<'a>(recording: &'a Recording, query: &Query) -> Result<CallGraph<'a>, QueryProblem> {
     let metric = Metric::of_view(recording, query, "graph")?;
