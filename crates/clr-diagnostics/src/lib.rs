@@ -16,9 +16,11 @@
 //! # Ok::<(), clr_diagnostics::Error>(())
 //! ```
 //!
-//! | to | look at | |---|---| | find processes, also of containers | [`processes`], [`Process`] | |
-//! ask and tell a runtime | [`Port`]: [`info`](Port::info), [`environment`](Port::environment),
-//! [`attach_profiler`](Port::attach_profiler) | | hold programs at their start | [`StartupPort`] |
+//! | to | look at |
+//! |---|---|
+//! | find processes, also of containers | [`processes`], [`Process`] |
+//! | ask and tell a runtime | [`Port`]: [`info`](Port::info), [`environment`](Port::environment), [`attach_profiler`](Port::attach_profiler) |
+//! | hold programs at their start | [`StartupPort`] |
 //! | read events and counters | [`Port::collect_events`], [`nettrace`], [`Counter`] |
 //!
 //! # Untrusted answers

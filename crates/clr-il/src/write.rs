@@ -123,6 +123,9 @@ impl Body {
     /// each inserted sequence. The entry of a sequence has the old offset of the instruction that
     /// follows the sequence. Reason: if the compiler records a position for that instruction, such
     /// as the position after a call, it now records the position for the sequence.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
     pub fn moves(&self) -> Result<Vec<Move>> {
         let layout = Layout::new(self)?;
         let places = self.instructions.iter().zip(&layout.offsets);
