@@ -16,7 +16,7 @@ use crate::views::conditions::Conditions;
 use crate::views::rows::FunctionRow;
 use crate::waits::WaitKind;
 
-/// What threads did in a row of [`Elsewhere`].
+/// Kind of the time in a row of [`Elsewhere`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ElsewhereKind {
     /// Threads waited.

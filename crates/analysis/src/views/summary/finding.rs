@@ -20,7 +20,7 @@ pub enum FindingKind {
     Cpu,
     /// Exceptions are thrown.
     Exceptions,
-    /// A function was called most.
+    /// One function was called most often.
     Calls,
     /// Work of the runtime: compilation, loading of types, suspension.
     Runtime,
