@@ -13,16 +13,16 @@ use crate::metric::Metric;
 use crate::paths::{self, Paths};
 use crate::query::{Query, QueryProblem};
 
-/// Objects that the code of a row allocated, where `alloc` recorded alongside `calls`.
+/// Objects that the code of a row allocated. Known if `alloc` recorded alongside `calls`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallAllocations {
     /// Bytes that the row allocated itself.
     pub own_bytes: u64,
-    /// Bytes including those of everything it called, recursion counted once.
+    /// Bytes including those of all functions that the row called, recursion counted once.
     pub total_bytes: u64,
     /// Objects that the row allocated itself.
     pub own_objects: u64,
-    /// Objects including those of everything it called, recursion counted once.
+    /// Objects including those of all functions that the row called, recursion counted once.
     pub total_objects: u64,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct AllocationPaths<'a> {
 }
 
 /// Allocations of the processes that a query selects, in the recording's order, for a view of a
-/// metric of `calls`. Empty where no allocations were recorded alongside calls.
+/// metric of `calls`. Empty if no allocations were recorded alongside calls.
 pub(crate) fn select<'a>(
     recording: &'a Recording,
     query: &Query,
@@ -78,7 +78,7 @@ impl Sum {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct PathAllocations {
     pub(crate) allocated: CallAllocations,
-    /// Functions of the callees, each with the path that it begins.
+    /// Functions of the callees, each with the path that ends in it.
     pub(crate) callees: Vec<(Slot, u32)>,
 }
 
@@ -125,13 +125,13 @@ impl AllocationTree {
     /// Path of the threads themselves, from which all other paths begin.
     pub(crate) const ROOT: u32 = 0;
 
-    /// The outermost paths that end in a function which `is_wanted` accepts.
+    /// The outermost paths that end in a function that `is_wanted` accepts.
     pub(crate) fn outermost(&self, is_wanted: impl Fn(Slot) -> bool) -> Vec<(Slot, u32)> {
         self.join(&[Self::ROOT], is_wanted).callees
     }
 
     /// Joins paths to a node whose callees are the functions that `is_callee` accepts. Allocations
-    /// of other called functions count as the node's own.
+    /// of other functions that the paths call count as the node's own.
     pub(crate) fn join(&self, paths: &[u32], is_callee: impl Fn(Slot) -> bool) -> PathAllocations {
         let (mut own, mut total, mut callees) = (Sum::default(), Sum::default(), Vec::new());
         paths.iter().for_each(|&path| total.add(self.nodes[path as usize].total));
@@ -150,7 +150,7 @@ impl AllocationTree {
         PathAllocations { allocated: allocated(own, total), callees }
     }
 
-    /// Amounts by function, for functions that `is_called` accepts.
+    /// Allocations by function, for the functions that `is_called` accepts.
     pub(crate) fn by_function(&self, is_called: impl Fn(Slot) -> bool) -> FxHashMap<Slot, CallAllocations> {
         let mut sums: FxHashMap<Slot, (Sum, Sum)> = FxHashMap::default();
         // Functions that were called, on the path to the node at hand, outermost first; and what is

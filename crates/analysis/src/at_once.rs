@@ -1,7 +1,7 @@
-//! Maximum of things at the same time.
+//! The greatest number of things that exist at the same time.
 
-/// Returns the greatest number of things at the same time. A change is a time with 1 for a begin or
-/// -1 for an end. Sorts the changes.
+/// Returns the greatest number of things that exist at the same time. Each change is a time, with 1
+/// if a thing begins then or -1 if one ends. Sorts the changes.
 pub(crate) fn most_at_once(changes: &mut [(u64, i64)]) -> u64 {
     // If an end and a begin have the same time, the end comes first.
     changes.sort_unstable();

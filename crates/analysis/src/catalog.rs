@@ -1,4 +1,4 @@
-//! The functions of one process as rows show them: each instantiation and overload once.
+//! The functions of one process as rows show them: each instantiation and overload has one entry.
 //!
 //! When a module is loaded again, the runtime gives a function a new id, and the recording gives it
 //! a new index. Reports identify a function by its name and signature, so equal functions share one
@@ -23,21 +23,21 @@ pub(crate) const NO_FUNCTION: SlotRole = SlotRole { slot: UNKNOWN, role: Role::U
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Role {
-    /// Has hooks.
+    /// A function with hooks.
     Managed,
-    /// Counts as a call, but has no hooks.
+    /// A function without hooks that counts as a call.
     Unhooked,
     /// Time of the runtime's JIT compiler.
     Jit,
     /// Time in which the thread collects garbage.
     Gc,
-    /// Time in which the thread is suspended.
+    /// Time in which the runtime suspends the thread.
     Suspended,
-    /// Paths for which there was no memory.
+    /// Paths that could not be recorded for lack of memory.
     Truncated,
 }
 
-/// A function's slot and role together: the passes over all nodes look both up at once.
+/// A function's slot and role together, because passes over all nodes need both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SlotRole {
     pub(crate) slot: Slot,
@@ -59,7 +59,7 @@ impl Role {
         }
     }
 
-    /// Whether the calls of this role are calls of functions.
+    /// Whether a node with this role counts as a function call.
     pub(crate) fn is_call(self) -> bool {
         !matches!(self, Self::Jit | Self::Gc | Self::Suspended)
     }
@@ -123,7 +123,7 @@ impl<'a> Catalog<'a> {
         self.slot_role(function).slot
     }
 
-    /// Number of slots of functions; the next number stands for the thread itself.
+    /// Number of functions' slots. The next slot number stands for the thread itself.
     pub(crate) fn len(&self) -> usize {
         self.functions.len()
     }
@@ -143,13 +143,13 @@ impl<'a> Catalog<'a> {
         self.inlined.get(slot as usize).copied().unwrap_or_default()
     }
 
-    /// Whether the function in `slot` calls itself in tail position, so that the compiler may have
-    /// made a loop.
+    /// Whether the function in `slot` calls itself in tail position. The compiler may then have
+    /// turned the recursion into a loop.
     pub(crate) fn is_tail_recursive(&self, slot: Slot) -> bool {
         self.tail_recursive.get(slot as usize).copied().unwrap_or_default()
     }
 
-    /// Role of the function in `slot`; the thread itself has no hooks.
+    /// Role of the function in `slot`; [`Role::Unhooked`] for the thread itself.
     #[inline]
     pub(crate) fn role(&self, slot: Slot) -> Role {
         self.roles.get(slot as usize).copied().unwrap_or(Role::Unhooked)

@@ -1,9 +1,10 @@
-//! Readable names of closures: a word for the kind of code, and marks that tell the closures of one
-//! method apart.
+//! Readable names of closures: a word for the kind of code, and marks that distinguish the closures
+//! of one method.
 //!
 //! A lambda has no name: the compiler numbers it. The recording names it after the method that it
 //! was written in, with `(lambda)` at the end of the signature. So several lambdas of one method
-//! would have the same name. Source lines tell them apart, or their numbers where no line is known.
+//! would have the same name. They are distinguished by their source lines, or by numbers if the
+//! lines are not known.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,12 +12,12 @@ use std::path::Path;
 use clrscope_contract::request::split_marker;
 use clrscope_recording::model::{Function, Process, Recording, SourceKind};
 
-/// Looks up a source line: from the module's path and the metadata token to the file's path and the
-/// line.
+/// Looks up a source line. The arguments are the module's path and the metadata token, the result
+/// is the file's path and the line.
 pub type FindLine<'l> = dyn FnMut(&str, u32) -> Option<(String, u32)> + 'l;
 
-/// Splits a signature into the part before the marker and the marker without its parentheses, such
-/// as `async lambda`. There is no marker where the function is the source method itself.
+/// Splits a signature into the part before the marker, and the marker without its parentheses, such
+/// as `async lambda`. The marker is `None` if the function is the source method itself.
 pub(crate) fn split(function: &Function) -> (&str, Option<&str>) {
     let word = match function.source {
         SourceKind::Plain => return (&function.signature, None),
@@ -29,10 +30,10 @@ pub(crate) fn split(function: &Function) -> (&str, Option<&str>) {
     (plain, marker.or(Some(word)))
 }
 
-/// Adds a line or number to the signatures of lambdas and local functions where several of one
-/// method in a process have the same name. `(lambda)` becomes `(lambda, Program.cs:17)` in modules
-/// that do not belong to the framework, where the line is known. Those that are still equal are
-/// numbered by their place in the method: `(lambda 2)`.
+/// Adds a line or number to the signatures of lambdas and local functions if several in a method of
+/// a process have the same name. If the line is known, `(lambda)` becomes
+/// `(lambda, Program.cs:17)`, except in modules of the framework. Signatures that are still equal
+/// are numbered by their position in the method: `(lambda 2)`.
 pub fn tell_closures_apart(recording: &mut Recording, line: &mut FindLine<'_>) {
     for process in &mut recording.processes {
         let closures: Vec<usize> =
@@ -44,8 +45,8 @@ pub fn tell_closures_apart(recording: &mut Recording, line: &mut FindLine<'_>) {
     }
 }
 
-/// A marker without the number and line that tell closures apart: `lambda` of `lambda 2,
-/// Program.cs:17`.
+/// A marker without the number and line that distinguish closures: `lambda` for
+/// `lambda 2, Program.cs:17`.
 pub(crate) fn unnumbered_marker(marker: &str) -> &str {
     let words = marker.split_once(", ").map_or(marker, |(words, _)| words);
     match words.rsplit_once(' ') {
@@ -117,8 +118,8 @@ fn number(process: &mut Process, group: &[usize]) {
     }
 }
 
-/// The place of a closure among the closures of its method, from 0, as the compiler wrote it into
-/// the name: 3 of `<Main>$>b__0_3`, of `<Main>g__Round|0_3` and of Visual Basic's `_Lambda$__0-3`.
+/// Position of a closure among the closures of its method, from 0, taken from the compiler's name:
+/// 3 for `<Main>$>b__0_3`, for `<Main>g__Round|0_3` and for Visual Basic's `_Lambda$__0-3`.
 pub(crate) fn ordinal(raw_name: &str) -> Option<u64> {
     let behind = |mark: &str| raw_name.rfind(mark).map(|at| at + mark.len());
     let from = ["b__", "|", "_Lambda$__"].into_iter().filter_map(behind).max()?;

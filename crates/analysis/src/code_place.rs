@@ -4,18 +4,18 @@ use clrscope_recording::model::{Process, StackFrame, Stacks, Tier};
 
 use crate::function::FunctionRef;
 
-/// Place of a frame in the code of its method, from which a source line is looked up.
+/// Place of a frame in the code of its method. The frame's source line is found by this place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct CodePlace<'a> {
     /// Offset in the method's IL, if the runtime reported it.
     pub il_offset: Option<u32>,
-    /// Length in bytes of the IL range that may hold the place, from the offset on: 0 where the
-    /// offset is exact, the largest number for the rest of the method.
+    /// Length in bytes of the IL range that may hold the place. The range begins at the offset. 0
+    /// if the offset is exact, `u16::MAX` if the range extends to the end of the method.
     pub il_span: u16,
     /// Whether the code was unoptimised, so that the offset is right.
     pub is_unoptimised: bool,
-    /// Raw name of the method that the frame has called, where the stack has it. For state machines
-    /// it is the name in the code, `MoveNext`.
+    /// Raw name of the method that the frame has called, if the stack contains it. For state
+    /// machines it is the name in the code, `MoveNext`.
     pub callee: Option<&'a str>,
 }
 

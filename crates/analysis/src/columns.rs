@@ -15,11 +15,11 @@ use crate::times::Times;
 #[derive(Debug, Clone)]
 pub(crate) struct Columns {
     pub(crate) cost: Cost,
-    /// Whether times stay as measured.
+    /// Whether times are shown as measured, without correction.
     pub(crate) raw: bool,
     /// Whether the CPU columns have values: CPU time, or numbers of samples.
     pub(crate) cpu: bool,
-    /// The metric, where the values come from samples.
+    /// The metric if its values come from samples; `None` for other metrics.
     pub(crate) sampled: Option<&'static Metric>,
     /// Step between samples.
     pub(crate) steps: Steps,
@@ -38,8 +38,8 @@ impl Columns {
         }
     }
 
-    /// The times of a row in one thread. Its calls are calls of the function in `slot`. The crate's
-    /// page has the definitions.
+    /// Computes the times of a row in one thread. All calls in the row are calls of the function in
+    /// `slot`. The documentation of the crate defines the times.
     pub(crate) fn times(&self, slot: u32, sums: &Sums) -> Times {
         let share = self.cost.share(slot, sums.hooks, sums.own.metric);
         let exclusive = sums.own.metric - share.likely;
@@ -73,16 +73,16 @@ impl Columns {
         }
     }
 
-    /// Bounds of own wall time. Hooks take processor time. Where the thread waited for a processor,
-    /// the hooks may have made it wait, too: at most by the ratio of wall time to CPU time.
+    /// Bounds of own wall time. Hooks take processor time. If the thread waited for a processor,
+    /// the hooks may have lengthened this wait too, at most by the ratio of wall time to CPU time.
     pub(crate) fn wall_bounds(&self, own: NodeValues, share: Share) -> (u64, u64) {
         let waited = if self.cpu && own.cpu_ns > 0 { (own.metric as f64 / own.cpu_ns as f64).max(1.0) } else { 1.0 };
         let most = (share.high as f64 * waited) as u64;
         sampling::bounds(own.metric, self.steps.wall_ns, (share.low, most))
     }
 
-    /// Bounds of own CPU time, where it was measured. Neither bound exceeds the upper bound of the
-    /// wall time.
+    /// Bounds of own CPU time; `None` if it was not measured. Neither bound exceeds the upper bound
+    /// of the wall time.
     pub(crate) fn cpu_bounds(&self, own: NodeValues, share: Share) -> Option<(u64, u64)> {
         self.cpu.then(|| {
             let (low, high) = sampling::bounds(own.cpu_ns, self.steps.cpu_ns, (share.low, share.high));

@@ -1,4 +1,4 @@
-//! The profiler's share of a time, computed from the number of hooks that ran in that time.
+//! The profiler's share of a time, computed from the number of hooks that ran during that time.
 
 use clrscope_recording::model::{CallsInfo, HookCost};
 
@@ -20,9 +20,9 @@ impl Pair {
 /// in the caller's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Hooks {
-    /// Enter hooks of the functions that it called.
+    /// Number of enter hooks of the functions that the function called.
     pub(crate) enters: u64,
-    /// Leave hooks of the function itself.
+    /// Number of the function's own leave hooks.
     pub(crate) leaves: u64,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Share {
 pub(crate) struct Cost {
     /// Estimate for functions that were not measured in the program itself.
     usual: Estimate,
-    /// Measured estimates by slot; empty where there are none.
+    /// Measured estimates by slot; empty if there are none.
     measured: Vec<Estimate>,
 }
 
@@ -99,7 +99,8 @@ impl Estimate {
 }
 
 impl Cost {
-    /// `slot` maps a function of the recording to its slot; there are `slots` slots.
+    /// Cost of the hooks in a process. `slot` maps a function index of the recording to its slot;
+    /// `slots` is the number of slots.
     pub(crate) fn new(calls: &CallsInfo, slots: usize, slot: impl Fn(u32) -> u32) -> Self {
         let usual = Estimate::new(&calls.hook_cost);
         let mut measured = Vec::new();
@@ -127,17 +128,17 @@ impl Cost {
         self.usual.likely == Pair::default() && self.measured.is_empty()
     }
 
-    /// Cost of the enter hooks of the function's callees, nanoseconds for each call.
+    /// Cost of an enter hook of the function's callees, in nanoseconds per call.
     pub(crate) fn enter_ns(&self, slot: u32) -> f64 {
         self.estimate_of_slot(slot).likely.enter
     }
 
-    /// Cost of the function's leave hook, nanoseconds.
+    /// Cost of the function's leave hook, in nanoseconds per call.
     pub(crate) fn leave_ns(&self, slot: u32) -> f64 {
         self.estimate_of_slot(slot).likely.leave
     }
 
-    /// The share of the function's hooks in `measured_ns`, at most all of it.
+    /// The time of the function's hooks within `measured_ns`, at most `measured_ns`.
     pub(crate) fn share(&self, slot: u32, hooks: Hooks, measured_ns: u64) -> Share {
         let bounded = |pair: Pair| pair.cost_of_hooks(hooks).min(measured_ns);
         let of = self.estimate_of_slot(slot);

@@ -10,29 +10,29 @@ use clrscope_recording::model::{CounterKind, CounterReading, EventArena, Process
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select;
 
-/// A value of a counter at the end of an interval. For a gauge it is the current value. For a
-/// counter it is the increase per second. For an up-down counter it is the sum since the program
-/// began. For a histogram it is the mean of the measurements.
+/// A value of a counter for one interval. For a gauge it is the value at the end of the interval.
+/// For a counter it is the increase per second. For an up-down counter it is the sum since the
+/// program began. For a histogram it is the mean of the measurements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CounterPoint {
-    /// End of the interval, nanoseconds of the recording.
+    /// End of the interval, in nanoseconds since the start of the run.
     pub time_ns: u64,
     /// The value.
     pub value: f64,
-    /// Number of measurements in the value; 1 where the counter does not report it.
+    /// Number of measurements in the value; 1 if the counter does not report it.
     pub count: u64,
-    /// Length of the interval in nanoseconds; 0 where the counter does not report it.
+    /// Length of the interval in nanoseconds; 0 if the counter does not report it.
     pub interval_ns: u64,
-    /// [`CounterRow::total`] up to this point.
+    /// [`CounterRow::total`] from the first point up to this one.
     pub total: Option<f64>,
-    /// [`CounterRow::count`] up to this point.
+    /// [`CounterRow::count`] from the first point up to this one.
     pub total_count: u64,
     /// [`CounterRow::percentiles`] of this interval.
     pub percentiles: Option<[f64; 3]>,
 }
 
 impl CounterPoint {
-    /// Begin of the interval, nanoseconds of the recording.
+    /// Begin of the interval, in nanoseconds since the start of the run.
     #[must_use]
     pub const fn since_ns(&self) -> u64 {
         self.time_ns.saturating_sub(self.interval_ns)
@@ -44,7 +44,7 @@ impl CounterPoint {
 pub struct CounterRow<'a> {
     /// The process.
     pub process: &'a Process,
-    /// The event source or meter.
+    /// Name of the event source or meter that the counter belongs to.
     pub provider: String,
     /// Name of the counter within the provider.
     pub name: String,
@@ -52,15 +52,16 @@ pub struct CounterRow<'a> {
     pub unit: String,
     /// Labels: `name=value,name=value`; may be empty.
     pub labels: String,
-    /// Kind of counter: how its values relate to one another.
+    /// Kind of counter, which determines the meaning of its values.
     pub kind: CounterKind,
     /// The counter's values, in the order of time; at least one.
     pub points: Vec<CounterPoint>,
-    /// Sum of the increments or of the measurements within the recording; `None` for gauges.
+    /// Sum of the increments or measurements in the recording; `None` for gauges.
     pub total: Option<f64>,
-    /// Number of measurements of gauges and histograms; number of intervals of additive counters.
+    /// Number of measurements for gauges and histograms; number of intervals for additive counters.
     pub count: u64,
-    /// For histograms: percentiles 50, 95 and 99 of the last interval with measurements.
+    /// Percentiles 50, 95 and 99 of a histogram, for the last interval with measurements; `None`
+    /// for other kinds.
     pub percentiles: Option<[f64; 3]>,
 }
 
@@ -71,7 +72,7 @@ impl CounterRow<'_> {
         self.points.last().map_or(0.0, |point| point.value)
     }
 
-    /// Mean of the values, weighted by the number of measurements where the values have it.
+    /// Mean of the values. Values with a number of measurements are weighted by it.
     #[must_use]
     pub fn mean(&self) -> f64 {
         let sum: f64 = self.points.iter().map(|point| point.value * point.count as f64).sum();
@@ -96,8 +97,8 @@ impl CounterRow<'_> {
         full_counter_name(&self.provider, &self.name, &self.labels)
     }
 
-    /// The labels one by one. The runtime's text does not escape commas: a piece without `=` is
-    /// taken as a part of the value before it.
+    /// The labels as pairs of name and value. The runtime's text does not escape commas, so a part
+    /// without `=` is taken as a continuation of the value before it.
     #[must_use]
     pub fn label_pairs(&self) -> Vec<(String, String)> {
         let mut pairs: Vec<(String, String)> = Vec::new();
@@ -148,8 +149,9 @@ fn percentiles(text: &str) -> Option<[f64; 3]> {
     Some([find(0.5)?, find(0.95)?, find(0.99)?]).filter(|all| all.iter().all(|value| value.is_finite()))
 }
 
-/// Counters that a query selects, by provider and name, and the number of rows that the limit left
-/// out. If `names` is not empty, only these counters.
+/// The counters that a query selects, ordered by provider and name. Also returns the number of rows
+/// that the limit left out. `names` selects counters by name; without patterns, all counters are
+/// selected.
 ///
 /// # Errors
 /// When the query selects no process, or `counters` was not recorded.

@@ -1,9 +1,9 @@
 //! Coverage: the lines and branches that were executed or not, over the processes of a recording.
 //!
 //! A piece of source ([`PlannedPoint`]) counts for each line that it touches, except for lines that
-//! a piece within it occupies, such as the body of a lambda in the call that it is passed to. So a
-//! line's hits are the sum of its pieces' hits. A line belongs to the method that it was written
-//! in, whatever code the compiler generated.
+//! belong to a piece nested in it, such as the body of a lambda that is an argument of the call. A
+//! line's hits are the sum of its pieces' hits. A line belongs to the source method that contains
+//! it, whatever code the compiler generated.
 //!
 //! Coverage that was recorded several times is added up. Methods are identified by assembly, file,
 //! class, name and parameters, lines by number, and branches of a line by their order. So two
@@ -20,21 +20,21 @@ use clrscope_recording::model::{
 use crate::query::{Query, QueryProblem};
 use crate::select;
 
-/// Lines of one piece of source at most, and the average number of further lines that the pieces of
-/// an assembly may have beyond their first.
+/// Maximum number of lines in one piece of source. Also the average number of lines beyond the
+/// first that the pieces of an assembly may have.
 const MOST_LINES: u32 = 10_000;
 const MOST_LINES_EACH: usize = 64;
 
 /// Numbers of lines and branches, and of those that were executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CoverageSums {
-    /// Lines with code.
+    /// Number of lines with code.
     pub lines: u64,
-    /// Lines that were executed.
+    /// Number of lines that were executed.
     pub lines_covered: u64,
-    /// Branches of conditions.
+    /// Number of branches of conditions.
     pub branches: u64,
-    /// Branches that were taken.
+    /// Number of branches that were taken.
     pub branches_covered: u64,
 }
 
@@ -45,7 +45,7 @@ pub struct BranchCoverage {
     pub il_offset: u32,
     /// Offset of the branch's target.
     pub target_offset: u32,
-    /// Number of the branch: 0 continues with the next instruction.
+    /// Number of the branch. Branch 0 continues with the next instruction.
     pub path: u32,
     /// Number of times that the branch was taken.
     pub hits: u64,
@@ -54,7 +54,7 @@ pub struct BranchCoverage {
 /// A line with code.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LineCoverage {
-    /// Number of times that a piece of the line was executed.
+    /// Number of times that a piece of source on the line was executed.
     pub hits: u64,
     /// Branches of the line's conditions.
     pub branches: Vec<BranchCoverage>,
@@ -73,7 +73,7 @@ struct Identity {
     parameters: String,
 }
 
-/// A source method, in one file.
+/// The part of a source method that lies in one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MethodCoverage {
     /// Name of the assembly.
@@ -82,9 +82,9 @@ pub struct MethodCoverage {
     pub file: String,
     /// Type that declares the method, in C# syntax.
     pub class: String,
-    /// Name, in C# syntax.
+    /// Name of the method, in C# syntax.
     pub name: String,
-    /// Types of the parameters, in parentheses.
+    /// Types of the method's parameters, in parentheses.
     pub parameters: String,
     /// The lines of the method in the file.
     pub lines: BTreeMap<u32, LineCoverage>,
@@ -106,14 +106,15 @@ pub struct FileCoverage {
 pub struct Coverage {
     /// Methods, by assembly, file, first line, class and name.
     pub methods: Vec<MethodCoverage>,
-    /// Number of recorded methods without a plan: their assembly was rebuilt since, or is gone.
+    /// Number of recorded methods that have no plan, because their assembly was rebuilt or removed
+    /// after the recording.
     pub unknown_methods: u64,
-    /// Whether hits were counted everywhere, rather than only noted as hit or not.
+    /// Whether all hits were counted; otherwise some were only noted as hit or not hit.
     pub counted: bool,
 }
 
 impl CoverageSums {
-    /// Sums up lines.
+    /// Counts lines and branches, and those that were executed.
     #[must_use]
     pub fn from_lines(lines: &BTreeMap<u32, LineCoverage>) -> Self {
         let mut sums = Self::default();
@@ -126,7 +127,7 @@ impl CoverageSums {
         sums
     }
 
-    /// Adds other sums.
+    /// Adds the numbers of `other`.
     pub fn add(&mut self, other: Self) {
         self.lines += other.lines;
         self.lines_covered += other.lines_covered;
@@ -134,13 +135,13 @@ impl CoverageSums {
         self.branches_covered += other.branches_covered;
     }
 
-    /// Share of the executed lines, 0 to 1; 1 where there are no lines.
+    /// Share of the lines that were executed, 0 to 1; 1 if there are no lines.
     #[must_use]
     pub fn line_share(&self) -> f64 {
         share(self.lines_covered, self.lines)
     }
 
-    /// Share of the branches taken, 0 to 1; 1 where there are no branches.
+    /// Share of the branches that were taken, 0 to 1; 1 if there are no branches.
     #[must_use]
     pub fn branch_share(&self) -> f64 {
         share(self.branches_covered, self.branches)
@@ -152,7 +153,7 @@ fn share(part: u64, all: u64) -> f64 {
 }
 
 impl LineCoverage {
-    /// Number of branches taken.
+    /// Number of the line's branches that were taken.
     #[must_use]
     pub fn branches_covered(&self) -> u64 {
         self.branches.iter().filter(|branch| branch.hits > 0).count() as u64
@@ -170,7 +171,7 @@ impl LineCoverage {
 }
 
 impl MethodCoverage {
-    /// First line.
+    /// Number of the method's first line in the file; 0 if it has no lines.
     #[must_use]
     pub fn first_line(&self) -> u32 {
         self.lines.keys().next().copied().unwrap_or(0)

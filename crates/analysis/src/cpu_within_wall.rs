@@ -1,11 +1,11 @@
 //! Limits the CPU time of one thread to its wall time.
 //!
 //! A sample charges the CPU time since the previous sample to the thread's current place in the
-//! code. On a busy machine that can be much more than the wall time that the hooks measured there:
-//! 79 ms of CPU time in a call of 1.3 ms. The thread did use this CPU time, but elsewhere. So no
-//! function and no path keeps more CPU time than its wall time in the thread. The excess of a path
-//! moves to the function's other paths. The excess of a function moves to the thread's other
-//! functions that were charged CPU time.
+//! code. On a busy machine that can be much more than the wall time that the hooks measured there,
+//! for example 79 ms of CPU time in a call of 1.3 ms. The thread did use this CPU time, but
+//! elsewhere. So no function and no path keeps more CPU time than its wall time in the thread. The
+//! excess of a path moves to the function's other paths. The excess of a function moves to the
+//! thread's other functions that were charged CPU time.
 
 use clrscope_recording::model::{CallTree, NodeValues, ROOT};
 use rustc_hash::FxHashMap;
@@ -26,8 +26,8 @@ struct Sum {
     room_ns: u64,
 }
 
-/// Limits the CPU time in the tree of one thread to its wall time. The sum stays the same, as far
-/// as functions with CPU time have room for it.
+/// Limits the CPU time in the tree of one thread to the wall time. The sum of all CPU times stays
+/// the same if the functions with CPU time have enough wall time.
 pub(crate) fn cpu_within_wall(tree: &mut CallTree) {
     if tree.values().iter().all(|(_, time)| time.cpu_ns <= time.metric) {
         return;

@@ -31,8 +31,8 @@ impl Durations {
         self.0.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Time within which `percent` percent of the durations lie. `max_ns` is the longest duration,
-    /// and the result for 100 percent. `None` where there are no durations.
+    /// Time within which `percent` percent of the durations ended. `max_ns` is the longest
+    /// duration; it is the result for 100 percent. `None` if there are no durations.
     pub(crate) fn percentile_ns(&self, percent: u8, max_ns: u64) -> Option<u64> {
         let count = self.count();
         if count > 0 && percent >= 100 {

@@ -1,5 +1,5 @@
-//! Sums by edge. An edge is a pair of caller and callee: nodes of the callee directly below nodes
-//! of the caller.
+//! Sums by edge. An edge is a pair of caller and callee. It stands for all nodes of the callee
+//! directly below nodes of the caller.
 
 use clrscope_recording::model::NodeValues;
 use clrscope_recording::parallel::fold;
@@ -54,7 +54,7 @@ impl<W: Fn(Edge) -> bool> Keys for ByEdge<'_, W> {
 }
 
 /// Calls and times of every wanted edge over the selected threads of a process, ordered by slots.
-/// The thread itself is a caller too: its slot is the catalog's root.
+/// The thread itself is also a caller; its slot is the catalog's root.
 pub(crate) fn edges(
     paths: &Paths<'_>,
     catalog: &Catalog<'_>,
@@ -145,8 +145,7 @@ impl EdgeTable {
 
 impl<W: Fn(Edge) -> bool + Sync> StackVisitor for EdgeSums<'_, W> {
     type Acc = EdgeTable;
-    /// The frame's slot and its edge's number in the table; [`NO_KEY`] where the edge is not
-    /// wanted.
+    /// The frame's slot and its edge's number in the table; [`NO_KEY`] if the edge is not wanted.
     type Inherited = (Slot, u32);
 
     fn begin(&self) -> EdgeTable {

@@ -21,8 +21,8 @@ static NO_MODULE: LazyLock<Module> = LazyLock::new(Module::default);
 /// Type that the runtime reports for methods generated at run time.
 const DYNAMIC: &str = "DynamicClass::";
 
-/// Whether a function is the program's own: managed code that does not belong to the framework and
-/// was not generated at run time, as libraries do (routes, expressions, serializers).
+/// Whether a function is the program's own. Own functions are managed code that does not belong to
+/// the framework and was not generated at run time by libraries (routes, expressions, serializers).
 pub(crate) fn is_own(function: &FunctionRef<'_>) -> bool {
     function.kind() == FunctionKind::Managed
         && !function.module().is_empty()
@@ -31,7 +31,7 @@ pub(crate) fn is_own(function: &FunctionRef<'_>) -> bool {
 }
 
 /// Whether a function belongs to the agent, such as the targets of probes and hooks. Its time is
-/// caused by the profiler only.
+/// spent only because of the profiler.
 pub(crate) fn is_profilers(function: &FunctionRef<'_>) -> bool {
     function.kind() == FunctionKind::Native && function.module() == AGENT_LIBRARY
 }
@@ -41,9 +41,9 @@ pub(crate) fn is_profilers(function: &FunctionRef<'_>) -> bool {
 pub struct FunctionRef<'a> {
     /// The process that the function ran in.
     pub pid: u32,
-    /// The function; a placeholder named `(unknown)` where the recording's index is invalid.
+    /// The function; a placeholder named `(unknown)` if the recording's index is invalid.
     pub function: &'a Function,
-    /// Module of the function; an empty module where there is none.
+    /// Module of the function; an empty module if the function has none.
     pub module: &'a Module,
 }
 
@@ -56,13 +56,13 @@ impl<'a> FunctionRef<'a> {
         Self { pid: process.pid, function, module }
     }
 
-    /// `Namespace.Type::Method`.
+    /// Name of the function: `Namespace.Type::Method`.
     #[must_use]
     pub fn name(&self) -> &'a str {
         &self.function.name
     }
 
-    /// In C# syntax; the name where the recording has no signature.
+    /// Signature in C# syntax; the name if the recording has no signature.
     #[must_use]
     pub fn signature(&self) -> &'a str {
         if self.function.signature.is_empty() { &self.function.name } else { &self.function.signature }
@@ -91,15 +91,15 @@ impl<'a> FunctionRef<'a> {
         }
     }
 
-    /// The assembly's or library's name, or empty.
+    /// Name of the assembly or library; empty if not known.
     #[must_use]
     pub fn module(&self) -> &'a str {
         &self.module.name
     }
 
-    /// Whether the function is native code without a symbol, known only by its offset,
-    /// `libcoreclr.so+0x1234`. Such functions of a library that call one another are folded into
-    /// one frame, since they can't be told apart.
+    /// Whether the function is native code without a symbol, known only by its offset, such as
+    /// `libcoreclr.so+0x1234`. Such functions of one library that call each other are folded into
+    /// one frame, because they can't be distinguished.
     pub(crate) fn is_nameless(&self) -> bool {
         let place = || self.name().strip_prefix(library_of(Some(self.module)));
         self.kind() == FunctionKind::Native && place().is_some_and(|place| place.starts_with("+0x"))
@@ -110,26 +110,26 @@ impl<'a> FunctionRef<'a> {
         self.kind() == FunctionKind::Native && self.name() == library_frame(Some(self.module))
     }
 
-    /// Name of the frame that native code without a symbol is folded into, `[libcoreclr.so]`;
-    /// `None` for functions that have names.
+    /// Name of the frame into which native code without a symbol is folded, such as
+    /// `[libcoreclr.so]`; `None` for functions that have names.
     #[must_use]
     pub fn folded_into(&self) -> Option<String> {
         self.is_nameless().then(|| library_frame(Some(self.module)))
     }
 
-    /// Metadata token, 0 where there is none.
+    /// Metadata token of the function; 0 if it has none.
     #[must_use]
     pub fn token(&self) -> u32 {
         self.function.token
     }
 
-    /// Managed, native or runtime.
+    /// Kind of the function: managed, native or runtime.
     #[must_use]
     pub fn kind(&self) -> FunctionKind {
         self.function.kind
     }
 
-    /// Order of otherwise equal rows: name, signature, module, token, process.
+    /// Order of rows that are otherwise equal: by name, signature, module, token and process.
     #[must_use]
     pub fn compare(&self, other: &Self) -> Ordering {
         self.name()

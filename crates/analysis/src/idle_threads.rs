@@ -1,5 +1,5 @@
-//! Threads whose purpose is to wait. They stay in one wait all their life while others work, as the
-//! threads of timers and loggers and the main thread do. Samples of the clock identify them.
+//! Threads whose purpose is to wait: while others work, they stay in one wait all their life, such
+//! as the threads of timers and loggers and the main thread. Samples of the clock identify them.
 
 use clrscope_recording::model::{Process, Sample, ThreadRole, ThreadState};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -26,7 +26,8 @@ const ALWAYS: f64 = 0.97;
 /// Share of the time that a thread must live to be idle: a thread that is started for a single wait
 /// is not idle.
 const LONG_LIFE: f64 = 0.5;
-/// Share of the time that the work of other threads must take for the program to count as busy.
+/// Share of the observed time for which other threads must work, so that the program counts as
+/// busy.
 const MUCH: f64 = 0.05;
 /// For a semaphore that is a lock: share of the time in which one of its waiting threads must be
 /// working.
@@ -57,7 +58,7 @@ pub(crate) struct WaitBelow<'a> {
 /// Facts that a stack shows about a thread in a state.
 #[derive(Debug, Clone, Copy)]
 struct StackFacts<'a> {
-    /// The wait of the thread below own code; `None` where the thread does not wait, or has no own
+    /// The wait of the thread below own code; `None` if the thread does not wait, or has no own
     /// code on its stack.
     wait: Option<WaitBelow<'a>>,
     has_own: bool,
@@ -137,7 +138,7 @@ impl<'a> ThreadTimes<'a> {
         }
     }
 
-    /// Main threads that spend all their life in one wait for the work of others.
+    /// Main threads that spend all their life in one wait for other threads' work.
     pub(crate) fn waiting_mains(&self, watched_ns: u64) -> FxHashSet<u32> {
         let is_of_main = |role, reason: WaitReason| role == ThreadRole::Main && !is_trouble(role, reason);
         self.threads_that_always_wait(watched_ns, is_of_main).into_keys().collect()
@@ -166,9 +167,9 @@ impl<'a> ThreadTimes<'a> {
         always.map(|((thread, .., reason), _)| (thread, reason.kind)).collect()
     }
 
-    /// Own functions that wait for a semaphore that serves as a lock: nearly always, one of the
-    /// threads that wait below them is working. Consumers of a queue, in contrast, wait at the same
-    /// time.
+    /// Own functions that wait for a semaphore that serves as a lock. In nearly all of the time,
+    /// one of the threads that wait below these functions is working. Consumers of a queue, in
+    /// contrast, wait at the same time.
     pub(crate) fn semaphores_held(&self, watched_ns: u64) -> FxHashSet<&'a str> {
         let mut waiting: FxHashMap<&str, FxHashSet<u32>> = FxHashMap::default();
         for &(thread, stack, state) in self.blocked.keys() {
@@ -183,7 +184,7 @@ impl<'a> ThreadTimes<'a> {
         waiting.into_iter().filter(|(_, threads)| is_held(threads)).map(|(function, _)| function).collect()
     }
 
-    /// Returns the wait of a thread in a state below own code.
+    /// Returns the wait below own code of a thread with this stack and state.
     pub(crate) fn wait(&self, stack: u32, state: ThreadState) -> Option<WaitBelow<'a>> {
         self.facts.get(&(stack, state)).and_then(|facts| facts.wait)
     }
@@ -215,7 +216,7 @@ pub(crate) fn is_trouble(role: ThreadRole, reason: WaitReason) -> bool {
     }
 }
 
-/// Returns the role of a thread by its number in samples.
+/// Returns the role of a thread. `thread` is its number in samples.
 pub(crate) fn role_of(process: &Process, thread: u32) -> ThreadRole {
     thread_numbered(process, thread).map_or(ThreadRole::User, |thread| thread.role)
 }

@@ -15,14 +15,14 @@ const SHORT: [(&str, &str); 4] =
 /// Key of the environment, for which there are two attributes.
 const ENVIRONMENT: &str = "environment";
 
-/// Labels that a process must have, all of them.
+/// Labels that select processes. A selected process has all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelSelection {
     text: String,
     wanted: Vec<(String, Glob)>,
 }
 
-/// Reason why a text selects nothing by labels.
+/// Reason why a text is not a valid selection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SelectionError(pub String);
 
@@ -41,8 +41,8 @@ impl fmt::Display for LabelSelection {
 }
 
 impl LabelSelection {
-    /// Reads `KEY=VALUE[,KEY=VALUE]`. Keys are those of attributes, or `service`, `version`,
-    /// `environment`, `host` and `container`. In values `*` stands for any text and `?` for any
+    /// Parses `KEY=VALUE[,KEY=VALUE]`. A key is the key of an attribute, or `service`, `version`,
+    /// `environment`, `host` or `container`. In values, `*` stands for any text and `?` for any
     /// character.
     ///
     /// # Errors
@@ -68,12 +68,13 @@ impl LabelSelection {
         Ok(Self { text: text.trim().to_owned(), wanted })
     }
 
-    /// Keys of the attributes that it asks for.
+    /// Keys of the attributes that the selection tests.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.wanted.iter().map(|(key, _)| key.as_str())
     }
 
-    /// The short key of an attribute, such as `version`, or its own key where it has none.
+    /// The short key of an attribute, such as `version`; the attribute's own key if it has no short
+    /// one.
     #[must_use]
     pub fn short_key(key: &str) -> &str {
         match key {
@@ -89,7 +90,7 @@ impl LabelSelection {
         self.wanted.iter().all(|(key, value)| Self::value(&resource, key).is_some_and(|own| value.matches(&own)))
     }
 
-    /// The value that a process has for a key; `None` where it has none.
+    /// The value that a process has for a key; `None` if it has none.
     fn value<'r>(resource: &'r Resource<'_>, key: &str) -> Option<Cow<'r, str>> {
         if key == ENVIRONMENT {
             return Some(resource.environment()).filter(|value| !value.is_empty());
@@ -97,8 +98,8 @@ impl LabelSelection {
         resource.attributes().find(|(known, _)| *known == key).map(|(_, value)| value.to_text())
     }
 
-    /// The labels that a process has, as a selection would name them: `version=v2`. Facts that are
-    /// clrscope's own, such as the process's number, are left out.
+    /// The labels of a process in the form of a selection, such as `version=v2`. Labels that
+    /// clrscope itself adds, such as the process's number, are left out.
     #[must_use]
     pub fn labels_of(recording: &Recording, process: &Process) -> Vec<(String, String)> {
         let resource = Resource::from_process(recording, process);

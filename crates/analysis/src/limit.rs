@@ -1,16 +1,17 @@
-//! The limit of a walk: rows are shown up to the limit, and for a while beyond it they are counted.
+//! The limit of a walk. Rows are shown up to the limit. Rows beyond the limit are only counted, and
+//! after a number of steps the walk stops.
 
-/// Number of steps beyond the limit in which rows are counted: they take well below a second, and
-/// exceed what fits on a screen.
+/// Number of steps beyond the limit in which rows are still counted. They take well below a second,
+/// and exceed what fits on a screen.
 const COUNTED_ON: u64 = 1_000_000;
 
-/// Rows that a limit left out.
+/// Rows that the limit left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Number of left-out rows that were counted.
+    /// Number of rows that were left out and counted.
     pub rows: u64,
-    /// Whether all left-out rows were counted. In a large recording a walk stops some time after
-    /// the limit.
+    /// Whether all rows that were left out were counted. In a large recording a walk stops some
+    /// time after the limit.
     pub is_whole: bool,
 }
 
@@ -24,7 +25,7 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    /// Shows at most this many rows; `None` shows all.
+    /// Creates a limit of this many rows; `None` shows all.
     pub(crate) fn new(rows: Option<usize>) -> Self {
         Self { free: rows.map_or(u64::MAX, |rows| rows as u64), left_out: 0, steps: COUNTED_ON }
     }
@@ -34,7 +35,7 @@ impl Limit {
         Self { steps: u64::MAX, ..self }
     }
 
-    /// Counts a row, and returns whether it is to be shown.
+    /// Counts a row. Returns whether to show the row.
     pub(crate) fn admit_row(&mut self) -> bool {
         let free = self.free > 0;
         self.free -= u64::from(free);

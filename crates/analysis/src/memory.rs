@@ -1,5 +1,4 @@
-//! The view `memory`: how the memory of each process is used, at the last measurement and at its
-//! peak.
+//! The view `memory`: how each process uses its memory, at the last measurement and at the peak.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +14,12 @@ use crate::select;
 pub enum MemoryPart {
     /// All resident memory.
     Resident,
-    /// The memory of one place.
+    /// The memory of one place, such as the managed heap.
     Place(MemoryPlace),
     /// A generation of the managed heap: 0, 1, 2, 3 for large objects, 4 for pinned ones.
     Generation(u64),
-    /// Memory of the managed heap that was not part of a generation after the last collection:
-    /// newer objects, and room that is kept for them.
+    /// Memory of the managed heap that belonged to no generation after the last collection: newer
+    /// objects, and room reserved for them.
     Newer,
 }
 
@@ -40,7 +39,7 @@ impl MemoryPart {
         }
     }
 
-    /// The part that contains this part.
+    /// The larger part that contains this part; `None` for all resident memory.
     #[must_use]
     pub const fn inside(self) -> Option<Self> {
         match self {
@@ -56,16 +55,16 @@ impl MemoryPart {
 pub struct MemoryRow<'a> {
     /// The process.
     pub process: &'a Process,
-    /// The part.
+    /// The part of the memory.
     pub part: MemoryPart,
-    /// A file of the part; empty for the whole part.
+    /// The file that the row is limited to; empty if the row covers the whole part.
     pub file: String,
-    /// Resident bytes at the last measurement, where the operating system reports them for the
-    /// part.
+    /// Resident bytes at the last measurement; `None` if the operating system does not report them
+    /// for the part.
     pub resident_bytes: Option<u64>,
     /// Resident bytes at the peak of the process.
     pub peak_resident_bytes: Option<u64>,
-    /// Bytes that are mapped for reading or writing, resident or not, at the last measurement.
+    /// Bytes mapped for reading or writing at the last measurement, resident or not.
     pub committed_bytes: Option<u64>,
     /// Bytes that are swapped out at the last measurement.
     pub swapped_bytes: Option<u64>,
@@ -73,7 +72,7 @@ pub struct MemoryRow<'a> {
     pub object_bytes: Option<u64>,
     /// Free bytes between these objects.
     pub free_bytes: Option<u64>,
-    /// Bytes of objects after the last collection before the peak.
+    /// Bytes of objects after the last collection before the peak of the process.
     pub peak_object_bytes: Option<u64>,
     /// Number of mappings at the last measurement.
     pub mappings: Option<u64>,
@@ -84,13 +83,14 @@ pub struct MemoryRow<'a> {
 pub struct MemoryTimes<'a> {
     /// The process.
     pub process: &'a Process,
-    /// Nanoseconds of the recording at the last measurement.
+    /// Time of the last measurement, in nanoseconds since the start of the run.
     pub last_ns: u64,
-    /// Nanoseconds of the recording at the peak of resident memory.
+    /// Time of the peak of resident memory, in nanoseconds since the start of the run.
     pub peak_ns: u64,
-    /// Peak of resident memory since the process began, as the operating system counts it.
+    /// Peak of resident memory since the process began, as reported by the operating system.
     pub most_bytes: u64,
-    /// Whether a collection before the last measurement reported the sizes of the generations.
+    /// Whether the sizes of the generations are known from a collection before the last
+    /// measurement.
     pub has_generations: bool,
 }
 
@@ -160,7 +160,7 @@ impl Look {
 }
 
 /// Memory of the processes that a query selects, at the last measurement in the query's time range
-/// and at its peak.
+/// and at the peak in that range.
 ///
 /// # Errors
 /// When the query selects no process, or `memory` was not recorded.
@@ -238,7 +238,7 @@ impl Look {
     }
 }
 
-/// Rows of one process: the whole, its places, and the known parts of these.
+/// Rows of one process: the whole memory, its places, and the known parts of the places.
 fn rows<'a>(process: &'a Process, last: &Look, peak: &Look) -> Vec<MemoryRow<'a>> {
     let mut rows = Vec::new();
     let of_system = |part: MemoryPart, file: Option<&str>| {

@@ -14,23 +14,23 @@ use clrscope_recording::model::{Clock, EventArena, Process, Sampler, Stacks};
 /// One metric.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
-    /// The name on the command line. It is also the end of the rows' keys where [`Source`] says so.
+    /// The name on the command line. Depending on [`Source`], keys of rows also end with it.
     pub name: &'static str,
-    /// Title of the metric: `wall time`.
+    /// Title of the metric, such as `wall time`.
     pub title: &'static str,
     /// Unit of values.
     pub unit: Unit,
     /// The instrument that records the metric.
     pub instrument: &'static str,
-    /// Whether rows count for themselves only: their total is their own value, without their
-    /// callees.
+    /// Whether rows have no totals: each row has only its own value, without its callees.
     pub exclusive: bool,
-    /// JSON keys of a second number of rows, own and total; `None` where there is no second number.
+    /// JSON keys of a second number that rows have, own and total; `None` if rows have no second
+    /// number.
     pub second: Option<[&'static str; 2]>,
     /// Source of the values.
     pub source: Source,
-    /// Other instruments that record a metric of this name; it is shown where this one was not
-    /// recorded.
+    /// Other instruments that record a metric of the same name. Their metric is shown if this
+    /// instrument was not recorded.
     pub others: &'static [&'static str],
 }
 
@@ -46,7 +46,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The name in the formats of other programs.
+    /// The unit's name in the file formats of other programs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -65,8 +65,8 @@ pub enum Source {
     Calls(Column),
     /// Events, each with a stack.
     Stacks {
-        /// Reads the events from the records of the metric's instrument in a process, limited to
-        /// the work that is shown.
+        /// Reads the events of a process from the records of the metric's instrument. Only the work
+        /// that is shown is read.
         read: fn(&Process, &EventArena) -> StackEvents,
         /// JSON keys of a row's own amount and of its total: `self_NAME` and `total_NAME`.
         keys: [&'static str; 2],
@@ -96,14 +96,14 @@ pub struct StackEvents {
 /// One event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StackEvent {
-    /// Index into [`Process::threads`].
+    /// Index of the event's thread in [`Process::threads`].
     pub thread: u32,
-    /// Time, nanoseconds since the start of the run.
+    /// Time of the event, in nanoseconds since the start of the run.
     pub time_ns: u64,
     /// Number of the stack in the table; 0 and invalid numbers stand for an unknown stack.
     pub stack: u32,
-    /// Duration in nanoseconds; 0 for a moment. If an event lasts, only the part within the time
-    /// range of a query counts.
+    /// Duration in nanoseconds; 0 for an event without duration. If an event has a duration, only
+    /// the part within the time range of a query counts.
     pub lasted_ns: u64,
     /// Amount that the event adds to the metric.
     pub amount: u64,
@@ -112,13 +112,13 @@ pub struct StackEvent {
     /// [Flags](clrscope_recording::model::Sample::flags) of a sample; 0 if the event is not a
     /// sample.
     pub flags: u32,
-    /// Whether the thread is a worker thread that had no work: its events are left out, unless the
+    /// Whether the thread is a worker thread that had no work. Such events are left out unless the
     /// query names threads.
     pub idle: bool,
     /// Index into [`Process::types`] of the event's type; 0 for none.
     pub object_type: u32,
-    /// Id of the event's request, where its record has it; 0 where the request follows from thread
-    /// and time, or is unknown.
+    /// Id of the event's request, if the event's record stores it; 0 if the request is found by
+    /// thread and time, or is unknown.
     pub request: u64,
 }
 
@@ -129,20 +129,20 @@ pub struct Amount {
     pub own: u64,
     /// Amount including all callees, recursion counted once.
     pub total: u64,
-    /// Number of samples of the row, where samples were taken.
+    /// Number of samples of the row; 0 if no samples were taken.
     pub samples: SampleCount,
 }
 
 /// Numbers of samples of one row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SampleCount {
-    /// Samples with the row's function on top.
+    /// Number of samples with the row's function on top of the stack.
     pub own: u64,
-    /// Samples with the row's function anywhere on the stack, recursion counted once.
+    /// Number of samples with the row's function anywhere on the stack, recursion counted once.
     pub total: u64,
 }
 
-/// Wall time, which is the metric of `calls` unless another is requested.
+/// Wall time. Views of `calls` show it unless another metric is requested.
 pub static WALL: Metric = Metric {
     name: "wall",
     title: "wall time",
@@ -166,7 +166,8 @@ pub static CPU: Metric = Metric {
     others: &[instrument::CPU],
 };
 
-/// Number of calls; for `[JIT]` the number of compilations, for suspensions their number.
+/// Number of calls. For `[JIT]` it is the number of compilations, for suspensions the number of
+/// suspensions.
 pub static CALLS: Metric = Metric {
     name: "calls",
     title: "calls",
@@ -205,27 +206,28 @@ impl Metric {
         matches!(self.source, Source::Calls(_))
     }
 
-    /// Whether the values come from samples: rows then have numbers of samples and bounds of their
+    /// Whether the values come from samples. Rows then have numbers of samples and bounds of their
     /// shares.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         !self.is_of_calls() && [instrument::CPU, instrument::WALL].contains(&self.instrument)
     }
 
-    /// Whether the values are numbers of samples: another metric has the time that these stand for.
+    /// Whether the values are numbers of samples. The time that these samples stand for is another
+    /// metric.
     #[must_use]
     pub fn counts_samples(&self) -> bool {
         self.is_sampled() && self.unit == Unit::Count
     }
 
-    /// Whether rows have a second number: of samples, or the one that [`second`](Self::second)
-    /// names.
+    /// Whether rows have a second number: the number of samples, or the number that
+    /// [`second`](Self::second) names.
     pub(crate) fn counts_beside(&self) -> bool {
         self.is_sampled() || self.second.is_some()
     }
 
-    /// The requested nanoseconds between two samples of a thread, for the values of a process;
-    /// `None` where the values do not come from samples.
+    /// The requested time between two samples of a thread in a process, in nanoseconds; `None` if
+    /// the values do not come from samples.
     #[must_use]
     pub fn sampling_period_ns(&self, process: &Process) -> Option<u64> {
         let period = if self.is_of_calls() {
@@ -238,13 +240,13 @@ impl Metric {
         period.filter(|period| *period > 0)
     }
 
-    /// Whether the values belong to objects, which can be selected by type.
+    /// Whether the values belong to objects, so that views can select them by type.
     #[must_use]
     pub fn has_types(&self) -> bool {
         self.instrument == instrument::ALLOC
     }
 
-    /// The keys of a row's own amount and total, where rows have no columns of `calls`.
+    /// JSON keys of a row's own amount and total; `None` if rows have the columns of `calls`.
     #[must_use]
     pub const fn keys(&self) -> Option<[&'static str; 2]> {
         match self.source {
@@ -253,8 +255,8 @@ impl Metric {
         }
     }
 
-    /// The metric that decides which paths are too small to be shown: this metric, or wall time
-    /// where rows have no totals.
+    /// The metric that decides which paths are too small to be shown: this metric, or wall time if
+    /// rows have no totals.
     #[must_use]
     pub fn sizes(&'static self) -> &'static Self {
         if self.exclusive { &WALL } else { self }

@@ -9,10 +9,10 @@ use crate::metric::{CALLS, CPU, Column, Metric, Source, WALL};
 use crate::query::{Query, QueryProblem};
 use crate::samples::{SAMPLED_CPU, SAMPLED_WALL, SAMPLES, WALL_SAMPLES};
 
-/// Every metric that can be requested, each name once.
+/// Every metric that a user can request; each name occurs once.
 pub static METRICS: [&Metric; 8] = [&WALL, &CPU, &CALLS, &SAMPLES, &EXCEPTIONS, &BYTES, &OBJECTS, &AWAITED];
 
-/// Every metric with values of its own, in order of preference. If no metric is requested, views
+/// Every metric that has its own values, in order of preference. If no metric is requested, views
 /// show the first that was recorded.
 static PREFERRED: [&Metric; 11] = [
     &WALL,
@@ -29,14 +29,14 @@ static PREFERRED: [&Metric; 11] = [
 ];
 
 impl Metric {
-    /// The metric of this name.
+    /// The metric with this name; `None` for other names.
     #[must_use]
     pub fn parse(name: &str) -> Option<&'static Self> {
         METRICS.into_iter().find(|metric| metric.name == name)
     }
 
-    /// Every metric with values of its own, in the views' order of preference. Several metrics may
-    /// have the same name, each from another instrument.
+    /// Every metric that has its own values, in the views' order of preference. Several metrics may
+    /// have the same name if different instruments record them.
     pub fn each() -> impl Iterator<Item = &'static Self> {
         PREFERRED.into_iter()
     }
@@ -47,8 +47,8 @@ impl Metric {
         self.recorded(recording).is_some()
     }
 
-    /// The metric itself, or another of the same name, whichever some process of a recording has
-    /// values of.
+    /// The metric itself or another of the same name, depending on whose values some process of a
+    /// recording has.
     fn recorded(&'static self, recording: &Recording) -> Option<&'static Self> {
         let this = self.is_in(recording).then_some(self);
         this.or_else(|| PREFERRED.into_iter().find(|metric| metric.name == self.name && metric.is_in(recording)))
@@ -67,8 +67,8 @@ impl Metric {
         }
     }
 
-    /// Returns the metric that views show: the requested one, or else the first that was recorded
-    /// (wall time where none was).
+    /// Returns the metric that views show: the requested one. If none is requested, the first
+    /// metric that was recorded, or wall time if none was recorded.
     ///
     /// # Errors
     /// When the requested metric was not recorded.
@@ -79,7 +79,7 @@ impl Metric {
         }
     }
 
-    /// The metric that `view` shows, if its values support the query.
+    /// The metric that `view` shows. Fails if its values do not support the query.
     pub(crate) fn of_view(
         recording: &Recording,
         query: &Query,
@@ -90,8 +90,8 @@ impl Metric {
         Ok(metric)
     }
 
-    /// The metric that `view` shows, for a view of metrics of `calls` and of samples: the first
-    /// that was recorded, if its values support the query.
+    /// The metric that `view` shows, for views that support only metrics of `calls` and of samples:
+    /// the first such metric that was recorded. Fails if its values do not support the query.
     pub(crate) fn of_samples_or_calls(
         recording: &Recording,
         query: &Query,
@@ -103,7 +103,7 @@ impl Metric {
         Ok(metric)
     }
 
-    /// Refuses filters that the metric's values do not support.
+    /// Fails if the query has filters that the metric's values do not support.
     pub(crate) fn check(&self, query: &Query, view: &'static str) -> Result<(), QueryProblem> {
         if !query.types.is_empty() && !self.has_types() {
             let why = "this metric is not of objects: add --metric bytes or --metric objects";

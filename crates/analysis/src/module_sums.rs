@@ -1,5 +1,5 @@
-//! Sums by module: samples with a function of the module on top, and samples with one anywhere on
-//! the stack.
+//! Sums by module. For samples they count those with a function of the module on top, and those
+//! with such a function anywhere on the stack.
 
 use clrscope_recording::model::Module;
 use clrscope_recording::parallel::fold;
@@ -23,7 +23,7 @@ pub(crate) struct ModuleSums<'a> {
 
 /// Sums by the number of the function's module.
 struct ByModule<'k> {
-    /// Module numbers by slot; [`NO_KEY`] for functions that are not wanted.
+    /// Module number of each slot; [`NO_KEY`] for functions that are not wanted.
     of: &'k [u32],
     /// For each module, one of its functions.
     functions: &'k [Slot],

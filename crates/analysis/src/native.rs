@@ -12,10 +12,10 @@ use rustc_hash::FxHashMap;
 use crate::function::{FunctionRef, library_frame, library_of};
 
 /// Creates functions for the places in native code on call stacks, and makes frames refer to them.
-/// Each symbol becomes one function of its library. Where a library has no symbols, functions are
-/// named by their begin, `libcoreclr.so+0x1234`, or, where the begin is not known either, by the
-/// place itself. The kernel without symbols is one function. Interrupts of the kernel have no
-/// caller.
+/// Each symbol becomes one function of its library. In a library without symbols, a function is
+/// named by the offset of its begin, such as `libcoreclr.so+0x1234`. If the begin is not known
+/// either, it is named by the offset of the place. A kernel without symbols becomes one function.
+/// Interrupts of the kernel have no caller.
 pub fn name_native_code(recording: &mut Recording) {
     for process in &mut recording.processes {
         let Process { functions, modules, native_symbols, stacks, .. } = process;
@@ -51,7 +51,8 @@ pub fn leave_inlined_out(recording: &mut Recording) {
     }
 }
 
-/// Adds a function for each library that has functions without symbols: these are folded into it.
+/// Adds a function for each library that has functions without symbols. Those functions are folded
+/// into it.
 fn add_libraries(process: &mut Process) {
     let named = |function| FunctionRef::new(process, Some(function));
     let nameless = process.functions.iter().filter(|function| named(function).is_nameless());
@@ -97,8 +98,8 @@ const SIGNAL_RETURN: &str = "__restore_rt";
 /// Name of the function that stands for all entry points of interrupts in the kernel.
 const INTERRUPTS: &str = "[interrupts]";
 
-/// Whether a function of the kernel is the entry point of an interrupt: from a device, from another
-/// processor, or from a timer. Page faults and the like are not interrupts: their time belongs to
+/// Whether a function of the kernel is the entry point of an interrupt from a device, another
+/// processor or a timer. Page faults and the like are not interrupts, because their time belongs to
 /// the code in which they occurred.
 fn enters_interrupt(name: &str) -> bool {
     const OTHERS: [&str; 3] = ["asm_common_interrupt", "asm_spurious_interrupt", "asm_exc_nmi"];

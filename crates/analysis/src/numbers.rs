@@ -1,12 +1,12 @@
-//! Numbers in readable form: in sentences, and in reports on the screen.
+//! Numbers in readable form, for sentences and for reports on the screen.
 
-/// A share: `12.3 %`.
+/// Formats a share of 0 to 1 as percent: `12.3 %`.
 #[must_use]
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A number with thousands separators: `1,234,567`.
+/// Formats a number with thousands separators: `1,234,567`.
 #[must_use]
 pub fn number(number: u64) -> String {
     let digits = number.to_string();
@@ -20,7 +20,7 @@ pub fn number(number: u64) -> String {
     text
 }
 
-/// A number with three digits: `1.23`, `12.3`, `123`.
+/// Formats a number with three digits: `1.23`, `12.3`, `123`.
 #[must_use]
 pub fn three_digits(value: f64) -> String {
     match value {
@@ -33,14 +33,14 @@ pub fn three_digits(value: f64) -> String {
 /// The units of time above a nanosecond, each with its length in nanoseconds.
 const TIMES: [(&str, f64); 3] = [("\u{b5}s", 1e3), ("ms", 1e6), ("s", 1e9)];
 
-/// A time: `12.3 ms`.
+/// Formats a time in nanoseconds: `12.3 ms`.
 #[must_use]
 pub fn time(ns: u64) -> String {
     let (number, unit) = time_parts(ns);
     format!("{number} {unit}")
 }
 
-/// A time as a number and its unit.
+/// Formats a time in nanoseconds as a number and its unit.
 #[must_use]
 pub fn time_parts(ns: u64) -> (String, &'static str) {
     if ns < 1000 {
@@ -54,14 +54,14 @@ pub fn time_parts(ns: u64) -> (String, &'static str) {
 /// The units of size above a byte, each with its size in bytes.
 const SIZES: [(&str, f64); 4] = [("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)];
 
-/// A size: `512 B`, `12.3 MB`.
+/// Formats a size in bytes: `512 B`, `12.3 MB`.
 #[must_use]
 pub fn bytes(bytes: u64) -> String {
     let (number, unit) = bytes_parts(bytes);
     format!("{number} {unit}")
 }
 
-/// A size as a number and its unit.
+/// Formats a size in bytes as a number and its unit.
 #[must_use]
 pub fn bytes_parts(bytes: u64) -> (String, &'static str) {
     if bytes < 1000 {

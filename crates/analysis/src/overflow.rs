@@ -1,4 +1,4 @@
-//! Programs that ended by stack overflow: the runtime reports it only on stderr.
+//! Programs that ended by stack overflow. The runtime reports this only on stderr.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use crate::printable::one_line;
 
 /// The signal with which the runtime ends a program after a stack overflow.
 const SIGABRT: i32 = 6;
-/// The signal of a program that overflowed its stack where the runtime could not report it.
+/// The signal that ends a program after a stack overflow that the runtime could not report.
 const SIGSEGV: i32 = 11;
 /// Base of the exit status that a shell reports for an end by signal.
 const BY_SIGNAL: i32 = 128;
 
-/// A thread that had exhausted its stack, in a process that did not end in order.
+/// A thread that exhausted its stack, in a process that did not end normally.
 #[derive(Debug, Clone, Copy)]
 pub struct StackOverflow<'a> {
     /// The process.
@@ -22,8 +22,8 @@ pub struct StackOverflow<'a> {
     pub thread: &'a Thread,
 }
 
-/// The threads that probably ended the program; empty where the program did not end as after a
-/// stack overflow.
+/// The threads that probably ended the program by a stack overflow; empty if the program did not
+/// end in such a way.
 pub fn stack_overflows(recording: &Recording) -> Vec<StackOverflow<'_>> {
     let ends_alike = match recording.run.exit {
         Some(Exit::Signal(signal)) => matches!(signal, SIGABRT | SIGSEGV),

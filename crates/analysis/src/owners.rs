@@ -1,9 +1,9 @@
-//! Owners of framework code: the nearest own function above it on the path.
+//! Owners of framework code. The owner is the nearest own function above the code on the path.
 //!
-//! Own code is code that does not belong to the framework. A function of the program that sorts a
-//! list works in the framework. A time profile that shows only the sorting does not tell which
-//! function requested it. So work and waits in the framework are charged to the own code that led
-//! to them.
+//! Own code is code that does not belong to the framework. If a function of the program sorts a
+//! list, the work is done in the framework. A time profile that shows only the sorting does not
+//! tell which function requested it. So work and waits in the framework are charged to the own code
+//! that led to them.
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{CallTree, FunctionKind, NodeValues, Process, Sample, StackFrame};
@@ -31,7 +31,7 @@ impl<'a> OwnFrames<'a> {
         Self { process, by_stack: FxHashMap::default() }
     }
 
-    /// The function with its index; `None` where the stack has no frame of own code.
+    /// The innermost own function with its index; `None` if the stack has no frame of own code.
     pub(crate) fn innermost(&mut self, stack: u32) -> Option<(u32, FunctionRef<'a>)> {
         let process = self.process;
         let function = |index: u32| FunctionRef::new(process, process.functions.get(index as usize));
@@ -46,8 +46,8 @@ impl<'a> OwnFrames<'a> {
     }
 }
 
-/// Times of one process as measured, by the own function above; [`Catalog::root`] where there is no
-/// own function.
+/// Measured times of one process, by owner. The owner is [`Catalog::root`] if there is no own
+/// function above.
 #[derive(Default)]
 pub(crate) struct Owners {
     /// Work of a function below its owner, in nanoseconds of CPU time, or of wall time where CPU

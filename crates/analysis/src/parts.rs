@@ -1,4 +1,4 @@
-//! Reduction of a recording to some of its parts, before any view reads it.
+//! Reduces a recording to some of its parts, before any view reads it.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -8,9 +8,10 @@ use clrscope_recording::model::{CallTree, LossReason, Part, Process, Recording, 
 use crate::query::{Query, QueryProblem};
 use crate::select::quoted_list;
 
-/// Removes everything from a recording that lies outside the parts with these names. Trees keep
-/// what they gained in the parts, and events are kept if they lie in a part. Several parts of one
-/// name count together, and time in several parts counts once. Without names nothing changes.
+/// Removes everything from a recording that lies outside the parts with these names. Trees keep the
+/// values that they gained during the parts, and events are kept if they lie in a part. Several
+/// parts of one name count together, and time in several parts counts once. Without names nothing
+/// changes.
 ///
 /// # Errors
 /// When no process has a part of one of the names.
@@ -33,23 +34,23 @@ pub fn keep_parts(recording: &mut Recording, names: &[String]) -> Result<(), Que
     Ok(())
 }
 
-/// The time that a recording tells of, in nanoseconds since the Unix epoch: a period, the chosen
-/// parts, or else the whole run.
+/// The time that a recording covers, in nanoseconds since the Unix epoch: the recording's period,
+/// or the chosen parts. Without either, the whole run.
 #[must_use]
 pub fn observed_unix_ns(recording: &Recording) -> Range<u64> {
     let (observed, started) = (observed_time(recording), recording.run.started_unix_ns);
     started.saturating_add(observed.start)..started.saturating_add(observed.end)
 }
 
-/// Nanoseconds that a recording tells of.
+/// Length of the time that a recording covers, in nanoseconds.
 #[must_use]
 pub fn observed_ns(recording: &Recording) -> u64 {
     let observed = observed_unix_ns(recording);
     observed.end - observed.start
 }
 
-/// Whether the recorded programs ran on when the recording ended: it was stopped, or is of an
-/// earlier time of theirs.
+/// Whether the recorded programs kept running after the recording ended: the recording was stopped,
+/// or covers only an earlier period.
 #[must_use]
 pub fn ran_on(recording: &Recording) -> bool {
     let all = &recording.processes;
@@ -60,7 +61,7 @@ pub fn ran_on(recording: &Recording) -> bool {
         && (is_earlier() || all.iter().all(|one| one.has_lost(LossReason::Stopped)))
 }
 
-/// The time that a recording tells of, since the start of the run.
+/// The time that a recording covers, in nanoseconds since the start of the run.
 fn observed_time(recording: &Recording) -> Range<u64> {
     let whole = 0..recording.run.duration_ns;
     // A process without one of the chosen parts has nothing to show.
@@ -115,7 +116,7 @@ fn shown_ns(recording: &Recording) -> u64 {
     recording.processes.iter().filter_map(of_process).max().unwrap_or(recording.run.duration_ns)
 }
 
-/// Returns the length of the part of a recording that a query shows, nanoseconds.
+/// Returns the length of the part of a recording that a query shows, in nanoseconds.
 pub(crate) fn queried_ns(recording: &Recording, query: &Query) -> u64 {
     let shown = shown_ns(recording);
     if query.since_ns.is_none() && query.until_ns.is_none() {
@@ -125,15 +126,16 @@ pub(crate) fn queried_ns(recording: &Recording, query: &Query) -> u64 {
     until.saturating_sub(query.since_ns.unwrap_or(0)).min(shown)
 }
 
-/// Length of the part of a process that was recorded and that the query shows.
+/// Length of the time in which a process was recorded and which the query shows, in nanoseconds.
 pub(crate) fn watched_ns(process: &Process, query: &Query) -> u64 {
     let whole = (process.started_ns, process.started_ns.saturating_add(process.duration_ns));
     let times = watched_times(process, query, whole);
     times.iter().map(|(since, until)| until.saturating_sub(*since)).fold(0, u64::saturating_add)
 }
 
-/// Time ranges of a process that were recorded and that the query shows, from and to in nanoseconds
-/// since the start of the run. `whole` is the recorded range if the recording was never switched.
+/// Time ranges in which a process was recorded and which the query shows: from and to, in
+/// nanoseconds since the start of the run. `whole` is the recorded range if the recording was never
+/// switched on or off.
 pub(crate) fn watched_times(process: &Process, query: &Query, whole: (u64, u64)) -> Vec<(u64, u64)> {
     let parts: Vec<(u64, u64)> = process.parts.iter().map(|part| (part.since_ns, part.until_ns)).collect();
     // A recording that was switched off meanwhile has parts.

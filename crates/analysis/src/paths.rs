@@ -1,9 +1,8 @@
 //! Trees of paths from any source, which views sum up and walk.
 //!
-//! `calls` records trees. Other instruments record stacks, from which a tree is built: a node per
-//! distinct path, with values of the metric. The sums use one kind of tree, whose nodes have a
-//! value of the metric. In the trees of `calls` this is wall time, and only these trees also have
-//! CPU time and calls.
+//! `calls` records trees. Other instruments record stacks, from which a tree is built with one node
+//! per distinct path. In both kinds of tree, nodes have a value of the metric. In the trees of
+//! `calls` this is wall time, and only these trees also have CPU time and numbers of calls.
 
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -22,7 +21,7 @@ use crate::time_states::has_states;
 /// A tree of paths: of one thread, or of all threads that a query selects.
 #[derive(Clone)]
 pub(crate) struct ThreadPaths<'a> {
-    /// The thread; `None` where its paths are merged with those of other threads.
+    /// The thread; `None` if the tree merges the paths of several threads.
     pub(crate) thread: Option<&'a Thread>,
     pub(crate) tree: PathTree<'a>,
 }
@@ -58,14 +57,15 @@ impl MergedStacks<'_> {
         })
     }
 
-    /// Whether the tree is built, or the data that it is built from.
+    /// Whether the tree, or the data from which it is built, already exists.
     pub(crate) fn is_made(&self) -> bool {
         self.tree.get().is_some() || Shape::is_made(self.process, self.metric, self.folds)
     }
 }
 
 impl ThreadPaths<'_> {
-    /// The tree. It is built at each call: call once and drop it after use.
+    /// Builds and returns the tree. Each call builds it again, so call once and drop the tree after
+    /// use.
     pub(crate) fn load(&self) -> CallTree {
         match &self.tree {
             PathTree::Calls(tree) => {
@@ -82,8 +82,8 @@ impl ThreadPaths<'_> {
 /// A process with the trees of the threads that a query selects.
 pub(crate) struct Paths<'a> {
     pub(crate) process: &'a Process,
-    /// A tree for each thread. If the metric is made of stacks and the query does not separate
-    /// threads, one tree of all threads.
+    /// A tree for each thread. One tree for all threads if the metric is made of stacks and the
+    /// query does not separate threads.
     pub(crate) threads: Vec<ThreadPaths<'a>>,
     pub(crate) metric: &'static Metric,
 }
@@ -97,8 +97,9 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// Only the large paths, if the whole tree is not built from stacks yet: each path with the
-    /// share of the whole, with all its callees. Smaller callees have no callees of their own.
+    /// Trees of the large paths only, which have at least `least_share` of the whole. All callees
+    /// of a large path are included, but smaller callees have no callees themselves. `None` if the
+    /// whole tree is already built from stacks.
     pub(crate) fn peaks(&self, least_share: f64) -> Option<Paths<'a>> {
         let merged = self.merged().filter(|merged| !merged.is_made())?;
         let catalog = Catalog::new(self.process);
@@ -109,7 +110,7 @@ impl<'a> Paths<'a> {
         Some(Paths { process: self.process, threads, metric: self.metric })
     }
 
-    /// Sum over everything, if it is made of stacks.
+    /// Sum over the whole tree, if the metric is made of stacks.
     pub(crate) fn sum(&self) -> Option<StackSum> {
         let mut all = StackSum::default();
         for paths in &self.threads {
@@ -148,8 +149,8 @@ fn of_calls<'a>(selected: &SelectedProcess<'a>) -> Vec<ThreadPaths<'a>> {
     selected.threads.iter().map(paths).collect()
 }
 
-/// Trees of the events that a query selects, for the selected threads and for events whose thread
-/// is not known.
+/// Trees of the events that a query selects: events of the selected threads, and events whose
+/// thread is not known.
 fn of_stacks<'a>(
     recording: &Recording,
     process: &'a Process,
@@ -180,7 +181,7 @@ pub(crate) struct StackPaths {
 }
 
 impl StackPaths {
-    /// Reads the events of a process; `None` where the metric is not made of events.
+    /// Reads the events of a process; `None` if the metric is not made of events.
     pub(crate) fn for_metric(
         recording: &Recording,
         process: &Process,

@@ -1,4 +1,4 @@
-//! Patterns of the request that matched nothing, probably because they are misspelt.
+//! Patterns of the request that matched nothing, which is probably due to a spelling mistake.
 
 use std::fmt;
 
@@ -14,19 +14,19 @@ const PROBE_AT: &str = "--probe-at";
 /// A pattern that matched nothing in any process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnmatchedPattern {
-    /// The option that the pattern was given with, as on the command line.
+    /// The command line option with which the pattern was given.
     pub option: &'static str,
     /// The pattern.
     pub pattern: String,
     /// The most similar names of functions, the most similar first.
     pub nearest: Vec<String>,
-    /// Line without code, if the pattern is a line.
+    /// The line, if the pattern names a line and the line has no code.
     pub line: Option<MissedLine>,
 }
 
 impl UnmatchedPattern {
-    /// Whether the pattern selects methods to probe. These are known when an assembly is loaded;
-    /// functions for other purposes are known when they run.
+    /// Whether the pattern selects methods to probe. Methods to probe are known when an assembly is
+    /// loaded; functions for other purposes are known only when they run.
     #[must_use]
     pub fn is_probe(&self) -> bool {
         self.option == PROBE || self.option == PROBE_AT
@@ -51,7 +51,7 @@ impl fmt::Display for UnmatchedPattern {
 }
 
 /// The includes, excludes, probes and redactions that matched nothing in any process of the
-/// recording. Empty where no process was recorded.
+/// recording. Empty if no process was recorded.
 #[must_use]
 pub fn unmatched_patterns(recording: &Recording) -> Vec<UnmatchedPattern> {
     let recorded: Vec<_> = recording.processes.iter().filter(|process| process.refusal().is_none()).collect();
@@ -85,7 +85,8 @@ pub fn methods_like(recording: &Recording, pattern: &str) -> Vec<String> {
     nearest(&recording.processes.iter().collect::<Vec<_>>(), PROBE, pattern)
 }
 
-/// A line without code that was given during the recording, with the likely intended lines.
+/// A line that was given during the recording and has no code, with the lines that were probably
+/// meant.
 #[must_use]
 pub fn missed_line(recording: &Recording, line: &str) -> MissedLine {
     missed(&recording.processes.iter().collect::<Vec<_>>(), line)

@@ -1,7 +1,9 @@
-//! Equal pieces of a run: amounts that last are distributed over the pieces in which they lasted.
+//! Equal pieces of a run. An amount with a duration is distributed over the pieces in which it
+//! lasted.
 
-/// Calls `take` with the part of `amount` that falls into each piece: all of it for a moment, whose
-/// duration is 0. Pieces from `most` on are merged.
+/// Calls `take` with the number of each piece and the part of `amount` that falls into the piece.
+/// If `lasted_ns` is 0, one piece gets the whole amount. Pieces from number `most` on are merged
+/// into one.
 pub(crate) fn share_out(
     first_ns: u64,
     lasted_ns: u64,

@@ -3,9 +3,9 @@
 //! A program chooses the names of its threads, types and exceptions. Line breaks in them could
 //! forge lines of a report, and escape sequences could control the reader's terminal.
 
-/// Whether a character may be printed within a line. Control characters may not (line breaks,
-/// escape sequences in one byte and in two), nor characters that change the direction of the
-/// following text, which would disguise it.
+/// Whether a character may be printed within a line. False for control characters (line breaks,
+/// escape sequences of one and two bytes), and for characters that disguise the following text by
+/// changing its direction.
 #[must_use]
 pub fn is_printable(c: char) -> bool {
     !c.is_control()
@@ -15,7 +15,7 @@ pub fn is_printable(c: char) -> bool {
         )
 }
 
-/// A text on one line, in which unprintable characters are written as escapes: `\n`, `\u{1b}`.
+/// The text on one line. Unprintable characters are written as escapes, such as `\n` or `\u{1b}`.
 #[must_use]
 pub fn one_line(text: impl Into<String>) -> String {
     let text = text.into();

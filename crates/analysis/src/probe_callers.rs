@@ -1,7 +1,8 @@
 //! Callers of probed methods: calls, failures and times by the call paths that lead to each method.
 //!
-//! The callers of a method add up to the method. Calls whose callers were not recorded, found no
-//! room, or were not resolved before the program was killed belong to an unknown caller.
+//! The sums of a method's callers add up to the sums of the method. Calls belong to an unknown
+//! caller if their callers were not recorded, found no room, or were not resolved before the
+//! program was killed.
 
 use std::cmp::{Ordering, Reverse};
 
@@ -18,15 +19,15 @@ use crate::select;
 
 /// Instrument with the option that records callers.
 const CALLERS: &str = "probes:callers";
-/// Number of callers of a path that are shown at most: more than any writer keeps.
+/// Maximum number of callers of a path that are shown. No writer keeps so many.
 const DEEPEST: u32 = 32;
-/// Number of nodes for each row of a limit, and for each method at least.
+/// Number of nodes per row of a limit, and minimum number of nodes per method.
 const NODES_OF_ROW: usize = 4;
 const NODES_OF_METHOD: usize = 32;
 /// Name of unknown callers.
 const UNKNOWN_CALLER: &str = "(unknown caller)";
 
-/// Sums of calls.
+/// Sums over calls of a probed method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CallerSums {
     /// Number of calls that began.
@@ -35,23 +36,23 @@ pub struct CallerSums {
     pub failed: u64,
     /// Number of calls that ended.
     pub ended: u64,
-    /// Wall time of the ended calls, without calls that were within another call of the method on
-    /// their thread.
+    /// Wall time of the ended calls, without calls that were nested in another call of the method
+    /// on the same thread.
     pub total_ns: u64,
     /// Wall time of all ended calls.
     all_ns: u64,
 }
 
 impl CallerSums {
-    /// Mean time of a call; `None` where none ended.
+    /// Mean time of a call; `None` if no call ended.
     #[must_use]
     pub fn mean_ns(&self) -> Option<u64> {
         self.all_ns.checked_div(self.ended)
     }
 }
 
-/// Sums before rounding: for a thousand callers with one short call each, a thousand fractions of
-/// nanoseconds would be lost.
+/// Sums before rounding. If each sum were rounded to nanoseconds, a thousand callers with one short
+/// call each would lose a thousand fractions.
 #[derive(Debug, Clone, Copy, Default)]
 struct ExactSums {
     calls: u64,
@@ -91,15 +92,15 @@ impl ExactSums {
     }
 }
 
-/// A node of the trees of callers, in preorder: a probed method, below it its callers, below these
-/// their callers.
+/// A node of the trees of callers, in preorder. The root of a tree is a probed method. Below each
+/// node are its callers.
 #[derive(Debug, Clone, Copy)]
 pub struct CallerNode<'a> {
-    /// 0 for a probed method, 1 for its callers.
+    /// Depth of the node: 0 for a probed method, 1 for its callers.
     pub depth: u32,
-    /// The method, or the caller.
+    /// The probed method or the caller.
     pub function: FunctionRef<'a>,
-    /// Calls of the probed method on this path.
+    /// Calls of the probed method through this path.
     pub sums: CallerSums,
 }
 
@@ -173,7 +174,7 @@ fn is_called_within(process: &Process, method: (u32, u32), stack: u32) -> bool {
 }
 
 impl<'a> ProbeCallers<'a> {
-    /// The callers of probed methods in the processes that a query selects, the methods with the
+    /// The callers of probed methods in the processes that a query selects, the method with the
     /// most time first.
     ///
     /// # Errors
@@ -192,8 +193,9 @@ impl<'a> ProbeCallers<'a> {
         Ok(Self { processes, methods, sort: query.sort, limit, most, left_out })
     }
 
-    /// Calls `visit` with every node, except nodes with less than `min_share` of both the method's
-    /// calls and its time. Returns the number of nodes that this and the limit left out.
+    /// Calls `visit` with every node. Leaves out nodes that have less than `min_share` of the
+    /// method's calls and also less than `min_share` of its time. Returns the number of nodes that
+    /// the share and the limit left out.
     ///
     /// # Errors
     /// The error of `visit`.

@@ -21,20 +21,20 @@ pub struct ProbeCall<'a> {
     pub method: &'a ProbedMethod,
     /// The assembly that declares the method.
     pub module: &'a str,
-    /// The thread; `None` where the recording does not have it.
+    /// The thread; `None` if the recording does not contain it.
     pub thread: Option<&'a Thread>,
-    /// Nanoseconds since the start of the run when the call began.
+    /// Begin of the call, in nanoseconds since the start of the run.
     pub time_ns: u64,
-    /// Duration of a call that ended, callees included.
+    /// Duration of the call, callees included, in nanoseconds; `None` if it had not ended.
     pub duration_ns: Option<u64>,
-    /// Whether an exception ended the call; `None` where the call had not ended, or its end was not
+    /// Whether an exception ended the call; `None` if the call had not ended, or its end was not
     /// recorded.
     pub failed: Option<bool>,
-    /// The object and the arguments, as they were when the call began; `None` where they were not
-    /// recorded.
+    /// The `this` object and the arguments, with their values at the begin of the call; `None` if
+    /// they were not recorded.
     pub arguments: Option<CapturedValues<'a>>,
-    /// The return value and the arguments passed by reference, as they were when the call returned;
-    /// `None` where they were not recorded.
+    /// The return value and the arguments passed by reference, with their values at the return;
+    /// `None` if they were not recorded.
     pub results: Option<CapturedValues<'a>>,
 }
 
@@ -85,8 +85,8 @@ impl<'a> ProbeLog<'a> {
         Ok(Self { processes, query: query.clone() })
     }
 
-    /// Visits the calls, process by process, ordered by start time. Returns how many calls the
-    /// limit left out. Stops at the first error of `visit`.
+    /// Visits the calls, process by process, ordered by start time. Returns the number of calls
+    /// that the limit left out. Stops at the first error of `visit`.
     ///
     /// # Errors
     /// Errors of `visit`.
@@ -110,7 +110,7 @@ impl<'a> ProbeLog<'a> {
 const EACH: &str = "probes:each";
 
 impl<'a> Calls<'a> {
-    /// Reads the calls of a process; `None` where they were not recorded.
+    /// Reads the calls of a process; `None` if they were not recorded.
     fn read(process: &'a Process) -> Option<Self> {
         let chunks: Vec<_> = process.arenas(instrument::PROBE_CALLS).flat_map(|arena| &arena.chunks).collect();
         process.arenas(instrument::PROBE_CALLS).next()?;
@@ -134,7 +134,7 @@ impl<'a> Calls<'a> {
         all
     }
 
-    /// The method of a call and its module; `None` where the query excludes the call by its method,
+    /// The method of a call and its module; `None` if the query excludes the call by its method,
     /// its thread or its start time.
     fn wanted(&self, thread: u32, found: &CallRecord, query: &Query) -> Option<(&ProbedMethod, &str)> {
         let method = self.methods.get(&found.method)?;

@@ -1,4 +1,5 @@
-//! Probes of a recording that is still growing: their counts so far, and since the last look.
+//! Probes of a recording that is still growing: their counts since the recording began, and since
+//! the last look.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,7 +12,7 @@ use crate::query::{Query, QueryProblem};
 /// The counts of a recording's probes at the last look.
 #[derive(Debug, Default)]
 pub struct ProbeWatch {
-    /// By process, module, token, and line of the source.
+    /// Methods at the last look, by process, module, token and source line.
     methods: HashMap<(u32, u32, u32), ProbedMethod>,
     lines: HashMap<(u32, u32, u32, u32, String), u64>,
 }
@@ -21,13 +22,13 @@ pub struct ProbeWatch {
 pub struct WatchedProbe {
     /// Counts since the recording began.
     pub all: ProbeRow,
-    /// Counts since the last look. The longest time is the longest of the whole recording.
+    /// Counts since the last look. Exception: the longest time is that of the whole recording.
     pub gained: ProbeRow,
 }
 
 impl ProbeWatch {
-    /// Returns the probes of a growing recording, or of one of its processes. Probes with the most
-    /// time since the last look come first.
+    /// Returns the probes of a growing recording, or of one of its processes. The probe with the
+    /// most time since the last look comes first.
     ///
     /// # Errors
     /// When the query matches no process, or `probes` was not recorded.
@@ -65,8 +66,8 @@ impl ProbeWatch {
     }
 }
 
-/// The numbers of a method minus its numbers at the last look. Ticks are subtracted, not
-/// nanoseconds, because the length of a tick is known more precisely at each look.
+/// The counts of a method minus its counts at the last look. Ticks are subtracted, not nanoseconds,
+/// because each look knows the length of a tick more precisely.
 fn since(mut method: ProbedMethod, before: Option<&ProbedMethod>) -> ProbedMethod {
     let Some(before) = before else { return method };
     method.calls = method.calls.saturating_sub(before.calls);

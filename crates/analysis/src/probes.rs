@@ -14,27 +14,28 @@ use crate::select;
 /// A probed method, or a line in a method, summed over its instantiations and all processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProbeRow {
-    /// Name of the method, as for functions.
+    /// Name of the method, in the form of function names.
     pub name: String,
-    /// Signature of the method, as for functions.
+    /// Signature of the method, in the form of function signatures.
     pub signature: String,
     /// The assembly that declares the method.
     pub module: String,
-    /// Whether its probes were removed during the recording, in all processes.
+    /// Whether the probes of the method or line were removed during the recording, in all
+    /// processes.
     pub is_removed: bool,
-    /// The line, for a line probe; `None` for a method. Of a line only the number of times that it
-    /// was reached is known.
+    /// The line of a line probe; `None` for a method probe. For a line, only the number of times
+    /// that it was reached is known.
     pub place: Option<ProbedPlace>,
     /// Calls that began, or how often the line was reached.
     pub calls: u64,
     /// Calls that an exception ended.
     pub failed: u64,
-    /// Wall time in the method, callees included. Only calls count that ended and were not nested
-    /// in another call of the method on their thread.
+    /// Wall time in the method, callees included, in nanoseconds. It counts calls that ended and
+    /// were not nested in another call of the method on the same thread.
     pub total_ns: u64,
-    /// Wall time of all calls that ended; nested calls of the method count again.
+    /// Wall time of all calls that ended, in nanoseconds. Nested calls of the method also count.
     pub(crate) all_ns: u64,
-    /// Time of the longest call.
+    /// Time of the longest call, in nanoseconds.
     pub max_ns: u64,
     /// Distribution of the durations, in nanoseconds, of the calls that ended.
     durations: Durations,
@@ -43,36 +44,37 @@ pub struct ProbeRow {
 /// A line of the source.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ProbedPlace {
-    /// Path of the file, as the compiler was given it.
+    /// Path of the file as passed to the compiler.
     pub file: String,
     /// Number of the line, from 1.
     pub line: u32,
 }
 
-/// Key under which probes of several processes are one row: name, signature, assembly and line.
+/// Key of a row. Probes of several processes with the same key form one row: name, signature,
+/// assembly and line.
 pub(crate) type Key = (String, String, String, Option<ProbedPlace>);
 
 impl ProbeRow {
-    /// Calls that ended, by a return or by an exception.
+    /// Number of calls that ended, by a return or by an exception.
     #[must_use]
     pub fn ended(&self) -> u64 {
         self.durations.count()
     }
 
-    /// Calls that had not ended when the recording ended.
+    /// Number of calls that had not ended when the recording ended.
     #[must_use]
     pub fn active(&self) -> u64 {
         self.calls.saturating_sub(self.ended())
     }
 
-    /// Mean duration of a call; `None` where no call ended.
+    /// Mean duration of a call, in nanoseconds; `None` if no call ended.
     #[must_use]
     pub fn mean_ns(&self) -> Option<u64> {
         self.all_ns.checked_div(self.ended())
     }
 
-    /// The percentile of the durations of the calls that ended, exact to 3 %; 100 percent is the
-    /// longest call. `None` where no call ended.
+    /// Time within which `percent` percent of the ended calls completed, in nanoseconds, with an
+    /// error of 3 %; 100 percent gives the longest call. `None` if no call ended.
     #[must_use]
     pub fn percentile_ns(&self, percent: u8) -> Option<u64> {
         self.durations.percentile_ns(percent, self.max_ns)
@@ -126,8 +128,8 @@ impl ProbeRow {
     }
 }
 
-/// The probed methods and lines of the processes that a query selects, ordered by time, and how
-/// many rows the limit left out.
+/// The probed methods and lines of the processes that a query selects, ordered by time. Also
+/// returns the number of rows that the limit left out.
 ///
 /// # Errors
 /// When the query matches no process, or `probes` was not recorded.
@@ -165,7 +167,7 @@ pub fn probes(recording: &Recording, query: &Query) -> Result<(Vec<ProbeRow>, us
     Ok((rows, left_out))
 }
 
-/// Whether methods or lines of a recording have, or had, probes.
+/// Whether methods or lines of a recording have probes or had some that were removed.
 #[must_use]
 pub fn has_probes(recording: &Recording) -> bool {
     probes(recording, &Query::default()).is_ok_and(|(rows, _)| !rows.is_empty())

@@ -6,12 +6,12 @@ use clrscope_recording::model::{Process, Recording};
 /// Program that runs in a process, without its host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Program<'a> {
-    /// The file: the managed assembly if `dotnet` runs one, else the executable.
+    /// Path of the managed assembly if `dotnet` runs one, else of the executable.
     pub path: &'a str,
     /// Arguments of the program, without those of the host.
     pub arguments: &'a [String],
-    /// Whether the program belongs to the .NET SDK: the build, the compiler server, the test
-    /// runner.
+    /// Whether the program belongs to the .NET SDK, such as the build, the compiler server or the
+    /// test runner.
     pub of_sdk: bool,
 }
 
@@ -29,13 +29,14 @@ impl<'a> Program<'a> {
         Self { path, arguments: command.get(index + 1..).unwrap_or_default(), of_sdk }
     }
 
-    /// The last part of its path.
+    /// The last part of the program's path.
     #[must_use]
     pub fn file_name(&self) -> &'a str {
         file_name(self.path)
     }
 
-    /// Name of the program as `--process` takes it: the file name, without `.dll` for an assembly.
+    /// Name of the program, as `--process` accepts it: the file name, for an assembly without
+    /// `.dll`.
     #[must_use]
     pub fn name(&self) -> &'a str {
         let name = self.file_name();
@@ -43,9 +44,9 @@ impl<'a> Program<'a> {
     }
 }
 
-/// The processes that run the user's own programs, if tools of the SDK were recorded as well: the
-/// program under `dotnet run`, the test host under `dotnet test`. Empty if no tools of the SDK were
-/// recorded.
+/// The processes that run the user's own programs, if tools of the SDK were recorded as well. Under
+/// `dotnet run` this is the program, under `dotnet test` the test host. Empty if no tools of the
+/// SDK were recorded.
 #[must_use]
 pub fn own_programs(recording: &Recording) -> Vec<&Process> {
     let known = recording.processes.iter().filter(|process| !process.command.is_empty());

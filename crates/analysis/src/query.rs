@@ -18,79 +18,83 @@ pub struct Query {
     pub pid: Option<u32>,
     /// Only processes whose command matches; see [`process_matches`](crate::process_matches).
     pub process: Option<Glob>,
-    /// Only these threads; none means all.
+    /// Only these threads; empty means all.
     pub threads: Vec<ThreadSelector>,
-    /// Only functions that match one of these; none means all.
+    /// Only functions that match one of these patterns; empty means all.
     pub functions: Vec<Pattern>,
-    /// Only functions of modules (assembly names) that match one of these; none means all.
+    /// Only functions of modules (assembly names) that match one of these patterns; empty means
+    /// all.
     pub modules: Vec<Glob>,
-    /// Only times in these states, of metrics whose states are known; none means all.
+    /// Only times in these states, for metrics whose states are known; empty means all.
     pub states: Vec<TimeState>,
-    /// Only these parts of the recording; none means all. [`keep_parts`](crate::keep_parts) applies
-    /// this filter before a view is computed.
+    /// Only these parts of the recording; empty means all. [`keep_parts`](crate::keep_parts)
+    /// applies this filter before a view is computed.
     pub parts: Vec<String>,
-    /// Only from this time on, nanoseconds since the start of the run.
+    /// Only from this time on, in nanoseconds since the start of the run; `None` for no lower
+    /// limit.
     pub since_ns: Option<u64>,
-    /// Only up to this time, nanoseconds since the start of the run.
+    /// Only up to this time, in nanoseconds since the start of the run; `None` for no upper limit.
     pub until_ns: Option<u64>,
-    /// Largest number of rows; in trees, largest number of children of each node.
+    /// Maximum number of rows; in trees, maximum number of children of each node. `None` for no
+    /// limit.
     pub limit: Option<usize>,
-    /// Order of the rows, or of the children of a node.
+    /// Order of the rows, or of the children of a node; `None` for the view's own order.
     pub sort: Option<Sort>,
-    /// Whether to show one row, or one tree, per thread.
+    /// Whether to show one row or tree per thread.
     pub per_thread: bool,
-    /// Whether to show times as measured, with the profiler's share.
+    /// Whether to show times as measured, including the profiler's share.
     pub raw: bool,
-    /// Own code only: other code is folded into the own code that called it.
+    /// Whether to show own code only. Other code is then folded into the own code that called it.
     pub just_my_code: bool,
-    /// Inlined methods are left out, and their amounts count for the methods that they were inlined
-    /// into. [`leave_inlined_out`](crate::leave_inlined_out) applies this option before a view is
-    /// computed.
+    /// Whether to leave out inlined methods. Their amounts then count for the methods that they
+    /// were inlined into. [`leave_inlined_out`](crate::leave_inlined_out) applies this option
+    /// before a view is computed.
     pub no_inlined: bool,
     /// Kind of paths: logical or physical; `None` for the default.
     /// [`make_paths_logical`](crate::make_paths_logical) applies this option before a view is
     /// computed.
     pub paths: Option<PathKind>,
-    /// How native code without names is shown; `None` if not chosen.
+    /// How native code without names is shown; `None` for the view's default.
     pub native_code: Option<NativeCode>,
-    /// Folder with symbol files, from which native functions get their names when a recording is
-    /// opened.
+    /// Folder with symbol files, which name native functions when a recording is opened.
     pub symbols: Option<PathBuf>,
-    /// Only objects of types that match one of these; none means all.
+    /// Only objects whose types match one of these patterns; empty means all.
     pub types: Vec<Glob>,
-    /// Only these requests.
+    /// Only requests that pass this filter.
     pub requests: RequestFilter,
-    /// Metric of paths; `None` for the first of [`METRICS`](crate::METRICS) that was recorded.
+    /// Metric of paths; `None` for the first recorded metric, in the order of
+    /// [`METRICS`](crate::METRICS).
     pub metric: Option<&'static Metric>,
 }
 
-/// Most names of parts that an error lists.
+/// Maximum number of part names that an error lists.
 const MOST_PARTS: usize = 20;
 
 /// Kind of paths: which frame is the caller of a method.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum PathKind {
-    /// The caller, or, where the method was resumed after an `await`, the method that awaits it.
+    /// The caller is the calling method. For a method that was resumed after an `await`, it is the
+    /// method that awaits it.
     #[default]
     Logical,
-    /// The frame below it on the stack of its thread.
+    /// The caller is the frame below the method on its thread's stack.
     Physical,
 }
 
 impl PathKind {
-    /// Every kind, with its name on the command line and a short description.
+    /// All kinds, each with its name on the command line and a short description.
     pub const ALL: [(&'static str, &'static str, Self); 2] = [
         ("logical", "the method that awaits it stands as the caller of a method that resumed", Self::Logical),
         ("physical", "stacks as the threads had them, with schedulers and completions", Self::Physical),
     ];
 }
 
-/// How native functions without names, known only by their places (`libcoreclr.so+0x1234`), are
-/// shown.
+/// How native functions without names are shown. Such functions are known only by library and
+/// offset (`libcoreclr.so+0x1234`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum NativeCode {
-    /// One frame per library: `[libcoreclr.so]` stands for a chain of its functions that call one
-    /// another.
+    /// One frame per library: `[libcoreclr.so]` stands for a chain of its functions that call each
+    /// other.
     #[default]
     Libraries,
     /// One frame per function.
@@ -98,13 +102,13 @@ pub enum NativeCode {
 }
 
 impl NativeCode {
-    /// Every choice, with its name on the command line and a short description.
+    /// All choices, each with its name on the command line and a short description.
     pub const ALL: [(&'static str, &'static str, Self); 2] = [
         ("libraries", "those of a library that call one another are one frame, [libcoreclr.so]", Self::Libraries),
         ("places", "each is a function, libcoreclr.so+0x46dc90", Self::Places),
     ];
 
-    /// The choice with this name.
+    /// The choice with this name; `None` for other texts.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().find(|(name, ..)| *name == text).map(|(.., choice)| *choice)
@@ -114,16 +118,17 @@ impl NativeCode {
 /// Selects threads by number or name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ThreadSelector {
-    /// Our own thread number or the operating system's.
+    /// The recording's own thread number, or the operating system's thread id.
     Number(u32),
-    /// Our own thread number alone.
+    /// Only the recording's own thread number.
     Id(u32),
-    /// Name or role, with `*` and `?`.
+    /// Name or role of the thread, with `*` and `?`.
     Name(Glob),
 }
 
 impl ThreadSelector {
-    /// Parses a selector: a number selects by either id, any other text by name or role.
+    /// Parses a selector. A number selects threads by either number; any other text selects them by
+    /// name or role.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         match text.trim().parse() {
@@ -152,8 +157,8 @@ impl fmt::Display for ThreadSelector {
     }
 }
 
-/// Order of rows. Numbers are in descending order, names in ascending order; equal rows are ordered
-/// by name, signature, module, token, process and thread.
+/// Order of rows. Numbers are sorted in descending order, names in ascending order. Equal rows are
+/// ordered by name, signature, module, token, process and thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sort {
     /// Own amount of the view's metric.
@@ -166,9 +171,9 @@ pub enum Sort {
     Inclusive,
     /// Wall time in calls to other functions.
     Callee,
-    /// Time suspended while the function was on top of the stack.
+    /// Time for which the thread was suspended while the function was on top of the stack.
     Suspended,
-    /// The profiler's share.
+    /// The profiler's share of the time.
     Profiler,
     /// Exclusive CPU time.
     ExclusiveCpu,
@@ -176,7 +181,7 @@ pub enum Sort {
     InclusiveCpu,
     /// Number of calls.
     Calls,
-    /// Deepest recursion.
+    /// Number of activations in the deepest recursion.
     Recursion,
     /// Name, then signature.
     Name,
@@ -185,7 +190,7 @@ pub enum Sort {
 }
 
 impl Sort {
-    /// Every key with the name the command line gives it.
+    /// All keys, each with its name on the command line.
     pub const ALL: [(&'static str, Self); 13] = [
         ("self", Self::Own),
         ("total", Self::Total),
@@ -202,7 +207,7 @@ impl Sort {
         ("module", Self::Module),
     ];
 
-    /// Other names that the command line takes: the headings of columns.
+    /// Further names that the command line accepts: the headings of columns.
     pub const ALIASES: [(&'static str, Self); 5] = [
         ("cpu", Self::ExclusiveCpu),
         ("cpu-total", Self::InclusiveCpu),
@@ -217,8 +222,8 @@ impl Sort {
         Self::ALL.iter().find(|(_, sort)| *sort == self).map_or("", |(name, _)| name)
     }
 
-    /// The key with this name. Column names of the JSON (`exclusive_ns`) and of text (`cpu`,
-    /// `cpu-total`) are understood too.
+    /// The key with this name. Names of JSON columns (`exclusive_ns`) and headings of the text
+    /// output (`cpu`, `cpu-total`) are also accepted.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let dashed = text.trim().replace('_', "-");
@@ -264,7 +269,7 @@ pub enum QueryProblem {
     NotRecorded {
         /// The view.
         view: &'static str,
-        /// The instrument that would have recorded it.
+        /// The instrument that records what the view shows.
         instrument: &'static str,
     },
     /// The requested metric was not recorded.
@@ -281,9 +286,9 @@ pub enum QueryProblem {
     },
     /// Recordings that are compared have no metric in common.
     NoCommonMetric {
-        /// Metrics of all recordings before.
+        /// Metrics that all recordings of the side before have.
         before: Vec<&'static str>,
-        /// Metrics of all recordings after.
+        /// Metrics that all recordings of the side after have.
         after: Vec<&'static str>,
     },
     /// Not all calls of inlined methods were counted, so a limit on their number means nothing.
@@ -422,8 +427,8 @@ impl fmt::Display for QueryProblem {
 impl std::error::Error for QueryProblem {}
 
 impl Query {
-    /// Refuses filters that a view of sums over the whole run can't apply, and filters that can't
-    /// be applied to trees that were built while the program ran.
+    /// Fails if the query has filters that a view of sums over the whole run can't apply, or
+    /// filters that can't be applied to trees that were built while the program ran.
     pub(crate) fn whole_run(&self, view: &'static str) -> Result<(), QueryProblem> {
         if self.just_my_code {
             let why = "what it shows was chosen when the program ran: give it to 'clrscope run', or record samples";
@@ -446,7 +451,7 @@ impl Query {
         self.all_requests(view, "its numbers are sums over all requests")
     }
 
-    /// Refuses request filters in a view whose data is not attributed to requests.
+    /// Fails if the query filters requests. For views whose data is not attributed to requests.
     pub(crate) fn all_requests(&self, view: &'static str, why: &'static str) -> Result<(), QueryProblem> {
         match self.requests.first_option() {
             Some(option) => Err(QueryProblem::NotAvailable { option, view, why }),
@@ -454,9 +459,9 @@ impl Query {
         }
     }
 
-    /// The order of rows of paths: `first` unless the query has one. Where rows have only the
-    /// metric, exclusive and inclusive mean its own amount and its total, and keys that such rows
-    /// lack are refused.
+    /// The order of rows of paths: the query's order, or `first` if the query has none. If rows
+    /// have only the metric, exclusive and inclusive mean its own amount and its total. Fails for
+    /// keys that such rows lack.
     pub(crate) fn order(&self, metric: &Metric, view: &'static str, first: Sort) -> Result<Sort, QueryProblem> {
         let asked = self.sort.unwrap_or(first);
         if metric.is_of_calls() {
@@ -473,7 +478,7 @@ impl Query {
         }
     }
 
-    /// Refuses a metric in a view whose rows have none.
+    /// Fails if the query has a metric. For views whose rows have none.
     pub(crate) fn without_metric(&self, view: &'static str) -> Result<(), QueryProblem> {
         let why = "its rows are not measured by one";
         if self.metric.is_some() {
@@ -482,13 +487,14 @@ impl Query {
         Ok(())
     }
 
-    /// Refuses `per_thread` in a view whose rows are sums over threads.
+    /// Fails if the query has `per_thread`. For views whose rows are sums over threads.
     pub(crate) fn merged_threads(&self, view: &'static str) -> Result<(), QueryProblem> {
         let why = "it adds up all threads; choose one with --thread";
         if self.per_thread { Err(QueryProblem::NotAvailable { option: "--per-thread", view, why }) } else { Ok(()) }
     }
 
-    /// How native code without names is shown; the views' default if the query doesn't say.
+    /// How native code without names is shown: the query's choice, or the views' default if the
+    /// query has none.
     pub(crate) fn native_code(&self) -> NativeCode {
         self.native_code.unwrap_or_default()
     }
@@ -506,7 +512,7 @@ impl Query {
     }
 
     /// Returns how much of the time from `first_ns` to `last_ns` in `process` lies in the query's
-    /// time range; `None` where the two do not touch.
+    /// time range, in nanoseconds; `None` if the two do not touch.
     pub(crate) fn wanted_ns(&self, process: &Process, first_ns: u64, last_ns: u64) -> Option<u64> {
         if !self.wants_span(first_ns, last_ns) {
             return None;
@@ -524,7 +530,7 @@ impl Query {
         self.since_ns.is_none_or(|since| last_ns >= since) && self.until_ns.is_none_or(|until| first_ns <= until)
     }
 
-    /// Whether events on `thread`, which may be unknown, are wanted.
+    /// Whether events on `thread` are wanted; `None` stands for an unknown thread.
     pub(crate) fn wants_thread_if_known(&self, thread: Option<&Thread>) -> bool {
         thread.map_or(self.threads.is_empty(), |thread| self.wants_thread(thread))
     }

@@ -7,7 +7,8 @@ use clrscope_recording::model::{Process, Recording};
 
 use crate::programs::Program;
 
-/// Keys of the attributes that are known without labels, in the order in which they are written.
+/// Keys of the attributes that are known without labels, in the order in which the attributes are
+/// written.
 pub const RESOURCE_KEYS: [&str; 11] = [
     SERVICE_NAME,
     SERVICE_VERSION,
@@ -56,7 +57,7 @@ impl AttributeValue<'_> {
     }
 }
 
-/// Attributes of a process, each key once.
+/// Attributes of a process. Each key occurs once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resource<'a>(Vec<(&'a str, AttributeValue<'a>)>);
 
@@ -101,12 +102,13 @@ impl<'a> Resource<'a> {
         all
     }
 
-    /// Attributes in the order of [`RESOURCE_KEYS`], then the other labels in their own order.
+    /// Attributes in the order of [`RESOURCE_KEYS`], then the other labels in the order in which
+    /// they were given.
     pub fn attributes(&self) -> impl Iterator<Item = (&str, &AttributeValue<'a>)> {
         self.0.iter().map(|(key, value)| (*key, value))
     }
 
-    /// Returns the value of an attribute as text; empty where there is none.
+    /// Returns the value of an attribute as text; empty if there is no such attribute.
     #[must_use]
     pub fn text(&self, key: &str) -> Cow<'_, str> {
         let found = self.0.iter().find(|(known, _)| *known == key);
@@ -145,8 +147,8 @@ impl<'a> Resource<'a> {
     }
 }
 
-/// The name of the service where no label sets it: the name of the entry assembly, or of the
-/// program's file.
+/// The name of the service if no label sets it: the name of the entry assembly, or of the program's
+/// file.
 fn service_name(process: &Process) -> &str {
     match process.entry_assembly.name.as_str() {
         "" => Program::from_process(process).name(),

@@ -1,5 +1,5 @@
-//! Trees in preorder whose paths hardly branch: consecutive nodes that each call only the next one
-//! are one run.
+//! Trees in preorder whose paths hardly branch. A run is a sequence of nodes in which each node
+//! calls only the next one.
 //!
 //! With millions of deep stacks, most nodes have only one child. Data kept per run instead of per
 //! node takes a tenth of the memory, and a walk goes from branch to branch.
@@ -12,7 +12,7 @@ pub(crate) struct Runs {
     pub(crate) functions: Vec<u32>,
     /// First node of each run, followed by the number of nodes.
     pub(crate) starts: Vec<u32>,
-    /// For each run, one past the last run below it.
+    /// For each run, the number after the last run below it.
     pub(crate) ends: Vec<u32>,
 }
 
@@ -29,7 +29,7 @@ impl Runs {
         &self.functions[self.starts[run as usize] as usize..self.starts[run as usize + 1] as usize]
     }
 
-    /// One past the last run below a run.
+    /// The number after the last run below this run.
     #[inline]
     pub(crate) fn end(&self, run: u32) -> u32 {
         self.ends[run as usize]
@@ -69,14 +69,14 @@ impl GrowingRuns {
         self.runs.functions.push(function);
     }
 
-    /// Ends all open runs: no run is added below them any more.
+    /// Ends all open runs, so that no run can be added below them.
     pub(crate) fn end(&mut self) {
         while let Some(run) = self.open.pop() {
             self.runs.ends[run as usize] = self.runs.len();
         }
     }
 
-    /// The runs.
+    /// Returns the finished runs.
     pub(crate) fn finish(mut self) -> Runs {
         self.end();
         self.runs.starts.push(self.runs.functions.len() as u32);

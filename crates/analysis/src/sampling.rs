@@ -4,18 +4,18 @@ use clrscope_recording::model::{CallsInfo, Clock};
 
 /// Standard deviations of a 95 % interval.
 const DEVIATIONS: f64 = 1.96;
-/// Steps by which a time with hardly any samples may be too short: even with no sample the expected
-/// number of steps is below three, at 95 %.
+/// Steps by which a time with hardly any samples may be too short. Even with no sample, the
+/// expected number of steps is below three with a confidence of 95 %.
 const FEW: f64 = 3.0;
-/// Mean step as a part of the interval, where the step is not known: single intervals lie between
-/// 0.5 and 1.5 of the nominal interval.
+/// Mean step as a multiple of the nominal interval, used if the step is not known. Single intervals
+/// lie between 0.5 and 1.5 of the nominal interval.
 const USUAL: f64 = 13.0 / 12.0;
 /// Relative error of the measured cost of hooks. The cost is measured at some moments of the run,
 /// and on a busy machine the speed of a processor changes from one moment to the next. `cargo xtask
 /// accuracy` prints the error of single runs.
 pub const HOOK_MARGIN: f64 = 0.25;
 
-/// Steps of the sampling clocks in one process, nanoseconds; 0 where a time is not sampled.
+/// Steps of the sampling clocks in one process, in nanoseconds; 0 for a time that is not sampled.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Steps {
     pub(crate) wall_ns: f64,
@@ -31,8 +31,8 @@ impl Steps {
     }
 }
 
-/// Bounds of a time that was measured in steps, minus the cost of hooks, which is between `least`
-/// and `most`.
+/// Bounds of a time that was measured in steps, after the cost of hooks is subtracted. The cost is
+/// between `least` and `most`.
 pub(crate) fn bounds(measured_ns: u64, step_ns: f64, (least, most): (u64, u64)) -> (u64, u64) {
     let (low, high) = sampled_bounds(measured_ns as f64, step_ns);
     let (least, most) = (least as f64 * (1.0 - HOOK_MARGIN), most as f64 * (1.0 + HOOK_MARGIN));
@@ -54,15 +54,15 @@ pub fn sampled_bounds(measured_ns: f64, step_ns: f64) -> (f64, f64) {
     ((measured_ns - chance).max(0.0), measured_ns + chance + FEW * step_ns)
 }
 
-/// Bounds of the expected number of events, given an observed number (the score interval of a
-/// Poisson count).
+/// Bounds of the expected number of events, computed from the observed number (the score interval
+/// of a Poisson count).
 pub(crate) fn count_bounds(events: f64) -> (f64, f64) {
     let z2 = DEVIATIONS * DEVIATIONS;
     let spread = DEVIATIONS * (events + z2 / 4.0).sqrt();
     ((events + z2 / 2.0 - spread).max(0.0), events + z2 / 2.0 + spread)
 }
 
-/// 95 % bounds of a share that was found with `samples` samples (Wilson's interval).
+/// 95 % bounds of a share that was estimated from `samples` samples (Wilson's interval).
 #[must_use]
 pub fn share_bounds(share: f64, samples: u64) -> (f64, f64) {
     if samples == 0 {

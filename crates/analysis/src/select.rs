@@ -18,8 +18,8 @@ pub(crate) struct SelectedProcess<'a> {
 }
 
 /// Whether `--process PATTERN` matches this process. The pattern may match the whole command line,
-/// the program's file name, or the file name of the managed assembly that it runs, with or without
-/// `.dll`.
+/// the file name of the executable, or the file name of the managed assembly that it runs, with or
+/// without `.dll`.
 #[must_use]
 pub fn process_matches(process: &Process, pattern: &Glob) -> bool {
     let host = process.command.first().and_then(|path| path.rsplit(['/', '\\']).next()).unwrap_or("");
@@ -43,8 +43,8 @@ pub(crate) fn processes<'a>(recording: &'a Recording, query: &Query) -> Result<V
     Ok(found)
 }
 
-/// Returns the query with its filters of functions and assemblies checked against the recording. A
-/// pattern without a match is tried again without regard to letter case.
+/// Returns the query after its filters of functions and assemblies were checked against the
+/// recording. A pattern without a match is tried again without regard to letter case.
 ///
 /// # Errors
 /// When a pattern matches no function or assembly of the recording in any letter case. The error

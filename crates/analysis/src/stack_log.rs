@@ -24,12 +24,12 @@ pub struct StackLog<'a> {
 struct OfProcess<'a> {
     process: &'a Process,
     table: Arc<Stacks>,
-    /// Ordered by thread, then by time; each event with the wanted part of its amount.
+    /// Events ordered by thread, then by time. Each has only the wanted part of its amount.
     events: Vec<StackEvent>,
     folded: Option<FoldedFunctions>,
     requests: Option<KnownRequests>,
-    /// Whether the query's patterns match a function, by function index; `None` where the query has
-    /// no patterns.
+    /// Whether the query's patterns match a function, by function index; `None` if the query has no
+    /// patterns.
     named: Option<Vec<bool>>,
     limit: usize,
 }
@@ -40,7 +40,7 @@ pub struct ThreadStacks<'l, 'a> {
     of: &'l OfProcess<'a>,
     /// The process.
     pub process: &'a Process,
-    /// The thread; a thread with the number 0 stands for events whose thread is not known.
+    /// The thread. For events whose thread is not known, it has the number 0.
     pub thread: &'a Thread,
     events: &'l [StackEvent],
 }
@@ -48,30 +48,30 @@ pub struct ThreadStacks<'l, 'a> {
 /// An event with its stack.
 #[derive(Debug)]
 pub struct StackMoment<'m, 'a> {
-    /// Time, nanoseconds since the start of the run.
+    /// Time of the event, in nanoseconds since the start of the run.
     pub time_ns: u64,
-    /// Duration, nanoseconds; 0 for an instant.
+    /// Duration of the event, in nanoseconds; 0 for an instant.
     pub lasted_ns: u64,
     /// Amount that the event adds to the metric.
     pub amount: u64,
-    /// Samples that the event stands for; 0 for other events.
+    /// Number of samples that the event stands for; 0 if it is not a sample.
     pub samples: u64,
-    /// Number of the stack in its process: equal numbers are equal paths.
+    /// Number of the stack in its process. Equal numbers mean equal paths.
     pub stack: u32,
-    /// The functions on the stack, outermost first, at least one.
+    /// The functions on the stack, outermost first. There is at least one.
     pub path: &'m [FunctionRef<'a>],
     /// For each function of the path, whether it was inlined into the function before it on the
     /// path.
     pub inlined: &'m [bool],
-    /// The served request that the event was for; `None` where there is none, or requests were not
+    /// The served request that the event was for; `None` if there was none, or if requests were not
     /// recorded.
     pub request: Option<&'m KnownRequest>,
 }
 
 impl<'a> StackLog<'a> {
-    /// Selects the events of the query's metric, or else of the first recorded metric with stacks.
-    /// If the query filters functions or modules, a path begins at the outermost function that
-    /// matches, and stacks without a match are left out.
+    /// Selects the events of the query's metric. If the query has no metric, selects those of the
+    /// first recorded metric with stacks. If the query filters functions or modules, a path begins
+    /// at the outermost function that matches, and stacks without a match are left out.
     ///
     /// # Errors
     /// When the query matches no process or thread, the metric was not recorded, or its values have
@@ -99,8 +99,8 @@ impl<'a> StackLog<'a> {
         Ok(Self { metric, processes })
     }
 
-    /// The preferred metric among those whose events have stacks and times; `None` where none was
-    /// recorded.
+    /// The preferred metric among the recorded metrics whose events have stacks and times; `None`
+    /// if there is no such metric.
     #[must_use]
     pub fn metric_of(recording: &Recording) -> Option<&'static Metric> {
         Metric::each().find(|metric| !metric.is_of_calls() && metric.is_in(recording))
@@ -112,14 +112,14 @@ impl<'a> StackLog<'a> {
         self.metric
     }
 
-    /// Number of selected processes, with and without events.
+    /// Number of selected processes, whether or not they have events.
     #[must_use]
     pub fn processes(&self) -> usize {
         self.processes.len()
     }
 
-    /// The threads that have events, in the recording's order. The unknown thread is the last of
-    /// its process.
+    /// The threads that have events, in the recording's order. Events whose thread is not known
+    /// belong to one more thread, which is the last of its process.
     pub fn threads(&self) -> impl Iterator<Item = ThreadStacks<'_, 'a>> {
         self.processes.iter().flat_map(|of| {
             of.events.chunk_by(|a, b| a.thread == b.thread).map(move |events| {
@@ -161,8 +161,7 @@ impl<'a> OfProcess<'a> {
         Self { process, table, events, folded, requests, named, limit: query.limit.unwrap_or(usize::MAX) }
     }
 
-    /// Puts the functions on a stack into `path`, outermost first; none where the stack is not
-    /// wanted.
+    /// Puts the functions on a stack into `path`, outermost first; none if the stack is not wanted.
     fn fill(&self, stack: u32, path: &mut Path<'a>) {
         let Path { frames, functions, inlined } = path;
         frames.clear();
@@ -203,8 +202,8 @@ struct Path<'a> {
 }
 
 impl<'a> ThreadStacks<'_, 'a> {
-    /// Calls `visit` with every event, ordered by time, up to the query's limit or until `visit`
-    /// fails.
+    /// Calls `visit` with every event, ordered by time. Stops at the query's limit, and at the
+    /// first error of `visit`.
     ///
     /// # Errors
     /// Only errors of `visit`.

@@ -1,4 +1,4 @@
-//! The last known stack of each thread: what the thread does, and what it waits for.
+//! The last known stack of each thread. It shows what the thread does and what it waits for.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,19 +21,18 @@ pub struct ThreadStack<'a> {
     pub thread: &'a Thread,
     /// State of the thread.
     pub state: ThreadState,
-    /// What the thread waits for, in words; `None` where it does not wait, or the reason is
-    /// unknown.
+    /// What the thread waits for, in words; `None` if it does not wait, or the reason is unknown.
     pub waits_for: Option<&'static str>,
     /// The stack.
     pub stack: CallStack<'a>,
-    /// Time in which all samples of the thread have this stack, in nanoseconds since the start of
-    /// the process's recording.
+    /// Time range in which all samples of the thread have this stack, in nanoseconds since the
+    /// start of the process's recording.
     pub still_ns: Range<u64>,
 }
 
-/// Returns each thread with its stack during the last heap snapshot, if the stack did not change
-/// then, else with its last sample of `wall`. Threads that wait for something come first, idle
-/// threads last.
+/// Returns each thread with a stack. If the thread's stack did not change during the last heap
+/// snapshot, it is that stack; otherwise it is the stack of the thread's last sample of `wall`.
+/// Threads that wait for something come first, idle threads last.
 ///
 /// # Errors
 /// When the query matches no process, or `wall` was not recorded.
@@ -57,7 +56,7 @@ pub fn thread_stacks<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<
     Ok(all)
 }
 
-/// Gap between two samples within which the thread is taken to have kept its stack.
+/// Maximum gap between two samples for which the thread is assumed to have kept its stack.
 const BETWEEN_NS: u64 = 1_000_000;
 
 fn end(sample: &Sample) -> u64 {
@@ -76,8 +75,8 @@ impl Stand {
         Self { sample: *sample, since_ns: sample.time_ns }
     }
 
-    /// Adds a sample of the same thread, unless the stack has already been the same during all of
-    /// `snapshot`: such a thread is shown with its stack during the snapshot.
+    /// Adds a sample of the same thread. Does nothing if the stack has already been the same during
+    /// all of `snapshot`: such a thread is shown with its stack during the snapshot.
     fn add(&mut self, next: &Sample, snapshot: Option<&Range<u64>>) {
         let is_same = next.stack == self.sample.stack;
         if end(next) < end(&self.sample) {

@@ -1,6 +1,6 @@
-//! Tiers: which compilation of a method the samples fell into.
+//! Tiers tell in which compilation of a method samples were taken.
 //!
-//! The runtime may compile a method several times, and each frame of a sample says which
+//! The runtime may compile a method several times, and each frame of a sample records which
 //! compilation it belongs to. A row has the samples of its method by tier, so a report shows
 //! whether a slow method was not yet optimised.
 
@@ -15,7 +15,8 @@ use crate::query::Query;
 use crate::samples::{SAMPLED_CPU, SAMPLED_WALL};
 use crate::stack_trees::{Frame, StackSum, StackVisitor, SummedStacks};
 
-/// Samples of a row by the tier of its code. A stack with a method in two tiers counts for both.
+/// Samples of a row by the tier of its code. A stack that has the method in two tiers counts for
+/// both.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tiers([SampleCount; Tier::ALL.len()]);
 
@@ -31,9 +32,9 @@ impl Tiers {
         Tier::ALL.iter().map(|&tier| (tier, self.samples(tier))).filter(|(_, samples)| samples.total > 0)
     }
 
-    /// The tier with most of the row's samples, and its share. The row's own samples count, or,
-    /// where it has none, the samples with the row anywhere on the stack. `None` without samples in
-    /// compiled methods.
+    /// The tier with the most samples of the row, and its share. Counts the row's own samples, or,
+    /// if it has none, the samples with the row anywhere on the stack. `None` if no samples fell
+    /// into compiled methods.
     #[must_use]
     pub fn most(&self) -> Option<(Tier, f64)> {
         let has_own = self.seen().any(|(_, samples)| samples.own > 0);
@@ -63,7 +64,7 @@ fn sampled(recording: &Recording, metric: &'static Metric) -> Option<&'static Me
 pub(crate) type OfTier = (u32, Tier, SampleCount);
 
 /// Samples by tier for each sampled method of a process, by function index. They come from the
-/// metric itself, or from the samples that were taken alongside its calls.
+/// metric itself, or for a metric of `calls` from the samples that were taken alongside.
 pub(crate) fn tiers_of_functions(
     recording: &Recording,
     process: &Process,
@@ -78,7 +79,7 @@ pub(crate) fn tiers_of_functions(
     sums.of_functions(&stacks.visit_stacks(catalog, &sums))
 }
 
-/// Finds samples by tier along stacks. A method's frame counts where no frame of the same method
+/// Finds samples by tier along stacks. A method's frame counts only if no frame of the same method
 /// and tier lies above it.
 pub(crate) struct TierSums {
     /// By function index; the list ends at the last function with compiled code.
@@ -99,7 +100,7 @@ struct TiersMet {
 const _: () = assert!(Tier::ALL.len() <= u16::BITS as usize);
 
 impl TiersMet {
-    /// Index of the function's cell for a tier; `NONE` where nothing is to be counted.
+    /// Index of the function's cell for a tier; [`NONE`] if the tier is not counted.
     #[inline]
     fn cell(self, tier: Tier) -> u32 {
         let bit = 1_u16 << tier as u32;

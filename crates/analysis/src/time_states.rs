@@ -14,22 +14,22 @@ use crate::query::Query;
 use crate::samples::SAMPLED_WALL;
 use crate::waits::{TimeState, WaitFacts, is_wait, reason_by_facts};
 
-/// Whether the amounts of a metric are times whose states are known.
+/// Whether the amounts of a metric are times with known states.
 pub(crate) fn has_states(metric: &Metric) -> bool {
     metric.instrument == SAMPLED_WALL.instrument && metric.unit == SAMPLED_WALL.unit
 }
 
 /// Determines the states of the `wall` samples of a process.
 pub(crate) struct TimeStates {
-    /// State of a thread that waits, by the number of its stack among the events' stacks; `None`
-    /// where the stack does not tell the state.
+    /// State of a waiting thread, by the number of its stack among the events' stacks; `None` if
+    /// the stack does not show the state.
     waits: Vec<Option<TimeState>>,
     /// Whether a thread is idle by purpose, by thread index.
     idle: Vec<bool>,
 }
 
 impl TimeStates {
-    /// Returns the states for a process, whose samples are `measured`.
+    /// Returns the states for a process. `measured` must be its samples.
     pub(crate) fn for_process(process: &Process, measured: &MetricEvents) -> Arc<Self> {
         process.derived.get("states of time", || Self::find(process, measured))
     }

@@ -1,41 +1,43 @@
-//! Calls and times, of a row and of everything.
+//! Calls and times of a row, and of the whole selected part.
 
 use crate::metric::{Amount, Column, Metric, SampleCount, Source};
 use crate::query::Sort;
 
-/// Calls and times of a row; the crate's page defines each. Wall time unless the name says CPU.
+/// Calls and times of a row. The documentation of the crate defines each of them. Times are wall
+/// times in nanoseconds unless the name contains `cpu`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Times {
-    /// Calls; for `[JIT]` the number of compilations, for suspensions their number.
+    /// Number of calls. For `[JIT]` it is the number of compilations, for suspensions the number of
+    /// suspensions.
     pub calls: u64,
     /// Time of outermost activations, callees included.
     pub inclusive_ns: u64,
-    /// Own time.
+    /// Own time of the function, without its callees.
     pub exclusive_ns: u64,
     /// Time in calls to other functions.
     pub callee_ns: u64,
-    /// Time suspended by the runtime while on top.
+    /// Time for which the runtime suspended the thread while the function was on top of the stack.
     pub suspended_ns: u64,
-    /// The profiler's estimated share of the own time: part of `inclusive_ns` in raw reports,
-    /// already taken out in compensated ones.
+    /// The profiler's estimated share of the own time. Raw reports contain it in `inclusive_ns`,
+    /// compensated reports don't.
     pub profiler_ns: u64,
-    /// The share is believed to be at least this.
+    /// Lower bound of the profiler's share.
     pub profiler_low_ns: u64,
-    /// The share is believed to be at most this.
+    /// Upper bound of the profiler's share.
     pub profiler_high_ns: u64,
-    /// CPU time of outermost activations, where measured.
+    /// CPU time of outermost activations, callees included; `None` if not measured.
     pub inclusive_cpu_ns: Option<u64>,
-    /// Own CPU time, where measured.
+    /// Own CPU time; `None` if not measured.
     pub exclusive_cpu_ns: Option<u64>,
     /// 95 % bounds of the own wall time without the profiler. They include the error of the hooks'
     /// cost and of sampling.
     pub exclusive_bounds_ns: (u64, u64),
-    /// The same bounds of the own CPU time without the profiler, where measured.
+    /// 95 % bounds of the own CPU time without the profiler; `None` if not measured.
     pub exclusive_cpu_bounds_ns: Option<(u64, u64)>,
 }
 
 impl Times {
-    /// Adds `other`; the sum has CPU time if either has it.
+    /// Adds `other`. The sum has CPU time if at least one of the two has it.
     pub(crate) fn add(&mut self, other: &Self) {
         let sum = |a: &mut u64, b: u64| *a = a.saturating_add(b);
         sum(&mut self.calls, other.calls);
@@ -55,8 +57,8 @@ impl Times {
         };
     }
 
-    /// Amount of a metric, and the columns of `calls` that a row of that metric shows; these are
-    /// empty where the metric comes from another instrument.
+    /// Amount of a metric, and the columns of `calls` that a row of that metric shows. The columns
+    /// are empty if the metric comes from another instrument.
     pub(crate) fn by(self, metric: &Metric) -> (Self, Amount) {
         let amount = match metric.source {
             Source::Calls(Column::Cpu) => {
@@ -80,7 +82,7 @@ impl Times {
         (if metric.is_of_calls() { self } else { Self::default() }, amount)
     }
 
-    /// Number that a sort key orders rows by; 0 for names.
+    /// The number by which a sort key orders rows; 0 for names.
     pub(crate) fn key(&self, sort: Sort) -> u64 {
         match sort {
             Sort::Exclusive => self.exclusive_ns,
@@ -100,7 +102,7 @@ fn add_bounds(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
     (a.0.saturating_add(b.0), a.1.saturating_add(b.1))
 }
 
-/// Sum of the known values.
+/// Sum of the known values; `None` if neither is known.
 pub(crate) fn add_known(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.saturating_add(b)),
@@ -108,33 +110,33 @@ pub(crate) fn add_known(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     }
 }
 
-/// Sums over the selected processes and threads, before any limit or filter of functions.
+/// Sums over the selected processes and threads, before any limit and any filter of functions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Calls of functions, without compilations and suspensions.
     pub calls: u64,
     /// Calls of functions, compilations and suspensions together.
     pub entries: u64,
-    /// Wall time of all threads inside recorded functions, the runtime's own time included. Shares
-    /// refer to this time. Compensated unless the query is raw.
+    /// Wall time of all threads inside recorded functions, including the runtime's own time. Shares
+    /// refer to this time. It is compensated unless the query is raw.
     pub functions_ns: u64,
-    /// Wall time of threads outside every recorded function.
+    /// Wall time of threads outside all recorded functions.
     pub outside_ns: u64,
-    /// The part of `functions_ns` in which the runtime compiled.
+    /// The part of `functions_ns` in which the runtime compiled methods.
     pub jit_ns: u64,
     /// The part of `functions_ns` in which threads were suspended.
     pub suspended_ns: u64,
-    /// The profiler's share in total: subtracted in compensated reports, included in raw ones.
+    /// The profiler's total share. Compensated reports have subtracted it, raw reports include it.
     pub profiler_ns: u64,
-    /// The share is believed to be at least this.
+    /// Lower bound of the profiler's share.
     pub profiler_low_ns: u64,
-    /// The share is believed to be at most this.
+    /// Upper bound of the profiler's share.
     pub profiler_high_ns: u64,
-    /// CPU time inside recorded functions, where measured.
+    /// CPU time inside recorded functions; `None` if not measured.
     pub cpu_ns: Option<u64>,
-    /// Calls that ended in `(truncated)`.
+    /// Number of calls that ended in `(truncated)`.
     pub truncated_calls: u64,
-    /// Time under `(truncated)`.
+    /// Time below `(truncated)`.
     pub truncated_ns: u64,
 }
 

@@ -1,6 +1,6 @@
-//! Enums whose values have a name in JSON and a title in text.
+//! Enums whose values have a name in JSON and a title for display.
 
-/// Declares such an enum; its values are in the order in which they are shown.
+/// Declares an enum with names and titles. Its values are in the order in which they are shown.
 macro_rules! titled {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident $word:literal $title:literal,)* }) => {
         $(#[$about])*
@@ -10,7 +10,7 @@ macro_rules! titled {
         }
 
         impl $name {
-            /// Every value, in the order in which they are shown.
+            /// All values, in the order in which they are shown.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
             /// The name in JSON.
@@ -21,7 +21,7 @@ macro_rules! titled {
                 }
             }
 
-            /// The title in text.
+            /// The title for display.
             #[must_use]
             pub const fn title(self) -> &'static str {
                 match self {

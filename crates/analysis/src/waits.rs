@@ -6,27 +6,27 @@ use crate::function::FunctionRef;
 use crate::titled::titled;
 
 titled! {
-    /// Reason why a thread waits. The kinds that slow a program down come first.
+    /// Reason why a thread waits. Kinds that slow a program down come first.
     WaitKind {
         /// A lock that another thread holds.
         Lock "lock" "waiting for locks",
-        /// A time that has to pass.
+        /// A certain time must pass.
         Sleep "sleep" "sleeping",
         /// Files, sockets, pipes and the terminal.
         Io "io" "waiting for files, sockets",
-        /// Tasks, events, conditions and the ends of threads and processes.
+        /// Tasks, events, conditions, and the ends of threads and processes.
         Signal "signal" "waiting for tasks, events",
-        /// Unknown reason: no free processor, unmanaged code, page faults.
+        /// No free processor, unmanaged code, a page fault, or an unknown reason.
         Other "other" "no processor, or unknown",
-        /// Waiting for work or for shutdown: pool, timer and socket threads and the like, which
-        /// nothing waits for.
+        /// Work or shutdown. Threads of the pool, timers, sockets and the like wait for it, and
+        /// nothing waits for these threads.
         Idle "idle" "idle threads",
     }
 }
 
 impl WaitKind {
-    /// Kind of wait for a thread state of `wall` samples; `None` where the thread runs, or is ready
-    /// to run.
+    /// Kind of wait for a thread state of `wall` samples; `None` if the thread runs, or is ready to
+    /// run.
     pub(crate) fn of_state(state: ThreadState) -> Option<Self> {
         match state {
             ThreadState::Lock => Some(Self::Lock),
@@ -40,33 +40,35 @@ impl WaitKind {
 }
 
 titled! {
-    /// State of a thread for some time; the stack refines the state of a waiting thread.
+    /// State of a thread for some time. For a waiting thread, the stack makes the state more
+    /// precise.
     TimeState {
-        /// On a processor.
+        /// The thread runs on a processor.
         Running "running" "running",
-        /// Able to run, and waiting for a processor.
+        /// The thread could run, but has no processor.
         Ready "ready" "ready, no processor",
-        /// Waiting for a lock.
+        /// The thread waits for a lock.
         Lock "lock" "waiting for a lock",
-        /// Blocked on a task in place of an await.
+        /// The thread is blocked on a task, where code should have awaited the task.
         Task "task" "blocked on a task",
-        /// Waiting for something else: events, the ends of threads and processes.
+        /// The thread waits for something else, such as events or the ends of threads and
+        /// processes.
         Waiting "waiting" "waiting for events, others",
-        /// Waiting for a file, a socket or a pipe.
+        /// The thread waits for a file, a socket or a pipe.
         Io "io" "files, sockets",
-        /// Sleeping for a time.
+        /// The thread sleeps for a certain time.
         Sleeping "sleeping" "sleeping",
-        /// Suspended by the runtime for a collection.
+        /// The runtime has suspended the thread for a collection.
         Suspended "suspended" "suspended by the runtime",
-        /// A thread that waits by design.
+        /// The thread waits by design.
         Idle "idle" "idle threads",
-        /// Not known.
+        /// The state is not known.
         Unknown "unknown" "unknown",
     }
 }
 
 impl TimeState {
-    /// Returns the state of this name.
+    /// Returns the state with this name; `None` for other names.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|state| state.name() == name).copied()
@@ -109,14 +111,14 @@ pub(crate) struct WaitReason {
 impl WaitReason {
     /// A lock that the runtime enters without a method of the framework.
     pub(crate) const LOCK: Self = Self { kind: WaitKind::Lock, what: "a lock" };
-    /// A task, below code that blocks on it in place of an await.
+    /// A task on which code blocks instead of awaiting it.
     pub(crate) const TASK: Self = Self { kind: WaitKind::Signal, what: "a task" };
-    /// A semaphore that own code waits for directly: used as a lock, or to wait for items in a
-    /// queue.
+    /// A semaphore that own code waits for directly. It is used as a lock, or to wait for items in
+    /// a queue.
     pub(crate) const SEMAPHORE: Self = Self { kind: WaitKind::Signal, what: "a semaphore" };
     /// An item that another thread puts into a queue.
     pub(crate) const ITEM: Self = Self { kind: WaitKind::Signal, what: "an item of a queue (BlockingCollection)" };
-    /// Another program, which this one started.
+    /// Another program, which the waiting program started.
     pub(crate) const PROCESS: Self = Self { kind: WaitKind::Signal, what: "the end of a process" };
 }
 
@@ -241,23 +243,25 @@ const WAITING: &[Wait] = &[
     wait(WaitReason::PROCESS.kind, WaitReason::PROCESS.what, &["System.Diagnostics.Process::WaitForExit"]),
 ];
 
-/// Kind of wait of a thread in this function; `None` for functions that do not wait.
+/// Kind of wait of a thread that is in this function; `None` for functions that do not wait.
 pub(crate) fn wait_kind(function: &FunctionRef<'_>) -> Option<WaitKind> {
     wait_in(function).map(|wait| wait.kind)
 }
 
-/// Returns the reason of the wait of a thread in this function; `None` as for [`wait_kind`].
+/// Returns the reason of the wait of a thread that is in this function; `None` for functions that
+/// do not wait.
 fn reason_in(function: &FunctionRef<'_>) -> Option<WaitReason> {
     wait_in(function).map(|wait| WaitReason { kind: wait.kind, what: wait.what })
 }
 
-/// Number of innermost frames that are searched for the wait, because framework functions that wait
-/// call one another.
+/// Number of innermost frames in which the wait is searched for. Framework functions that wait call
+/// one another, so the innermost one is not enough.
 const NEAREST: usize = 12;
 
-/// Returns what a thread in a state waits for, by the functions of its stack, the innermost first.
-/// `None` where it does not wait, or the reason is unknown. Among the innermost framework methods
-/// the outermost decides: `Task.Wait` waits on an event, but for a task.
+/// Returns what a thread with this state waits for. `functions` are the functions of its stack,
+/// innermost first. `None` if the thread does not wait, or the reason is unknown. Among the
+/// innermost framework methods the outermost decides: `Task.Wait` waits on an event, but for a
+/// task.
 pub(crate) fn wait_reason<'a>(
     state: ThreadState,
     functions: impl Iterator<Item = FunctionRef<'a>>,
@@ -268,7 +272,7 @@ pub(crate) fn wait_reason<'a>(
     is_wait(state).then(|| by_methods().or(by_state)).flatten()
 }
 
-/// Whether a thread in a state waits for something that its stack may name.
+/// Whether a thread in this state waits for something that its stack may show.
 pub(crate) fn is_wait(state: ThreadState) -> bool {
     matches!(state, ThreadState::Lock | ThreadState::Waiting | ThreadState::Io | ThreadState::Sleeping)
 }
@@ -288,7 +292,7 @@ impl WaitFacts {
     }
 }
 
-/// Returns what a waiting thread waits for, by the facts about the functions of its stack, the
+/// Returns what a waiting thread waits for. `functions` are facts about the functions of its stack,
 /// innermost first.
 pub(crate) fn reason_by_facts(functions: impl Iterator<Item = WaitFacts>) -> Option<WaitReason> {
     let managed = functions.filter(|function| function.is_method);

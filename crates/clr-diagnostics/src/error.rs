@@ -5,42 +5,42 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Error of finding a runtime or of communicating with it. Displayed as one sentence without a full
+/// Error while finding a runtime or communicating with it. Displayed as one sentence without a full
 /// stop.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// There is no process with this id.
     NoProcess {
-        /// The id.
+        /// Id of the process.
         pid: u32,
     },
     /// The process does not run a .NET runtime with a diagnostics socket.
     NotDotnet {
-        /// The process.
+        /// Id of the process.
         pid: u32,
     },
     /// The process runs .NET but has no diagnostics socket: it was started with
     /// `DOTNET_EnableDiagnostics=0` or `DOTNET_EnableDiagnostics_IPC=0`, or its socket was removed.
     DiagnosticsOff {
-        /// The process.
+        /// Id of the process.
         pid: u32,
     },
     /// The process belongs to another user, or the system denies access to it.
     NotPermitted {
-        /// The process.
+        /// Id of the process.
         pid: u32,
-        /// Owner of the process.
+        /// User id of the owner of the process.
         uid: u32,
     },
     /// Nothing listens on the socket: the process has ended or has closed the socket.
     NobodyListens {
-        /// The socket.
+        /// Path of the socket.
         socket: PathBuf,
     },
     /// The owner of the socket is not the owner of the process that the socket is named after.
     ForeignSocket {
-        /// The socket.
+        /// Path of the socket.
         socket: PathBuf,
     },
     /// The answer did not come in time.
@@ -86,7 +86,7 @@ impl Error {
         Self::Nonsense { what }
     }
 
-    /// The runtime's reason, if the runtime refused the command.
+    /// The runtime's reason; `None` if the runtime did not refuse the command.
     #[must_use]
     pub fn code(&self) -> Option<ResultCode> {
         match self {
@@ -142,7 +142,7 @@ macro_rules! codes {
         impl ResultCode {
             $($(#[$doc])* pub const $name: Self = Self($code as u32 as i32);)*
 
-            /// A description of the code, if the code is known.
+            /// A description of the code; `None` for unknown codes.
             #[must_use]
             pub fn words(self) -> Option<&'static str> {
                 match self {

@@ -20,7 +20,7 @@
 //! |---|---|
 //! | find processes, also of containers | [`processes`], [`Process`] |
 //! | ask and tell a runtime | [`Port`]: [`info`](Port::info), [`environment`](Port::environment), [`attach_profiler`](Port::attach_profiler) |
-//! | be asked first by programs that start | [`StartupPort`] |
+//! | hold programs at their start | [`StartupPort`] |
 //! | read events and counters | [`Port::collect_events`], [`nettrace`], [`Counter`] |
 //!
 //! # Untrusted answers

@@ -80,7 +80,7 @@ pub struct Provider {
     pub keywords: u64,
     /// Maximum level: 1 critical to 5 verbose.
     pub level: u32,
-    /// Arguments `KEY=VALUE;...`, such as `EventCounterIntervalSec=1`.
+    /// Arguments for the provider, as `KEY=VALUE;...`, such as `EventCounterIntervalSec=1`.
     pub arguments: String,
 }
 
@@ -121,9 +121,9 @@ impl Port {
         Connection::open(&self.socket, self.limit)
     }
 
-    /// Connects without the diagnostics protocol: for other sockets of the process that lie next to
-    /// the runtime's ([`Process::socket`](crate::Process::socket)). The time limit applies to each
-    /// read and write.
+    /// Connects without the diagnostics protocol. For other sockets of the process, in the same
+    /// folder as the runtime's ([`Process::socket`](crate::Process::socket)). The time limit
+    /// applies to each read and write.
     ///
     /// # Errors
     /// [`Error::NobodyListens`], [`Error::TimedOut`], [`Error::System`].
@@ -149,7 +149,7 @@ impl Port {
         }
     }
 
-    /// Requests the environment of the process as the runtime sees it: names with values.
+    /// Requests the environment of the process as the runtime sees it: pairs of name and value.
     ///
     /// # Errors
     /// Errors of the exchange, see [`Error`].
@@ -174,7 +174,8 @@ impl Port {
         done(ATTACH_PROFILER, &answer)
     }
 
-    /// Starts an event session; [`EventSession::reader`] reads the events.
+    /// Starts an event session; [`EventSession::reader`] reads the events. The runtime buffers at
+    /// most `buffer_mb` megabytes of events.
     ///
     /// # Errors
     /// Errors of the exchange, see [`Error`].
@@ -192,7 +193,7 @@ impl Port {
         Ok(EventSession { port: self.clone(), id, stream: connection.into_stream()? })
     }
 
-    /// Sets a variable of the environment, as the runtime sees it.
+    /// Sets an environment variable in the runtime's view of the environment.
     ///
     /// # Errors
     /// Errors of the exchange, see [`Error`].
@@ -265,8 +266,8 @@ pub struct EventSession {
 }
 
 impl EventSession {
-    /// Creates a reader of the events. The reader waits for the next bytes without a limit, or for
-    /// `patience` at most: then it fails with [`Error::TimedOut`].
+    /// Creates a reader of the events. The reader waits for the next bytes for at most `patience`,
+    /// then fails with [`Error::TimedOut`]. With `None` it waits without a limit.
     ///
     /// # Errors
     /// [`Error::System`] if the socket can't be duplicated, and the errors of

@@ -38,7 +38,7 @@ pub enum ProcessEnd {
 
 /// Lists the visible processes that run .NET, ordered by id: processes with a diagnostics socket,
 /// and processes without one that have mapped the runtime's library. A process of another user is
-/// listed if its socket lies in this process's folder of temporary files.
+/// listed if its socket lies in the calling process's folder for temporary files.
 #[must_use]
 pub fn processes() -> Vec<Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -218,7 +218,8 @@ impl Process {
 
     /// Path of the process's socket `NAME-PID-START-socket` in its folder for temporary files;
     /// `None` if there is none. The runtime names its diagnostics socket in this way. If another
-    /// user has taken that name, the result is `NAME-PID-START-WORD-socket` with any word.
+    /// user has taken that name, the result is a socket named `NAME-PID-START-WORD-socket`, where
+    /// WORD can be any word.
     ///
     /// # Errors
     /// [`Error::NotPermitted`], [`Error::ForeignSocket`], [`Error::NoProcess`].
@@ -279,8 +280,8 @@ impl Process {
         Ok(self.mapped_files()?.iter().any(|file| file.as_os_str().as_bytes().ends_with(RUNTIME)))
     }
 
-    /// Whether the process runs .NET, as far as this process can see: [`processes`] lists those
-    /// that do.
+    /// Whether the process runs .NET, as far as the calling process can see. [`processes`] lists
+    /// the processes for which this is true.
     #[must_use]
     pub fn is_dotnet(&self) -> bool {
         match self.port() {

@@ -18,7 +18,7 @@ const ADVERTISEMENT: usize = 34;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Socket that programs connect to when they start with `DOTNET_DiagnosticPorts` set to its
-/// [value](Self::variable). Each program waits there until [`Held::resume`].
+/// [value](Self::variable). Each program waits there until [`Held::resume`] is called.
 ///
 /// A runtime connects again after each command: one connection serves one command. So
 /// [`accept`](Self::accept) returns the same runtime again until it is resumed.
@@ -45,7 +45,7 @@ impl StartupPort {
         format!("{},suspend", self.path.display())
     }
 
-    /// Waits for the next connection of a runtime, at most for `patience`.
+    /// Waits for the next connection of a runtime, for at most `patience`.
     ///
     /// # Errors
     /// [`Error::TimedOut`] if no runtime connected, and [`Error::Nonsense`] if the other side is
@@ -100,7 +100,7 @@ impl Held {
     /// Requests information about the process.
     ///
     /// # Errors
-    /// Those of a conversation, see [`Error`].
+    /// Errors of the exchange, see [`Error`].
     pub fn info(mut self) -> Result<ProcessInfo, Error> {
         port::info(&mut self.connection, 2)
     }
@@ -108,15 +108,15 @@ impl Held {
     /// Makes the runtime load a profiler before any managed code runs.
     ///
     /// # Errors
-    /// Those of a conversation, see [`Error`].
+    /// Errors of the exchange, see [`Error`].
     pub fn startup_profiler(mut self, class: Clsid, library: &str) -> Result<(), Error> {
         port::startup_profiler(&mut self.connection, class, library)
     }
 
-    /// Sets a variable of the environment, as the runtime and its program will see it.
+    /// Sets an environment variable in the runtime's and its program's view of the environment.
     ///
     /// # Errors
-    /// Those of a conversation, see [`Error`].
+    /// Errors of the exchange, see [`Error`].
     pub fn set_environment_variable(mut self, name: &str, value: &str) -> Result<(), Error> {
         port::set_variable(&mut self.connection, name, value)
     }
@@ -124,7 +124,7 @@ impl Held {
     /// Resumes the runtime: the program starts.
     ///
     /// # Errors
-    /// Those of a conversation, see [`Error`].
+    /// Errors of the exchange, see [`Error`].
     pub fn resume(mut self) -> Result<(), Error> {
         port::resume(&mut self.connection)
     }

@@ -87,8 +87,9 @@ impl Body {
         self.header.flags & INIT_LOCALS != 0
     }
 
-    /// Labels before which code can be inserted without changing the existing instructions:
-    /// not between a prefix and its instruction, and not between a `tail.` call and its `ret`.
+    /// Labels before which code can be inserted without changing the existing instructions. Not
+    /// among them: labels between a prefix and its instruction, and between a `tail.` call and its
+    /// `ret`.
     pub fn places(&self) -> impl Iterator<Item = Label> {
         let mut group_has_tail = false;
         let mut is_after_prefix = false;

@@ -30,7 +30,7 @@ pub struct Clause {
 }
 
 impl Clause {
-    /// Kind.
+    /// Kind of the clause.
     #[must_use]
     pub const fn kind(&self) -> ClauseKind {
         self.kind

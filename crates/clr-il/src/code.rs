@@ -8,7 +8,7 @@ use crate::{Error, Flow, Label, Opcode, Operand, Result};
 pub(crate) struct Piece {
     pub(crate) opcode: Opcode,
     pub(crate) operand: Operand,
-    /// Numbers of values that the instruction pops and pushes, if the table does not have them.
+    /// Numbers of values that the instruction pops and pushes; `None` if the opcode table has them.
     call: Option<(u16, u16)>,
     /// Which local variable the operand refers to.
     local: LocalOperand,
@@ -128,8 +128,9 @@ impl Code {
         constant.plain(Opcode::ConvU)
     }
 
-    /// Appends a call (`call`, `calli`, `callvirt`, `newobj`) of a method or signature, with the
-    /// numbers of values that it pops and pushes. `this` and the address of a `calli` count.
+    /// Appends a call (`call`, `calli`, `callvirt`, `newobj`) of a method or signature. `takes` and
+    /// `gives` are the numbers of values that the call pops and pushes, including `this` and the
+    /// address of a `calli`.
     #[must_use]
     pub fn call(mut self, opcode: Opcode, token: u32, takes: u16, gives: u16) -> Self {
         let call = Some((takes, gives));
@@ -169,7 +170,8 @@ impl Code {
         self
     }
 
-    /// Adds `by` to the numbers of new local variables: another author's variables come first.
+    /// Adds `by` to the numbers of new local variables, because another author's variables come
+    /// first.
     pub(crate) fn move_locals(&mut self, by: u16) {
         for piece in self.pieces.iter_mut().filter(|piece| piece.local == LocalOperand::New) {
             if let Operand::Word(number) = &mut piece.operand {
@@ -203,7 +205,8 @@ impl Code {
         Mark(self.marks.len() as u32 - 1)
     }
 
-    /// Sets the position of the mark: here, in front of the next instruction or at the end.
+    /// Sets the position of the mark to here: in front of the instruction that is appended next, or
+    /// at the end of the code.
     #[must_use]
     pub fn mark(mut self, mark: Mark) -> Self {
         let here = self.pieces.len() as u32;
@@ -220,10 +223,11 @@ impl Code {
     }
 
     /// Appends code that may throw, and a handler for it. An exception of the type with this token,
-    /// or of a derived type, ends that code; execution continues after it.
+    /// or of a derived type, ends that code, and execution continues after it.
     ///
-    /// The stack must be empty there, without values of the method: at the method's entry, or at
-    /// the beginning of a statement. Otherwise the runtime fails to compile the method.
+    /// The stack must have no values at that point, not even values of the method itself: so at the
+    /// method's entry, or at the beginning of a statement. Otherwise the runtime fails to compile
+    /// the method.
     #[must_use]
     pub fn catching(mut self, exception: u32, code: Self) -> Self {
         let (first, marks) = (self.pieces.len(), self.marks.len() as u32);
@@ -250,8 +254,8 @@ impl Code {
         code
     }
 
-    /// Returns `nop`s of the same total size, so that the instructions after the code keep their
-    /// offsets.
+    /// Returns `nop`s of the same total size. Instructions after the code keep their offsets if it
+    /// is replaced by these `nop`s.
     #[must_use]
     pub fn blanked(&self) -> Self {
         let size: usize = self.pieces.iter().map(|piece| size(piece.opcode, &piece.operand)).sum();
@@ -270,7 +274,7 @@ impl Code {
         self.marks.get(label.0 as usize).copied().flatten().ok_or(Error::NoSuchMark)
     }
 
-    /// Maximum number of values that the code has on the stack at a time.
+    /// Maximum number of values that the code has on the stack at the same time.
     ///
     /// # Errors
     /// The reason why the code can't be inserted: [`Error::Unbalanced`], [`Error::Leaves`],

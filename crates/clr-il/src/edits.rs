@@ -61,8 +61,8 @@ impl Edits {
         self.wishes.push((Place::Before(place), code));
     }
 
-    /// Runs code after the instruction if execution continues with the next one: not if a
-    /// conditional branch is taken, and not if the instruction throws.
+    /// Runs code after the instruction if execution continues with the next one. The code does not
+    /// run if a conditional branch is taken or the instruction throws.
     pub fn after(&mut self, place: Label, code: Code) {
         self.wishes.push((Place::After(place), code));
     }
@@ -96,18 +96,18 @@ impl Edits {
 
     /// Runs code at each exit, by return or by exception. The method becomes a protected block with
     /// a `finally`, and each return becomes a jump out of the block.
-    /// [`set_result`](Self::set_result) gives the location of the result meanwhile.
+    /// [`set_result`](Self::set_result) gives the location of the result while the code runs.
     ///
-    /// The runtime makes no tail calls in a protected block, also no implicit ones. A recursion
-    /// that relies on the compiler's implicit tail calls then needs more stack.
+    /// The runtime makes no tail calls in a protected block, not even implicit ones. A recursion
+    /// that relies on implicit tail calls then needs more stack.
     pub fn at_exits(&mut self, code: Code) {
         self.wishes.push((Place::Exits, code));
     }
 
     /// Runs code if an exception leaves the method, but not if the method returns. The method
     /// becomes a protected block with a `fault`, and each return becomes a jump out of the block.
-    /// [`set_result`](Self::set_result) gives the location of the result meanwhile. As with
-    /// [`at_exits`](Self::at_exits), no call in the block becomes a tail call.
+    /// [`set_result`](Self::set_result) gives the location of the result while the code runs. As
+    /// with [`at_exits`](Self::at_exits), no call in the block becomes a tail call.
     pub fn at_failures(&mut self, code: Code) {
         self.wishes.push((Place::Failures, code));
     }
@@ -143,8 +143,8 @@ impl Edits {
         }
     }
 
-    /// Gives each branch its long form with a four-byte distance, even where the short form
-    /// suffices: for tests of code that processes bodies.
+    /// Gives each branch its long form with a four-byte distance, even if the short form suffices.
+    /// This is for tests of code that processes bodies.
     pub fn lengthen_branches(&mut self) {
         self.lengthens = true;
     }
@@ -170,7 +170,7 @@ impl Edits {
     }
 
     /// Adds the edits and permissions of another author. The other author's code is nested inside
-    /// this one's: at the same position, this author's code runs first before an instruction and
+    /// this author's: at the same position, this author's code runs first before an instruction and
     /// last after it.
     pub fn merge(&mut self, mut other: Self) {
         let own = self.locals.len() as u16;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{Label, Opcode};
 
-/// Result with this crate's [`Error`].
+/// A result with [`Error`] as error type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Reason why a body can't be read, changed or written. Offsets count bytes from the first
@@ -54,7 +54,7 @@ pub enum Error {
     },
     /// The changed code would be longer than 2 GiB.
     TooLong,
-    /// The method does not have this label.
+    /// The method has no position with this label.
     NoSuchPlace(Label),
     /// Code was to run after an instruction that never continues with the next one: a branch, a
     /// return, a throw.
@@ -75,10 +75,10 @@ pub enum Error {
     LocalsUnknown,
     /// Edits with code at exits or failures, without a location for the method's result.
     ResultUnknown,
-    /// The method passes its arguments to another method by `jmp`, which is not allowed in a
-    /// protected block.
+    /// The method passes its arguments to another method by `jmp`, and `jmp` is not allowed in the
+    /// protected block that the edits need.
     Jumps,
-    /// Code was to run between a tail call and its return, or around one, without
+    /// Code was to run around a tail call, or between a tail call and its return, without
     /// [`Edits::drop_tail_calls`].
     ///
     /// [`Edits::drop_tail_calls`]: crate::Edits::drop_tail_calls
@@ -89,7 +89,7 @@ pub enum Error {
         /// Index of the instruction, from 0.
         index: u32,
     },
-    /// Bytes that are not a signature, or not one of the expected kind.
+    /// Bytes that are not a signature, or are a signature of an unexpected kind.
     Signature,
     /// More than 65,534 local variables.
     TooManyLocals,

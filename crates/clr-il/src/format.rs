@@ -37,7 +37,7 @@ pub(crate) const MOST_SECTIONS: usize = 16;
 /// Length of a method's body in bytes. `byte` returns the byte at an offset, and `None` past the
 /// end.
 ///
-/// For memory in which the end of a body is unknown: no byte after the body is requested.
+/// Use it for memory in which the end of a body is unknown: no byte after the body is requested.
 ///
 /// # Errors
 /// The defect in the body.
@@ -104,7 +104,7 @@ fn little_endian(byte: &impl Fn(usize) -> Option<u8>, start: usize, bytes: usize
     (0..bytes).rev().try_fold(0_usize, |number, at| Some(number << 8 | usize::from(byte(start.checked_add(at)?)?)))
 }
 
-/// Checks that the bytes are a complete body by its header, lengths and sections. Instructions are
+/// Checks, by header, lengths and sections, that the bytes are a complete body. Instructions are
 /// not checked.
 ///
 /// # Errors

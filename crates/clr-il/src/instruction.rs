@@ -8,23 +8,23 @@ use crate::{Error, Label, Opcode, OperandKind, Result};
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Operand {
-    /// None.
+    /// No operand.
     None,
-    /// A variable's number, a small constant (signed), an alignment.
+    /// One byte: a variable's number, a small signed constant, or an alignment.
     Byte(u8),
-    /// A variable's number.
+    /// Two bytes: a variable's number.
     Word(u16),
-    /// A constant.
+    /// A constant of four bytes.
     Int(i32),
-    /// A constant.
+    /// A constant of eight bytes.
     Long(i64),
-    /// The bits of a floating-point number.
+    /// The bits of a four-byte floating-point number.
     Float(u32),
-    /// The bits of a floating-point number.
+    /// The bits of an eight-byte floating-point number.
     Double(u64),
     /// A metadata token.
     Token(u32),
-    /// A branch target, for short and long branches.
+    /// The target of a short or long branch.
     Target(Label),
     /// The targets of a `switch`.
     Targets(Box<[Label]>),
@@ -96,14 +96,14 @@ impl Instruction {
         self.opcode
     }
 
-    /// Operand.
+    /// Operand of the instruction.
     #[must_use]
     pub const fn operand(&self) -> &Operand {
         &self.operand
     }
 
-    /// The 4-byte constant that the instruction pushes, in any of the instruction's forms; `None`
-    /// for other instructions.
+    /// The 4-byte constant that the instruction pushes, whichever of the `ldc.i4` forms it has;
+    /// `None` for other instructions.
     #[must_use]
     pub fn constant(&self) -> Option<i32> {
         match (self.opcode, &self.operand) {

@@ -5,7 +5,7 @@ use std::fmt;
 /// A position in a method's code, in front of one of its instructions.
 ///
 /// The labels of a method's original instructions are their offsets in the code that was read.
-/// Insertions don't change these labels. So [`Label::at`] also works with an offset from a table of
+/// Insertions don't change these labels, so [`Label::at`] also accepts an offset from a table of
 /// source lines.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Label(pub(crate) u32);

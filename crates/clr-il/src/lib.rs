@@ -76,13 +76,13 @@ pub use read::{RawInstruction, RawInstructions, raw_code, raw_instructions};
 pub use signature::{MethodShape, append_local, append_number, method_shape};
 pub use write::Move;
 
-/// Entry points for fuzzing: bytes of any kind.
+/// Entry points for fuzzing. They accept arbitrary bytes.
 #[doc(hidden)]
 pub mod fuzzing {
     use crate::{Body, Code, Edits, ResultPlace, append_local, method_shape};
 
-    /// Reads bytes as a body. If they are valid, checks that writing the body returns the same
-    /// bytes, and that each kind of edit gives a readable body with the expected meaning.
+    /// Reads bytes as a body. For a valid body, checks that writing it returns the same bytes, and
+    /// that each kind of edit gives a readable body with the expected meaning.
     ///
     /// # Panics
     /// If a check fails.

@@ -32,7 +32,7 @@ pub enum OperandKind {
 }
 
 impl OperandKind {
-    /// Length in bytes; for [`Targets`](Self::Targets) the length of the count only.
+    /// Length of the operand in bytes; for [`Targets`](Self::Targets) only the length of the count.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {
@@ -379,13 +379,13 @@ impl Opcode {
         }
     }
 
-    /// Name in assembler: `ldc.i4.s`.
+    /// Name in assembly language, such as `ldc.i4.s`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// Bytes of the code: one, or two that begin with `0xfe`.
+    /// The instruction's code: one byte, or two bytes, the first of them `0xfe`.
     #[must_use]
     pub const fn code(self) -> u16 {
         self.row().code
@@ -403,14 +403,14 @@ impl Opcode {
         self.row().operand
     }
 
-    /// Number of values popped from the stack. `None` for calls, where it depends on a signature,
-    /// and for `ret`, which pops the method's result.
+    /// Number of values popped from the stack. `None` for calls, whose signature determines the
+    /// number, and for `ret`, which pops the method's result.
     #[must_use]
     pub const fn pops(self) -> Option<u8> {
         self.row().pops
     }
 
-    /// Number of values pushed on the stack; `None` where it depends on a signature.
+    /// Number of values pushed on the stack; `None` if a signature determines the number.
     #[must_use]
     pub const fn pushes(self) -> Option<u8> {
         self.row().pushes
@@ -422,7 +422,7 @@ impl Opcode {
         self.row().flow
     }
 
-    /// Whether the instruction is a prefix of the following one: `tail.`, `constrained.`, ...
+    /// Whether the instruction is a prefix of the following one, such as `tail.` or `constrained.`.
     #[must_use]
     pub const fn is_prefix(self) -> bool {
         matches!(self.flow(), Flow::Prefix)

@@ -10,16 +10,16 @@ use crate::{Error, Instruction, Label, Opcode, Operand, OperandKind, Result};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct RawInstruction<'c> {
-    /// Offset in the code.
+    /// Offset of the instruction in the code.
     pub offset: u32,
-    /// Code of the instruction.
+    /// Opcode of the instruction.
     pub opcode: Opcode,
     /// Bytes of the operand.
     pub operand: &'c [u8],
 }
 
 impl RawInstruction<'_> {
-    /// The 4-byte constant that the instruction pushes, like
+    /// The 4-byte constant that the instruction pushes; `None` for other instructions. See
     /// [`Instruction::constant`](crate::Instruction::constant).
     #[must_use]
     pub fn constant(&self) -> Option<i32> {
@@ -134,8 +134,8 @@ fn target(raw: &RawInstruction<'_>, distance: i32) -> Result<Label> {
 }
 
 impl Body {
-    /// Reads a method's body: header, code and sections. The body must be complete and end with the
-    /// bytes.
+    /// Reads a method's body: header, code and sections. `bytes` must hold the complete body and
+    /// nothing after it.
     ///
     /// # Errors
     /// The defect in the bytes.

@@ -112,14 +112,14 @@ impl<'s> Blob<'s> {
     }
 }
 
-/// A method's signature, for code that calls the method or changes its body.
+/// Facts from a method's signature, for code that calls the method or changes its body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MethodShape<'s> {
     /// Number of values that a call pops, including `this`.
     pub takes: u32,
-    /// Type of the result, usable for a local variable: without modifiers. `None` if the method
-    /// returns nothing.
+    /// Type of the result without modifiers, so that it can be the type of a local variable. `None`
+    /// if the method returns nothing.
     pub result: Option<&'s [u8]>,
 }
 
@@ -173,8 +173,8 @@ pub fn append_local(signature: &[u8], ty: &[u8]) -> Result<(Vec<u8>, u16)> {
     Ok((new, count as u16))
 }
 
-/// Appends a number to a signature, in as few bytes as possible (ECMA-335, II.23.2). Numbers from
-/// 2^29 on have no encoding.
+/// Appends a number to a signature in as few bytes as possible (ECMA-335, II.23.2). Numbers of 2^29
+/// or more have no encoding.
 pub fn append_number(signature: &mut Vec<u8>, number: u32) {
     match number {
         0..0x80 => signature.push(number as u8),

@@ -6,8 +6,8 @@ use crate::{Body, Error, Instruction, Label, Result};
 impl Body {
     /// Computes the maximum stack depth of the instructions. For a call, `amounts` returns the
     /// numbers of values popped and pushed, including `this` and the address of a `calli`; for
-    /// `ret` it returns the number of values popped. The table has the numbers of other
-    /// instructions.
+    /// `ret` it returns the number of values popped. For other instructions the opcode table has
+    /// the numbers.
     ///
     /// # Errors
     /// [`Error::Depth`] if a value is missing, an instruction is reached with different depths, or
@@ -16,8 +16,8 @@ impl Body {
         Ok(self.walk_stack(amounts)?.0)
     }
 
-    /// Computes the stack depth before each instruction, in code order. `amounts` as for
-    /// [`deepest_stack`](Self::deepest_stack).
+    /// Computes the stack depth before each instruction, in code order. `amounts` is the same as
+    /// for [`deepest_stack`](Self::deepest_stack).
     ///
     /// # Errors
     /// As for [`deepest_stack`](Self::deepest_stack).

@@ -16,9 +16,9 @@ const ROUNDS: usize = 16;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Move {
-    /// Offset in the code that was read.
+    /// Offset of the instruction in the code that was read.
     pub old: u32,
-    /// Offset in the written code: of the instruction, or of the inserted code in front of it.
+    /// Offset in the written code, of the instruction or of the code inserted in front of it.
     pub new: u32,
     /// Whether `new` is the offset of inserted code.
     pub is_inserted: bool,
@@ -100,7 +100,7 @@ impl Layout {
 impl Body {
     /// Returns the body's bytes for the runtime. Short branches become long if they no longer reach
     /// their target. Small clause tables and a tiny header become fat if necessary. Everything else
-    /// keeps its form.
+    /// keeps the form that was read.
     ///
     /// # Errors
     /// The reason why the body can't be written. An unchanged body can always be written.
@@ -116,12 +116,13 @@ impl Body {
         Ok(bytes)
     }
 
-    /// Maps original offsets to offsets in the result of [`write`](Self::write), in code order: for
-    /// debuggers and stack traces, which use the original offsets. The map has an entry for each
-    /// original instruction, and one for the first instruction of each inserted sequence. The entry
-    /// of a sequence has the old offset of the instruction that follows the sequence. Reason: if
-    /// the compiler records a position for that instruction, such as the position after a call, it
-    /// now records the position for the sequence.
+    /// Maps original offsets to offsets in the result of [`write`](Self::write), in code order.
+    /// Debuggers and stack traces need the map, because they use the original offsets.
+    ///
+    /// The map has an entry for each original instruction, and one for the first instruction of
+    /// each inserted sequence. The entry of a sequence has the old offset of the instruction that
+    /// follows the sequence. Reason: if the compiler records a position for that instruction, such
+    /// as the position after a call, it now records the position for the sequence.
     ///
     /// # Errors
     /// As for [`write`](Self::write).

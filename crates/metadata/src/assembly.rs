@@ -18,10 +18,10 @@ pub struct Assembly {
     image: Image,
 }
 
-/// Field that an instruction names.
+/// Field that an instruction refers to.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FieldFact {
-    /// Name.
+    /// Name of the field.
     pub name: String,
     /// Name of the field's type, see [`Assembly::type_name`].
     pub type_name: String,
@@ -29,10 +29,10 @@ pub struct FieldFact {
     pub owner: Option<u32>,
 }
 
-/// Method that an instruction names.
+/// Method that an instruction refers to.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MemberFact {
-    /// Name.
+    /// Name of the method.
     pub name: String,
     /// Name of the type that declares the method, see [`Assembly::type_name`].
     pub owner: String,
@@ -60,7 +60,7 @@ impl Assembly {
         self.tables.count(table)
     }
 
-    /// Id of this build of the module.
+    /// Id of this build of the module (MVID).
     #[must_use]
     pub fn mvid(&self) -> Option<[u8; 16]> {
         self.tables.guid(&self.data, Table::MODULE, 1, 2)
@@ -78,7 +78,8 @@ impl Assembly {
         self.image.entry_point(&self.data).filter(|token| *token != 0)
     }
 
-    /// Id of the PDB built with the assembly, and the path where the compiler put it.
+    /// Id of the PDB that was built with the assembly, and the path to which the compiler wrote the
+    /// PDB.
     #[must_use]
     pub fn pdb_id(&self) -> Option<([u8; 16], &str)> {
         let mut entries = self.image.debug_entries(&self.data).filter(|(kind, _)| *kind == CODE_VIEW);
@@ -90,7 +91,7 @@ impl Assembly {
         })
     }
 
-    /// The embedded PDB, of at most `most` bytes.
+    /// The embedded PDB; `None` if there is none or it is longer than `most` bytes.
     #[must_use]
     pub fn embedded_pdb(&self, most: u64) -> Option<Vec<u8>> {
         let (_, content) = self.image.debug_entries(&self.data).find(|(kind, _)| *kind == EMBEDDED_PDB)?;
@@ -111,8 +112,8 @@ impl Assembly {
         self.tables.blob(&self.data, Table::METHOD_DEF, row, 4).unwrap_or_default()
     }
 
-    /// Body of a method in the form that `clr-il` reads, with header and sections. The slice
-    /// extends beyond the body to the end of the file.
+    /// Bytes from the start of a method's body to the end of the file. The body has the form that
+    /// `clr-il` reads, with header and sections. `None` for methods without IL.
     #[must_use]
     pub fn code_from(&self, row: u32) -> Option<&[u8]> {
         let address = self.tables.get(&self.data, Table::METHOD_DEF, row, 0).filter(|address| *address != 0)?;
@@ -161,7 +162,7 @@ impl Assembly {
         if nested == type_row { self.tables.get(&self.data, Table::NESTED_CLASS, at, 1) } else { None }
     }
 
-    /// A type and its enclosing types, from the inside out.
+    /// A type and its enclosing types, starting with the type itself.
     pub fn with_enclosing(&self, type_row: u32) -> impl Iterator<Item = u32> {
         std::iter::successors(Some(type_row), |row| self.enclosing_type(*row)).take(DEPTH)
     }
@@ -175,7 +176,7 @@ impl Assembly {
             .map(|token| self.type_name(token))
     }
 
-    /// Field that a token of an instruction names.
+    /// Field that the token in an instruction refers to; `None` for other tokens.
     #[must_use]
     pub fn field(&self, token: u32) -> Option<FieldFact> {
         let (data, tables) = (&self.data[..], &self.tables);
@@ -193,7 +194,7 @@ impl Assembly {
         })
     }
 
-    /// Method that a token of an instruction names.
+    /// Method that the token in an instruction refers to; `None` for other tokens.
     #[must_use]
     pub fn method(&self, token: u32) -> Option<MemberFact> {
         let (data, tables) = (&self.data[..], &self.tables);

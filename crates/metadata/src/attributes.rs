@@ -5,7 +5,7 @@ use crate::schema::HAS_CUSTOM_ATTRIBUTE;
 use crate::{Assembly, Table};
 
 impl Assembly {
-    /// Names of the types of the custom attributes on the item of a token, see
+    /// Type names of the custom attributes on the item with this token, see
     /// [`Assembly::type_name`].
     pub fn attributes(&self, token: u32) -> impl Iterator<Item = String> {
         let table = (token >> 24) as u8;
@@ -18,13 +18,13 @@ impl Assembly {
         rows.filter_map(|row| self.attribute_type(row)).map(|token| self.type_name(token))
     }
 
-    /// Whether the item of a token has a custom attribute of this type.
+    /// Whether the item with this token has a custom attribute of this type.
     #[must_use]
     pub fn has_attribute(&self, token: u32, type_name: &str) -> bool {
         self.attributes(token).any(|name| name == type_name)
     }
 
-    /// Tokens of all items with a custom attribute whose type name is wanted.
+    /// Tokens of all items with a custom attribute for whose type name `wanted` returns true.
     #[must_use]
     pub fn with_attributes(&self, wanted: impl Fn(&str) -> bool) -> Vec<u32> {
         let mut known = std::collections::HashMap::new();
@@ -50,7 +50,7 @@ impl Assembly {
         }
     }
 
-    /// Rows of the accessors of all properties.
+    /// Rows of the methods that are accessors of a property, for all properties.
     pub fn accessors_of_properties(&self) -> impl Iterator<Item = u32> {
         let rows = 1..=self.count(Table::METHOD_SEMANTICS);
         let rows = rows.filter(|row| {
@@ -60,7 +60,7 @@ impl Assembly {
         rows.filter_map(|row| self.tables.get(&self.data, Table::METHOD_SEMANTICS, row, 1))
     }
 
-    /// Rows of the accessors of a property.
+    /// Rows of the methods that are accessors of this property.
     pub fn accessors(&self, property: u32) -> impl Iterator<Item = u32> {
         let wanted = Some(Table::PROPERTY.token(property));
         let rows = 1..=self.count(Table::METHOD_SEMANTICS);

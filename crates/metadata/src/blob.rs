@@ -7,13 +7,13 @@ pub struct Blob<'d> {
 }
 
 impl<'d> Blob<'d> {
-    /// Reads these bytes.
+    /// Creates a reader of these bytes.
     #[must_use]
     pub const fn new(bytes: &'d [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// Whether nothing is left.
+    /// Whether all bytes have been read.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.rest.is_empty()
@@ -38,7 +38,8 @@ impl<'d> Blob<'d> {
         self.number().map(|(number, _)| number)
     }
 
-    /// The next signed number: its bits are rotated by one.
+    /// The next signed number. Its encoding is rotated by one bit, so that the sign is the lowest
+    /// bit.
     pub fn signed(&mut self) -> Option<i32> {
         let (number, bits) = self.number()?;
         let magnitude = (number >> 1).cast_signed();
@@ -62,14 +63,14 @@ impl<'d> Blob<'d> {
         Some(((first & 0x1f) << 24 | low, 29))
     }
 
-    /// A token of a type: table in the lower two bits, row above.
+    /// The next type token: its lower two bits select the table, the upper bits are the row.
     pub fn type_token(&mut self) -> Option<u32> {
         let coded = self.unsigned()?;
         let table = [0x02, 0x01, 0x1b].get(coded as usize & 3)?;
         Some(table << 24 | coded >> 2)
     }
 
-    /// Bytes preceded by their compressed length.
+    /// The next bytes that are preceded by their compressed length.
     pub fn counted(&mut self) -> Option<&'d [u8]> {
         let count = self.unsigned()?;
         self.bytes(count as usize)

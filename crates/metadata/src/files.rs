@@ -1,5 +1,4 @@
-//! Files of assemblies and PDBs: at their own paths, or inside a single-file program of the same
-//! folder.
+//! Reads assemblies and PDBs, from plain files or from a single-file program in the same folder.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,20 +6,21 @@ use std::path::{Path, PathBuf};
 use crate::bundle::Bundles;
 use crate::{Assembly, MOST_BYTES, Obstacle, Pdb};
 
-/// Reads files; the single-file programs of a folder are examined once.
+/// Reads plain files and files inside single-file programs. The programs of a folder are examined
+/// only once.
 #[derive(Debug, Default)]
 pub struct Files {
     bundles: Bundles,
 }
 
 impl Files {
-    /// The bytes of a file, of at most [`MOST_BYTES`]; `None` if it is neither a plain file nor in
-    /// a single-file program.
+    /// The bytes of a file, from a plain file or from a single-file program. `None` if there is no
+    /// such file, or it is longer than [`MOST_BYTES`].
     pub fn read(&mut self, path: &Path) -> Option<Vec<u8>> {
         read_bounded(path, MOST_BYTES).or_else(|| self.bundles.read(path))
     }
 
-    /// Whether a file exists for [`read`](Self::read), of any size.
+    /// Whether [`read`](Self::read) would find a file, whatever its size.
     pub fn has(&mut self, path: &Path) -> bool {
         path.is_file() || self.bundles.has(path)
     }
@@ -58,7 +58,7 @@ impl Files {
     }
 }
 
-/// The bytes of a plain file of at most `most` bytes.
+/// The bytes of a plain file; `None` if it is longer than `most` bytes or can't be read.
 #[must_use]
 pub fn read_bounded(path: &Path, most: u64) -> Option<Vec<u8>> {
     let metadata = std::fs::metadata(path).ok()?;

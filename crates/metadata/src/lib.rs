@@ -52,7 +52,7 @@ impl std::fmt::Display for Damaged {
 
 impl std::error::Error for Damaged {}
 
-/// Entry points for fuzzing: they accept any bytes.
+/// Entry points for fuzzing. They accept arbitrary bytes.
 #[doc(hidden)]
 pub mod fuzzing {
     use std::hint::black_box;

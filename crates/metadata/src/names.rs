@@ -66,7 +66,7 @@ impl Assembly {
     }
 
     /// Full name of the type with this token, in metadata form: `Shop.Cache`1/Entry`. A constructed
-    /// type has the name of its definition. Empty if there is none.
+    /// type has the name of its definition. Empty if no type has this token.
     #[must_use]
     pub fn type_name(&self, token: u32) -> String {
         self.type_name_within(self.definition_of(token), DEPTH).unwrap_or_default()

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub enum Obstacle {
     /// The module is not on this machine.
     NoModule,
-    /// The module names no PDB, or one that can't be read.
+    /// The module does not name a PDB, or its reference to the PDB can't be read.
     NoPdbNamed,
     /// The PDB was not found.
     NoPdb {
@@ -37,7 +37,7 @@ impl fmt::Display for Obstacle {
 }
 
 impl Obstacle {
-    /// The cure, as a sentence.
+    /// Advice on how to remove the obstacle, as a sentence.
     #[must_use]
     pub const fn cure(&self) -> &'static str {
         match self {

@@ -25,25 +25,25 @@ pub struct Pdb {
     tables: Tables,
 }
 
-/// A piece of source and the code compiled from it.
+/// A range of source text and the code compiled from it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SequencePoint {
-    /// Offset of the first instruction, from the method's first.
+    /// Offset of the range's first instruction, from the first instruction of the method.
     pub il_offset: u32,
-    /// Row of the document.
+    /// Row of the document that contains the range.
     pub document: u32,
     /// First line, from 1; 0 for hidden points, whose code has no source.
     pub start_line: u32,
     /// First column, from 1.
     pub start_column: u32,
-    /// Last line.
+    /// Last line of the range.
     pub end_line: u32,
-    /// Column after the last one.
+    /// Column after the last column.
     pub end_column: u32,
 }
 
 impl SequencePoint {
-    /// Whether the code from here on has no source.
+    /// Whether the code from this point on has no source.
     #[must_use]
     pub const fn is_hidden(&self) -> bool {
         self.start_line == 0
@@ -54,7 +54,7 @@ impl Pdb {
     /// Reads a portable PDB.
     ///
     /// # Errors
-    /// [`Damaged`]; PDBs in Windows' own format are not portable PDBs.
+    /// [`Damaged`] if the bytes are not a portable PDB, for example a PDB in Windows' own format.
     pub fn read(data: Vec<u8>) -> Result<Self, Damaged> {
         let tables = Tables::read(&data, 0)?;
         if tables.pdb_id(&data).is_some() { Ok(Self { data, tables }) } else { Err(Damaged) }
@@ -72,7 +72,7 @@ impl Pdb {
         self.tables.count(Table::DOCUMENT)
     }
 
-    /// Number of rows of methods, with or without lines; they begin with 1.
+    /// Number of method rows, with or without lines; rows begin with 1.
     #[must_use]
     pub fn methods(&self) -> u32 {
         self.tables.count(Table::METHOD_DEBUG_INFORMATION)
@@ -101,8 +101,8 @@ impl Pdb {
         String::from_utf8(path).ok()
     }
 
-    /// The source text of a document that the compiler embedded in the PDB, of at most `most`
-    /// bytes. The output of source generators exists nowhere else.
+    /// Source text that the compiler embedded for a document; `None` if there is none or it is
+    /// longer than `most` bytes. The output of source generators exists nowhere else.
     #[must_use]
     pub fn embedded_source(&self, row: u32, most: usize) -> Option<Vec<u8>> {
         const OF: Table = Table::CUSTOM_DEBUG_INFORMATION;
@@ -119,8 +119,8 @@ impl Pdb {
         }
     }
 
-    /// Sequence points of the method with this row, by ascending offset; empty if it has none or
-    /// they are damaged.
+    /// Sequence points of the method with this row, by ascending offset; empty if the method has
+    /// none or they are damaged.
     #[must_use]
     pub fn sequence_points(&self, method: u32) -> Vec<SequencePoint> {
         self.points(method).unwrap_or_default()
@@ -151,7 +151,8 @@ impl Pdb {
         Some(points)
     }
 
-    /// Methods of state machines, each with its source method.
+    /// Methods of state machines: pairs of the state machine's method and its source method, as
+    /// rows.
     pub fn state_machines(&self) -> impl Iterator<Item = (u32, u32)> {
         let rows = 1..=self.tables.count(Table::STATE_MACHINE_METHOD);
         let column = |row, column| self.tables.get(&self.data, Table::STATE_MACHINE_METHOD, row, column);

@@ -5,20 +5,21 @@ use crate::assembly::{DEPTH, row_of};
 use crate::names::without_modifiers;
 use crate::{Assembly, Blob, Table};
 
-/// A key that identifies a method, equal in every assembly that refers to it.
+/// A key that identifies a method. All assemblies that refer to the method have an equal key for
+/// it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct MethodKey {
     /// Name of the type that declares the method, see [`Assembly::type_name`].
     pub owner: String,
-    /// Name.
+    /// Name of the method.
     pub name: String,
     /// Signature as text, with the full names of its types.
     pub signature: String,
 }
 
 impl Assembly {
-    /// Key of a method by its token, which is a row of the methods or of the member references;
-    /// `None` for fields, and for methods whose signature contains function pointers.
+    /// Key of the method with this token, which is a row of the methods or of the member
+    /// references. `None` for fields, and for methods whose signature contains function pointers.
     #[must_use]
     pub fn method_key(&self, token: u32) -> Option<MethodKey> {
         let (data, tables) = (&self.data[..], &self.tables);
@@ -31,7 +32,8 @@ impl Assembly {
         Some(MethodKey { owner: fact.owner, name: fact.name, signature: self.signature_text(signature)? })
     }
 
-    /// Signature of the target of a call: that of a method, or for `calli` the signature itself.
+    /// Signature of a call's target: of the method, or for `calli` the signature that the token
+    /// names.
     #[must_use]
     pub fn signature_of_call(&self, token: u32) -> Option<&[u8]> {
         let (data, tables, token) = (&self.data[..], &self.tables, self.method_definition(token));
@@ -44,8 +46,8 @@ impl Assembly {
         }
     }
 
-    /// Token of the definition of a generic method with type arguments; other tokens are returned
-    /// unchanged.
+    /// For a generic method with type arguments, the token of its definition; other tokens are
+    /// returned unchanged.
     #[must_use]
     pub fn method_definition(&self, token: u32) -> u32 {
         let row = row_of(token, Table::METHOD_SPEC);
@@ -53,7 +55,7 @@ impl Assembly {
     }
 
     /// For a member of a type in another assembly: the name of that assembly, and the name of the
-    /// outermost type around the member. `None` if the type is in this assembly.
+    /// outermost type that encloses the member. `None` for members of types in this assembly.
     #[must_use]
     pub fn assembly_of_member(&self, token: u32) -> Option<(&str, String)> {
         let row = row_of(token, Table::MEMBER_REF)?;
@@ -68,7 +70,7 @@ impl Assembly {
         None
     }
 
-    /// Types that this assembly forwards: the name of each, and the name of the assembly that
+    /// Types that this assembly forwards: for each type, its name and the name of the assembly that
     /// defines it. Nested types are not listed.
     pub fn forwarded_types(&self) -> impl Iterator<Item = (String, &str)> {
         let (data, tables) = (&self.data[..], &self.tables);

@@ -3,12 +3,12 @@
 use crate::Damaged;
 use crate::schema::{Column, TABLES, columns};
 
-/// A table, by its number in tokens.
+/// A metadata table, identified by its number in tokens.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Table(pub u8);
 
 impl Table {
-    /// Modules; there is one.
+    /// Modules; the table has one row.
     pub const MODULE: Self = Self(0x00);
     /// References to types of other modules.
     pub const TYPE_REF: Self = Self(0x01);
@@ -28,7 +28,7 @@ impl Table {
     pub const SIGNATURE: Self = Self(0x11);
     /// Properties of types.
     pub const PROPERTY: Self = Self(0x17);
-    /// Accessors of properties and events.
+    /// Accessors: which methods belong to which properties and events.
     pub const METHOD_SEMANTICS: Self = Self(0x18);
     /// Constructed types.
     pub const TYPE_SPEC: Self = Self(0x1b);
@@ -48,7 +48,7 @@ impl Table {
     pub const DOCUMENT: Self = Self(0x30);
     /// Lines of methods.
     pub const METHOD_DEBUG_INFORMATION: Self = Self(0x31);
-    /// Methods of state machines and their source methods.
+    /// Methods of state machines, each with its source method.
     pub const STATE_MACHINE_METHOD: Self = Self(0x36);
     /// Additional compiler information about documents, methods and others.
     pub const CUSTOM_DEBUG_INFORMATION: Self = Self(0x37);
@@ -109,7 +109,7 @@ fn long(data: &[u8], at: usize) -> Option<u64> {
 const MOST_STREAMS: u16 = 64;
 
 impl Tables {
-    /// Reads the metadata that begins at `start` of the bytes.
+    /// Reads the metadata that begins at offset `start` of `data`.
     ///
     /// # Errors
     /// [`Damaged`].
@@ -157,14 +157,14 @@ impl Tables {
         self.tables.get(usize::from(table.0)).map_or(0, |rows| rows.count)
     }
 
-    /// Whether rows of a table are found through another table; shipped assemblies are never stored
-    /// like that.
+    /// Whether rows of a table are found indirectly, through another table. Released assemblies are
+    /// never stored like that.
     #[must_use]
     pub fn is_indirect(&self) -> bool {
         [0x03, 0x05].iter().any(|table| self.count(Table(*table)) > 0)
     }
 
-    /// A column's number; rows are numbered from 1.
+    /// A column's number in a row; rows are numbered from 1.
     #[must_use]
     pub fn get(&self, data: &[u8], table: Table, row: u32, column: usize) -> Option<u32> {
         let rows = self.tables.get(usize::from(table.0))?;
@@ -177,7 +177,7 @@ impl Tables {
         }
     }
 
-    /// A column's coded row as a token; `None` for row 0.
+    /// A column's coded row reference as a token; `None` for row 0.
     #[must_use]
     pub fn token(&self, data: &[u8], table: Table, row: u32, column: usize) -> Option<u32> {
         let Column::Coded(coding) = *columns(table.0)?.get(column)? else { return None };
@@ -202,7 +202,7 @@ impl Tables {
         self.blob_at(data, self.get(data, table, row, column)?)
     }
 
-    /// The blob at an offset of the heap.
+    /// The blob at an offset in the blob heap.
     #[must_use]
     pub fn blob_at<'d>(&self, data: &'d [u8], place: u32) -> Option<&'d [u8]> {
         crate::Blob::new(self.blobs.slice(data).get(place as usize..)?).counted()
@@ -220,7 +220,8 @@ impl Tables {
         self.pdb?.slice(data).first_chunk().copied()
     }
 
-    /// First row of a sorted table whose column is at least `wanted`.
+    /// Number of the first row in which the column is at least `wanted`. The table must be sorted
+    /// by the column. If no row qualifies, the result is the number of rows plus 1.
     #[must_use]
     pub fn lower_bound(&self, data: &[u8], table: Table, column: usize, wanted: u32) -> u32 {
         let (mut low, mut high) = (1, self.count(table) + 1);

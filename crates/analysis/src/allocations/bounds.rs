@@ -37,7 +37,8 @@ impl Estimate {
         Self::new(record, record.estimated_objects(), record.squares as f64)
     }
 
-    /// `squares`: the sum of the squares of the amounts that the samples stand for.
+    /// Creates an estimate. `squares` is the sum of the squares of the amounts that the samples
+    /// stand for.
     fn new(record: &Allocation, amount: f64, squares: f64) -> Self {
         if record.weight <= record.bytes {
             return Self { known: amount, ..Self::default() };
@@ -53,8 +54,9 @@ impl Estimate {
         self.variance += other.variance;
     }
 
-    /// The amount and its bounds. The bounds are the score interval of a Poisson number: events
-    /// occur at random, and each event stands for the amount that yields the variance.
+    /// The amount and its bounds. The bounds are the score interval of a Poisson number. This
+    /// assumes that events occur at random, and that each event stands for the amount that yields
+    /// the variance.
     pub(crate) fn bounded(&self) -> BoundedAmount {
         let amount = self.known + self.sampled;
         let (mut low, mut high) = (amount, amount);

@@ -1,4 +1,5 @@
-//! Tracked objects: which were still alive at a moment, and how many collections they had survived.
+//! Tracked objects: which of them were still alive at a moment, and how many collections they had
+//! survived.
 
 use clrscope_recording::model::{Allocation, AllocationKind, Process};
 use rustc_hash::FxHashSet;
@@ -9,13 +10,13 @@ use crate::query::Query;
 /// The tracked objects of a process.
 pub(crate) struct Live {
     gone: FxHashSet<u32>,
-    /// Number of collections of the process that had ended by that moment.
+    /// Number of the process's collections that had ended by the end of the query's time range.
     collections: u64,
 }
 
 impl Live {
-    /// Reads which objects were dead at the end of the query's time range; `None` where no objects
-    /// are tracked.
+    /// Reads which objects were dead at the end of the query's time range; `None` if the recording
+    /// tracks no objects.
     pub(crate) fn read(process: &Process, query: &Query) -> Option<Self> {
         let until_ns = end_ns(process, query);
         let is_before = |record: &Allocation| time_ns(process, record) <= until_ns;
@@ -46,8 +47,8 @@ impl Live {
     }
 }
 
-/// End of the query's time range in a process, nanoseconds since the start of the run; the largest
-/// number for the end of the recording.
+/// End of the query's time range in a process, in nanoseconds since the start of the run;
+/// `u64::MAX` if the range lasts until the end of the recording.
 fn end_ns(process: &Process, query: &Query) -> u64 {
     let of_parts = process.shown.iter().flatten().map(|(_, until)| *until).max();
     query.until_ns.into_iter().chain(of_parts).min().unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! Allocations: the records of `alloc`, and the metrics along the allocating stacks.
+//! Allocations: the records of the instrument `alloc`, and the metrics along the allocating stacks.
 
 mod bounds;
 mod live;

@@ -1,4 +1,4 @@
-//! The records of `alloc` in a process.
+//! The allocation records of a process.
 
 use clrscope_contract::request::Glob;
 use clrscope_recording::layout::instrument;
@@ -21,13 +21,13 @@ pub(crate) fn time_ns(process: &Process, record: &Allocation) -> u64 {
     process.started_ns.saturating_add(record.time_ns)
 }
 
-/// The type of this number; a type without a name where the recording has none.
+/// The type with this number; a type without a name if the recording has no such type.
 pub(crate) fn type_of(process: &Process, number: u32) -> &ObjectType {
     static UNKNOWN: ObjectType = ObjectType { name: String::new(), module: 0 };
     process.types.get(number as usize).unwrap_or(&UNKNOWN)
 }
 
-/// Name of the type of this number, and of the assembly that declares it.
+/// Name of the type with this number, and name of the assembly that declares the type.
 pub(crate) fn type_and_module(process: &Process, number: u32) -> (&str, &str) {
     match type_of(process, number) {
         found if found.name.is_empty() => UNKNOWN_TYPE,
@@ -35,8 +35,8 @@ pub(crate) fn type_and_module(process: &Process, number: u32) -> (&str, &str) {
     }
 }
 
-/// Whether a type's name matches one of these patterns; every type matches where there are no
-/// patterns.
+/// Whether the name of the type with this number matches one of the patterns. Without patterns,
+/// every type matches.
 pub(crate) fn is_wanted(patterns: &[Glob], process: &Process, number: u32) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(&type_of(process, number).name))
 }

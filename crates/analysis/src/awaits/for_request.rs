@@ -12,7 +12,7 @@ use crate::exceptions::{CallStack, Frame};
 /// An await of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestAwait<'a> {
-    /// Nanoseconds since the start of the run.
+    /// Begin of the await, in nanoseconds since the start of the run.
     pub(crate) began_ns: u64,
     pub(crate) lasted_ns: u64,
     /// Whether the await was still pending at the end of the recording.
@@ -23,8 +23,9 @@ pub(crate) struct RequestAwait<'a> {
     pub(crate) awaits: String,
 }
 
-/// Returns the awaits of a request of a process, by its id, in the order of the recording. Leaves
-/// out an await of a method that itself waits: the inner await covers that time.
+/// Returns the awaits of one request of a process, in the order of the recording. `request` is the
+/// request's id. An await of a method that itself waits is left out, because the inner await covers
+/// that time.
 pub(crate) fn awaits_of_request(process: &Process, request: u64) -> Vec<RequestAwait<'_>> {
     let mut awaited: FxHashMap<Place, String> = FxHashMap::default();
     let mut found: Vec<(u32, RequestAwait<'_>)> = Vec::new();

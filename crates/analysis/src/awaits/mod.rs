@@ -51,7 +51,7 @@ pub struct AwaitRow<'a> {
     pub frame: Frame<'a>,
     /// The awaited operation: the method that returns the task, or the type of the awaited object.
     pub awaits: String,
-    /// Number of awaits that had to wait and have ended.
+    /// Number of awaits that really waited and have ended.
     pub count: u64,
     /// Whether each of these awaits was recorded.
     pub is_exact: bool,
@@ -64,33 +64,33 @@ pub struct AwaitRow<'a> {
     pub cancelled: u64,
     /// Total time of the ended awaits, in nanoseconds.
     pub total_ns: u64,
-    /// The part of the total time that counts in no other row, because the awaited operation is not
-    /// a method that itself waits.
+    /// The part of the total time that no other row counts: time of awaits whose awaited operation
+    /// is not a method that itself waits.
     pub self_ns: u64,
     /// Time of the longest await, in nanoseconds.
     pub max_ns: u64,
     durations: Durations,
     place: Place,
-    /// Paths by which the method was awaited, the longest time first.
+    /// Paths of methods that awaited this method, the path with the longest time first.
     pub paths: Vec<AwaitPath<'a>>,
 }
 
 impl AwaitRow<'_> {
-    /// Mean time of an await; `None` where none ended.
+    /// Mean time of an await; `None` if none ended.
     #[must_use]
     pub fn mean_ns(&self) -> Option<u64> {
         self.total_ns.checked_div(self.count)
     }
 
     /// Time within which `percent` percent of the ended awaits completed, with an error of 3 %;
-    /// `None` where none ended.
+    /// `None` if none ended.
     #[must_use]
     pub fn percentile_ns(&self, percent: u8) -> Option<u64> {
         self.durations.percentile_ns(percent, self.max_ns)
     }
 }
 
-/// Awaits of the processes that a query selects, those with the longest self time first, and the
+/// The awaits of the processes that a query selects, the longest self time first. Also returns the
 /// number of rows that the limit left out.
 ///
 /// # Errors

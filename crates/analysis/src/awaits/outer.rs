@@ -14,7 +14,7 @@ pub(super) struct OuterAwaits {
     paths: FxHashMap<u32, Vec<Place>>,
     /// Paths of the methods that await a waiting method.
     awaiters: FxHashSet<Vec<Place>>,
-    /// Places of the outer awaits in these methods.
+    /// Places of the outer awaits in the awaiting methods.
     places: FxHashSet<Place>,
 }
 
@@ -39,8 +39,8 @@ impl OuterAwaits {
         outer
     }
 
-    /// Whether the method of a stack awaits a method that itself waits. Where its awaiter is not
-    /// known, the place decides.
+    /// Whether the method of a stack awaits a method that itself waits. If the stack does not show
+    /// the method's awaiter, only the place decides.
     pub(super) fn has(&self, stack: u32) -> bool {
         let Some(path) = self.paths.get(&stack) else { return false };
         self.awaiters.contains(path) || matches!(path[..], [place] if self.places.contains(&place))

@@ -12,11 +12,11 @@ use crate::function::FunctionRef;
 use crate::parts::queried_ns;
 use crate::query::Query;
 
-/// Number of full collections that are compared at most, spread over the run.
+/// Greatest number of full collections that are compared. They are spread over the run.
 const MOST_COMPARED: usize = 200;
 /// Number of full collections that are needed to report growth.
 const LEAST_COMPARED: usize = 3;
-/// Least growth that is reported, in bytes and as a part of the size before.
+/// Least growth that is reported, in bytes and as a part of the earlier size.
 const LEAST_GROWTH: (u64, f64) = (1_000_000, 0.1);
 /// The heap grows if the later collection left more bytes in at least this part of all pairs of
 /// collections.
@@ -33,7 +33,7 @@ pub struct Growth {
     pub last_bytes: u64,
     /// Number of full collections.
     pub collections: usize,
-    /// Time from the first full collection to the last.
+    /// Time from the first full collection to the last, in nanoseconds.
     pub span_ns: u64,
 }
 
@@ -48,32 +48,32 @@ pub struct CollectionFacts<'a> {
     pub background: u64,
     /// Number of collections that the program induced.
     pub induced: u64,
-    /// Total pause time of the program.
+    /// Total time for which collections paused the program, in nanoseconds.
     pub pause_ns: u64,
-    /// Length of the observed time.
+    /// Length of the observed time, in nanoseconds.
     pub span_ns: u64,
     /// The collections with the longest pauses, the longest first; three at most.
     pub longest: Vec<Collection<'a>>,
-    /// The own function that caused the most pause time, with the place in its code that caused the
-    /// first of its collections; `None` where own code caused none.
+    /// The own function that caused the most pause time, with the place in its code that caused its
+    /// first collection; `None` if no own function caused any.
     pub cause: Option<(FunctionRef<'a>, CodePlace<'a>)>,
-    /// Bytes that were allocated before the first collection, if that is the program's first, and
-    /// between collections. Allocations after the last collection are not included. `None` where
-    /// sizes are not known.
+    /// Bytes allocated between the collections, and before the first one if that is the program's
+    /// first. Allocations after the last collection are not included. `None` if sizes are not
+    /// known.
     pub allocated_bytes: Option<u64>,
     /// Growth after full collections, if there is any.
     pub growth: Option<Growth>,
 }
 
 impl CollectionFacts<'_> {
-    /// Part of the time in which the program was paused.
+    /// Share of the observed time in which the program was paused, 0 to 1.
     #[must_use]
     pub fn paused_share(&self) -> f64 {
         if self.span_ns == 0 { 0.0 } else { (self.pause_ns as f64 / self.span_ns as f64).min(1.0) }
     }
 
-    /// Lower bound of the bytes allocated per second of the observed time; `None` where sizes are
-    /// not known.
+    /// Lower bound of the bytes allocated per second of the observed time; `None` if sizes are not
+    /// known.
     #[must_use]
     pub fn allocated_per_second(&self) -> Option<f64> {
         let bytes = self.allocated_bytes.filter(|_| self.span_ns > 0)?;
@@ -81,7 +81,7 @@ impl CollectionFacts<'_> {
     }
 }
 
-/// Summarises the collections that a query selects; `None` where there are none.
+/// Summarises the collections that a query selects; `None` if there are none.
 #[must_use]
 pub fn collection_facts<'a>(recording: &'a Recording, query: &Query) -> Option<CollectionFacts<'a>> {
     let query = Query { sort: None, limit: None, metric: None, ..query.clone() };

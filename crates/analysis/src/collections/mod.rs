@@ -2,12 +2,13 @@
 //!
 //! Two sources are merged: the callbacks about suspensions and collections, and the runtime's own
 //! events. A pause lasts from the moment when the runtime begins to suspend the threads until they
-//! run again. A pause belongs to the collection that began in it. If a background collection and a
-//! blocking one began in it, it belongs to the blocking one. If none began in it, it belongs to the
-//! background collection under way. So each pause of the program counts once, in one collection.
+//! run again. A pause belongs to the collection that began during the pause. If both a background
+//! and a blocking collection began during the pause, it belongs to the blocking one. If none began,
+//! the pause belongs to the background collection under way. So each pause of the program counts
+//! once, in one collection.
 //!
-//! The bytes allocated between two collections are the difference between the heap before the
-//! second and after the first: a small allocation appears with the next collection.
+//! The bytes allocated between two collections are the heap size before the second collection minus
+//! the heap size after the first. So a small allocation may appear only with the next collection.
 
 mod facts;
 mod pauses;
@@ -59,9 +60,9 @@ impl CollectionKind {
 /// Sizes of a generation over all heaps, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GenerationSizes {
-    /// Before the collection.
+    /// Bytes before the collection.
     pub before: u64,
-    /// After the collection.
+    /// Bytes after the collection.
     pub after: u64,
     /// Free bytes before the collection.
     pub free_before: u64,
@@ -74,31 +75,33 @@ pub struct GenerationSizes {
 pub struct Collection<'a> {
     /// The process.
     pub process: &'a Process,
-    /// Number of the collection, counted by the runtime from the program's start; `None` where only
+    /// Number of the collection, counted by the runtime from the program's start; `None` if only
     /// callbacks reported the collection.
     pub number: Option<u32>,
     /// The highest generation that was collected: 0, 1 or 2.
     pub generation: u32,
     /// Reason of the collection.
     pub reason: Reason,
-    /// Whether and how the program was paused.
+    /// How the collection ran relative to the program.
     pub kind: CollectionKind,
-    /// Whether the collection compacted; `None` where that is not known.
+    /// Whether the collection compacted; `None` if that is not known.
     pub compacting: Option<bool>,
-    /// Begin, nanoseconds since the start of the run: the begin of the first pause, or of the
-    /// collection itself.
+    /// Begin of the first pause or of the collection itself, whichever is earlier, in nanoseconds
+    /// since the start of the run.
     pub start_ns: u64,
-    /// End; `None` where it was not seen.
+    /// End of the collection, in nanoseconds since the start of the run; `None` if the end was not
+    /// recorded.
     pub end_ns: Option<u64>,
-    /// Time within the pauses until all threads were suspended.
+    /// Time in the pauses until all threads were suspended, in nanoseconds.
     pub suspend_ns: u64,
-    /// Time that the program was paused.
+    /// Time for which the program was paused, in nanoseconds.
     pub pause_ns: u64,
-    /// Pause time by the runtime's own events, where they were recorded.
+    /// Pause time according to the runtime's own events; `None` if they were not recorded.
     pub runtime_pause_ns: Option<u64>,
-    /// Time within it until all threads were suspended, by the runtime's own events.
+    /// The part of that pause time until all threads were suspended, according to the runtime's own
+    /// events; `None` if they were not recorded.
     pub runtime_suspend_ns: Option<u64>,
-    /// Sizes by generation, as in [`GENERATION_NAMES`]; empty where they are not known.
+    /// Sizes by generation, as in [`GENERATION_NAMES`]; empty if they are not known.
     pub generations: Vec<GenerationSizes>,
     /// Bytes that survived in the collected generations.
     pub promoted_bytes: Option<u64>,
@@ -106,15 +109,15 @@ pub struct Collection<'a> {
     pub allocated_bytes: Option<u64>,
     /// Number of pinned objects.
     pub pinned_objects: Option<u64>,
-    /// Number of handles.
+    /// Number of GC handles.
     pub handles: Option<u64>,
-    /// Finalizers that ran between this collection and the next.
+    /// Number of finalizers that ran between this collection and the next.
     pub finalizers: u64,
     /// Part of the machine's memory that was in use, in percent.
     pub memory_load: Option<u64>,
-    /// The thread that caused the collection.
+    /// The thread that triggered the collection.
     pub thread: Option<&'a Thread>,
-    /// Number of its stack in the table of stacks.
+    /// Number of that thread's stack in the table of stacks.
     stack: u32,
 }
 
@@ -131,7 +134,7 @@ impl<'a> Collection<'a> {
         self.sum(|sizes| sizes.after)
     }
 
-    /// Bytes of objects after the collection.
+    /// Bytes of live objects in all generations after the collection, without free space.
     #[must_use]
     pub fn live_bytes(&self) -> Option<u64> {
         self.sum(|sizes| sizes.after.saturating_sub(sizes.free_after))
@@ -142,8 +145,8 @@ impl<'a> Collection<'a> {
         (!self.generations.is_empty()).then(sum)
     }
 
-    /// Functions on the stack of the thread that caused the collection, innermost first, each with
-    /// the offset in its IL.
+    /// Functions on the stack of the thread that triggered the collection, innermost first. Each
+    /// comes with the offset in its IL.
     pub fn stack(&self) -> impl Iterator<Item = (FunctionRef<'a>, Option<u32>)> + use<'a> {
         let process = self.process;
         process.stacks.frames(self.stack).map(move |frame| {
@@ -162,8 +165,8 @@ impl<'a> Collection<'a> {
         CallStack::new(self.process, &self.process.stacks, self.stack).innermost_own()
     }
 
-    /// The code that caused the collection: the innermost own function on the stack, or the
-    /// innermost function if there is no own one.
+    /// The function that caused the collection: the innermost own function on the stack, or the
+    /// innermost function if there is no own function.
     #[must_use]
     pub fn cause(&self) -> Option<FunctionRef<'a>> {
         let innermost = || self.stack().next();

@@ -25,9 +25,9 @@ const REASONS: [&str; 18] = [
 /// Reason of a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// By the runtime's number.
+    /// The reason as the runtime's number.
     Known(u32),
-    /// By callbacks alone, which say only whether the program induced the collection.
+    /// Whether the program induced the collection. Callbacks report only this.
     Induced(bool),
 }
 

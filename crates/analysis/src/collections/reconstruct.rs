@@ -67,14 +67,15 @@ pub(super) struct Reconstruction<'a> {
     resume_started_ns: u64,
     /// Collection that the last pause belongs to.
     last_paused: Option<usize>,
-    /// When, by the runtime's events, the suspension began and when all threads were suspended.
+    /// According to the runtime's events: when the suspension began, and when all threads were
+    /// suspended.
     events_say_since: Option<u64>,
     events_say_stopped: Option<u64>,
     trigger: Option<Trigger>,
     blocking: Option<usize>,
     background: Option<usize>,
     last_ended: Option<usize>,
-    /// By thread: the collection that the thread reports sizes of.
+    /// For each thread, the collection whose sizes the thread is reporting.
     reporting: FxHashMap<u32, usize>,
     /// Collections that only a callback has announced so far, and the number of those that only an
     /// event has announced.
@@ -102,7 +103,7 @@ impl<'a> Reconstruction<'a> {
         }
     }
 
-    /// Applies a record of the thread with this index, of a time since the start of the run.
+    /// Applies a record of the thread with this index. `time_ns` counts from the start of the run.
     pub(super) fn apply(&mut self, thread: u32, time_ns: u64, record: &Record<'_>) {
         let number = |tag| record.number(tag).unwrap_or(0);
         let stack = || u32::try_from(number(Tag::STACK_NODE)).unwrap_or(0);
@@ -205,7 +206,7 @@ impl<'a> Reconstruction<'a> {
         self.rows[row].number = Some(number(Tag::NUMBER));
     }
 
-    /// A collection that was not reported before.
+    /// Adds a collection that was not reported before.
     fn begin(&mut self, time_ns: u64, generation: u32, reason: Reason, kind: CollectionKind) -> usize {
         let row = self.rows.len();
         let suspension = self.suspension.as_ref();
@@ -274,8 +275,8 @@ impl<'a> Reconstruction<'a> {
         self.last_ended = Some(at);
     }
 
-    /// A callback reports an end: it is the end of the last collection without an event about its
-    /// end.
+    /// A callback reports the end of a collection. It is the last collection for which no event has
+    /// reported the end.
     fn finished(&mut self, time_ns: u64) {
         let open = self.blocking.filter(|at| self.rows[*at].number.is_none() && self.rows[*at].end_ns.is_none());
         if let Some(at) = open {
@@ -284,7 +285,7 @@ impl<'a> Reconstruction<'a> {
         }
     }
 
-    /// A thread reports how a collection works that is about to end or has ended.
+    /// A thread reports how a collection works; the collection is about to end or has ended.
     fn mechanisms(&mut self, thread: u32, record: &Record<'_>) {
         let mechanisms = record.number(Tag::MECHANISMS).unwrap_or(0);
         let of = if mechanisms & CONCURRENT != 0 { self.background } else { self.blocking };

@@ -1,5 +1,5 @@
-//! The view `survivors`: objects that survived collections, by type and by the generation that they
-//! were in.
+//! The view `survivors`: objects that survived collections, by type and by their generation before
+//! the collection.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,14 @@ use crate::select::{self, SelectedProcess};
 /// Selection of survivors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SurvivorQuery {
-    /// The filters that all views share; `modules` keeps types of these modules.
+    /// The filters that all views share; `modules` selects types that these modules declare.
     pub query: Query,
     /// Only types that match one of these patterns; empty means all.
     pub types: Vec<Glob>,
 }
 
-/// Objects of a type that were in a generation when collections began, summed over all collections.
+/// Objects of a type that were in one generation when collections began, summed over all
+/// collections.
 #[derive(Debug, Clone)]
 pub struct SurvivorRow<'a> {
     /// The process.
@@ -30,9 +31,10 @@ pub struct SurvivorRow<'a> {
     pub type_name: &'a str,
     /// The assembly that declares the type, or empty.
     pub module: &'a str,
-    /// The generation before the collections, as in [`GENERATION_NAMES`](super::GENERATION_NAMES).
+    /// Generation of the objects before the collections, as an index into
+    /// [`GENERATION_NAMES`](super::GENERATION_NAMES).
     pub generation: u32,
-    /// Number of survivals: an object that survives three collections counts three times.
+    /// Number of survivals. An object that survives three collections counts three times.
     pub objects: u64,
     /// Bytes of the objects.
     pub bytes: u64,
@@ -42,8 +44,8 @@ pub struct SurvivorRow<'a> {
     pub died_objects: Option<u64>,
 }
 
-/// Survivors of the collections that a query selects, the most bytes first, and the number of rows
-/// that the limit left out.
+/// Survivors of the collections that a query selects, the most bytes first. Also returns the number
+/// of rows that the limit left out.
 ///
 /// # Errors
 /// When the query selects no process, or `gc:survivors` was not recorded.

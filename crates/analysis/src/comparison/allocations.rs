@@ -15,7 +15,7 @@ use crate::views::allocations::{AllocationRow, allocations};
 pub struct TypeChange {
     /// Name in C# syntax, without compiler-generated numbers.
     pub type_name: String,
-    /// Assembly of the type; empty where the assembly is not known.
+    /// Assembly of the type; empty if the assembly is not known.
     pub module: String,
     /// Change of the allocated bytes.
     pub bytes: Change,
@@ -26,12 +26,12 @@ pub struct TypeChange {
 /// Changes of allocated types between the two sides.
 #[derive(Debug)]
 pub struct AllocationChanges {
-    /// The rows: changed types first, the largest difference first, unless the query says
-    /// otherwise.
+    /// The rows: changed types first, then by size of the difference, unless the query sorts them
+    /// differently.
     pub rows: Vec<TypeChange>,
-    /// The row that changed most, beyond chance, also where the limit left it out.
+    /// The row with the largest change beyond chance, even if the limit left it out.
     pub largest: Option<TypeChange>,
-    /// Rows that the limit left out.
+    /// Number of rows that the limit left out.
     pub left_out: usize,
     /// Numbers of rows by the verdict on their bytes, including rows that the limit left out.
     pub verdicts: Verdicts,

@@ -13,14 +13,14 @@ use crate::query::{Query, Sort};
 /// A method that throws.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thrower {
-    /// `Namespace.Type::Method`.
+    /// Name of the method: `Namespace.Type::Method`.
     pub name: String,
-    /// In C# syntax, without the marker.
+    /// Signature in C# syntax, without the marker.
     pub signature: String,
     /// Kind of the code within its source method, such as a lambda; `None` for the method's own
     /// body.
     pub marker: Option<String>,
-    /// The assembly's or library's name, or empty.
+    /// Name of the assembly or library; empty if not known.
     pub module: String,
 }
 
@@ -38,9 +38,9 @@ impl Thrower {
 /// Change of the throws of one type at one place between the two sides.
 #[derive(Debug, Clone)]
 pub struct ExceptionChange {
-    /// The type.
+    /// Type of the exceptions.
     pub type_name: String,
-    /// The thrower; `None` where no stack is known.
+    /// The method that throws; `None` if no stack is known.
     pub place: Option<Thrower>,
     /// Change of the number of exceptions.
     pub count: Change,
@@ -51,17 +51,19 @@ pub struct ExceptionChange {
 /// Changes of exceptions between the two sides.
 #[derive(Debug)]
 pub struct ExceptionChanges {
-    /// The rows: changed ones first, the largest difference first, unless the query says otherwise.
+    /// The rows: changed ones first, then by size of the difference, unless the query sorts them
+    /// differently.
     pub rows: Vec<ExceptionChange>,
-    /// The row that changed most, beyond chance, also where the limit left it out.
+    /// The row with the largest change beyond chance, even if the limit left it out.
     pub largest: Option<ExceptionChange>,
-    /// Rows that the limit left out.
+    /// Number of rows that the limit left out.
     pub left_out: usize,
     /// Numbers of rows by verdict, including rows that the limit left out.
     pub verdicts: Verdicts,
 }
 
-/// By type and thrower: for each recording the number of exceptions, and of unhandled ones.
+/// For each type and thrower, one entry per recording: the number of exceptions, and of unhandled
+/// exceptions.
 type Places = BTreeMap<(String, Option<u32>), (Option<Thrower>, Vec<(u64, u64)>)>;
 
 /// Compares exceptions by type and throwing method. Every exception was recorded, so the numbers

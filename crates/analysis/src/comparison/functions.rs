@@ -41,15 +41,15 @@ impl PathChange<'_> {
 pub struct FunctionChanges<'a> {
     /// The metric.
     pub metric: &'static Metric,
-    /// The rows: first changed functions, then unclear differences, then unchanged functions; the
-    /// largest difference first unless the query says otherwise.
+    /// The rows: first changed functions, then unclear differences, then unchanged functions.
+    /// Within each group the largest difference comes first. The query may sort rows differently.
     pub rows: Vec<PathChange<'a>>,
-    /// The row that changed most, beyond chance, also where the limit left it out.
+    /// The row with the largest change beyond chance, even if the limit left it out.
     pub largest: Option<PathChange<'a>>,
-    /// Rows that the limit left out.
+    /// Number of rows that the limit left out.
     pub left_out: usize,
     /// Numbers of rows by the verdict on their own amount, including rows that the limit left out.
-    /// Rows without an own amount on both sides are not counted.
+    /// Rows in which neither side has an own amount are not counted.
     pub verdicts: Verdicts,
     /// Change of the sum over all functions.
     pub total: Change,
@@ -77,7 +77,7 @@ impl Verdicts {
     }
 }
 
-/// Sums of one function in every recording, the recordings before first.
+/// Sums of one function in every recording. The recordings of the side before come first.
 struct RunSums<'a> {
     function: FunctionRef<'a>,
     sums: Vec<Sum>,
@@ -86,7 +86,8 @@ struct RunSums<'a> {
 /// Compares functions.
 ///
 /// # Errors
-/// When the sides have no such metric in common, or the query selects nothing in a recording.
+/// When the recordings have no common metric to compare, or the query selects nothing in a
+/// recording.
 pub fn function_changes<'a>(sides: &Sides<'a>, query: &Query) -> Result<FunctionChanges<'a>, ComparisonProblem> {
     let query = &sides.resolved(query)?;
     let metric = sides.metric(query)?;
@@ -122,7 +123,7 @@ pub fn function_changes<'a>(sides: &Sides<'a>, query: &Query) -> Result<Function
     })
 }
 
-/// How amounts and parts of the whole become those of a side.
+/// How the amounts of recordings, and their parts of the whole, are merged to those of a side.
 #[derive(Debug)]
 pub(super) struct MergedChanges {
     pub(super) amounts: Merging,
@@ -175,7 +176,7 @@ pub(super) fn compare(a: &PathChange<'_>, b: &PathChange<'_>, sort: Sort) -> Ord
     order.then_with(|| a.function.compare(&b.function))
 }
 
-/// The row that changed most, beyond chance.
+/// The row with the largest change beyond chance.
 pub(super) fn largest<R>(rows: impl Iterator<Item = R>, of: impl Fn(&R) -> &Change) -> Option<R> {
     let changed = rows.filter(|row| of(row).verdict.is_change());
     changed.max_by(|a, b| of(a).difference.abs().total_cmp(&of(b).difference.abs()))

@@ -8,40 +8,41 @@ use clrscope_contract::words::nearest;
 use crate::metric::{Metric, Unit};
 use crate::metrics::METRICS;
 
-/// A gate.
+/// A gate: a limit that a metric of some functions must not exceed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gate {
     /// The gate as it was written.
     pub text: String,
-    /// The functions. If totals are measured, the outermost of them on each stack counts.
+    /// The functions that the gate measures. If totals are measured, only the outermost of these
+    /// functions on each stack counts.
     pub pattern: Pattern,
     /// The metric.
     pub metric: &'static Metric,
-    /// Whether own amounts are measured rather than totals, which include the callees.
+    /// Whether own amounts are measured. Otherwise totals are measured, which include the callees.
     pub is_own: bool,
-    /// Whether parts of the whole are measured rather than amounts.
+    /// Whether parts of the whole are measured. Otherwise amounts are measured.
     pub is_share: bool,
-    /// The limit.
+    /// The limit that must not be exceeded.
     pub limit: Limit,
 }
 
-/// The limit of a gate.
+/// The limit of a gate, which the amount after must not exceed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Limit {
     /// Growth by this part of the amount before: 0.05 for 5 %.
     Growth(f64),
-    /// Growth by this amount: nanoseconds, bytes, a number, or for shares a part of the whole.
+    /// Growth by this amount: nanoseconds, bytes or a number. For shares it is a part of the whole.
     More(f64),
-    /// The amount itself, independent of the amount before.
+    /// The amount after exceeds this amount, whatever the amount before.
     Above(f64),
 }
 
 /// Reason why a text is not a valid gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateError {
-    /// Reason, as a part of a sentence.
+    /// Reason why the text is not valid, as part of a sentence.
     pub why: String,
-    /// Advice: the text to write instead.
+    /// Advice: what to write instead.
     pub hint: String,
 }
 
@@ -86,7 +87,8 @@ impl fmt::Display for Gate {
     }
 }
 
-/// The metric that a word names, and whether the word selects own amounts and shares.
+/// The metric that a word names, whether the word selects own amounts, and whether it selects
+/// shares.
 fn measure(word: &str) -> Result<(&'static Metric, bool, bool), GateError> {
     let (rest, is_share) = word.strip_suffix("-share").map_or((word, false), |rest| (rest, true));
     let (name, is_own) = rest.strip_suffix("-self").map_or((rest, false), |rest| (rest, true));

@@ -3,8 +3,8 @@
 //! Compilers number entities that have no name of their own, and the numbers differ between builds:
 //! the number of a method within its type, of a closure's class, of an anonymous type. Identities
 //! leave these numbers out. State machines already carry the name of their source method. Lambdas
-//! are told apart by their place among the lambdas of their method, which does not depend on code
-//! outside of the method.
+//! are distinguished by their position among the lambdas of their method, and this position does
+//! not depend on code outside of the method.
 
 use rustc_hash::FxHashMap;
 
@@ -21,7 +21,7 @@ struct Identity {
     code: String,
 }
 
-/// Numbers for functions: equal functions have the same number.
+/// Assigns numbers to functions. Equal functions have the same number.
 #[derive(Debug, Default)]
 pub(super) struct Identities {
     numbers: FxHashMap<Identity, u32>,

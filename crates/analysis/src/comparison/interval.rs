@@ -14,7 +14,7 @@ pub struct IntervalEstimate {
     pub amount: f64,
     /// Lower bound of the true amount.
     pub low: f64,
-    /// Upper bound of the true amount; infinite where it is unknown.
+    /// Upper bound of the true amount; infinite if it is unknown.
     pub high: f64,
 }
 
@@ -25,8 +25,8 @@ impl IntervalEstimate {
         Self { amount, low: amount, high: amount }
     }
 
-    /// An amount that is estimated from `samples` samples. Without samples, `step` is the amount
-    /// that one would stand for.
+    /// An amount that is estimated from `samples` samples. `step` is the amount that one sample
+    /// stands for; it is used only if there are no samples.
     #[must_use]
     pub fn sampled(amount: f64, samples: f64, step: f64) -> Self {
         let each = if samples > 0.0 { amount / samples } else { step };
@@ -47,23 +47,24 @@ impl IntervalEstimate {
     }
 }
 
-/// The amount of one side: the median of its recordings, or their mean where they are merged, with
-/// its 95 % interval.
+/// The amount of one side with its 95 % interval. It is the median of the side's recordings, or
+/// their mean if the recordings are merged.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Level {
-    /// Median; of merged recordings the mean.
+    /// Median of the recordings; for merged recordings the mean.
     pub median: f64,
     /// Lower bound of the median of all possible runs.
     pub low: f64,
-    /// Upper bound of it; infinite where it is unknown.
+    /// Upper bound of the median of all possible runs; infinite if unknown.
     pub high: f64,
 }
 
 impl Level {
-    /// Returns the level of some recordings. For one recording it is the measured amount, as the
-    /// difference between runs is not known. For two to five it has Student's interval about the
-    /// mean, for more the interval of the median by order statistics. Either interval is widened by
-    /// the uncertainty of sampling, so that samples which happen to agree do not look exact.
+    /// Returns the level of several recordings. For one recording it is the measured amount,
+    /// because the difference between runs is not known. For two to five recordings it has
+    /// Student's interval about the mean. For more it has the interval of the median by order
+    /// statistics. Each interval is widened by the uncertainty of sampling, so that samples that
+    /// happen to agree do not look exact.
     #[must_use]
     pub fn from_runs(runs: &[IntervalEstimate]) -> Self {
         let mut amounts: Vec<f64> = runs.iter().map(|run| run.amount).collect();
@@ -82,10 +83,10 @@ impl Level {
         Self { median, low: low.min(mean - less).min(median).max(0.0), high: high.max(mean + more).max(median) }
     }
 
-    /// Returns the mean of recordings that count with these shares, which add up to 1. Its interval
-    /// is that of a ratio of sums: the mean of amounts per hour, weighted by hours, is the sum of
-    /// the amounts over the sum of the hours. As in [`from_runs`](Self::from_runs) it is never
-    /// narrower than the uncertainty of sampling.
+    /// Returns the mean of recordings. Each recording counts with a share, and the shares add up to
+    /// 1. The interval is that of a ratio of sums: the mean of amounts per hour, weighted by hours,
+    /// is the sum of the amounts over the sum of the hours. As in [`from_runs`](Self::from_runs),
+    /// the interval is never narrower than the uncertainty of sampling.
     pub(super) fn merged(runs: &[(IntervalEstimate, f64)]) -> Self {
         let mean: f64 = runs.iter().map(|(run, share)| run.amount * share).sum();
         let squares = |of: &dyn Fn(&IntervalEstimate) -> f64| -> f64 {
@@ -132,8 +133,9 @@ fn spread(sorted: &[f64], mean: f64) -> (f64, f64) {
     }
 }
 
-/// Quantile of Student's distribution for 95 %, for so many recordings: from the table, or by the
-/// expansion of Cornish and Fisher, which differs by less than a hundredth from six on.
+/// Quantile of Student's distribution for 95 %, for this number of recordings. It comes from the
+/// table, or for six or more recordings from the expansion of Cornish and Fisher, with an error of
+/// less than a hundredth.
 fn student(number: usize) -> f64 {
     let normal = 1.959_964_f64;
     let free = (number - 1) as f64;
@@ -146,8 +148,8 @@ fn student(number: usize) -> f64 {
     })
 }
 
-/// Rank from either end of this many sorted values: the median lies between the two ranks in at
-/// least 95 of 100 cases.
+/// Rank for an interval of the median: in at least 95 of 100 cases, the median lies between the
+/// values with this rank from either end of the sorted values.
 fn rank(number: usize) -> usize {
     // Exact while powers of two have room, by the normal distribution beyond.
     if number > 1_000 {
@@ -166,7 +168,7 @@ fn rank(number: usize) -> usize {
     }
 }
 
-/// Verdict on a difference.
+/// Verdict on the difference between two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// The amount was zero before, and is now greater than chance explains.
@@ -179,7 +181,7 @@ pub enum Verdict {
     Gone,
     /// A difference that may be due to chance.
     Unclear,
-    /// Exactly as before.
+    /// The amounts on both sides are exactly equal.
     Same,
 }
 
@@ -213,11 +215,13 @@ pub struct Change {
     pub after: Level,
     /// Difference of the medians.
     pub difference: f64,
-    /// Lower bound of the difference, in 95 of 100 cases.
+    /// Lower bound of the difference. The true difference lies between the bounds in 95 of 100
+    /// cases.
     pub low: f64,
-    /// Upper bound of the difference, in 95 of 100 cases.
+    /// Upper bound of the difference. The true difference lies between the bounds in 95 of 100
+    /// cases.
     pub high: f64,
-    /// The verdict.
+    /// Verdict on the difference.
     pub verdict: Verdict,
 }
 
@@ -228,8 +232,8 @@ impl Change {
         Self::of_levels([before, after].map(Level::from_runs), before, after)
     }
 
-    /// Returns the change from one level to another; the amounts are those of the recordings of
-    /// each side.
+    /// Returns the change from one level to another. `before` and `after` are the amounts of the
+    /// recordings of each side.
     pub(super) fn of_levels([old, new]: [Level; 2], before: &[IntervalEstimate], after: &[IntervalEstimate]) -> Self {
         let (low, high) = excess(&old, &new, 1.0);
         let is_in = |runs: &[IntervalEstimate]| runs.iter().any(|run| run.amount > 0.0);
@@ -244,23 +248,23 @@ impl Change {
         Self { before: old, after: new, difference: new.median - old.median, low, high, verdict }
     }
 
-    /// Growth as a part of the amount before: 0.05 for a twentieth more; `None` where that was
-    /// zero.
+    /// Growth as a part of the amount before: 0.05 for a twentieth more; `None` if the amount
+    /// before was zero.
     #[must_use]
     pub fn growth(&self) -> Option<f64> {
         (self.before.median > 0.0).then(|| self.difference / self.before.median)
     }
 
-    /// Whether both sides are exact.
+    /// Whether the amounts of both sides are exact.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.before.is_exact() && self.after.is_exact()
     }
 }
 
-/// The 95 % interval of `after - times * before`, from the intervals of the two. The errors of the
-/// two sides are independent, so their squares are added, separately for each bound (Newcombe's
-/// hybrid, also known as MOVER).
+/// The 95 % interval of `after - times * before`, computed from the intervals of both sides. The
+/// errors of the two sides are independent, so their squares are added, separately for each bound
+/// (Newcombe's hybrid, also known as MOVER).
 pub(super) fn excess(before: &Level, after: &Level, times: f64) -> (f64, f64) {
     let middle = after.median - times * before.median;
     let root = |one: f64, other: f64| one.hypot(times * other);

@@ -17,9 +17,9 @@ use crate::query::{Query, QueryProblem};
 pub enum Outcome {
     /// The limit was not exceeded.
     Passed,
-    /// Chance leaves open whether the limit was exceeded. The gate does not fail.
+    /// The difference from the limit may be due to chance. The gate does not fail.
     Unclear,
-    /// The limit was exceeded significantly.
+    /// The limit was exceeded, and chance does not explain the excess.
     Failed,
 }
 
@@ -40,9 +40,9 @@ impl Outcome {
 pub struct Judgement {
     /// The gate.
     pub gate: Gate,
-    /// The amounts on both sides.
+    /// The amounts that the gate measured on both sides.
     pub change: Change,
-    /// Outcome.
+    /// Outcome of the gate.
     pub outcome: Outcome,
 }
 
@@ -86,7 +86,7 @@ pub fn judge(sides: &Sides<'_>, query: &Query, gate: &Gate) -> Result<Judgement,
     Ok(Judgement { outcome, change, gate: gate.clone() })
 }
 
-/// The interval of the excess over the limit decides the outcome.
+/// The outcome, determined by the interval of the excess over the limit.
 fn outcome(change: &Change, limit: Limit) -> Outcome {
     let (times, most) = match limit {
         Limit::Growth(part) => (1.0 + part, 0.0),
@@ -103,7 +103,8 @@ fn outcome(change: &Change, limit: Limit) -> Outcome {
     }
 }
 
-/// Tolerance for rounding, which must not fail a gate: 105 calls are not more than 5 % above 100.
+/// Tolerance for rounding, so that rounding does not make a gate fail: 105 calls are not more than
+/// 5 % above 100.
 fn slack(most: f64, change: &Change) -> f64 {
     (most.abs() + change.after.median + change.before.median) * 1e-12
 }

@@ -1,32 +1,32 @@
-//! Recordings of a side put together: amounts of one unit for all of them, whatever their number
-//! and their durations, and the shares with which each recording counts.
+//! Merging of a side's recordings: their amounts are converted to one unit, whatever the number and
+//! duration of the recordings, and each recording counts with a share.
 
 use super::interval::{Change, IntervalEstimate, Level};
 
-/// What amounts of merged recordings are for.
+/// The unit that amounts of merged recordings refer to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Per {
-    /// An hour of recorded time: for programs that run on, such as services.
+    /// An hour of recorded time. For programs that keep running, such as services.
     #[default]
     Hour,
-    /// A recording: for programs that do the same work in each.
+    /// One recording. For programs that do the same work in each recording.
     Recording,
 }
 
 impl Per {
-    /// Every choice, with its name and a short description.
+    /// All units, each with its name and a short description.
     pub const ALL: [(&'static str, &'static str, Self); 2] = [
         ("hour", "amounts per hour of recorded time, for programs that run on", Self::Hour),
         ("recording", "amounts per recording, for programs that do the same work in each", Self::Recording),
     ];
 
-    /// The choice with this name.
+    /// The unit with this name; `None` for other texts.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().find(|(name, ..)| *name == text).map(|(.., choice)| *choice)
     }
 
-    /// The name.
+    /// Name of the unit.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ struct Part {
 pub(super) struct Merging(Option<[Vec<Part>; 2]>);
 
 impl Merging {
-    /// Merges recordings by factors and weights, those of each side.
+    /// Merges recordings. `sides` has for each side the factor and weight of each recording.
     pub(super) fn weighed(sides: [Vec<(f64, f64)>; 2]) -> Self {
         Self(Some(sides.map(|side| parts(&side))))
     }
@@ -66,7 +66,7 @@ impl Merging {
     }
 }
 
-/// Parts from factors and weights; recordings without any weight count alike.
+/// Parts from factors and weights. If the sum of the weights is zero, all recordings count equally.
 fn parts(all: &[(f64, f64)]) -> Vec<Part> {
     let number = all.len() as f64;
     let sum: f64 = all.iter().map(|(_, weight)| weight).sum();

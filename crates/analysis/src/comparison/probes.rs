@@ -16,13 +16,13 @@ use crate::query::{Query, Sort};
 /// Change of a probed method, or of a line in a method, between the two sides.
 #[derive(Debug, Clone)]
 pub struct ProbeChange {
-    /// Name in the form of function names.
+    /// Name of the method, in the form of function names.
     pub name: String,
-    /// Signature in the form of function signatures.
+    /// Signature of the method, in the form of function signatures.
     pub signature: String,
     /// The assembly that declares the method.
     pub module: String,
-    /// The line; `None` where the method's calls are counted. For a line, only `calls` has values.
+    /// The line; `None` if the row counts calls of the method. For a line, only `calls` has values.
     pub place: Option<ProbedPlace>,
     /// Change of the number of calls, or of how often the line was reached.
     pub calls: Change,
@@ -30,24 +30,25 @@ pub struct ProbeChange {
     pub failed: Change,
     /// Change of the wall time of the ended calls, nanoseconds.
     pub total_ns: Change,
-    /// Change of a call's mean time, nanoseconds; 0 where none ended.
+    /// Change of the mean time of a call, in nanoseconds; 0 for recordings in which no call ended.
     pub mean_ns: Change,
-    /// Changes of the percentiles of the ended calls' times, in the order of
-    /// [`ProbeChange::PERCENTS`], nanoseconds; 0 where none ended.
+    /// Change of each percentile of the ended calls' times, in nanoseconds and in the order of
+    /// [`ProbeChange::PERCENTS`]; 0 for recordings in which no call ended.
     pub percentiles_ns: [Change; 3],
 }
 
 /// Changes of probed methods and lines between the two sides.
 #[derive(Debug)]
 pub struct ProbeChanges {
-    /// The rows: changed ones first, the largest difference first, unless the query says otherwise.
+    /// The rows: changed ones first, then by size of the difference, unless the query sorts them
+    /// differently.
     pub rows: Vec<ProbeChange>,
-    /// The row that changed most, beyond chance, also where the limit left it out.
+    /// The row with the largest change beyond chance, even if the limit left it out.
     pub largest: Option<ProbeChange>,
-    /// Rows that the limit left out.
+    /// Number of rows that the limit left out.
     pub left_out: usize,
-    /// Numbers of rows by the verdict on their time (for lines: on how often they were reached),
-    /// including rows that the limit left out.
+    /// Numbers of rows by verdict, including rows that the limit left out. The verdict is on the
+    /// time, or for lines on how often the line was reached.
     pub verdicts: Verdicts,
 }
 
@@ -55,7 +56,7 @@ impl ProbeChange {
     /// The percentiles that are compared.
     pub const PERCENTS: [u8; 3] = [50, 90, 99];
 
-    /// The change that decides the row's verdict.
+    /// The change that determines the verdict on the row.
     #[must_use]
     pub fn main(&self) -> &Change {
         if self.place.is_some() { &self.calls } else { &self.total_ns }

@@ -17,7 +17,7 @@ use crate::views::rows::FunctionRow;
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sum {
     pub(super) amount: Amount,
-    /// Bounds of the own amount, where the rows have bounds.
+    /// Bounds of the own amount; only used if the rows have bounds.
     own_bounds: (u64, u64),
     /// Whether some calls were not counted.
     is_at_least: bool,
@@ -54,11 +54,12 @@ impl Sum {
 enum Exactness {
     /// Each event was recorded.
     Exact,
-    /// Each sample stands for the same amount; `step` is that amount where there are no samples.
+    /// The amounts are estimated from samples, and all samples stand for the same amount. If there
+    /// are no samples, `step` is the amount of one sample.
     Samples { step: f64 },
-    /// Times of `calls`. Own times have bounds of their own. Totals get bounds from the clock's
-    /// step and from the hooks' cost, which is assumed to be spread evenly. `taken` has the cost as
-    /// parts of a time: least, estimated and most.
+    /// Times of `calls`. Own times have their own bounds. Bounds of totals come from the clock's
+    /// step and from the hooks' cost, which is assumed to be spread evenly. `taken` is the hooks'
+    /// cost as parts of a time: least, estimated and most.
     Times { step: f64, taken: [f64; 3] },
 }
 
@@ -67,9 +68,9 @@ enum Exactness {
 pub(super) struct Reading {
     metric: &'static Metric,
     doubt: Exactness,
-    /// The metric's sum over everything selected, independent of the wanted functions.
+    /// The metric's sum over everything selected, whatever functions the query's filters keep.
     total: f64,
-    /// Number of all samples.
+    /// Number of samples in the whole.
     samples: f64,
 }
 
@@ -140,7 +141,7 @@ impl Reading {
         found
     }
 
-    /// The metric's sum over everything selected.
+    /// The metric's sum over everything selected, whatever functions the query's filters keep.
     pub(super) fn whole_amount(&self) -> f64 {
         self.total
     }
@@ -173,7 +174,7 @@ pub(super) fn totals([before, after]: &[Vec<Reading>; 2], merging: &Merging) -> 
     merging.change(&whole(before), &whole(after))
 }
 
-/// The query for all rows by a metric.
+/// The query without limit, for all rows by `metric`.
 pub(super) fn plain(query: &Query, metric: &'static Metric) -> Query {
     Query { metric: Some(metric), limit: None, sort: None, per_thread: false, ..query.clone() }
 }
@@ -188,7 +189,7 @@ pub(super) fn rows<'a>(
     Ok(rows.into_iter().map(|row| (row, Sum::of_row(&row, metric))).collect())
 }
 
-/// Mean number of bytes between two sampled objects; 0 where every process recorded each object.
+/// Mean number of bytes between two sampled objects; 0 if every process recorded each object.
 pub(super) fn mean_bytes(recording: &Recording) -> f64 {
     let recorded = recording.processes.iter().filter(|process| process.arenas(instrument::ALLOC).next().is_some());
     recorded.flat_map(|process| &process.allocation_sampling).map(|of| of.mean_bytes).max().unwrap_or(0) as f64

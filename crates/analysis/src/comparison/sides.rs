@@ -12,10 +12,10 @@ use crate::parts::observed_ns;
 use crate::query::{Query, QueryProblem};
 use crate::select::resolve_names;
 
-/// A recording with a name for users.
+/// A recording with a name to show.
 #[derive(Debug, Clone)]
 pub struct NamedRecording<'a> {
-    /// The name: that of the file.
+    /// The name: the file's name.
     pub name: String,
     /// The recording.
     pub recording: &'a Recording,
@@ -24,7 +24,7 @@ pub struct NamedRecording<'a> {
 /// Nanoseconds of an hour.
 const HOUR_NS: f64 = 3.6e12;
 
-/// A side of a comparison.
+/// Which side of the comparison a recording belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
     /// The baseline recordings.
@@ -33,16 +33,16 @@ pub enum Side {
     After,
 }
 
-/// How the recordings of both sides were chosen by labels.
+/// The labels that chose the recordings of both sides, and the unit of the amounts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
-    /// What amounts are per.
+    /// The unit to which amounts refer.
     pub per: Per,
-    /// The labels that choose the recordings before, as written.
+    /// The labels that chose the recordings before, as written.
     pub before: String,
-    /// The labels that choose the recordings after, as written.
+    /// The labels that chose the recordings after, as written.
     pub after: String,
-    /// Names of recordings among which nothing could be chosen, because they can't be read.
+    /// Names of recordings that can't be read, so that their labels are unknown.
     pub unreadable: Vec<String>,
 }
 
@@ -53,17 +53,17 @@ pub struct Sides<'a> {
     pub before: Vec<NamedRecording<'a>>,
     /// The recordings that are compared with the baseline.
     pub after: Vec<NamedRecording<'a>>,
-    /// How they were chosen by labels; `None` where they were named. Recordings that were chosen
-    /// are merged: amounts are means per hour or per recording instead of medians.
+    /// How labels chose the recordings; `None` if the recordings were named. Recordings chosen by
+    /// labels are merged: amounts are means per hour or per recording instead of medians.
     pub chosen: Option<Chosen>,
 }
 
 /// Reason why recordings can't be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComparisonProblem {
-    /// Name of the recording with the problem; `None` where all recordings have it.
+    /// Name of the recording with the problem; `None` if the problem concerns all recordings.
     pub recording: Option<String>,
-    /// Reason.
+    /// The problem.
     pub problem: QueryProblem,
 }
 
@@ -92,8 +92,8 @@ impl<'a> Sides<'a> {
         before.chain(self.after.iter().map(|one| (Side::After, one)))
     }
 
-    /// The metric to compare: the one that the query asks for, or else the first in the views'
-    /// order of preference that both sides have.
+    /// The metric to compare: the query's metric, or if the query has none, the first metric that
+    /// both sides have, in the views' order of preference.
     ///
     /// # Errors
     /// When a recording does not have the requested metric, no metric was recorded in all
@@ -130,8 +130,8 @@ impl<'a> Sides<'a> {
         Err(everywhere(QueryProblem::NoCommonMetric { before, after }))
     }
 
-    /// Resolves names of the query that at least one recording has: a function may exist on one
-    /// side only.
+    /// Resolves the query's names of functions and assemblies in the first recording that has them.
+    /// Not every recording needs to have them: a function may exist on one side only.
     ///
     /// # Errors
     /// When no recording has such a function or assembly.
@@ -146,7 +146,7 @@ impl<'a> Sides<'a> {
         problem.map_or_else(|| Ok(query.clone()), |problem| Err(everywhere(problem)))
     }
 
-    /// How amounts of the recordings become that of their side.
+    /// How the amounts of recordings are merged to the amount of their side.
     pub(super) fn merging(&self) -> Merging {
         match self.chosen.as_ref().map(|chosen| chosen.per) {
             None => Merging::default(),
@@ -158,12 +158,13 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// The same for amounts that do not grow with time, such as the mean time of a call.
+    /// Like [`merging`](Self::merging), for amounts that do not grow with time, such as the mean
+    /// time of a call.
     pub(super) fn merging_of_means(&self) -> Merging {
         self.weighed(|_| (1.0, 1.0))
     }
 
-    /// The same for parts of the whole: a recording counts as much as its whole.
+    /// Like [`merging`](Self::merging), for parts of the whole: a recording's weight is its whole.
     pub(super) fn merging_of_shares(&self, readings: &[Vec<Reading>; 2]) -> Merging {
         let side = |all: &[Reading]| all.iter().map(|reading| (1.0, reading.whole_amount())).collect();
         let [before, after] = readings;
@@ -179,7 +180,8 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// Change of a metric between the two sides, independent of the functions that a query selects.
+    /// Change of a metric between the two sides, summed over all functions. The query's filters of
+    /// functions do not matter.
     ///
     /// # Errors
     /// As for [`Sides::metric`], and when the query selects no process or thread of a recording.

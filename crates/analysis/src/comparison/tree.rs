@@ -17,12 +17,12 @@ use crate::query::{Query, Sort};
 /// Parent of a node without a parent.
 const NO_PARENT: u32 = u32::MAX;
 
-/// The merged tree of both sides. A node is a path that any of the recordings has.
+/// The merged call tree of both sides. It has a node for each path that any of the recordings has.
 #[derive(Debug)]
 pub struct TreeChanges<'a> {
     /// The metric.
     pub metric: &'static Metric,
-    /// Change of the whole.
+    /// Change of the metric's sum over everything selected.
     pub total: Change,
     nodes: Vec<Node<'a>>,
     /// All nodes, ordered by parent. Each node has the range of its children.
@@ -54,7 +54,8 @@ struct Growing<'a> {
 /// Compares call trees.
 ///
 /// # Errors
-/// When the sides have no such metric in common, or the query selects nothing in a recording.
+/// When the recordings have no common metric to compare, or the query selects nothing in a
+/// recording.
 pub fn tree_changes<'a>(sides: &Sides<'a>, query: &Query) -> Result<TreeChanges<'a>, ComparisonProblem> {
     let query = &sides.resolved(query)?;
     let metric = sides.metric(query)?;
@@ -121,29 +122,31 @@ impl<'a> Growing<'a> {
     }
 }
 
-/// Which paths a walk shows. A path that is not shown is left out with everything below it.
+/// Selection of the paths that a walk shows. A path that is not shown is left out with everything
+/// below it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Shown {
-    /// Share of the whole, 0 to 1, that a path must have on either side. All paths are shown where
-    /// rows have no totals.
+    /// Least share of the whole, 0 to 1, that a shown path must have on at least one side. All
+    /// paths are shown if rows have no totals.
     pub min_share: f64,
-    /// Whether only paths are shown that differ, or that lead to a path that differs.
+    /// Whether to show only paths that differ, and paths that lead to them.
     pub different: bool,
 }
 
-/// Paths that a walk left out.
+/// Numbers of paths that a walk left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SmallerPaths {
-    /// Number of subtrees that are too small on both sides.
+    /// Number of subtrees left out because they are too small on both sides.
     pub subtrees: u64,
-    /// Number of subtrees without any difference.
+    /// Number of subtrees left out because nothing in them differs.
     pub same: u64,
-    /// Number of children beyond the limit.
+    /// Number of children left out because of the limit.
     pub left_out: u64,
 }
 
 impl<'a> TreeChanges<'a> {
-    /// Calls `visit` with the selected paths, parents before children, until it fails.
+    /// Calls `visit` with each selected path, parents before children. Stops at the first error of
+    /// `visit`.
     ///
     /// # Errors
     /// Errors of `visit`.
@@ -163,7 +166,8 @@ impl<'a> TreeChanges<'a> {
         Ok(smaller)
     }
 
-    /// The path whose own amount changed most, beyond chance; its depth is not known.
+    /// The path whose own amount changed most beyond chance. The row's depth is always 0, whatever
+    /// the path's real depth.
     #[must_use]
     pub fn largest(&self) -> Option<PathChange<'a>> {
         largest((0..self.nodes.len()).map(|at| self.row(0, at as u32)), |row| &row.own)

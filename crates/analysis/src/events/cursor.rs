@@ -1,4 +1,4 @@
-//! Records of one thread, one chunk in memory at a time, and merging of threads by time.
+//! Walks the records of a thread with one chunk in memory at a time, and merges threads by time.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -80,10 +80,11 @@ impl<'a> Cursor<'a> {
 
 /// A stream that can be merged with others by time.
 pub(crate) trait Stream {
-    /// Time of the next step, since the start of the run; `None` at the stream's end.
+    /// Time of the next step, in nanoseconds since the start of the run; `None` at the stream's
+    /// end.
     fn time_ns(&mut self) -> Option<u64>;
 
-    /// Frees memory that the stream can fill again.
+    /// Frees memory that the stream can read again from the recording.
     fn unload(&mut self);
 }
 

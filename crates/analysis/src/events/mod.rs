@@ -35,12 +35,12 @@ pub struct EventQuery {
     /// The filters that all views share. `functions` and `modules` keep events about functions that
     /// match.
     pub query: Query,
-    /// Only these groups; empty means all.
+    /// Only events of these groups; empty means all.
     pub groups: Vec<Group>,
-    /// Only events for which one of these patterns matches the event's name or the name of an
-    /// entity that it is about; empty means all.
+    /// Only events whose name matches one of these patterns, or that are about an entity whose name
+    /// matches; empty means all.
     pub names: Vec<Glob>,
-    /// Whether all threads are merged by time rather than listed one after another.
+    /// Whether all threads are merged by time. Otherwise threads are listed one after another.
     pub interleave: bool,
 }
 
@@ -49,25 +49,25 @@ pub struct EventQuery {
 pub struct EventRow<'a> {
     /// The process.
     pub process: &'a Process,
-    /// Thread of the callback; `None` where the thread is not known.
+    /// Thread of the callback; `None` if the thread is not known.
     pub thread: Option<&'a Thread>,
-    /// Time, nanoseconds since the start of the run.
+    /// Time of the event, in nanoseconds since the start of the run.
     pub time_ns: u64,
-    /// Number of other events that are open around the event on its thread.
+    /// Number of events that enclose this event on its thread.
     pub depth: u32,
-    /// Duration between begin and end, on both events of a pair.
+    /// Duration between begin and end, in nanoseconds; both events of a pair have it.
     pub duration_ns: Option<u64>,
     remark: Option<&'static str>,
     record: OwnedRecord,
     names: &'a EventNames<'a>,
 }
 
-/// An entity that an event is about.
+/// An entity that an event refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subject<'a> {
     /// Role of the entity in the event: `function`, `class`, `module`.
     pub role: &'static str,
-    /// The runtime's identifier.
+    /// The runtime's identifier of the entity.
     pub id: u64,
     /// Name of the entity, if the runtime gave one.
     pub name: Option<&'a str>,
@@ -81,25 +81,25 @@ pub struct EventLog<'a> {
 }
 
 impl EventRow<'_> {
-    /// Kind of the record.
+    /// Kind of the event's record.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.record.record().kind
     }
 
-    /// The callback's name.
+    /// Name of the runtime's callback.
     #[must_use]
     pub fn event(&self) -> &'static str {
         self.kind().name().unwrap_or("?")
     }
 
-    /// The group's name.
+    /// Name of the event's group.
     #[must_use]
     pub fn group(&self) -> &'static str {
         self.kind().group().map_or("", Group::name)
     }
 
-    /// `start`, `end` or `single`.
+    /// Phase of the event: `start`, `end` or `single`.
     #[must_use]
     pub fn phase(&self) -> &'static str {
         self.record.record().phase().name()
@@ -111,7 +111,7 @@ impl EventRow<'_> {
         self.record.record().text(Tag::REASON).or(self.remark)
     }
 
-    /// The result's name, `S_OK` for success, or its number where it has no name.
+    /// The result's name, `S_OK` for success, or its number if it has no name.
     #[must_use]
     pub fn result(&self) -> Option<String> {
         let record = self.record.record();
@@ -123,7 +123,7 @@ impl EventRow<'_> {
         })
     }
 
-    /// Further numbers of the event: counts, sizes, addresses; `found` and `critical` are 1 for yes
+    /// Further numbers of the event: counts, sizes, addresses. `found` and `critical` are 1 for yes
     /// and 0 for no.
     pub fn details(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let kind = self.kind();
@@ -133,7 +133,7 @@ impl EventRow<'_> {
         })
     }
 
-    /// The name that the program gave, where the event is about a name.
+    /// The name that the program gave, if the event reports a name.
     #[must_use]
     pub fn given_name(&self) -> Option<&str> {
         self.record.record().text(Tag::NAME)
@@ -141,7 +141,7 @@ impl EventRow<'_> {
 }
 
 impl<'a> EventRow<'a> {
-    /// Entities that the event is about, in the order in which the runtime names them.
+    /// Entities that the event refers to, in the runtime's order.
     pub fn subjects(&self) -> impl Iterator<Item = Subject<'a>> {
         let names = self.names;
         self.record.record().fields().filter_map(move |field| match field.value {
@@ -186,7 +186,7 @@ fn detail(kind: Kind, tag: Tag) -> Option<&'static str> {
 }
 
 impl<'a> EventLog<'a> {
-    /// Selects events, and makes the first pass over them.
+    /// Selects the events, and makes the first pass over their records.
     ///
     /// # Errors
     /// When the query selects no process or thread, or `events` was not recorded.
@@ -218,8 +218,8 @@ impl<'a> EventLog<'a> {
         outcome.map(|()| limit.left_out())
     }
 
-    /// All rows at once, and the number of rows that the limit left out: for recordings that are
-    /// known to be small.
+    /// All rows at once, and the number of rows that the limit left out. Only for recordings that
+    /// are known to be small.
     #[must_use]
     pub fn rows(&self) -> (Vec<EventRow<'_>>, LeftOut) {
         let (mut rows, mut limit) = (Vec::new(), Limit::new(self.query.query.limit));

@@ -54,7 +54,7 @@ impl<'a> EventNames<'a> {
         self.process.functions.get(entity.index as usize).filter(|function| !function.name.is_empty())
     }
 
-    /// The name of the function's module, or empty.
+    /// Name of the module that declares the function; empty if not known.
     #[must_use]
     pub fn module_of(&self, function: &Function) -> &'a str {
         self.process.modules.get(function.module as usize).map_or("", |module| &module.name)

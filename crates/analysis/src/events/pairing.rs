@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use clrscope_recording::events::{Kind, Phase, Record};
 
-/// Number of starts of one thread that may be open at once; beyond it the oldest stay unpaired.
+/// Maximum number of open starts of one thread. If there are more, the oldest stay unpaired.
 const MOST_OPEN: usize = 1 << 16;
 
 /// A start that has no end yet.
@@ -48,7 +48,7 @@ impl Default for Pairing {
 }
 
 impl Pairing {
-    /// Adds the event at this index. Calls `alone` with the starts that can't have an end on this
+    /// Adds the event at this index. Calls `alone` with each start that can't have an end on this
     /// thread.
     pub(super) fn add_event(&mut self, record: &Record<'_>, at: u64, mut alone: impl FnMut(Open)) -> Part {
         match record.phase() {
@@ -76,7 +76,7 @@ impl Pairing {
         self.open.pop()
     }
 
-    /// Calls `alone` with all open starts: the thread has no more events.
+    /// Calls `alone` with each open start, because the thread has no more events.
     pub(super) fn finish(mut self, mut alone: impl FnMut(Open)) {
         self.drop_from(0, self.open.len(), &mut alone);
     }

@@ -1,8 +1,9 @@
 //! The view `exceptions`: each exception in detail, and sums by type and throwing method.
 //!
-//! Limits: the stack is the runtime's own walk. In it a function whose catch or finally block runs
-//! appears once, at the place where its `try` block was left. The agent reports whether an object
-//! was thrown before. The earlier throw is known only if the object still was at the same address.
+//! Limits: the stack is the one that the runtime's own walk reports. On it, a function whose catch
+//! or finally block runs appears once, at the place where its `try` block was left. The agent
+//! reports whether an object was thrown before. The earlier throw is known only if the object still
+//! was at the same address.
 
 mod metric;
 mod reconstruct;
@@ -32,21 +33,21 @@ pub use stack::CallStack;
 /// Selection of exceptions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExceptionQuery {
-    /// The filters that all views share. `functions` and `modules` keep exceptions with such a
-    /// function on the stack at the throw, or as the catcher.
+    /// The filters that all views share. `functions` and `modules` select exceptions for which a
+    /// matching function was on the stack at the throw, or caught the exception.
     pub query: Query,
     /// Only types that match one of these patterns; empty means all.
     pub types: Vec<Glob>,
 }
 
-/// A frame of the stack at the throw.
+/// A frame of the stack at a throw.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
     /// The function.
     pub function: FunctionRef<'a>,
     /// Offset in the function's IL, if the runtime reported it.
     pub il_offset: Option<u32>,
-    /// The place in the function's code, from which its line is found.
+    /// The place in the function's code, by which the source line is found.
     pub place: CodePlace<'a>,
     /// Recorded arguments of the call; [`ExceptionLog::captured`] decodes them.
     arguments: Option<&'a Arguments>,
@@ -59,13 +60,13 @@ struct Arguments {
     bytes: Box<[u8]>,
 }
 
-/// A filter that ran in the first pass.
+/// An exception filter that ran in the first pass.
 #[derive(Debug, Clone, Copy)]
 pub struct Filter<'a> {
     /// The function that contains the filter.
     pub function: FunctionRef<'a>,
-    /// Whether the filter accepted the exception; `None` where the program ended before it
-    /// answered.
+    /// Whether the filter accepted the exception; `None` if the program ended before the filter
+    /// returned.
     pub accepted: Option<bool>,
 }
 
@@ -74,7 +75,8 @@ pub struct Filter<'a> {
 pub struct Inner<'a> {
     /// Type of the exception.
     pub type_name: &'a str,
-    /// Number of its throw, if it was recorded and the object still was at the same address.
+    /// Number of the inner exception's throw; `None` if that throw was not recorded or the object
+    /// had moved since.
     pub number: Option<u32>,
 }
 
@@ -99,7 +101,7 @@ pub struct Exception<'a> {
     pub stack_cut: bool,
     /// First pass: the functions searched for a handler, innermost first.
     pub search: Vec<FunctionRef<'a>>,
-    /// First pass: filters and their answers.
+    /// First pass: the exception filters that ran, with their results.
     pub filters: Vec<Filter<'a>>,
     /// Second pass: the functions whose frames were unwound.
     pub unwound: Vec<FunctionRef<'a>>,
@@ -114,11 +116,11 @@ pub struct Exception<'a> {
     pub unhandled: bool,
     /// Whether the object had been thrown before.
     pub rethrown: bool,
-    /// Number of the previous throw of the same object, if it was recorded and the object still was
-    /// at the same address.
+    /// Number of the previous throw of the same object; `None` if that throw was not recorded or
+    /// the object had moved since.
     pub rethrow_of: Option<u32>,
-    /// Number of the exception that replaced this one: it left a block that ran in this one's
-    /// second pass.
+    /// Number of the exception that replaced this one. The other exception left a block that ran in
+    /// this exception's second pass.
     pub replaced_by: Option<u32>,
     /// The inner exception.
     pub inner: Option<Inner<'a>>,
@@ -131,17 +133,17 @@ pub struct Exception<'a> {
 pub struct ExceptionGroup<'a> {
     /// The process.
     pub process: &'a Process,
-    /// The type.
+    /// Type of the exceptions.
     pub type_name: &'a str,
     /// The message of the first throw.
     pub message: Option<Box<str>>,
-    /// The thrower; `None` where no stack is known.
+    /// The function that threw; `None` if no stack is known.
     pub place: Option<FunctionRef<'a>>,
-    /// The innermost own function on the stack; `None` where there is none.
+    /// The innermost own function on the stack; `None` if there is none.
     pub own_place: Option<FunctionRef<'a>>,
     /// Place of the first throw in the code of `own_place`.
     pub own_code: Option<CodePlace<'a>>,
-    /// Function that caught the exception; `None` where no function did.
+    /// Function that caught the exception; `None` if no function did.
     pub catcher: Option<FunctionRef<'a>>,
     /// Number of throws.
     pub count: u64,
@@ -269,8 +271,8 @@ impl<'a> ExceptionLog<'a> {
         outcome.map(|()| limit.left_out())
     }
 
-    /// All throws at once, and the number of throws that the limit left out: for recordings that
-    /// are known to be small.
+    /// All throws at once, and the number of throws that the limit left out. Only for recordings
+    /// that are known to be small.
     #[must_use]
     pub fn rows(&self) -> (Vec<Exception<'_>>, LeftOut) {
         let (mut rows, mut limit) = (Vec::new(), Limit::new(self.query.query.limit));
@@ -283,9 +285,9 @@ impl<'a> ExceptionLog<'a> {
         (rows, limit.left_out())
     }
 
-    /// Groups throws by type and throwing method, the most frequent first unless the query sorts by
-    /// `inclusive` (the time to the catch), `name` (the type) or `module` (the thrower's). Also
-    /// returns the number of groups that the limit left out.
+    /// Groups throws by type and throwing method. The most frequent groups come first, unless the
+    /// query sorts by `inclusive` (the time to the catch), `name` (the type) or `module` (the
+    /// thrower's). Also returns the number of groups that the limit left out.
     #[must_use]
     pub fn groups(&self) -> (Vec<ExceptionGroup<'_>>, usize) {
         let mut places = BTreeMap::new();
@@ -301,8 +303,8 @@ impl<'a> ExceptionLog<'a> {
         (groups, left_out)
     }
 
-    /// Arguments of a frame's call, as they were when the call began; `None` where they were not
-    /// recorded.
+    /// Arguments of a frame's call, with the values at the begin of the call; `None` if they were
+    /// not recorded.
     #[must_use]
     pub fn captured<'c>(&'c self, exception: &Exception<'_>, frame: &Frame<'c>) -> Option<CapturedValues<'c>> {
         let Arguments { function, bytes } = frame.arguments?;

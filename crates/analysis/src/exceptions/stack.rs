@@ -9,8 +9,8 @@ use super::{Arguments, Frame};
 use crate::code_place::{CodePlace, PlacedFrame};
 use crate::function::FunctionRef;
 
-/// A call stack of one process. It holds no frames: each frame is looked up in the [stack
-/// table](Process::stacks) when it is needed.
+/// A call stack of one process. It stores no frames: each frame is looked up in the [stack
+/// table](Process::stacks) on demand.
 #[derive(Debug, Clone)]
 pub struct CallStack<'a> {
     process: &'a Process,
@@ -52,13 +52,13 @@ impl<'a> CallStack<'a> {
         PlacedFrame::all(self.process, &self.table, self.number).map(|frame| frame.function)
     }
 
-    /// Returns the innermost frame; `None` of a stack without frames.
+    /// Returns the innermost frame; `None` for a stack without frames.
     pub(crate) fn innermost(&self) -> Option<Frame<'a>> {
         self.frames().next()
     }
 
-    /// Returns the program's innermost own function, with the place in its code; `None` where there
-    /// is none.
+    /// Returns the innermost own function, with the place in its code; `None` if the stack has no
+    /// own function.
     pub(crate) fn innermost_own(&self) -> Option<(FunctionRef<'a>, CodePlace<'a>)> {
         self.frames().find(Frame::is_own).map(|frame| (frame.function, frame.place))
     }

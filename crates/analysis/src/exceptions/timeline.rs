@@ -1,4 +1,5 @@
-//! Exceptions in the order of time: those that are not over, and later ones that wait for them.
+//! Exceptions in the order of time: those that are not over, and later ones that must wait until
+//! the earlier ones are over.
 
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
@@ -7,11 +8,12 @@ use rustc_hash::FxHashMap;
 
 use super::Exception;
 
-/// Number of exceptions that may wait for the first of them to be over: a handler may run as long
-/// as the program, and throw. Beyond it the first is handed over unfinished.
+/// Number of exceptions that may wait for the first one to be over. A handler may run as long as
+/// the program and throw exceptions meanwhile. If more would wait, the first is handed over
+/// unfinished.
 const MOST_WAITING: usize = 8_192;
-/// Number of addresses of thrown objects whose last throw is remembered. When there are more, all
-/// are forgotten.
+/// Number of thrown objects' addresses for which the last throw is remembered. If there are more,
+/// all are forgotten.
 const MOST_ADDRESSES: usize = 1 << 18;
 
 /// The last throw of an object.

@@ -5,8 +5,8 @@ use clrscope_recording::layout::{flow, u32_at, u64_at};
 /// Kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EventKind {
-    /// A function was entered, is about to return, or is about to be replaced by a tail call: its
-    /// index in the recording.
+    /// A function was entered, is about to return, or is about to be replaced by a tail call. The
+    /// number is the function's index in the recording.
     Enter(u32),
     Leave(u32),
     TailCall(u32),
@@ -24,7 +24,7 @@ pub(super) enum EventKind {
 pub(super) struct Raw<'a> {
     pub(super) ticks: u64,
     pub(super) what: EventKind,
-    /// Lower half of a stack pointer.
+    /// Lower half of the stack pointer.
     pub(super) sp: u32,
     /// The values of the event, still encoded; empty for none.
     pub(super) values: &'a [u8],

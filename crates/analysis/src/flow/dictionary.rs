@@ -8,9 +8,9 @@ use rustc_hash::FxHashMap;
 use super::values::{Argument, CapturedValues, Field, Passing, Value};
 use crate::catalog::Catalog;
 
-/// Values that are nested deeper than this mean that the recording is damaged.
+/// Maximum nesting depth of values; deeper nesting means that the recording is damaged.
 const DEPTH: u32 = 16;
-/// Dimensions of an array at most, which is the runtime's limit.
+/// Maximum number of array dimensions, which is the runtime's limit.
 const MOST_DIMENSIONS: u8 = 32;
 
 /// A class as the recording describes it.
@@ -20,7 +20,7 @@ struct ClassTypes {
     fields: Vec<String>,
     /// Types of the fields.
     types: Vec<String>,
-    /// Bytes of an object; 0 where unknown.
+    /// Bytes of an object; 0 if unknown.
     size: u32,
     constants: Vec<(String, u64)>,
 }
@@ -30,8 +30,7 @@ struct ClassTypes {
 struct FunctionTypes {
     parameters: Vec<(String, String, Passing)>,
     returns: String,
-    /// Contents of the registers that follow events, the result last; empty where no registers
-    /// follow.
+    /// Contents of the registers that follow events, the result last; empty if no registers follow.
     codes: Vec<u32>,
 }
 
@@ -49,7 +48,7 @@ pub(crate) struct Types {
 }
 
 impl Types {
-    /// Reads the dictionary of a process; empty where none was recorded.
+    /// Reads the dictionary of a process; empty if none was recorded.
     pub(crate) fn read(process: &Process) -> Self {
         let mut types = Self::default();
         for chunk in process.arenas(instrument::FLOW_TYPES).flat_map(|arena| &arena.chunks) {
@@ -96,21 +95,22 @@ impl Types {
         }
     }
 
-    /// The values at the begin of a call of `function`, if values of this function are recorded.
+    /// The values at the begin of a call of `function`; `None` if values of this function are not
+    /// recorded.
     pub(crate) fn at_enter(&self, function: u32, bytes: &[u8], registers: &[u8]) -> Option<CapturedValues<'_>> {
         Some(self.entered(self.functions.get(&function)?, bytes, registers))
     }
 
-    /// The values at the begin of a call of the probed method with this number; `None` where none
-    /// were recorded.
+    /// The values at the begin of a call of the probed method with this number; `None` if none were
+    /// recorded.
     pub(crate) fn at_begin(&self, number: u32, bytes: &[u8]) -> Option<CapturedValues<'_>> {
         let types = self.probed.get(&number)?;
         let has_values = types.parameters.iter().any(|(_, _, passing)| *passing != Passing::Out);
         (!has_values || !bytes.is_empty()).then(|| self.entered(types, bytes, &[]))
     }
 
-    /// The values at the end of a call of the probed method with this number; `None` where none
-    /// were recorded.
+    /// The values at the end of a call of the probed method with this number; `None` if none were
+    /// recorded.
     pub(crate) fn at_return(&self, number: u32, bytes: &[u8]) -> Option<CapturedValues<'_>> {
         let types = self.probed.get(&number)?;
         let by_reference = |passing: &Passing| matches!(passing, Passing::Ref | Passing::Out);

@@ -10,19 +10,19 @@ use super::values::{Field, Value};
 const TICKS_PER_SECOND: u64 = 10_000_000;
 const TICKS_PER_DAY: u64 = 86_400 * TICKS_PER_SECOND;
 
-/// Elements of a collection.
+/// The elements of a collection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Elements<'v, 'a> {
     /// Number of elements in the collection.
     pub count: u64,
-    /// The first elements, as far as they were kept, in the order of the collection, each with its
-    /// key where it has one.
+    /// The first elements, in the order of the collection, as far as they were recorded. Elements
+    /// of dictionaries come with their key.
     pub items: Vec<(Option<&'v Value<'a>>, &'v Value<'a>)>,
 }
 
 impl<'a> Value<'a> {
-    /// Readable text of a value whose fields are not readable: structs that are numbers, dates,
-    /// times, `Guid`, `Version`, `Uri`, types.
+    /// Readable text for values whose fields are hard to read: structs that are numbers, dates,
+    /// times, `Guid`, `Version`, `Uri`, types. `None` for other values.
     #[must_use]
     pub fn text(&self) -> Option<String> {
         match self {
@@ -46,7 +46,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Elements of a collection of the framework, or of a class derived from one.
+    /// Elements of a framework collection, or of a class derived from one; `None` for other values.
     #[must_use]
     pub fn elements(&self) -> Option<Elements<'_, 'a>> {
         let Self::Object { fields, .. } = self else { return None };

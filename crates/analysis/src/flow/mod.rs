@@ -1,6 +1,7 @@
-//! The view `flow`: the begin and the end of every call, thread after thread.
+//! The view `flow`: the begin and the end of every call, one thread after another.
 //!
-//! Rows are made one at a time while the events are walked: a recording may hold a hundred million.
+//! Rows are made one at a time while the events are walked, because a recording may hold a hundred
+//! million events.
 
 mod decode;
 pub(crate) mod dictionary;
@@ -28,9 +29,9 @@ pub use values::{Argument, CapturedValues, Field, Passing, Value};
 pub enum FlowKind {
     /// A function was entered.
     Enter,
-    /// Return of a call, or its end by an exception.
+    /// A call returned, or an exception ended it.
     Leave,
-    /// End of a call by the tail call of another function.
+    /// A call ended because the function made a tail call.
     TailCall,
 }
 
@@ -51,27 +52,27 @@ impl FlowKind {
 pub struct FlowRow<'a> {
     /// Kind of the row.
     pub kind: FlowKind,
-    /// Whether the call ended by an exception rather than by a return. It then ended at this time
-    /// at the latest.
+    /// Whether an exception ended the call, rather than a return. The call then ended at this time
+    /// or earlier.
     pub unwound: bool,
     /// The function.
     pub function: FunctionRef<'a>,
-    /// A number for the function, the same throughout its process.
+    /// Number of the function, unique within its process.
     pub id: u32,
     /// Number of this call among the function's calls on this thread, from 1; 0 at the end of a
     /// call whose begin was not recorded.
     pub call_count: u64,
     /// The thread.
     pub thread: &'a Thread,
-    /// Nanoseconds since the start of the run.
+    /// Time of the event, in nanoseconds since the start of the run.
     pub time_ns: u64,
-    /// The recorded time stamp: it is the same whenever the recording is opened.
+    /// The recorded time stamp, which does not depend on when or how the recording is opened.
     pub ticks: u64,
-    /// Duration of a call that ends here, callees included; `None` for begins, and where the begin
-    /// was not recorded.
+    /// Duration of a call that ends in this row, callees included, in nanoseconds; `None` for
+    /// begins, and if the begin was not recorded.
     pub duration_ns: Option<u64>,
-    /// Depth in calls, from 0. Where older events were overwritten, the depth counts from the
-    /// outermost known call.
+    /// Number of calls around this one, from 0. If older events were overwritten, the depth counts
+    /// from the outermost known call.
     pub depth: u32,
     /// Recorded arguments or results, and the types that they refer to.
     taken: RawValues<'a>,
@@ -89,8 +90,8 @@ struct RawValues<'a> {
 }
 
 impl<'a> FlowRow<'a> {
-    /// Values of the call: arguments at its begin, results at its regular end; `None` for functions
-    /// whose values were not requested.
+    /// Values of the call: arguments at its begin, results at its regular end; `None` if the
+    /// function's values were not requested.
     #[must_use]
     pub fn captured(&self) -> Option<CapturedValues<'a>> {
         let RawValues { types, function, bytes, registers, result } = self.taken;
@@ -122,7 +123,7 @@ pub struct FlowLog<'a> {
 }
 
 impl<'a> FlowLog<'a> {
-    /// Selects events. `max_depth` leaves deeper calls out.
+    /// Selects events. Calls deeper than `max_depth` are left out; `None` keeps all.
     ///
     /// # Errors
     /// When the query selects no process or thread, or `flow` was not recorded.
@@ -140,8 +141,8 @@ impl<'a> FlowLog<'a> {
         Ok(Self { selected, query: query.clone(), max_depth, reads_on: false })
     }
 
-    /// Makes the log read all events despite the query's limit, so that the calls by function cover
-    /// the whole recording.
+    /// Makes [`walk`](Self::walk) read all events even after the query's limit is reached, so that
+    /// the calls by function cover the whole recording.
     #[must_use]
     pub fn reading_on(self) -> Self {
         Self { reads_on: true, ..self }
@@ -149,8 +150,8 @@ impl<'a> FlowLog<'a> {
 
     /// Visits every row: process after process, thread after thread, in the order of time. Stops at
     /// the first error of `visit`. Returns the calls by function that pass the filters, most called
-    /// first, and the number of rows that the query's limit left out. Where not all left-out rows
-    /// were counted, the calls were not counted either.
+    /// first, and the number of rows that the query's limit left out. If not all of these rows were
+    /// counted ([`LeftOut::is_whole`]), the calls by function are not complete either.
     ///
     /// # Errors
     /// The error of `visit`.
@@ -189,7 +190,7 @@ impl<'a> FlowLog<'a> {
 }
 
 /// Number of a thread's events that are read ahead to find the call depth before the first event,
-/// where a limit ends the walk early.
+/// if a limit ends the walk early.
 const LOOK_AHEAD: u64 = 1_000_000;
 
 /// Visits a row. Returns whether it wants more.
@@ -261,7 +262,7 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
     }
 
     /// Call depth of the thread before its first event, as far as the events show it. Reads all
-    /// events, or the first [`LOOK_AHEAD`] where the walk need not read all.
+    /// events, or the first [`LOOK_AHEAD`] if the walk need not read all.
     fn base(&self, thread: &Thread) -> u32 {
         let mut replay = Replay::new(0);
         let stops = self.log.query.limit.is_some() && !self.log.reads_on;

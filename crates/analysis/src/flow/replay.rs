@@ -1,8 +1,8 @@
 //! Reconstruction of calls from the events of one thread.
 //!
-//! The rules are those of the framework's shadow stack. An activation whose stack pointer is not
-//! above that of a later call is over, no matter how it ended. Calls by a finally, catch or filter
-//! block are attributed to the function that contains the block.
+//! The rules are those of the framework's shadow stack. An activation is over, no matter how it
+//! ended, when a later call has a stack pointer that is not below the activation's. Calls by a
+//! finally, catch or filter block are attributed to the function that contains the block.
 
 use super::decode::{EventKind, Raw};
 
@@ -32,7 +32,7 @@ impl Activation {
 pub(super) enum End {
     Leave,
     TailCall,
-    /// Unreported: by an exception.
+    /// No event reported the end, so an exception ended the call.
     Unwound,
 }
 

@@ -1,5 +1,4 @@
-//! Arguments and results as values. [`meaning`](super::meaning) has the readable form of some of
-//! them.
+//! Arguments and results as values. [`meaning`](super::meaning) gives some of them a readable form.
 
 /// A value of the program.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,7 +13,7 @@ pub enum Value<'a> {
     Redacted,
     /// A boolean.
     Bool(bool),
-    /// A character, as UTF-16.
+    /// A character, as a UTF-16 code unit.
     Char(u16),
     /// A signed integer.
     Int(i64),
@@ -26,7 +25,7 @@ pub enum Value<'a> {
     Double(f64),
     /// An unmanaged pointer.
     Pointer(u64),
-    /// A string, or its beginning.
+    /// A string, complete or only its beginning.
     String {
         /// The characters that were recorded.
         text: String,
@@ -39,7 +38,7 @@ pub enum Value<'a> {
     Enum {
         /// The enumeration.
         type_name: &'a str,
-        /// Name of the constant, or several names joined by `|`; `None` where no constant matches.
+        /// Name of the constant, or several names joined by `|`; `None` if no constant matches.
         name: Option<String>,
         /// The numeric value.
         number: i64,
@@ -63,7 +62,7 @@ pub enum Value<'a> {
         type_name: &'a str,
         /// Address at the time of recording.
         address: u64,
-        /// Size of the object in bytes; 0 where unknown.
+        /// Size of the object in bytes; 0 if unknown.
         size_bytes: u32,
         /// Fields of the object, inherited ones first.
         fields: Vec<Field<'a>>,
@@ -84,7 +83,7 @@ pub enum Value<'a> {
         /// Name of the method.
         name: &'a str,
     },
-    /// A value type.
+    /// A value of a value type.
     Struct {
         /// The type.
         type_name: &'a str,
@@ -99,7 +98,8 @@ pub enum Value<'a> {
         length: u32,
         /// Length of each dimension, if there are several.
         dimensions: Vec<u32>,
-        /// The first elements; elements along the last dimension are adjacent.
+        /// The first elements. In arrays of several dimensions, elements along the last dimension
+        /// are adjacent.
         items: Vec<Value<'a>>,
     },
 }
@@ -109,7 +109,7 @@ pub enum Value<'a> {
 pub struct Field<'a> {
     /// Name of the field.
     pub name: &'a str,
-    /// Declared type, in C# syntax; empty where it was not recorded.
+    /// Declared type, in C# syntax; empty if it was not recorded.
     pub type_name: &'a str,
     /// Value of the field.
     pub value: Value<'a>,
@@ -118,13 +118,13 @@ pub struct Field<'a> {
 /// How an argument is passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passing {
-    /// By value.
+    /// The argument is passed by value.
     Value,
-    /// `ref`
+    /// The argument is passed by `ref`.
     Ref,
-    /// `in`
+    /// The argument is passed by `in`.
     In,
-    /// `out`
+    /// The argument is passed by `out`.
     Out,
 }
 
@@ -159,7 +159,7 @@ pub struct Argument<'a> {
 pub struct CapturedValues<'a> {
     /// The `this` object, at the begin of an instance method.
     pub this: Option<Argument<'a>>,
-    /// At the begin all arguments, at the end the arguments passed by `ref` and `out`.
+    /// At the begin of a call all arguments, at the end the arguments passed by `ref` and `out`.
     pub arguments: Vec<Argument<'a>>,
     /// Type and value of the result, at the end of a method that returns a value.
     pub returns: Option<(&'a str, Value<'a>)>,

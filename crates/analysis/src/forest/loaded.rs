@@ -1,8 +1,8 @@
 //! One tree, prepared for sums over any subtree.
 //!
 //! In depth-first order a subtree is a range of node numbers. Sums over such ranges of recorded
-//! trees are computed from running sums. These are kept at every 16th node only, so they cost two
-//! bytes per node.
+//! trees are computed from running sums. The running sums are kept only at every 16th node, so they
+//! cost two bytes per node.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ impl LoadedTree {
         }
     }
 
-    /// Whether a node or its subtree has any values.
+    /// Whether the node or any node below it has values.
     #[inline]
     pub(super) fn is_there(&self, node: u32) -> bool {
         match self {

@@ -35,46 +35,47 @@ pub use over_time::NodePiece;
 /// nodes at depth d + 1 that follow it, up to the next node at depth d or less.
 #[derive(Debug, Clone)]
 pub struct TreeNode<'a> {
-    /// 0 for the outermost functions.
+    /// Depth of the node; 0 for the outermost functions.
     pub depth: u32,
-    /// Number of its children that are shown.
+    /// Number of the node's children that are shown.
     pub children: u32,
     /// The function.
     pub function: FunctionRef<'a>,
-    /// The thread, in per-thread reports.
+    /// The thread in per-thread reports; `None` if threads are merged.
     pub thread: Option<&'a Thread>,
-    /// Calls and times of this path alone, where the metric is one of `calls`; inclusive values are
-    /// those of the whole subtree.
+    /// Calls and times of this path, if the metric is one of `calls`. Inclusive values cover the
+    /// whole subtree.
     pub times: Times,
     /// Amount of the metric: the path's own amount, and the total of the whole subtree.
     pub amount: Amount,
-    /// Own times and times of the whole subtree by state, on walks that ask for them.
+    /// Times by state: the node's own, and those of the whole subtree. `None` unless the walk asked
+    /// for them.
     pub states: Option<Box<[StateTimes; 2]>>,
-    /// Objects that the path allocated, where allocations were recorded alongside calls. Boxed,
-    /// since most nodes have none.
+    /// Objects that the path allocated, if allocations were recorded alongside calls. Boxed,
+    /// because most nodes have none.
     pub allocated: Option<Box<CallAllocations>>,
-    /// Whether every path merged here was first entered by a tail call: then the function that made
-    /// the call has ended and is a sibling.
+    /// Whether every path merged in this node was first entered by a tail call. The function that
+    /// made the call has then ended, and is a sibling of this node.
     pub by_tail_call: bool,
     /// The function's slot within its process.
     pub(crate) slot: Slot,
 }
 
-/// A node of the merged tree of a process, given by its index among the roots, then by the index
-/// among the children at each level.
+/// Identifies a node of a process's merged tree by indices: its index among the roots, then the
+/// index among the children at each level.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct TreePlace {
-    /// The process.
+    /// Id of the process.
     pub pid: u32,
-    /// Indices, the outermost first.
+    /// Indices, outermost level first.
     pub places: Vec<u32>,
 }
 
 /// Pruning options of a tree, which keep it readable.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TreeOptions {
-    /// Nodes with a smaller share of the metric are left out with everything below them. Where the
-    /// metric has no totals, the share of the time counts.
+    /// Nodes with a smaller share of the metric are left out, with everything below them. If the
+    /// metric has no totals, the share of the time counts instead.
     pub min_share: f64,
     /// Nodes at this depth and beyond are left out; `None` keeps all.
     pub max_depth: Option<u32>,
@@ -83,9 +84,10 @@ pub struct TreeOptions {
 /// Paths that were left out of a tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PrunedPaths {
-    /// Number of subtrees left out (not of the nodes within them).
+    /// Number of subtrees that were left out. The nodes within them are not counted.
     pub subtrees: u64,
-    /// Totals of these subtrees in the metric that sizes paths: [`Metric::sizes`].
+    /// Total of these subtrees. It is an amount of the metric that determines the size of paths,
+    /// see [`Metric::sizes`].
     pub total: u64,
 }
 
@@ -96,22 +98,22 @@ impl PrunedPaths {
     }
 }
 
-/// The view `tree`, all nodes at once; walk a large tree instead.
+/// The view `tree` with all nodes at once. For a large tree use [`Forest::walk`] instead.
 #[derive(Debug, Clone, Default)]
 pub struct Tree<'a> {
     /// The nodes in preorder.
     pub nodes: Vec<TreeNode<'a>>,
     /// Paths that the options left out.
     pub pruned: PrunedPaths,
-    /// Conditions of the selected part, with its sums.
+    /// Conditions and sums of the selected part of the recording.
     pub conditions: Conditions<'a>,
 }
 
 /// The merged trees of the selected part of a recording, for walks.
 pub struct Forest<'a> {
     paths: Vec<Paths<'a>>,
-    /// Allocations of the same processes in the same order. Empty where the metric is not one of
-    /// `calls`, or where no allocations were recorded.
+    /// Allocations of the same processes in the same order. Empty if the metric is not one of
+    /// `calls`, or if no allocations were recorded.
     allocations: Vec<AllocationPaths<'a>>,
     query: Query,
     sort: Sort,
@@ -133,11 +135,11 @@ struct DecodedTrees<'a> {
 pub(crate) struct PictureTrees<'f, 'a> {
     pub(crate) process: &'a Process,
     pub(crate) catalog: &'f Catalog<'a>,
-    /// Functions whose outermost nodes are the roots, by slot; `None` where all functions count.
+    /// Functions whose outermost nodes are the roots, by slot; `None` if all functions count.
     pub(crate) wanted: Option<&'f [bool]>,
     /// The trees; empty for `calls`.
     pub(crate) trees: Vec<&'f Arc<StackTree>>,
-    /// Amounts of the trees by state, where states are known.
+    /// Amounts of the trees by state; empty if states are not known.
     pub(crate) states: &'f [Arc<StateAmounts>],
 }
 
@@ -161,7 +163,7 @@ impl<'a> Forest<'a> {
         self.conditions.metric.is_of_calls()
     }
 
-    /// Sort keys for trees: other keys would need the children first.
+    /// Sort keys that trees support. Other keys would need the children of a node before the node.
     pub const SORTS: [Sort; 8] = [
         Sort::Own,
         Sort::Total,
@@ -173,13 +175,13 @@ impl<'a> Forest<'a> {
         Sort::Module,
     ];
 
-    /// Selects trees. With function or module filters the roots are the outermost nodes that match.
+    /// Selects trees. With function or module filters, the roots are the outermost nodes that
+    /// match. Children are ordered by their total of the metric unless the query sorts by `self`,
+    /// `inclusive`, `calls`, `exclusive` (as measured), `inclusive-cpu`, `name` or `module`.
     ///
     /// # Errors
     /// When the query selects no process or thread, a part of the time that the metric does not
-    /// support, a metric that was not recorded, or an order that trees do not have. Children are
-    /// ordered by their total of the metric unless the query says `self`, `inclusive`, `calls`,
-    /// `exclusive` (as measured), `inclusive-cpu`, `name` or `module`.
+    /// support, a metric that was not recorded, or an order that trees do not have.
     pub fn open(recording: &'a Recording, query: &Query) -> Result<Self, QueryProblem> {
         let metric = Metric::of_view(recording, query, "tree")?;
         let sort = query.order(metric, "tree", Sort::Total)?;
@@ -210,14 +212,14 @@ impl<'a> Forest<'a> {
         !self.allocations.is_empty()
     }
 
-    /// Conditions of the selected part, with its sums.
+    /// Conditions and sums of the selected part of the recording.
     #[must_use]
     pub fn conditions(&self) -> &Conditions<'a> {
         &self.conditions
     }
 
-    /// Calls `visit` with every node in preorder, process by process and, in per-thread queries,
-    /// thread by thread, until it fails.
+    /// Calls `visit` with every node in preorder, process by process, and in per-thread queries
+    /// thread by thread. Stops at the first error of `visit`.
     ///
     /// # Errors
     /// The error of `visit`.
@@ -241,9 +243,9 @@ impl<'a> Forest<'a> {
     }
 
     /// Like [`walk`](Self::walk), for repeated walks: the trees are kept decoded, so that the cost
-    /// of a walk depends on the part that is shown. With a place, the walk covers only that node
-    /// and its subtree, and the smallest share relates to that node. If there is no such node,
-    /// nothing is visited.
+    /// of a walk depends on the part that is shown. `below` limits the walk to one node and its
+    /// subtree, and the smallest share then relates to that node. If there is no such node, nothing
+    /// is visited.
     ///
     /// # Errors
     /// The error of `visit`.
@@ -256,8 +258,8 @@ impl<'a> Forest<'a> {
         self.walk_kept(below, options, &[], visit)
     }
 
-    /// Like [`walk_again`](Self::walk_again), with the times of each node by state, where states
-    /// are known ([`has_states`](Self::has_states)).
+    /// Like [`walk_again`](Self::walk_again), with the times of each node by state, if states are
+    /// known ([`has_states`](Self::has_states)).
     ///
     /// # Errors
     /// The error of `visit`.
@@ -295,9 +297,9 @@ impl<'a> Forest<'a> {
         Ok(pruned)
     }
 
-    /// A forest of the large paths only, where building the trees from stacks would take long. It
-    /// is for walks of the whole that leave out paths below a share: they show the same nodes
-    /// either way.
+    /// A forest that contains only the large paths, for the case that building all trees from
+    /// stacks would take long; `None` otherwise. Use it for walks of the whole that leave out paths
+    /// below `least_share`: such walks show the same nodes in either forest.
     #[must_use]
     pub fn peaks(&self, least_share: f64) -> Option<Self> {
         let is_whole = !self.query.filters_functions() && self.allocations.is_empty();
@@ -317,14 +319,14 @@ impl<'a> Forest<'a> {
         })
     }
 
-    /// Whether the times of paths are known by state.
+    /// Whether the times of paths are known by thread state.
     #[must_use]
     pub fn has_states(&self) -> bool {
         has_states(self.conditions.metric)
     }
 
-    /// Amounts by state of the kept trees, for each process and set of threads; empty where states
-    /// are not known.
+    /// Amounts by state of the kept trees, for each process and set of threads; empty if states are
+    /// not known.
     pub(crate) fn states(&self) -> &[Vec<Arc<StateAmounts>>] {
         if !self.has_states() {
             return &[];
@@ -351,8 +353,8 @@ impl<'a> Forest<'a> {
         trees.iter().map(|(_, thread)| Arc::new(std::mem::take(&mut of_threads[index(*thread)]))).collect()
     }
 
-    /// Builds the trees that [`walk_again`](Self::walk_again) keeps; otherwise the first walk
-    /// builds them.
+    /// Builds the trees that [`walk_again`](Self::walk_again) keeps. Without this call, the first
+    /// walk builds them.
     pub fn make_trees(&self) {
         self.kept();
     }

@@ -1,4 +1,4 @@
-//! Amounts of a tree's nodes over time, for viewers that select a part of the time without the
+//! Amounts of a tree's nodes over time. Viewers use them to select a part of the time without the
 //! recording.
 
 use std::convert::Infallible;
@@ -18,17 +18,17 @@ use crate::stack_trees::wanted_part;
 use crate::time_states::TimeStates;
 use crate::waits::TimeState;
 
-/// A node's own amount within one piece of the run.
+/// A node's own amount in one of the equal pieces of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodePiece {
     /// Number of the node in the order of the walk, from 0. The number after the last node stands
-    /// for paths that are left out from their outermost function on.
+    /// for all paths that have no shown node.
     pub node: u32,
     /// Number of the piece of the run, from 0.
     pub piece: u32,
-    /// State of the threads, where the state is known.
+    /// State of the threads; `None` if the state is not known.
     pub state: Option<TimeState>,
-    /// Amount of the metric.
+    /// Amount of the metric in the piece.
     pub amount: u64,
 }
 
@@ -51,10 +51,10 @@ const OUTSIDE: u32 = u32::MAX;
 const BESIDE: u32 = u32::MAX;
 
 impl<'a> Forest<'a> {
-    /// Amounts of the nodes that [`walk`](Self::walk) shows under these options, divided into
+    /// Amounts of the nodes that [`walk`](Self::walk) shows with these options, for each of
     /// `pieces` equal pieces of the run. The amount of a node that is left out counts for the
-    /// nearest shown node above it. Empty where the metric is not made of events: trees of `calls`
-    /// are sums over the whole run.
+    /// nearest shown node above it. Empty if the metric is not made of events: trees of `calls` are
+    /// sums over the whole run.
     #[must_use]
     pub fn over_time(&self, recording: &Recording, options: &TreeOptions, pieces: u32) -> Vec<NodePiece> {
         let piece_ns = recording.run.duration_ns.div_ceil(u64::from(pieces)).max(1);
@@ -119,8 +119,8 @@ impl<'a> Forest<'a> {
         known
     }
 
-    /// The thread that the nodes of an event's set of threads name; `None` where the event's thread
-    /// is not in the forest.
+    /// The thread that the nodes of an event's set of threads name; `None` if the event's thread is
+    /// not in the forest.
     fn thread_of(&self, paths: &Paths<'a>, event: &StackEvent) -> Option<*const Thread> {
         let known = paths.process.threads.get(event.thread as usize);
         let is_wanted = self.query.wants_thread_if_known(known);

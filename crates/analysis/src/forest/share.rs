@@ -1,9 +1,9 @@
 //! Distribution of a node's compensated time among itself and its children.
 //!
 //! A sampled tree has time on few nodes and hooks on all of them, so time minus cost is negative on
-//! many small paths. Clamping each of them at zero would inflate the sums. Instead the sum comes
-//! from the parent and is distributed among the positive parts in proportion, so that every node's
-//! columns add up.
+//! many small paths. Setting each negative value to zero would inflate the sums. Instead the sum
+//! comes from the parent and is distributed among the positive parts in proportion, so that every
+//! node's columns add up.
 
 /// Result of the distribution.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -58,7 +58,7 @@ struct Level {
 /// Order of names, which all walks through one process share.
 pub(super) struct NameOrder<'a> {
     pub(super) catalog: Catalog<'a>,
-    /// Whether the query selects each function, by slot; `None` where it selects all.
+    /// Whether the query selects each function, by slot; `None` if it selects all.
     wanted: Option<Vec<bool>>,
     /// Rank of each slot in the order of names.
     ranks: Arc<Vec<u32>>,
@@ -73,7 +73,7 @@ impl<'a> NameOrder<'a> {
         Self { catalog, wanted, ranks }
     }
 
-    /// Functions that the query selects, by slot; `None` where it selects all.
+    /// Functions that the query selects, by slot; `None` if it selects all.
     pub(super) fn wanted(&self) -> Option<&[bool]> {
         self.wanted.as_deref()
     }
@@ -88,7 +88,7 @@ impl<'a> NameOrder<'a> {
 pub(super) struct ThreadTrees {
     trees: Vec<LoadedTree>,
     costs: FittedCosts,
-    /// Allocations of the threads, where they were recorded alongside calls.
+    /// Allocations of the threads; `None` if they were not recorded alongside calls.
     beside: Option<AllocationTree>,
 }
 
@@ -120,7 +120,7 @@ pub(super) struct Walk<'f, 'a> {
     columns: Columns,
     costs: &'f FittedCosts,
     beside: Option<&'f AllocationTree>,
-    /// Amounts of the tree by state, where the caller wants them.
+    /// Amounts of the tree by state; `None` if the caller does not want them.
     pub(super) states: Option<&'f StateAmounts>,
     trees: &'f [LoadedTree],
     members: Vec<Member>,

@@ -10,7 +10,7 @@ const PIECE_BITS: u32 = ALIGNED_BITS + 6;
 const BLOCK_BITS: u32 = 16;
 /// Pieces of a block.
 const PIECES: usize = 1 << (BLOCK_BITS - PIECE_BITS);
-/// Bytes of pieces per object, at most. This many blocks are allowed in any case.
+/// Maximum number of bytes of pieces per object. [`FEW_BLOCKS`] blocks are allowed in any case.
 const MOST_FOR_EACH: usize = 16;
 const FEW_BLOCKS: usize = 64;
 
@@ -19,10 +19,10 @@ const FEW_BLOCKS: usize = 64;
 pub(crate) struct Addresses {
     /// The addresses in ascending order.
     sorted: Vec<u64>,
-    /// Number of each object; empty where numbers ascend with the addresses.
+    /// Number of each object; empty if numbers ascend with the addresses.
     numbers: Vec<u32>,
-    /// Bitmap for fast look-ups of an address's index in the sorted list. `None` where the bitmap
-    /// would be too large for the number of objects, or where no heap has such addresses.
+    /// Bitmap for fast look-ups of an address's index in the sorted list. `None` if the bitmap
+    /// would be too large for the number of objects, or if no heap has such addresses.
     marks: Option<Marks>,
 }
 
@@ -52,8 +52,8 @@ impl Piece {
 }
 
 impl Marks {
-    /// Bitmap of addresses. `None` where they are not strictly ascending, where one is not aligned,
-    /// or where they are too far apart.
+    /// Bitmap of addresses. `None` if the addresses are not strictly ascending, one is not aligned,
+    /// or they are too far apart.
     fn new(sorted: &[u64]) -> Option<Self> {
         let block = |address: u64| address >> BLOCK_BITS;
         let is_aligned = sorted.iter().all(|address| address.trailing_zeros() >= ALIGNED_BITS);
@@ -118,7 +118,8 @@ impl Addresses {
         if self.numbers.is_empty() { at as u32 } else { self.numbers[at] }
     }
 
-    /// Number of the nearest object at or before an address, and the distance from its begin.
+    /// Number of the nearest object at or before an address, and the distance from the object's
+    /// begin.
     pub(crate) fn around(&self, address: u64) -> Option<(u32, u64)> {
         let nearest = self.sorted[self.sorted.partition_point(|&other| other <= address).checked_sub(1)?];
         let at = self.sorted.partition_point(|&other| other < nearest);

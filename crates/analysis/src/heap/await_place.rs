@@ -4,14 +4,14 @@ use clrscope_recording::model::{Module, Process};
 
 use crate::code_place::CodePlace;
 
-/// Place in the code of an async method at which it awaits.
+/// Place of an await in the code of an async method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AwaitPlace {
     /// Index into [`Process::modules`] of the module with the code.
     pub module: u32,
-    /// Token of the method `MoveNext` of the state machine, which has the code.
+    /// Token of the state machine's method `MoveNext`, which contains the code.
     pub token: u32,
-    /// Offset in the IL of the code.
+    /// Offset of the await in the IL of that method.
     pub il_offset: u32,
 }
 

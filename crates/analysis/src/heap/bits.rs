@@ -1,7 +1,7 @@
-//! One flag for each of many numbers, stored as bits, so that flags accessed in random order stay
-//! in the processor's cache.
+//! One flag for each of many numbers. Flags are stored as bits, so that random access stays in the
+//! processor's cache.
 
-/// Flags, all clear at first.
+/// Flags for numbers. All are clear at first.
 #[derive(Debug)]
 pub(crate) struct Bits(Vec<u64>);
 

@@ -14,13 +14,13 @@ const UNKNOWN: &str = "(unknown)";
 #[derive(Debug)]
 pub(crate) struct Classes<'a> {
     process: &'a Process,
-    /// The types; at least the type of objects with an unknown class.
+    /// The types. There is at least one: the type of objects with an unknown class.
     types: Vec<HeapType>,
     names: Vec<Arc<str>>,
     /// For each class, the first class of the same name and module: they share a row of a view.
     kind: Vec<u32>,
-    /// For each class, the number of the field name at each slot, before the elements and within an
-    /// element.
+    /// For each class, the number of the field name at each slot: slots before the elements, and
+    /// slots within an element.
     slots: Vec<[Vec<u32>; 2]>,
     /// Names of fields, each once; the first is empty.
     fields: Vec<Arc<str>>,
@@ -88,8 +88,8 @@ impl<'a> Classes<'a> {
         module != 0 && self.process.modules.get(module as usize).is_some_and(|module| !module.framework)
     }
 
-    /// Member at a slot in objects of a class, and the index of the element that contains it or is
-    /// it.
+    /// The member at a slot in objects of a class. If the member is an element or lies in one, also
+    /// returns the element's index.
     pub(crate) fn member(&self, class: u32, slot: u32) -> (Member, Option<u64>) {
         let [fixed, each] = &self.slots[class as usize];
         match (slot as usize).checked_sub(fixed.len()) {

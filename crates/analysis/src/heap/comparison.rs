@@ -1,5 +1,5 @@
-//! Comparison of snapshots, single ones or sets: which objects were added or removed, and which
-//! types retain more.
+//! Comparison of single snapshots or sets of snapshots: which objects were added or removed, and
+//! which types retain more.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use super::snapshots::{HeapQuery, SnapshotRef};
 use crate::comparison::{Change, IntervalEstimate, Verdict};
 use crate::query::{QueryProblem, Sort};
 
-/// Number of types whose new holders are looked up: the first types that grew.
+/// Number of types for which new holders are looked up, beginning with the first types that grew.
 const MOST_WAYS: usize = 30;
 
 /// Objects of a type in the snapshots of one recording.
@@ -30,46 +30,48 @@ struct Amounts {
 /// are medians with their intervals.
 #[derive(Debug, Clone)]
 pub struct HeapChange {
-    /// Name in C# syntax.
+    /// Name of the type in C# syntax.
     pub type_name: Arc<str>,
     /// Name of the module that declares the type.
     pub module: String,
     /// Change of the number of objects.
     pub objects: Change,
-    /// Change of the bytes of the objects alone.
+    /// Change of the objects' own bytes, without the bytes that they retain.
     pub bytes: Change,
     /// Change of the bytes that the objects retain together.
     pub retained_bytes: Change,
-    /// The path that holds most of the added bytes; `None` where none were added, and for types far
-    /// down.
+    /// The path that holds most of the added bytes; `None` if no bytes were added, and for types
+    /// beyond the first rows.
     pub held_by: Option<GrownPath>,
 }
 
-/// A path that holds more objects of a type than before, on average over the recordings of each
+/// A path that now holds more objects of a type than before, on average over the recordings of each
 /// side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrownPath {
     /// The root as text: `static field Shop.Cache.items`.
     pub root: String,
-    /// Name of the static field if the root is one, see
+    /// Name of the static field, if the root is a static field; see
     /// [`HeapPathRoot::static_field`](crate::HeapPathRoot::static_field).
     pub static_field: Option<Arc<str>>,
-    /// Each object on the path with the member that leads on, in the form that follows the root.
+    /// Each object on the path, with the member that refers to the next object, as text to append
+    /// to the root.
     pub steps: String,
-    /// Number of objects held by this path, minus the number before.
+    /// Number of objects that this path holds, minus the number before.
     pub objects: i64,
-    /// Bytes of the objects, minus those before.
+    /// Bytes of these objects, minus the bytes before.
     pub bytes: i64,
 }
 
 impl GrownPath {
-    /// Creates the path of these objects, without counts.
+    /// Creates the path that `way` describes, without counts.
     fn new(way: &HeapPath<'_>) -> Self {
         let static_field = way.static_field().map(Arc::from);
         Self { root: way.root_label(), static_field, steps: way.steps_label(), objects: 0, bytes: 0 }
     }
 
-    /// The path in one line: the root, then each object with the member that leads on.
+    /// The path in one line: the root, then each object with the member that refers to the next
+    /// one.
     #[must_use]
     pub fn label(&self) -> String {
         format!("{}{}", self.root, self.steps)
@@ -79,13 +81,14 @@ impl GrownPath {
 /// Comparison of two snapshots, or of two sets of snapshots.
 #[derive(Debug)]
 pub struct HeapChanges<'a> {
-    /// Types that changed, the largest growth first; for sets, significant changes first.
+    /// Types that changed. The largest growth comes first; in comparisons of sets, significant
+    /// changes come first.
     pub rows: Vec<HeapChange>,
-    /// Rows that the limit left out.
+    /// Number of rows that the limit left out.
     pub left_out: usize,
-    /// The snapshots on both sides.
+    /// The snapshots on each side: before, after.
     pub snapshots: [Vec<SnapshotRef<'a>>; 2],
-    /// Number of recordings on both sides.
+    /// Number of recordings on each side: before, after.
     pub recordings: [usize; 2],
 }
 
@@ -113,9 +116,9 @@ impl HeapChange {
     }
 }
 
-/// Compares types between the snapshots of two sides, each of one recording or several. The second
-/// query gives order and limit. Types without a change have no row. One snapshot is in memory at a
-/// time; the snapshots of the last recording stay.
+/// Compares types between the snapshots of two sides, each with one recording or several. The
+/// second query determines order and limit. Types without a change have no row. Only one snapshot
+/// is in memory at a time, but the snapshots of the last recording are kept.
 ///
 /// # Errors
 /// When the query selects no process or snapshot in one of the recordings.

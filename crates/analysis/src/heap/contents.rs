@@ -10,11 +10,11 @@ use super::root_paths::PathContext;
 use super::snapshots::{HeapQuery, SnapshotRef};
 use crate::query::QueryProblem;
 
-/// One snapshot with all its objects, numbered from 0 on.
+/// All objects of one snapshot, numbered from 0.
 #[derive(Debug)]
 pub struct HeapContents<'a>(LoadedSnapshot<'a>);
 
-/// The objects of the snapshot that a query selects.
+/// The objects of the snapshot that a query selects; `None` if nothing can be read from it.
 ///
 /// # Errors
 /// When the query selects no process or snapshot, or snapshots of several processes.
@@ -33,7 +33,7 @@ pub fn heap_contents<'a>(
 }
 
 impl<'a> HeapContents<'a> {
-    /// The snapshot.
+    /// The snapshot that the objects belong to.
     #[must_use]
     pub fn snapshot(&self) -> SnapshotRef<'a> {
         SnapshotRef::new(&self.0)
@@ -51,19 +51,19 @@ impl<'a> HeapContents<'a> {
         self.len() == 0
     }
 
-    /// Number of type numbers: [`type_of`](Self::type_of) returns smaller ones.
+    /// Number of types. [`type_of`](Self::type_of) returns numbers below this.
     #[must_use]
     pub fn types(&self) -> u32 {
         self.0.classes().len() as u32
     }
 
-    /// Name of a type.
+    /// Name of the type with this number.
     #[must_use]
     pub fn type_name(&self, of: u32) -> Arc<str> {
         self.0.classes().name(of)
     }
 
-    /// Type of an object.
+    /// Number of an object's type.
     #[must_use]
     pub fn type_of(&self, object: u32) -> u32 {
         self.0.kind(object)
@@ -81,7 +81,7 @@ impl<'a> HeapContents<'a> {
         self.0.graph.edges(object).len() as u32
     }
 
-    /// References of an object: the place of each in the object, and its target.
+    /// References of an object: for each, its place in the object and its target.
     pub fn references_of(&self, object: u32) -> impl Iterator<Item = (HeapPathPlace, u32)> {
         self.0.graph.references_of(object).map(move |(target, slot)| {
             let (member, element) = self.0.step(object, slot);
@@ -89,7 +89,7 @@ impl<'a> HeapContents<'a> {
         })
     }
 
-    /// Objects that roots hold: the root and the object. Weak handles hold nothing.
+    /// Objects that roots hold, as pairs of root and object. Weak handles hold nothing.
     pub fn roots(&self) -> impl Iterator<Item = (&HeapPathRoot<'a>, u32)> {
         self.0.holds.iter().map(|hold| (&self.0.roots[hold.root as usize], hold.object))
     }

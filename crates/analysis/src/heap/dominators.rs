@@ -1,9 +1,10 @@
 //! Immediate dominators of objects, by the algorithm of Lengauer and Tarjan. An object's dominator
-//! is the object without which it would not be held.
+//! is the object that alone keeps it alive.
 //!
-//! Without recursion, with six 32-bit numbers per object, plus some of the references reversed. It
-//! is the simple form of the algorithm, with path compression: its time grows with references times
-//! the logarithm of objects for every graph. Most of the time is spent waiting for memory; hence
+//! The code works without recursion, with six 32-bit numbers per object, plus some of the
+//! references reversed. It is the simple form of the algorithm, with path compression: its time
+//! grows with references times the logarithm of objects for every graph. Most of the time is spent
+//! waiting for memory; hence
 //!
 //! - a reference from an ancestor in the search tree is applied at once, so that only references
 //!   from other objects are reversed and processed again;
@@ -22,8 +23,8 @@ const NONE: u32 = u32::MAX;
 /// Number of references that are prefetched before they are processed.
 const AHEAD: usize = 128;
 
-/// The immediate dominator of each number of a search; [`TOP`] where no single object holds it. A
-/// dominator has a smaller number than the objects it dominates.
+/// The immediate dominator of each number of a search; [`TOP`] if no single object holds the
+/// number's object. A dominator has a smaller number than the objects it dominates.
 pub(crate) fn dominators(graph: &Graph, order: &Preorder, roots: impl IntoIterator<Item = u32>) -> Vec<u32> {
     let mut forest = Forest::new(order);
     roots.into_iter().for_each(|root| forest.nodes[order.number[root as usize] as usize].semi = TOP);

@@ -15,7 +15,7 @@ const MUCH_GROWTH: f64 = 0.1;
 /// Least growth in objects that is reported.
 const LEAST_GROWTH: u64 = 100;
 
-/// Number of framework objects whose growth one own object may explain.
+/// Number of framework objects whose growth may be attributed to the growth of one own object.
 const PUT_DOWN_TO: u64 = 10;
 
 /// A root and the objects that only this root keeps alive.
@@ -25,7 +25,8 @@ pub(super) struct RootHold<'a> {
     pub(super) root: HeapPathRoot<'a>,
     /// Bytes that would be free without the root.
     pub(super) retained_bytes: u64,
-    /// Type with most of these bytes: number of its objects, their bytes, and the path to them.
+    /// The type that has most of these bytes: the number of its objects, their bytes, and the path
+    /// to them.
     pub(super) most: Option<HeapPath<'a>>,
 }
 
@@ -40,8 +41,8 @@ pub(super) struct TypeHistory {
     pub(super) amounts: Vec<(u64, u64)>,
 }
 
-/// The type whose bytes grew most, if it grew from each snapshot to the next. An own type is
-/// preferred if it grew by a similar number of objects.
+/// The type whose bytes grew most, among types that grew from each snapshot to the next. An own
+/// type is preferred if it grew by a similar number of objects.
 pub(super) fn most_grown(history: &[TypeHistory]) -> Option<&TypeHistory> {
     let grows = |of: &&TypeHistory| {
         let (first, last) = (of.amounts[0], of.amounts[of.amounts.len() - 1]);
@@ -105,8 +106,8 @@ fn root_label(root: &HeapPathRoot<'_>) -> String {
 }
 
 impl HeapPathRoot<'_> {
-    /// Name of the static or thread-static field if the root is one, in C# syntax:
-    /// `Shop.Cache<string>.items`.
+    /// Name of the field in C# syntax, if the root is a static or thread-static field:
+    /// `Shop.Cache<string>.items`. `None` for other roots.
     #[must_use]
     pub fn static_field(&self) -> Option<&str> {
         let is_static = matches!(self.kind, RootKind::Static | RootKind::ThreadStatic) && !self.name.is_empty();
@@ -133,8 +134,8 @@ impl HeapPath<'_> {
         self.root.as_ref().map_or_else(|| "nothing that is known".to_owned(), root_label)
     }
 
-    /// The path in one line: the root, then each object with the member that leads on, without the
-    /// last one's name.
+    /// The path in one line: the root, then each object with the member that refers to the next
+    /// one. The last object's type is left out.
     #[must_use]
     pub fn label(&self) -> String {
         self.root_label() + &self.steps_label()
@@ -146,13 +147,14 @@ impl HeapPath<'_> {
         self.steps_with(HeapPathPlace::label)
     }
 
-    /// Name of the static field that the path begins at, see [`HeapPathRoot::static_field`].
+    /// Name of the static field at which the path begins, see [`HeapPathRoot::static_field`].
     #[must_use]
     pub fn static_field(&self) -> Option<&str> {
         self.root.as_ref()?.static_field()
     }
 
-    /// The path in one line, the same for all paths that differ only in the indices of elements.
+    /// The path in one line without the indices of elements, so that it is equal for paths that
+    /// differ only in indices.
     #[must_use]
     pub fn shape(&self) -> String {
         let steps = self.steps_with(|place| match place {
@@ -174,7 +176,7 @@ impl HeapPath<'_> {
 }
 
 impl HeapPathPlace {
-    /// The place in the form that follows the previous object: `.items`, `[3].Value`.
+    /// The place as text to append to the previous object: `.items`, `[3].Value`.
     #[must_use]
     pub fn label(&self) -> String {
         match self {

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-/// Place of the value that a dependent handle or a conditional weak table keeps for its key; it is
+/// Place of the value that a dependent handle or a conditional weak table keeps for its key. It is
 /// not a field of the key.
 pub(crate) const DEPENDENT: u32 = u32::MAX;
-/// Place of the object that keeps a type of a collectible load context loaded; it is not a field
+/// Place of the object that keeps a type of a collectible load context loaded. It is not a field
 /// either.
 pub(crate) const LOADER: u32 = u32::MAX - 1;
 /// Greatest number of objects in a graph; larger numbers are reserved.

@@ -8,8 +8,8 @@ use super::load::LoadedSnapshot;
 use super::retained::RetainedBytes;
 use super::shortest::Shortest;
 
-/// The heaps of a recording: a cache of snapshots and of the results computed from them. Use one of
-/// these for all views of a recording. The data stays until this is dropped.
+/// The heaps of a recording: a cache of snapshots and of the results computed from them. Use the
+/// same `Heaps` for all views of a recording. The data is kept until the `Heaps` is dropped.
 #[derive(Debug)]
 pub struct Heaps<'a> {
     pub(super) recording: &'a Recording,
@@ -31,7 +31,7 @@ impl<'a> Heaps<'a> {
         Self { recording, open: Mutex::default() }
     }
 
-    /// A snapshot, which stays open; `None` where nothing can be read from it.
+    /// A snapshot, which stays open; `None` if nothing can be read from it.
     pub(super) fn open(&self, process: &'a Process, snapshot: &'a HeapSnapshot) -> Option<Arc<OpenHeap<'a>>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = open.iter().find(|known| known.is(process, snapshot)) {
@@ -42,7 +42,7 @@ impl<'a> Heaps<'a> {
         Some(opened)
     }
 
-    /// A snapshot that is needed once: it does not stay open unless it was open before.
+    /// A snapshot that is needed only once. It is not kept open unless it was open before.
     pub(super) fn pass(&self, process: &'a Process, snapshot: &'a HeapSnapshot) -> Option<Arc<OpenHeap<'a>>> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let known = open.iter().find(|known| known.is(process, snapshot)).cloned();

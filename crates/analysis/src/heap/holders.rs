@@ -12,16 +12,16 @@ use super::root_paths::{Member, PathContext, RootPaths};
 use super::snapshots::{HeapQuery, SnapshotRef};
 use crate::query::{QueryProblem, Sort};
 
-/// Step from one object of a path to the next.
+/// Place in an object of a path that refers to the next object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeapPathPlace {
-    /// The root.
+    /// No place in an object: a root refers to the object.
     Root,
-    /// A field.
+    /// A field, by its name.
     Field(Arc<str>),
-    /// An element of an array: the index for the first object that the path holds.
+    /// An element of an array. The number is the index for the first object that the path holds.
     Index(u64),
-    /// A field of an element, which is a struct.
+    /// A field of an array element that is a struct. The number is the index of the element.
     FieldOfElement(u64, Arc<str>),
     /// The entry of a conditional weak table: the value lives as long as the key.
     Dependent,
@@ -36,40 +36,40 @@ pub enum HeapPathPlace {
 pub struct HeapPathStep {
     /// Type of the object.
     pub type_name: Arc<str>,
-    /// Place in the previous object.
+    /// Place in the previous object that refers to this object.
     pub place: HeapPathPlace,
     /// Whether the step occurs several times in a row, for example the nodes of a linked list.
     pub repeats: bool,
 }
 
-/// Objects that one path holds: the shortest from any root.
+/// Objects with the same path, which is the shortest from any root.
 #[derive(Debug, Clone)]
 pub struct HeapPath<'a> {
     /// The process.
     pub process: &'a Process,
-    /// Number of objects.
+    /// Number of objects with this path.
     pub objects: u64,
-    /// Bytes of the objects alone.
+    /// Bytes of these objects, without the bytes that they retain.
     pub bytes: u64,
-    /// The root; `None` where no root leads to the objects.
+    /// The root; `None` if no root leads to the objects.
     pub root: Option<HeapPathRoot<'a>>,
-    /// Objects from the root on. The last one is of the type; an object that no root holds is the
-    /// only step.
+    /// Objects on the path, beginning with the object that the root holds. The last one is an
+    /// object of the type. If no root holds the object, it is the only step.
     pub steps: Vec<HeapPathStep>,
 }
 
-/// The view `roots`.
+/// The view `roots`: paths that hold objects.
 #[derive(Debug)]
 pub struct HeapPaths<'a> {
     /// Rows, the most bytes first.
     pub rows: Vec<HeapPath<'a>>,
-    /// Rows that the limit left out.
+    /// Number of rows that the limit left out.
     pub left_out: usize,
     /// The snapshots.
     pub snapshots: Vec<SnapshotRef<'a>>,
 }
 
-/// Returns the paths from roots to the objects of the types that a query selects.
+/// Returns the paths from roots to objects of the types that a query selects.
 ///
 /// # Errors
 /// When the query selects no process or snapshot, or there is no type of that name.

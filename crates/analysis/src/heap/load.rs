@@ -36,7 +36,7 @@ const KINDS: [RootKind; 10] = [
 pub struct HeapPathRoot<'a> {
     /// Kind of root.
     pub kind: RootKind,
-    /// Name of the static field, or of the method with the variable; empty where there is none.
+    /// Name of the static field, or of the method with the variable; empty if there is none.
     pub name: Arc<str>,
     /// Thread of the variable, if it belongs to a thread.
     pub thread: Option<&'a Thread>,
@@ -54,13 +54,13 @@ pub(crate) struct Hold {
 /// Numbers of missing parts of a snapshot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// Chunks of the file.
+    /// Number of missing chunks of the snapshot.
     pub chunks: u64,
-    /// References to objects that are missing.
+    /// Number of references to objects that are missing.
     pub references: u64,
-    /// Roots of objects that are missing.
+    /// Number of roots of objects that are missing.
     pub roots: u64,
-    /// Objects beyond the greatest number.
+    /// Objects beyond the greatest number that a graph can have.
     pub objects: u64,
 }
 
@@ -87,8 +87,8 @@ pub(crate) struct LoadedSnapshot<'a> {
 }
 
 impl<'a> LoadedSnapshot<'a> {
-    /// Reads a snapshot, or the existing part of an incomplete one; `None` where there is nothing
-    /// to read.
+    /// Reads a snapshot, or the existing part of an incomplete one; `None` if there is nothing to
+    /// read.
     pub(crate) fn new(process: &'a Process, snapshot: &'a HeapSnapshot) -> Option<Self> {
         let source = Source::open(process, snapshot.number)?;
         let mut pieces = Pieces::read(&source);
@@ -127,7 +127,7 @@ impl<'a> LoadedSnapshot<'a> {
         self.holds.iter().map(|hold| hold.object)
     }
 
-    /// Row that an object counts in: the first class with the same name and module.
+    /// Row in which an object counts, given as the first class with the same name and module.
     pub(crate) fn kind(&self, object: u32) -> u32 {
         self.classes().kind(self.class[object as usize])
     }

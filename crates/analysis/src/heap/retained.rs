@@ -1,4 +1,4 @@
-//! The dominator tree with the bytes that each object retains: those that would be free without the
+//! The dominator tree, with the bytes that each object retains, which would be free without the
 //! object.
 
 use std::ops::Range;
@@ -10,9 +10,9 @@ use super::preorder::{Preorder, TOP};
 /// Every object below its immediate dominator, by search number; [`TOP`] is above all objects.
 #[derive(Debug)]
 pub(crate) struct RetainedBytes {
-    /// The search that gave objects their numbers.
+    /// The depth-first search that numbered the objects.
     pub(crate) order: Preorder,
-    /// Bytes that each number retains, its own included.
+    /// Bytes that each number retains, including its own.
     bytes: Vec<u64>,
     /// Index of each number's first child.
     first: Vec<u32>,
@@ -20,7 +20,7 @@ pub(crate) struct RetainedBytes {
 }
 
 impl RetainedBytes {
-    /// The tree of a graph with these roots, and objects of these sizes.
+    /// Creates the dominator tree of a graph with these roots and objects of these sizes.
     pub(crate) fn new(graph: &Graph, roots: &[u32], sizes: &[u64]) -> Self {
         let order = Preorder::new(graph, roots.iter().copied());
         let dominator = dominators(graph, &order, roots.iter().copied());
@@ -62,8 +62,8 @@ impl RetainedBytes {
         self.first[number as usize]..self.first[number as usize + 1]
     }
 
-    /// Bytes that the objects of each class retain together. Bytes of an object that another object
-    /// of its class dominates count once. `class` returns the class of an object.
+    /// Bytes that the objects of each class retain together. If an object dominates another object
+    /// of its class, the other's bytes count once. `class` returns the class of an object.
     pub(crate) fn by_class(&self, classes: usize, class: impl Fn(u32) -> u32) -> Vec<u64> {
         let mut retained = vec![0; classes];
         let mut above = vec![0_u32; classes];

@@ -1,9 +1,9 @@
-//! Paths from roots to objects, merged by shape: the root, then for each step the class and the
-//! field that leads on.
+//! Paths from roots to objects, merged by shape. A shape is the root, then for each step the class
+//! and the field that refers to the next object.
 //!
-//! Different elements of arrays have the same shape. A path that passes the same field of a class
-//! again is folded: the nodes of a linked list of a million are held by two paths, by the list and
-//! by the previous node.
+//! Paths through different elements of an array have the same shape. A path that passes the same
+//! field of a class again is folded. So all nodes of a linked list of a million nodes are held by
+//! only two paths: from the list, and from the previous node.
 
 use rustc_hash::FxHashMap;
 
@@ -15,13 +15,13 @@ const LOOK_BACK: usize = 8;
 /// Longer paths end in a step that stands for all further steps.
 const MOST_STEPS: u16 = 200;
 
-/// Place of a step within a shape. For an element it is the field within the element, without the
-/// index.
+/// Place of a step in the previous object, as far as shapes distinguish places. An element has no
+/// index, and a field within an element is just the field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Member {
     /// A root refers to the object.
     Root,
-    /// A field, or a field of an element, by the number of its name.
+    /// A field, or a field of an element; the number is that of the field's name.
     Field(u32),
     /// An element itself.
     Element,
@@ -38,7 +38,8 @@ pub(crate) trait PathContext {
     /// Class of an object.
     fn class(&self, object: u32) -> u32;
 
-    /// Member of an object at a place, and the index of the element that contains it or is it.
+    /// Member of an object at a place. If the member is an element or lies in one, also returns the
+    /// element's index.
     fn member(&self, object: u32, place: u32) -> (Member, Option<u64>);
 
     /// Group of a root: roots of the same name and kind have the same number.
@@ -59,20 +60,21 @@ pub(crate) trait PathContext {
 pub(crate) struct PathStep {
     /// The previous step; `None` after a root.
     pub(crate) before: Option<u32>,
-    /// Group of the root that the path begins at.
+    /// Group of the root at which the path begins.
     pub(crate) root: u32,
     /// Class of the object.
     pub(crate) class: u32,
-    /// Member of the previous object.
+    /// Member of the previous object that refers to this object.
     pub(crate) member: Member,
-    /// Index of the element in the previous object, for the first object that was found here.
+    /// Index of the element in the previous object, for the first object that was found at this
+    /// step.
     pub(crate) element: Option<u64>,
     /// Whether paths pass this step several times.
     pub(crate) repeats: bool,
     steps: u16,
 }
 
-/// The paths to some objects: all their steps.
+/// The paths to wanted objects, stored as steps.
 #[derive(Debug)]
 pub(crate) struct RootPaths {
     pub(crate) steps: Vec<PathStep>,
@@ -96,7 +98,7 @@ impl RootPaths {
         ways
     }
 
-    /// Returns the last step of the path to a wanted object; `None` where no root holds it.
+    /// Returns the last step of the path to a wanted object; `None` if no root holds the object.
     pub(crate) fn last(&self, object: u32) -> Option<u32> {
         Some(self.last[object as usize]).filter(|&step| step != NO_OBJECT)
     }

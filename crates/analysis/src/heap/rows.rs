@@ -12,12 +12,12 @@ use crate::query::{QueryProblem, Sort};
 /// Number of generations.
 const GENERATIONS: usize = HeapGeneration::ALL.len();
 
-/// Objects of a generation.
+/// Objects of one generation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Generation {
     /// Number of objects.
     pub objects: u64,
-    /// Bytes of the objects.
+    /// Bytes of these objects.
     pub bytes: u64,
 }
 
@@ -26,13 +26,13 @@ pub struct Generation {
 pub struct HeapRow<'a> {
     /// The process.
     pub process: &'a Process,
-    /// Name in C# syntax.
+    /// Name of the type in C# syntax.
     pub type_name: Arc<str>,
     /// Name of the module that declares the type.
     pub module: &'a str,
     /// Number of objects.
     pub objects: u64,
-    /// Bytes of the objects alone.
+    /// Bytes of the objects, without the bytes that they retain.
     pub bytes: u64,
     /// Bytes that the objects retain together.
     pub retained_bytes: u64,
@@ -45,13 +45,13 @@ pub struct HeapRow<'a> {
 pub struct HeapView<'a> {
     /// The rows, sorted.
     pub rows: Vec<HeapRow<'a>>,
-    /// Rows that the limit left out.
+    /// Number of rows that the limit left out.
     pub left_out: usize,
     /// The snapshots.
     pub snapshots: Vec<SnapshotRef<'a>>,
 }
 
-/// Types of the snapshots that a query selects, with their retained bytes, the most bytes first.
+/// Types in the snapshots that a query selects, with their retained bytes; the most bytes first.
 ///
 /// # Errors
 /// When the query selects no process or snapshot.

@@ -3,7 +3,8 @@
 use super::bits::Bits;
 use super::graph::Graph;
 
-/// Stands for no object: a root refers to the object directly, or no root holds it.
+/// Stands for no object: an object has it as predecessor if a root refers to the object directly,
+/// or if no root holds it.
 pub(crate) const NO_OBJECT: u32 = u32::MAX;
 
 /// A breadth-first search from all roots at once.
@@ -20,8 +21,8 @@ pub(crate) struct Shortest {
 }
 
 impl Shortest {
-    /// Searches from objects that roots refer to. Of several roots of one object the first counts.
-    /// Of equally short paths the path from the first root counts.
+    /// Searches from objects that roots refer to. If several roots refer to an object, the first
+    /// root counts. Among equally short paths, the path from the first root counts.
     pub(crate) fn new(graph: &Graph, roots: impl IntoIterator<Item = u32>) -> Self {
         let objects = graph.len();
         let mut search = Self {

@@ -12,13 +12,13 @@ use crate::select::processes;
 /// Selection of snapshots, and of types in them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeapQuery {
-    /// Processes, modules, types, order and limit.
+    /// The filters that all views share: processes, modules, types, order and limit.
     pub query: Query,
-    /// Number of the snapshot in each process; the last complete one when `None`.
+    /// Number of the snapshot in each process; `None` selects the last complete one.
     pub snapshot: Option<u32>,
 }
 
-/// A snapshot, as views refer to it.
+/// A snapshot as views show it.
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotRef<'a> {
     /// The process.
@@ -29,14 +29,14 @@ pub struct SnapshotRef<'a> {
     pub objects: u64,
     /// Bytes of the objects that are present.
     pub bytes: u64,
-    /// References among these objects.
+    /// Number of references among these objects.
     pub references: u64,
     /// Missing parts of the snapshot.
     pub missing: Missing,
 }
 
 impl HeapQuery {
-    /// Whether rows of a type in a module are selected.
+    /// Whether the query selects rows of this type, declared by this module.
     pub(super) fn wants(&self, type_name: &str, module: &str) -> bool {
         Glob::any_matches(&self.query.types, type_name) && Glob::any_matches(&self.query.modules, module)
     }
@@ -97,7 +97,7 @@ fn cut_problem(snapshot: &HeapSnapshot) -> QueryProblem {
     QueryProblem::SnapshotCut { number: snapshot.number, why: why_cut(snapshot) }
 }
 
-/// Reason why a snapshot is incomplete, as a part of a sentence.
+/// Reason why a snapshot is incomplete, as part of a sentence.
 pub(super) fn why_cut(snapshot: &HeapSnapshot) -> String {
     let reason = match snapshot.state {
         SnapshotState::Begun => "the program or its recording ended meanwhile",
@@ -123,21 +123,21 @@ impl<'a> SnapshotRef<'a> {
         }
     }
 
-    /// Reason why the snapshot is incomplete, as a part of a sentence; `None` where it is complete.
+    /// Reason why the snapshot is incomplete, as part of a sentence; `None` if it is complete.
     #[must_use]
     pub fn why_cut(&self) -> Option<String> {
         (!self.snapshot.is_complete()).then(|| why_cut(self.snapshot))
     }
 
-    /// Time of the snapshot, nanoseconds since the start of the run.
+    /// Time of the snapshot, in nanoseconds since the start of the run.
     #[must_use]
     pub fn time_ns(&self) -> u64 {
         self.process.started_ns.saturating_add(self.snapshot.time_ns)
     }
 }
 
-/// The complete snapshots of the processes that a query selects, in the order of their numbers in
-/// each.
+/// The complete snapshots of the processes that a query selects, for each process in the order of
+/// their numbers.
 ///
 /// # Errors
 /// When the query selects no process.
@@ -157,14 +157,14 @@ pub struct CutSnapshot<'a> {
     pub process: &'a Process,
     /// The snapshot.
     pub snapshot: &'a HeapSnapshot,
-    /// Reason why the snapshot is incomplete, as a part of a sentence.
+    /// Reason why the snapshot is incomplete, as part of a sentence.
     pub why: String,
-    /// Whether some of its objects are present. Views show them when this snapshot number is
-    /// requested.
+    /// Whether some of the snapshot's objects are present. Views show them if the query names this
+    /// snapshot's number.
     pub is_there: bool,
 }
 
-/// Incomplete snapshots.
+/// Incomplete snapshots of the processes that a query selects.
 #[must_use]
 pub fn cut_snapshots<'a>(recording: &'a Recording, query: &Query) -> Vec<CutSnapshot<'a>> {
     let all = processes(recording, query).unwrap_or_default();

@@ -18,8 +18,8 @@ pub(crate) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// The snapshot with this number, or the existing part of an incomplete one; `None` where there
-    /// is nothing to read.
+    /// Opens the snapshot with this number, or the existing part of an incomplete one; `None` if
+    /// there is nothing to read.
     pub(crate) fn open(process: &'a Process, number: u32) -> Option<Self> {
         let data = process.heap(number).or_else(|| process.cut_heap(number))?;
         let classes = Classes::new(process, data.types());
@@ -58,8 +58,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Visits every object. An object with very many references is visited several times, where it
-    /// [continues](HeapObject::goes_on).
+    /// Visits every object. An object with very many references is visited several times; from the
+    /// second time on it [continues](HeapObject::goes_on).
     pub(crate) fn objects(&self, mut visit: impl FnMut(&HeapObject<'_>)) {
         (0..self.rows()).for_each(|at| self.objects_of(at, &mut visit));
     }
@@ -82,7 +82,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Awaits, with the addresses of the boxes that wait there.
+    /// Awaits, each with the addresses of the boxes that wait there.
     pub(crate) fn awaits(&self) -> impl Iterator<Item = (AwaitPlace, Vec<u64>)> {
         let place =
             |found: &HeapAwait| AwaitPlace { module: found.module, token: found.token, il_offset: found.il_offset };

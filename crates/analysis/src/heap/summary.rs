@@ -1,5 +1,5 @@
-//! The heap in a summary: what it retains, by which roots, and the growth from one snapshot to the
-//! next.
+//! The heap in a summary: its retained bytes, the roots that hold them, and the growth from one
+//! snapshot to the next.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use super::source::Source;
 use crate::query::QueryProblem;
 use crate::views::summary::Finding;
 
-/// Number of types in the summary at most; the view `heap` has all.
+/// Maximum number of types in the summary. The view `heap` has all types.
 const TOP_TYPES: usize = 10;
 
 /// A type, and the path that holds most of its bytes.
 #[derive(Debug, Clone)]
 pub struct Retainer<'a> {
-    /// The type.
+    /// The type's row of the view `heap`.
     pub row: HeapRow<'a>,
     /// The path that holds most bytes of the type.
     pub way: Option<HeapPath<'a>>,
@@ -34,15 +34,15 @@ pub struct Retainer<'a> {
 pub struct HeapSummary<'a> {
     /// Findings, the most important first.
     pub findings: Vec<Finding>,
-    /// Types that retain most, over all processes.
+    /// Types that retain most bytes, over all processes.
     pub types: Vec<Retainer<'a>>,
-    /// Number of types in all.
+    /// Number of all types, including those that the summary leaves out.
     pub all_types: usize,
     /// The snapshots.
     pub snapshots: Vec<SnapshotRef<'a>>,
 }
 
-/// The summary of the snapshots that a query selects; empty where there are none.
+/// The summary of the snapshots that a query selects; empty if there are none.
 ///
 /// # Errors
 /// When the query selects no process.
@@ -77,13 +77,13 @@ pub fn heap_summary<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<HeapSumm
     Ok(summary)
 }
 
-/// Number of roots that are reported at most, and the part of the heap that each root but the first
-/// must keep alive.
+/// Maximum number of roots that are reported. Each root but the first must also keep a certain part
+/// of the heap alive.
 const MOST_ROOTS: usize = 3;
 const MUCH: f64 = 0.1;
 
 /// The root that alone keeps most bytes alive, and further roots that keep a large part of the heap
-/// alive; each with the type that has most of these bytes.
+/// alive. Each comes with the type that has most of these bytes.
 fn most_held<'a>(heap: &OpenHeap<'a>) -> Vec<RootHold<'a>> {
     let (loaded, retained) = (&heap.loaded, heap.retained());
     // If an object has several roots, the first is the most informative.

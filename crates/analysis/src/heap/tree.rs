@@ -17,15 +17,15 @@ use crate::query::QueryProblem;
 /// Deeper nodes are merged into the node at this depth.
 const MOST_DEEP: u32 = 200;
 
-/// Objects of one type that the objects of the parent node dominate, without another node between.
+/// Objects of one type that the objects of the parent node dominate directly.
 ///
-/// Objects of the same type that dominate each other count in one node, so that a linked list does
-/// not become a tree a million deep.
+/// Objects of the same type that dominate each other count in one node. Otherwise a linked list
+/// would become a tree a million levels deep.
 #[derive(Debug, Clone)]
 pub struct DominatorNode<'a> {
     /// The process.
     pub process: &'a Process,
-    /// Depth in the tree: 0 for objects that no single object holds.
+    /// Depth in the tree; 0 for objects that no single object holds.
     pub depth: u32,
     /// Name of the type.
     pub type_name: Arc<str>,
@@ -33,16 +33,16 @@ pub struct DominatorNode<'a> {
     pub module: &'a str,
     /// Number of objects.
     pub objects: u64,
-    /// Bytes of the objects alone.
+    /// Bytes of the objects, without the bytes that they retain.
     pub bytes: u64,
-    /// Bytes that the objects retain: their own and those of all nodes below.
+    /// Bytes that the objects retain: their own bytes, and those of all nodes below.
     pub retained_bytes: u64,
 }
 
-/// Nodes that were left out of a tree.
+/// Nodes that a walk left out of a tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SmallerNodes {
-    /// Number of nodes, without the nodes below them.
+    /// Number of nodes that were left out. The nodes below them are not counted.
     pub nodes: u64,
     /// Bytes that the nodes retain.
     pub bytes: u64,
@@ -69,9 +69,9 @@ pub fn dominator_tree<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<Domina
 }
 
 impl<'a> DominatorTree<'a> {
-    /// Calls `visit` with every node in preorder, the node that retains most first. Nodes that
-    /// retain less than `min_share` of their heap, and children of a node beyond the query's limit,
-    /// are only counted.
+    /// Calls `visit` with every node in preorder. Among siblings, the node that retains most comes
+    /// first. Nodes that retain less than `min_share` of their heap, and children of a node beyond
+    /// the query's limit, are only counted.
     ///
     /// # Errors
     /// The error of `visit`.

@@ -1,5 +1,5 @@
-//! The view `waste`: memory that a program could save: equal strings and boxes, unused room in
-//! arrays.
+//! The view `waste`: memory that a program could save, in equal strings and boxes and in unused
+//! room of arrays.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl WasteKind {
         }
     }
 
-    /// The kind as text.
+    /// Title of the kind, for display.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -61,7 +61,7 @@ impl WasteKind {
     }
 }
 
-/// Objects that waste memory in one way.
+/// Objects of one type that waste memory in the same way.
 #[derive(Debug, Clone)]
 pub struct WasteRow<'a> {
     /// The process.
@@ -72,16 +72,16 @@ pub struct WasteRow<'a> {
     pub type_name: Arc<str>,
     /// Module that declares the type.
     pub module: &'a str,
-    /// Number of characters of equal strings.
+    /// Number of characters of equal strings; `None` for other kinds.
     pub length: Option<u64>,
-    /// Object that refers to the first of the objects on the shortest path: its type, and the place
-    /// in it.
+    /// On the shortest path to the first of the objects, the object that refers to it: the object's
+    /// type, and the place of the reference.
     pub held_by: Option<(Arc<str>, HeapPathPlace)>,
     /// Number of objects.
     pub objects: u64,
     /// Bytes of the objects; for collections, bytes of their arrays.
     pub bytes: u64,
-    /// Bytes that could be saved.
+    /// Bytes that the program could save.
     pub wasted_bytes: u64,
 }
 
@@ -90,9 +90,9 @@ pub struct WasteRow<'a> {
 pub struct HeapWaste<'a> {
     /// Rows, the most wasted bytes first.
     pub rows: Vec<WasteRow<'a>>,
-    /// Rows that the limit left out.
+    /// Number of rows that the limit left out.
     pub left_out: usize,
-    /// Bytes wasted by kind, before any limit.
+    /// Wasted bytes of each kind, including rows that the limit left out.
     pub sums: Vec<(WasteKind, u64)>,
     /// The snapshots.
     pub snapshots: Vec<SnapshotRef<'a>>,

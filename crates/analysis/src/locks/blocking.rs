@@ -1,10 +1,10 @@
 //! Waits of threads for semaphores, events, readers-writer locks and tasks. All of them end in a
 //! wait for a handle or in `Monitor.Wait`, for which .NET 9 and later raise events.
 //!
-//! The framework's methods on the stack show the kind of the wait. Where the compiler has inlined
-//! these into own methods, another stack with the same call shows it. A wait for a lock also
+//! The framework's methods on the stack show the kind of the wait. If the compiler has inlined them
+//! into own methods, another stack with the same call shows the kind. A wait for a lock also
 //! contains such a wait, and counts only as a wait for the lock. Threads without own code on their
-//! stacks wait for work: threads of the pool, timers and the like are left out.
+//! stacks wait for work and are left out: threads of the pool, timers and the like.
 
 use std::collections::BTreeMap;
 
@@ -31,14 +31,14 @@ const METHODS: &[(LockKind, &str)] = &[
 /// Module and signature of a function.
 pub(super) type Own<'a> = (&'a str, &'a str);
 
-/// The facts that a stack shows about a wait.
+/// What a stack shows about a wait.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WaitPlace<'a> {
-    /// `None` where no method of the framework is on the stack.
+    /// Kind of the wait; `None` if no framework method on the stack shows it.
     pub(super) kind: Option<LockKind>,
     /// The innermost own function.
     pub(super) own: Own<'a>,
-    /// Offset of the call in its IL.
+    /// Offset of the waiting call in the function's IL.
     il_offset: Option<u32>,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct WaitPlace<'a> {
 pub(super) struct BlockingStart {
     pub(super) thread: u32,
     pub(super) time_ns: u64,
-    /// The thread's stack, where it was captured.
+    /// The thread's stack; `None` if it was not captured.
     pub(super) stack: Option<u32>,
 }
 
@@ -59,8 +59,8 @@ pub(super) struct BlockingWaits<'q, 'a> {
     /// Places by stack; `None` for stacks without own code.
     places: FxHashMap<u32, Option<WaitPlace<'a>>>,
     sums: FxHashMap<Option<u32>, LockSum>,
-    /// Number of threads that wait in a function now, and the maximum so far. The key is `None`
-    /// where the stack was not captured.
+    /// For each function, the number of threads that wait in it now, and the maximum so far. The
+    /// key is `None` for waits whose stack was not captured.
     waiters: FxHashMap<Option<Own<'a>>, (u64, u64)>,
 }
 
@@ -70,7 +70,7 @@ impl<'q, 'a> BlockingWaits<'q, 'a> {
         Self { process, query, under_way, places, sums, waiters }
     }
 
-    /// A thread begins to wait. A wait within another wait is a part of it.
+    /// A thread begins to wait. If it already waits, the new wait is part of the current one.
     pub(super) fn started(&mut self, start: BlockingStart) {
         if self.under_way.contains_key(&start.thread) || !self.wants(start) {
             return;
@@ -102,7 +102,7 @@ impl<'q, 'a> BlockingWaits<'q, 'a> {
         is_meant && query.wants_thread_if_known(thread) && process.shows_work(thread, start.time_ns)
     }
 
-    /// The own function that waits; `None` where the stack was not captured.
+    /// The own function that waits; `None` if the stack was not captured.
     fn own(&self, stack: Option<u32>) -> Option<Own<'a>> {
         let place = self.places.get(&stack?).copied().flatten()?;
         Some(place.own)
@@ -152,8 +152,8 @@ impl<'q, 'a> BlockingWaits<'q, 'a> {
     }
 }
 
-/// The row of a kind, with the number of threads that waited at once, and with the flag whether
-/// each wait was recorded.
+/// The row of a kind of waits. `max_waiters` is the number of threads that waited at once,
+/// `is_exact` tells whether each wait was recorded.
 pub(super) fn row(
     process: &Process,
     kind: LockKind,
@@ -182,8 +182,7 @@ pub(super) fn row(
     }
 }
 
-/// Kind and place of a wait; `None` for threads without own code, and where filters exclude the
-/// wait.
+/// Kind and place of a wait; `None` for threads without own code, and if filters exclude the wait.
 pub(super) fn wait_place<'a>(process: &'a Process, query: &LockQuery, stack: u32) -> Option<WaitPlace<'a>> {
     let stack = CallStack::new(process, &process.stacks, stack);
     let (own, place) = stack.innermost_own()?;

@@ -1,12 +1,12 @@
-//! The view `locks`: contended locks, with the paths that waited and that held them and the waiting
-//! times, and other operations that threads block on.
+//! The view `locks`: contended locks, with their waiting times and with the paths of the waiting
+//! and the holding threads. The view also shows other operations that threads block on.
 //!
-//! The runtime reports when a thread begins to wait, after spinning without success, and when it
-//! has acquired the lock. It reports the same end for a thread that gives up, as `Monitor.TryEnter`
-//! does. Uncontended locks are not reported.
+//! The runtime reports that a thread begins to wait when spinning was not successful, and later
+//! that the thread has acquired the lock. It reports the same end for a thread that gives up, as
+//! `Monitor.TryEnter` does. Uncontended locks are not reported.
 //!
-//! Waits for objects without a holder are in [`blocking`], if they raise events, and in
-//! [`sampled`], if they were sampled by the clock.
+//! Waits for objects without a holder are in [`blocking`] if the runtime raises events for them,
+//! and in [`sampled`] if they were sampled by the clock.
 //!
 //! The events name the thread that holds a lock. If this thread was the last one to wait for the
 //! lock and acquire it, the path on which it waited is the holder's path. The path of a holder that
@@ -35,8 +35,8 @@ use timeline::Timeline;
 /// Selection of locks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LockQuery {
-    /// The filters that all views share. `functions` and `modules` keep waits with such a function
-    /// on their stack.
+    /// The filters that all views share. `functions` and `modules` select waits with a matching
+    /// function on the stack.
     pub query: Query,
     /// Only locks on objects whose types match one of these patterns; empty means all.
     pub types: Vec<Glob>,
@@ -85,7 +85,7 @@ impl LockKind {
         }
     }
 
-    /// Class of the awaited object, as far as its methods on the stack show it.
+    /// Class of the object that a thread waits for, named as methods of the class appear on stacks.
     const fn class(self) -> &'static str {
         match self {
             Self::Monitor | Self::MonitorWait => "System.Threading.Monitor",
@@ -100,14 +100,14 @@ impl LockKind {
         }
     }
 
-    /// Whether a thread holds the lock while others wait.
+    /// Whether the object is held by a thread while others wait for it, like a lock.
     #[must_use]
     pub const fn is_held(self) -> bool {
         matches!(self, Self::Monitor | Self::Lock)
     }
 }
 
-/// A path, with its waits.
+/// A path of a thread, with the waits on that path.
 #[derive(Debug, Clone)]
 pub struct LockPath<'a> {
     /// Number of waits.
@@ -118,7 +118,8 @@ pub struct LockPath<'a> {
     stack: CallStack<'a>,
 }
 
-/// The method that acquires a monitor, where the runtime's helper for this leaves no frame.
+/// The method that acquires a monitor. It stands for the runtime's helper, which leaves no frame on
+/// the stack.
 const MONITOR_ENTER: &str = "System.Threading.Monitor::Enter";
 
 /// Type of the methods that raise the event about a `System.Threading.Lock`. The program does not
@@ -137,14 +138,14 @@ impl LockPath<'_> {
         })
     }
 
-    /// The frame of the innermost own function.
+    /// The frame of the innermost own function; `None` if there is none.
     #[must_use]
     pub fn own_frame(&self) -> Option<Frame<'_>> {
         self.frames().find(Frame::is_own)
     }
 }
 
-/// Locks of one kind, on objects of one type, with waits at one place.
+/// Locks of one kind, whose objects have one type, and that threads waited for at one place.
 #[derive(Debug, Clone)]
 pub struct LockRow<'a> {
     /// The process.
@@ -153,41 +154,43 @@ pub struct LockRow<'a> {
     pub kind: LockKind,
     /// Type of the objects in C# syntax.
     pub type_name: &'a str,
-    /// The assembly that declares the type, or empty.
+    /// The assembly that declares the type; empty if not known.
     pub module: &'a str,
-    /// Number of locks; 0 where locks are not distinguished.
+    /// Number of locks; 0 if locks are not distinguished.
     pub locks: u64,
-    /// Whether there are more locks, which are not distinguished because there are too many.
+    /// Whether there were too many locks to distinguish all of them, so that `locks` is too low.
     pub has_more_locks: bool,
-    /// Number of acquisitions that had to wait; for sampled waits a lower bound.
+    /// Number of acquisitions that had to wait. For sampled waits it is a lower bound.
     pub count: u64,
-    /// Whether each of these waits was recorded.
+    /// Whether each of these waits was recorded; if not, `count` may be too low.
     pub is_exact: bool,
     /// Whether the waits were sampled by the clock, because the runtime raises no events for them.
     pub is_sampled: bool,
     /// Total time that threads waited, in nanoseconds.
     pub total_ns: u64,
-    /// Bounds of the total time, in 95 of 100 cases; the time itself where it was measured.
+    /// Bounds that hold the true total time in 95 of 100 cases. Both are equal to the total time if
+    /// it was measured.
     pub bounds_ns: (u64, u64),
-    /// The longest wait in nanoseconds; 0 for sampled waits, where it is not known.
+    /// The longest wait, in nanoseconds; 0 for sampled waits, because it is not known.
     pub max_ns: u64,
-    /// Greatest number of threads that waited for one lock at once; 0 for sampled waits.
+    /// Greatest number of threads that waited for one lock at the same time; 0 for sampled waits.
     pub max_waiters: u64,
-    /// Number of waits that were pending at the end of the recording. Their time up to the end is
-    /// in the sums.
+    /// Number of waits that were pending at the end of the recording. The sums include their time
+    /// up to that end.
     pub pending: u64,
-    /// Paths of the waiting threads, the longest time first.
+    /// Paths of the waiting threads, the path with the longest time first.
     pub waiters: Vec<LockPath<'a>>,
     /// Number of waits whose stack was not captured.
     pub without_stack: u64,
-    /// Paths of the threads that held the lock when others began to wait, the longest waits first.
+    /// Paths of the threads that held the lock when others began to wait, the path with the longest
+    /// waits first.
     pub holders: Vec<LockPath<'a>>,
     /// Number of waits whose holder's path is not known.
     pub without_holder: u64,
 }
 
-/// Contended locks of the processes that a query selects, the longest time first, and the number of
-/// rows that the limit left out.
+/// Contended locks of the processes that a query selects, the longest time first. Also returns the
+/// number of rows that the limit left out.
 ///
 /// # Errors
 /// When the query selects no process or thread, or `locks` was not recorded.

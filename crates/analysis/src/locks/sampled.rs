@@ -1,7 +1,7 @@
-//! Waits of threads for semaphores, events, tasks and the like, estimated from samples of the clock
-//! (`wall`), where the runtime raises no events for them: bounds of the waiting time, and a lower
-//! bound of the number of waits. Two waits at one place within a sampling interval look like one,
-//! so the longest wait is not known.
+//! Waits of threads for semaphores, events, tasks and the like, if the runtime raises no events for
+//! them. They are estimated from samples of the clock (`wall`): bounds of the waiting time, and a
+//! lower bound of the number of waits. Two waits at one place within a sampling interval look like
+//! one, so the longest wait is not known.
 
 use std::collections::BTreeMap;
 
@@ -33,8 +33,7 @@ struct Place {
     samples: u64,
 }
 
-/// Returns the rows of a process, in the order of kind and place; empty where `wall` was not
-/// recorded.
+/// Returns the rows of a process, in the order of kind and place; empty if `wall` was not recorded.
 pub(super) fn rows<'a>(process: &'a Process, query: &LockQuery) -> Vec<LockRow<'a>> {
     let mut keys: FxHashMap<u32, Option<Key<'a>>> = FxHashMap::default();
     let mut places: BTreeMap<Key<'a>, Place> = BTreeMap::new();
@@ -67,14 +66,14 @@ fn sampled_row(process: &Process, kind: LockKind, Place { sum, samples }: Place)
     LockRow { is_sampled: true, bounds_ns: (low as u64, high as u64), ..row }
 }
 
-/// Time of a sample that the query selects; `None` where it does not.
+/// Time of a sample; `None` if the query does not select the sample.
 fn wanted_ns(process: &Process, query: &LockQuery, sample: &Sample) -> Option<u64> {
     let part = wanted_part(process, &query.query, &event_of(process, sample, sample.weight_ns))?;
     query.query.wants_thread_if_known(thread_numbered(process, sample.thread)).then_some(part.amount)
 }
 
-/// The wait of a thread with this stack; `None` for locks, which are counted by events, and where
-/// the stack does not show the wait.
+/// The wait of a thread with this stack; `None` for locks, which are counted by events, and if the
+/// stack does not show the wait.
 fn key<'a>(process: &'a Process, query: &LockQuery, stack: u32) -> Option<Key<'a>> {
     let place = wait_place(process, query, stack)?;
     Some((place.kind?, place.own))

@@ -8,7 +8,8 @@ use super::blocking::{BlockingStart, BlockingWaits};
 use super::rows::Grouping;
 use super::wait::{Wait, WaitStart};
 
-/// Number of locks that are kept. When there are more, locks without waiters are dropped.
+/// Maximum number of locks that are remembered. If there are more, locks without waiters are
+/// forgotten.
 const MOST_LOCKS: usize = 1 << 16;
 
 /// The known state of a lock.
@@ -25,7 +26,7 @@ struct LockState {
 /// The waits, as far as the records have been read.
 pub(super) struct Timeline<'q, 'a> {
     process: &'a Process,
-    /// Indices of threads by the operating system's numbers, which are reused.
+    /// Indices of threads by operating system id. Ids are reused, so there may be several.
     threads: FxHashMap<u64, Vec<u32>>,
     /// Locks by the runtime's numbers.
     locks: FxHashMap<u64, LockState>,
@@ -47,8 +48,8 @@ impl<'q, 'a> Timeline<'q, 'a> {
         Self { process, threads, locks, lock_count: 0, under_way, grouping, blocking }
     }
 
-    /// A thread begins to wait for a lock. If it has a pending wait, that one ends here: the event
-    /// of its end is missing.
+    /// A thread begins to wait for a lock. If the thread already has a pending wait, that wait ends
+    /// now, because the event of its end is missing.
     pub(super) fn started(&mut self, start: WaitStart) {
         self.ended(start.thread, start.time_ns);
         let holder = self.thread_at(start.holder, start.time_ns);
@@ -73,8 +74,8 @@ impl<'q, 'a> Timeline<'q, 'a> {
         self.grouping.add(&Wait { end_ns: time_ns, ..wait });
     }
 
-    /// A thread begins to wait for a handle or a condition. If it waits for a lock, this wait is a
-    /// part of the lock's wait.
+    /// A thread begins to wait for a handle or a condition. If the thread waits for a lock, the new
+    /// wait is part of the wait for the lock.
     pub(super) fn blocks(&mut self, start: BlockingStart) {
         if !self.under_way.contains_key(&start.thread) {
             self.blocking.started(start);
@@ -109,7 +110,7 @@ impl<'q, 'a> Timeline<'q, 'a> {
         lock
     }
 
-    /// Index of the thread that had this number of the operating system at a time.
+    /// Index of the thread that had this operating system id at this time.
     fn thread_at(&self, os_id: u64, time_ns: u64) -> Option<u32> {
         let lived = |thread: &Thread| {
             thread.created_ns <= time_ns && thread.ended_ns.is_none_or(|ended_ns| time_ns <= ended_ns)

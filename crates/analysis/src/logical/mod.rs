@@ -3,8 +3,9 @@
 //!
 //! After an `await` that has to wait, the rest of an async method runs below the thread pool's
 //! loop, a timer, or the method that completed the awaited operation. The recorded stacks show
-//! that. So they do not answer on whose behalf the code runs. This module changes the stacks before
-//! any view reads them: see [`make_paths_logical`]. Physical and logical paths have the same sums.
+//! these callers, so they do not show on whose behalf the code runs. This module changes the stacks
+//! before any view reads them, see [`make_paths_logical`]. Physical and logical paths have the same
+//! sums.
 
 mod roles;
 
@@ -28,7 +29,7 @@ pub(crate) const UNKNOWN_AWAITER: &str = "[unknown awaiter]";
 pub(crate) const NOT_AWAITED_YET: &str = "[not awaited yet]";
 /// Name of the root of methods that can't be awaited.
 pub(crate) const NOT_AWAITED: &str = "[not awaited]";
-/// Name of the frame for the part of a chain of awaiters that was not followed.
+/// Name of the root of methods that no other method can await.
 pub(crate) const MORE_AWAITERS: &str = "[more awaiters]";
 /// Name of the root of code that threads of the pool run.
 pub(crate) const POOL: &str = "[pool]";
@@ -73,8 +74,7 @@ pub fn make_paths_logical(recording: &mut Recording) {
     }
 }
 
-/// For each stack of the events, whether it begins at `[unknown awaiter]`. Empty where no path
-/// does.
+/// For each stack of the events, whether it begins at `[unknown awaiter]`. Empty if no stack does.
 pub(crate) fn stacks_without_awaiter(process: &Process, measured: &MetricEvents) -> Vec<bool> {
     let is_root = |function: &Function| function.kind == FunctionKind::Runtime && function.name == UNKNOWN_AWAITER;
     let Some(root) = process.functions.iter().position(is_root) else { return Vec::new() };
@@ -133,7 +133,8 @@ impl AddedFunctions {
         StackFrame::method(function, None)
     }
 
-    /// The replacement for a frame with a role; the frame itself where the role has none.
+    /// The frame that replaces a frame with this role; the frame itself if the role needs no
+    /// replacement.
     fn stand_in(&self, role: Role, frame: Option<StackFrame>) -> Option<StackFrame> {
         let function = match role {
             Role::Machinery => self.machinery,
@@ -150,11 +151,11 @@ impl AddedFunctions {
 /// State that a frame passes to its callees.
 #[derive(Clone, Copy, Default)]
 struct Below {
-    /// Place of the frame below which called methods stand; `None` where they are outermost.
+    /// Place of the frame below which called methods stand; `None` if they are outermost.
     methods: Option<u32>,
     /// Place of the frame below which called native code stands.
     native: Option<u32>,
-    /// Place of the awaiter of the innermost resumed method, where it was recorded.
+    /// Place of the awaiter of the innermost resumed method; `None` if it was not recorded.
     awaiter: Option<u32>,
 }
 

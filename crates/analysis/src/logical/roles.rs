@@ -10,11 +10,11 @@ use clrscope_recording::model::{Function, FunctionKind, Process};
 /// Role of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// A method without a role.
+    /// A method without a special role.
     Method,
     /// Not a method: native code, the kernel, suspensions.
     Native,
-    /// Scheduler or builder, which is left out.
+    /// A scheduler or method builder. Its frames are left out.
     Machinery,
     /// A function that resumes code after an await.
     Resumption,
@@ -24,8 +24,8 @@ pub(super) enum Role {
     Timer,
 }
 
-/// Methods of one role: the methods of a type whose names begin with one of these prefixes; all
-/// methods where there are no prefixes.
+/// Methods with one role: the methods of a type whose names begin with one of these prefixes.
+/// Without prefixes, all methods of the type.
 struct Methods {
     role: Role,
     of: &'static str,

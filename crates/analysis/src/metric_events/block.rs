@@ -1,4 +1,4 @@
-//! Blocks of events in columns, since sums read only a few of the properties.
+//! Blocks of events, stored in columns because sums read only a few of an event's properties.
 
 use clrscope_recording::column::Column;
 use clrscope_recording::model::{Process, Stacks};
@@ -29,7 +29,7 @@ pub(crate) struct Event {
     pub(crate) time_ns: u64,
     pub(crate) lasted_ns: u64,
     pub(crate) amount: u64,
-    /// Index into [`Process::threads`]; the number of threads where the thread is not known.
+    /// Index into [`Process::threads`]; the number of threads if the thread is not known.
     pub(crate) thread: u32,
     /// Number of the stack among the stacks of the events.
     pub(crate) stack: u32,
@@ -44,7 +44,7 @@ pub(crate) struct Event {
 const IDLE: u32 = 1 << 31;
 
 impl Event {
-    /// The original event, except for its stack, which is still a number among the stacks of the
+    /// The original event, except for its stack, which remains a number among the stacks of the
     /// events.
     pub(crate) fn unpacked(self) -> StackEvent {
         StackEvent {

@@ -13,7 +13,7 @@ use crate::metric::{Metric, Source, StackEvent, StackEvents};
 pub(crate) use block::{Block, Event};
 pub(crate) use node_set::NodeSet;
 
-/// Number of events in a block at most.
+/// Maximum number of events in a block.
 const BLOCK: usize = 4_096;
 
 /// Events of one metric in one process.
@@ -32,7 +32,7 @@ pub(crate) struct MetricEvents {
 }
 
 impl MetricEvents {
-    /// Returns the events of a process; `None` where the metric is not made of events.
+    /// Returns the events of a process; `None` if the metric is not made of events.
     pub(crate) fn for_metric(process: &Process, metric: &'static Metric) -> Option<Arc<Self>> {
         let Source::Stacks { read, .. } = metric.source else { return None };
         Some(process.derived.get(&name_of(metric), || Self::read(process, metric, read)))
@@ -94,19 +94,20 @@ impl MetricEvents {
         self.places.len()
     }
 
-    /// Returns the position in the table of a stack of the events; `None` for an unknown stack.
+    /// Returns the position in the table for a stack number of the events; `None` for an unknown
+    /// stack.
     #[inline]
     pub(crate) fn position_of_stack(&self, stack: u32) -> Option<usize> {
         self.places.get(stack as usize).copied().flatten().map(|place| place as usize)
     }
 
-    /// Number in the table of a stack of the events; 0 for an unknown stack.
+    /// Returns the number in the table for a stack number of the events; 0 for an unknown stack.
     pub(crate) fn number_in_table(&self, stack: u32) -> u32 {
         self.position_of_stack(stack).map_or(0, |place| self.table.number(place))
     }
 
-    /// Number of the stack at a place of the table among the stacks of the events, if an event uses
-    /// it.
+    /// Returns the stack number of the events for a place in the table; `None` if no event uses the
+    /// place.
     #[inline]
     pub(crate) fn stack_at(&self, place: u32) -> Option<u32> {
         self.used.has(place).then(|| self.used.number(place))

@@ -1,35 +1,36 @@
-//! Changes as rules about paths: each rule keeps, merges or removes functions, from the outermost
-//! on.
+//! Changes of a picture, as rules about paths. Each rule keeps, merges or removes the functions of
+//! a path, from the outermost function on.
 
 use std::ops::Range;
 
 use super::functions::PictureFunctions;
 
-/// A requested change. Functions are numbers; a number that stands for a library means all its code
+/// A requested change. Functions are given as numbers. A library's number means all its code
 /// without symbols.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PictureChange {
-    /// Keeps only paths through the function, which then begin with it.
+    /// Keeps only paths through the function. They then begin with the function.
     Focus(u32),
-    /// Keeps only the part below this one path.
+    /// Keeps only this path and everything below it.
     FocusPath(Vec<u32>),
     /// Adds the function's own amount to its caller.
     Merge(u32),
-    /// Like `Merge`, on this one path.
+    /// Like `Merge`, but only on this path.
     MergePath(Vec<u32>),
     /// Removes paths through the function.
     Drop(u32),
-    /// Turns calls by the function into its own time.
+    /// Turns the time of everything that the function calls into the function's own time.
     Collapse(u32),
-    /// Merges calls within the function's assembly into one frame.
+    /// Merges calls between functions of the function's assembly into one frame.
     CollapseLibrary(u32),
     /// Merges recursive calls of the function into one.
     Recursion(u32),
-    /// Like `Merge`, for all code of these kinds.
+    /// Like `Merge`, for all code of these kinds, as in
+    /// [`PictureFunction::code`](super::PictureFunction::code).
     MergeKinds(Vec<String>),
     /// Like `Drop`, for all code of these kinds.
     DropKinds(Vec<String>),
-    /// Merges all code except the program's own.
+    /// Merges all code except the program's own into the callers.
     OwnCode,
 }
 

@@ -1,4 +1,4 @@
-//! Functions of a picture: the functions of all processes, each once.
+//! Functions of a picture: the functions of all processes. Each is listed once.
 
 use clrscope_recording::model::FunctionKind;
 use rustc_hash::FxHashMap;
@@ -10,15 +10,16 @@ use crate::samples::kind_of_code;
 /// A function, or an entry for all code of a library without symbols.
 #[derive(Debug, Clone)]
 pub struct PictureFunction<'a> {
-    /// The function; `None` for a library.
+    /// The function; `None` for the entry of a library.
     pub function: Option<FunctionRef<'a>>,
     /// Name of the library.
     pub library_name: String,
-    /// Assembly or native library.
+    /// Name of the assembly or native library.
     pub module: &'a str,
-    /// Kind of code, which determines the colour of frames.
+    /// Kind of code, which determines the colour of the function's frames.
     pub code: &'static str,
-    /// Number of the library that a function without a symbol is folded into.
+    /// Number of the library's entry into which a function without a symbol is folded; `None` for
+    /// other functions.
     pub library: Option<u32>,
 }
 
@@ -33,7 +34,7 @@ pub struct PictureFunctions<'a> {
 }
 
 impl<'a> PictureFunctions<'a> {
-    /// All functions; their indices are their numbers.
+    /// All functions. A function's index is its number.
     #[must_use]
     pub fn list(&self) -> &[PictureFunction<'a>] {
         &self.list
@@ -85,8 +86,8 @@ impl<'a> PictureFunctions<'a> {
         self.ranks.get(number as usize).copied().unwrap_or(0)
     }
 
-    /// The 53-bit ids by which addresses of pages identify functions, with the functions' numbers.
-    /// `idOf` in `ui/src/model/functions.ts` computes them from name, signature and module.
+    /// Functions by the 53-bit ids that identify them in page addresses, as pairs of id and number.
+    /// `idOf` in `ui/src/model/functions.ts` computes the ids from name, signature and module.
     pub fn ids(&self) -> impl Iterator<Item = (u64, u32)> {
         self.known.iter().map(|((name, signature, module), number)| (id_of([name, signature, module]), *number))
     }

@@ -13,7 +13,7 @@ struct Group {
 }
 
 impl ChangedTree<'_> {
-    /// The inverted tree; otherwise as [`upright`](Self::upright).
+    /// The rows of the inverted tree. The parameters are those of [`upright`](Self::upright).
     #[must_use]
     pub fn inverted(&self, share: f64, places: &[u32]) -> Vec<PictureRow> {
         let mut rows = Vec::new();
@@ -45,7 +45,7 @@ impl ChangedTree<'_> {
         rows
     }
 
-    /// The calling node; `None` where the threads are the caller.
+    /// The calling node; `None` if the threads are the caller.
     #[inline]
     pub(super) fn caller(&self, (run, node): Place) -> Option<Place> {
         if node > self.starts[run as usize] {

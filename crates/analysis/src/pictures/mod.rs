@@ -30,7 +30,7 @@ use crate::runs::{GrowingRuns, Runs};
 use crate::stack_trees::{InOrder, Shape, StackTree, StateAmounts};
 use crate::waits::TimeState;
 
-/// Amount of a tree's nodes that a picture shows.
+/// The amount that determines the sizes of a picture's nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PictureMeasure {
     /// Amount of the metric.
@@ -45,16 +45,16 @@ pub enum PictureMeasure {
     Calls,
 }
 
-/// A row of a picture. Nodes come in preorder; among siblings the largest comes first.
+/// A row of a picture. Rows come in preorder; among siblings the largest comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PictureRow {
-    /// 0 for the outermost.
+    /// Depth of the row; 0 for the outermost function.
     pub depth: u32,
     /// Number of the function.
     pub function: u32,
-    /// The node's own amount; in inverted pictures the amount of the paths that begin there.
+    /// The node's own amount. In inverted pictures, the amount of the paths that begin at the node.
     pub own: u64,
-    /// Amount including everything below, also nodes that are too small to be shown.
+    /// Amount including everything below the node, also nodes that are too small to be shown.
     pub total: u64,
 }
 
@@ -66,7 +66,7 @@ enum Nodes {
         /// Numbers of functions by their index in the process.
         numbers: Arc<Vec<u32>>,
         measure: PictureMeasure,
-        /// Amounts by state, where states are known.
+        /// Amounts by state; `None` if states are not known.
         states: Option<Arc<StateAmounts>>,
     },
     /// A tree recorded as calls, without the cost of hooks: amounts of runs.
@@ -128,12 +128,12 @@ impl Nodes {
 pub struct Pictures<'a> {
     trees: Vec<Nodes>,
     functions: Arc<PictureFunctions<'a>>,
-    /// Functions whose outermost nodes are the roots; `None` where all functions count.
+    /// Functions whose outermost nodes are the roots; `None` if all functions count.
     roots: Option<Vec<bool>>,
 }
 
 impl<'a> Pictures<'a> {
-    /// Creates the trees of a forest with merged threads, by a measure.
+    /// Creates the trees of a forest by a measure. Threads are merged.
     #[must_use]
     pub fn new(forest: &Forest<'a>, measure: PictureMeasure) -> Self {
         let mut functions = PictureFunctions::default();
@@ -171,8 +171,8 @@ impl<'a> Pictures<'a> {
         &self.functions
     }
 
-    /// The tree after the changes, applied in this order. With `folds`, code without symbols is
-    /// folded into its libraries first.
+    /// The tree after the changes, which are applied in this order. If `folds` is true, code
+    /// without symbols is first folded into its libraries.
     #[must_use]
     pub fn changed(&self, changes: &[PictureChange], folds: bool) -> ChangedTree<'a> {
         pass::pass(self, changes, folds)
@@ -227,7 +227,7 @@ pub struct ChangedTree<'a> {
     /// Sum of the amounts of all runs before each run; the last entry is the total.
     before: Vec<u64>,
     ends: OnceLock<Vec<u32>>,
-    /// By state, the sums of the amounts before each run, and the total; empty where states are not
+    /// By state, the sums of the amounts before each run, and the total; empty if states are not
     /// known.
     states: Vec<(TimeState, Vec<u64>)>,
 }
@@ -236,7 +236,7 @@ pub struct ChangedTree<'a> {
 type Place = (u32, u32);
 
 impl ChangedTree<'_> {
-    /// Number of nodes, including that of the threads.
+    /// Number of nodes, including the node that stands for the threads.
     #[must_use]
     pub fn size(&self) -> usize {
         self.func.len()

@@ -168,8 +168,8 @@ impl<'r> TreeBuilder<'r> {
         if place == OUTSIDE && is_inside() { 0 } else { place }
     }
 
-    /// Appends functions to the path, as the rules from this one on keep them; `false` where they
-    /// and everything below them are removed.
+    /// Appends functions to the path, as the rules from number `at` on keep them. Returns `false`
+    /// if the rules remove the functions and everything below them.
     fn through(&mut self, at: usize, functions: &[u32]) -> bool {
         let rules = self.rules;
         let Some(rule) = rules.get(at).filter(|_| !functions.is_empty()) else {

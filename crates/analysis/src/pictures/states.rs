@@ -44,7 +44,7 @@ impl GrowingStates {
 type Members = FxHashMap<u32, Vec<(Place, u64)>>;
 
 impl ChangedTree<'_> {
-    /// Times of the whole tree by state; `None` where states are not known.
+    /// Times of the whole tree by state; `None` if states are not known.
     #[must_use]
     pub fn state_times(&self) -> Option<StateTimes> {
         let mut all = StateTimes::default();
@@ -52,8 +52,8 @@ impl ChangedTree<'_> {
         (!self.states.is_empty()).then_some(all)
     }
 
-    /// Returns own times and totals by state for the rows of a picture that was made with the same
-    /// places; empty where states are not known.
+    /// Returns own times and totals by state for the rows of a picture. `inverted` and `places`
+    /// must be those that the picture was made with. Empty if states are not known.
     #[must_use]
     pub fn states_of_rows(&self, rows: &[PictureRow], inverted: bool, places: &[u32]) -> Vec<[StateTimes; 2]> {
         if self.states.is_empty() {
@@ -78,7 +78,7 @@ impl ChangedTree<'_> {
         rows.first().map(|row| row.function)
     }
 
-    /// Adds the times in one state to the times of the rows. `before`: the sums before each run.
+    /// Adds the times in one state to the times of the rows. `before` has the sums before each run.
     fn add_state(
         &self,
         (state, before): (TimeState, &[u64]),
@@ -123,8 +123,8 @@ impl StateOfTree<'_, '_> {
         self.before[run as usize + 1] - self.before[run as usize]
     }
 
-    /// The own amount of a row from one node; in inverted pictures the amount of the paths that
-    /// begin there.
+    /// The own amount of a row that comes from one node. In inverted pictures, the amount of the
+    /// paths that begin at the node.
     fn own(&self, (place, amount): &(Place, u64)) -> u64 {
         let (run, node) = *place;
         match self.inverted {

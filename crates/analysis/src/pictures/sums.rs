@@ -1,5 +1,5 @@
-//! Sums over the whole changed tree: by function, by caller and callee of a function, and for the
-//! matches of a search.
+//! Sums over the whole changed tree: by function, by callers and callees of a function, and over
+//! functions that match a search.
 
 use std::iter::successors;
 
@@ -11,13 +11,13 @@ use super::ChangedTree;
 /// Amounts of a function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FunctionAmounts {
-    /// Own amount.
+    /// The function's own amount.
     pub own: u64,
-    /// Amount including everything below; recursion counts once.
+    /// Amount including everything below the function; recursion counts once.
     pub total: u64,
 }
 
-/// Amounts of a function by caller and by callee.
+/// Amounts of a function, by caller and by callee.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Neighbours {
     /// Amounts by calling function; `None` stands for the threads themselves.
@@ -63,7 +63,7 @@ const TOGETHER: usize = 1 << 16;
 const THREADS: u32 = u32::MAX;
 
 impl ChangedTree<'_> {
-    /// Amounts by number of the function.
+    /// Amounts of all functions, by function number.
     #[must_use]
     pub fn by_function(&self) -> Vec<FunctionAmounts> {
         let (runs, ends) = (self.runs() as usize, self.ends());
@@ -85,8 +85,8 @@ impl ChangedTree<'_> {
         all
     }
 
-    /// Callers and callees of a function, the largest first. A pair that recurs below itself counts
-    /// once.
+    /// Callers and callees of a function, the largest first. If the same pair occurs again below
+    /// itself, it counts once.
     #[must_use]
     pub fn neighbours(&self, wanted: u32) -> Neighbours {
         let ends = self.ends();
@@ -129,7 +129,7 @@ impl ChangedTree<'_> {
         }
     }
 
-    /// Sum of the amounts in or below marked functions, each amount once.
+    /// Sum of the amounts in and below the marked functions. Each amount counts once.
     #[must_use]
     pub fn matched(&self, marked: &[bool]) -> u64 {
         let ends = self.ends();

@@ -1,16 +1,16 @@
-//! Upright pictures: from the outermost functions on.
+//! Upright pictures: from the outermost functions to their callees.
 
 use super::grouped::by_function;
 use super::{ChangedTree, PictureRow, Place};
 
-/// Number of rows of a picture at most: a path may be 100,000 calls deep, and there may be as many
+/// Maximum number of rows of a picture. A path may be 100,000 calls deep, and there may be as many
 /// paths as the picture has pixels.
 pub(super) const MOST_ROWS: usize = 200_000;
 
-/// Number of nodes of a level that are kept at most: further ones are too small to be seen.
+/// Maximum number of nodes that are kept per level. Further nodes are too small to be seen.
 pub(super) const MOST_OF_LEVEL: usize = 20_000;
 
-/// The largest nodes of a level, which are its last.
+/// The largest nodes of a level. They are the last in `groups`.
 pub(super) fn largest<T>(mut groups: Vec<T>) -> Vec<T> {
     groups.drain(..groups.len().saturating_sub(MOST_OF_LEVEL));
     groups
@@ -25,11 +25,11 @@ struct Group {
 }
 
 impl ChangedTree<'_> {
-    /// The merged tree: the outermost functions, and below them the nodes with at least `share` of
-    /// the whole. With places, only one node and all its callees, and below those the nodes with at
-    /// least the share of its total. The node is given by its index among the roots, then by the
-    /// index among the children at each level, including small children. Empty where there is no
-    /// such node.
+    /// The rows of the merged tree. Without `places`: the outermost functions, and below them the
+    /// nodes with at least `share` of the whole. With `places`: one node and all its callees, and
+    /// below those the nodes with at least `share` of that node's total. `places` has the node's
+    /// index among the roots, then the index among the children at each level, counting small
+    /// children too. Empty if there is no such node.
     #[must_use]
     pub fn upright(&self, share: f64, places: &[u32]) -> Vec<PictureRow> {
         let mut rows = Vec::new();
@@ -74,8 +74,8 @@ impl ChangedTree<'_> {
         }
     }
 
-    /// The children of some nodes, which come in order, merged by function, the smallest first,
-    /// without those that have less than `least`.
+    /// The children of the nodes, merged by function and ordered from the smallest. Children with
+    /// less than `least` are left out. `nodes` must be in order.
     fn children(&self, nodes: &[Place], depth: u32, least: u64) -> Vec<Group> {
         let mut found: Vec<(u32, Place)> = Vec::new();
         nodes.iter().for_each(|node| self.each_called(*node, |function, place| found.push((function, place))));

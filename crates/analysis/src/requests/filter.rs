@@ -1,4 +1,4 @@
-//! Whether a request passes the filter.
+//! Checks whether a request passes the filter.
 
 use clrscope_contract::request::Glob;
 

@@ -16,9 +16,9 @@ use crate::query::Query;
 /// The data of a served request that events refer to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownRequest {
-    /// Method with the template of the route.
+    /// HTTP method with the route template.
     pub route: Rc<str>,
-    /// Its trace, where the program has activities.
+    /// Ids of the request's trace; `None` if the program has no activities.
     pub trace: Option<TraceIds>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct KnownRequests {
 }
 
 impl KnownRequests {
-    /// Reads the requests; `None` where none is known.
+    /// Reads the requests; `None` if none is known.
     pub(crate) fn read(process: &Process) -> Option<Self> {
         let switches = Switches::for_process(process);
         if !switches.is_known() {
@@ -45,8 +45,7 @@ impl KnownRequests {
         Some(Self { switches, by_id })
     }
 
-    /// Returns the request that a thread's event was for; `None` where the event was for no
-    /// request.
+    /// Returns the request that a thread's event was for; `None` if it was for no request.
     pub(crate) fn of_event(&self, thread: &Thread, event: &StackEvent) -> Option<&KnownRequest> {
         let said = Some(event.request).filter(|id| *id != 0);
         let id = said.or_else(|| self.switches.request_at(thread.id, event.time_ns))?;

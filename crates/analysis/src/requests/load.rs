@@ -20,23 +20,23 @@ use crate::query::{Query, QueryProblem};
 
 /// Name of the row that sums all routes.
 const ALL: &str = "(all)";
-/// Fewest requests that a load needs to count in the search for the knee.
+/// Minimum number of requests at a load, so that it counts in the search for the knee.
 const ENOUGH: u64 = 20;
 
 /// Requests that began at one load.
 #[derive(Debug, Clone)]
 pub struct LoadLevel {
-    /// Concurrent requests in the process.
+    /// Number of concurrent requests in the process.
     pub load: Load,
-    /// Requests that are entirely in the recording.
+    /// Number of requests that are entirely in the recording.
     pub requests: u64,
     /// Total duration of these requests, in nanoseconds.
     pub total_ns: u64,
-    /// Duration of the longest of them, in nanoseconds.
+    /// Duration of the longest of these requests, in nanoseconds.
     pub max_ns: u64,
-    /// Requests that ended at the load.
+    /// Number of requests that ended at this load.
     pub ended: u64,
-    /// How long the process was at the load, in nanoseconds.
+    /// Time for which the process was at this load, in nanoseconds.
     pub time_ns: u64,
     durations: Durations,
 }
@@ -59,25 +59,27 @@ impl LoadLevel {
         }
     }
 
-    /// Mean duration of a request.
+    /// Mean duration of a request, in nanoseconds.
     #[must_use]
     pub fn mean_ns(&self) -> u64 {
         self.total_ns.checked_div(self.requests).unwrap_or(0)
     }
 
-    /// The percentile of the durations, exact to 3 %.
+    /// Time within which `percent` percent of the requests completed, in nanoseconds, with an error
+    /// of 3 %.
     #[must_use]
     pub fn percentile_ns(&self, percent: u8) -> Option<u64> {
         self.durations.percentile_ns(percent, self.max_ns)
     }
 
-    /// Requests that ended per second at the load; `None` where the load lasted no time.
+    /// Requests that ended per second at this load; `None` if the process was at this load for no
+    /// time.
     #[must_use]
     pub fn per_second(&self) -> Option<f64> {
         (self.time_ns > 0).then(|| self.ended as f64 * 1e9 / self.time_ns as f64)
     }
 
-    /// Kleinrock's power: throughput divided by mean duration. `None` where it is not known.
+    /// Kleinrock's power: throughput divided by mean duration. `None` if it is not known.
     fn power(&self) -> Option<f64> {
         self.per_second().filter(|_| self.requests >= ENOUGH).map(|rate| rate / self.mean_ns().max(1) as f64)
     }
@@ -92,25 +94,25 @@ pub enum NoKnee {
     NotReached,
 }
 
-/// Requests of a route by load.
+/// Requests of one route, by load.
 #[derive(Debug, Clone)]
 pub struct LoadCurve<'a> {
     /// The process.
     pub process: &'a Process,
     /// HTTP method with the route template; `(all)` for the sum of all routes.
     pub route: Rc<str>,
-    /// Whether this is the sum of all routes.
+    /// Whether this row is the sum of all routes.
     pub is_all: bool,
-    /// Whether every request was recorded.
+    /// Whether every request was recorded. If not, the numbers may be too low.
     pub is_exact: bool,
-    /// Loads at which requests began, in ascending order.
+    /// One entry per load at which requests began, by ascending load.
     pub levels: Vec<LoadLevel>,
 }
 
 impl LoadCurve<'_> {
-    /// The knee: the level with the greatest power. Some level with a higher load must have a mean
-    /// duration at least half longer, which shows that the peak was passed. Levels with few
-    /// requests are ignored.
+    /// The knee: the level with the greatest power (throughput divided by mean duration). At some
+    /// higher load, the mean duration must be at least half longer, which shows that the peak was
+    /// passed. Levels with few requests are ignored.
     ///
     /// # Errors
     /// The reason why there is no knee.
@@ -125,7 +127,7 @@ impl LoadCurve<'_> {
         if behind.iter().any(|(level, _)| takes_longer(level)) { Ok(knee) } else { Err(NoKnee::NotReached) }
     }
 
-    /// The highest level with enough requests.
+    /// The level with the highest load among levels with enough requests.
     #[must_use]
     pub fn highest(&self) -> Option<&LoadLevel> {
         self.levels.iter().rev().find(|level| level.power().is_some())
@@ -136,8 +138,8 @@ impl LoadCurve<'_> {
     }
 }
 
-/// Served requests by load: for each process the sum of all routes, then each route, ordered by
-/// total duration.
+/// Served requests by load. For each process, the sum of all routes comes first, then the routes,
+/// ordered by total duration.
 ///
 /// # Errors
 /// When the query matches no process, or `requests` was not recorded.

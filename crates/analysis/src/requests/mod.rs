@@ -33,12 +33,12 @@ pub use steps::{RequestStep, RequestSteps, StepKind, request_steps};
 use work::AskedRequest;
 pub use work::{RequestWork, ThreadStates};
 
-/// Lowest status that counts as a failure of the server: the program itself, or the server that it
-/// asked.
+/// Lowest HTTP status that counts as a failure of the server. The server is the program itself, or
+/// the server to which the program sent a request.
 const SERVER_ERRORS: u64 = 500;
 const ERRORS: u64 = 400;
 
-/// Whether requests were served or made.
+/// Whether a request was served or made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
     /// Incoming request, which the program answered.
@@ -63,9 +63,9 @@ impl Direction {
 pub enum RequestEnd {
     /// An answer was sent, whatever its status.
     Answer,
-    /// An unhandled exception left the request's handlers, or there was no answer.
+    /// An unhandled exception left the request's handlers, or no answer arrived.
     Failure,
-    /// The client went away.
+    /// The client closed the connection.
     Abortion,
     /// The request did not end within the recording.
     UnderWay,
@@ -76,32 +76,33 @@ pub enum RequestEnd {
 pub struct Request<'a> {
     /// The process.
     pub process: &'a Process,
-    /// Whether it was served or made.
+    /// Whether the request was served or made.
     pub direction: Direction,
-    /// HTTP method with the route template, or with the host.
+    /// HTTP method with the route template for served requests, or with the host for outgoing ones.
     pub route: std::rc::Rc<str>,
-    /// Nanoseconds of the recording when the request began; if it began before the recording, when
-    /// it was first seen.
+    /// Begin of the request, in nanoseconds since the start of the run. For a request that began
+    /// before the recording, the time when it was first seen.
     pub time_ns: u64,
-    /// Nanoseconds of the recording when the request ended, or when it was last seen.
+    /// End of the request, or the time when it was last seen, in nanoseconds since the start of the
+    /// run.
     pub last_ns: u64,
     /// Duration in nanoseconds; for a request that had not ended, the duration so far. `None` for a
     /// request that began before the recording.
     pub duration_ns: Option<u64>,
-    /// Status of the answer; `None` without one.
+    /// HTTP status of the answer; `None` if there was no answer.
     pub status: Option<u64>,
-    /// Id in its process, which threads record when they work for the request; `None` where the
-    /// request has no id.
+    /// Id of the request in its process, which threads record when they work for the request;
+    /// `None` if the request has no id.
     pub id: Option<u64>,
-    /// Its trace, where the program has activities.
+    /// Ids of the request's trace; `None` if the program has no activities.
     pub trace: Option<TraceIds>,
     /// How the request ended.
     pub end: RequestEnd,
-    /// The work for the request, as in [`RequestRow::work`]; only [`each_request`] fills it in.
+    /// The work for the request, as in [`RequestRow::work`]. Only [`each_request`] sets it.
     pub work: Option<Box<RequestWork>>,
 }
 
-/// A request's place in traces.
+/// The ids that locate a request in traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TraceIds {
     trace: u128,
@@ -114,21 +115,21 @@ impl TraceIds {
         Some(Self { trace: u128::from_be_bytes(*trace), span: u64::from_be_bytes(span.try_into().ok()?) })
     }
 
-    /// Trace and span ids as binary formats write them: the bytes are in the order of the digits in
-    /// HTTP headers.
+    /// Trace and span ids in the form of binary formats. The bytes are in the order of the digits
+    /// in HTTP headers.
     #[must_use]
     pub fn to_bytes(self) -> ([u8; 16], [u8; 8]) {
         (self.trace.to_be_bytes(), self.span.to_be_bytes())
     }
 
-    /// The trace id as HTTP headers write it: 32 hexadecimal digits.
+    /// The trace id in the form of HTTP headers: 32 hexadecimal digits.
     #[must_use]
     pub fn trace_id(self) -> String {
         format!("{:032x}", self.trace)
     }
 
-    /// The span id as HTTP headers write it: 16 hexadecimal digits. For a served request it is the
-    /// request's own span; for an outgoing request it is the span in which the program made the
+    /// The span id in the form of HTTP headers: 16 hexadecimal digits. For a served request it is
+    /// the request's own span. For an outgoing request it is the span in which the program made the
     /// request.
     #[must_use]
     pub fn span_id(self) -> String {
@@ -143,7 +144,7 @@ impl Request<'_> {
         self.duration_ns.is_none() || self.end == RequestEnd::UnderWay
     }
 
-    /// Whether the request failed: by an exception, by a missing answer, or by its status.
+    /// Whether the request failed, by an exception, by a missing answer, or by its status.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         let least = if self.direction == Direction::Served { SERVER_ERRORS } else { ERRORS };
@@ -162,24 +163,24 @@ pub struct RequestRow<'a> {
     pub process: &'a Process,
     /// Whether the requests were served or made.
     pub direction: Direction,
-    /// HTTP method with the route template, or with the host.
+    /// HTTP method with the route template for served requests, or with the host for outgoing ones.
     pub route: std::rc::Rc<str>,
-    /// Requests that are entirely in the recording.
+    /// Number of requests that are entirely in the recording.
     pub count: u64,
-    /// Whether every request was recorded.
+    /// Whether every request was recorded. If not, the numbers may be too low.
     pub is_exact: bool,
-    /// How many of these failed.
+    /// Number of these requests that failed.
     pub failed: u64,
-    /// How many of these the client aborted.
+    /// Number of these requests that the client aborted.
     pub aborted: u64,
-    /// Requests that are only partly in the recording. No other number includes them.
+    /// Number of requests that are only partly in the recording. No other number includes them.
     pub partial: u64,
-    /// Total duration, in nanoseconds.
+    /// Total duration of these requests, in nanoseconds.
     pub total_ns: u64,
-    /// Longest duration, in nanoseconds.
+    /// Duration of the longest of these requests, in nanoseconds.
     pub max_ns: u64,
-    /// The work for all requests of the row. `None` where the records of the threads are
-    /// incomplete, and for outgoing requests.
+    /// The work for all requests of the row. `None` if the records of the threads are incomplete,
+    /// and for outgoing requests.
     pub work: Option<RequestWork>,
     durations: Durations,
 }
@@ -218,14 +219,15 @@ impl<'a> RequestRow<'a> {
         self.durations.add(ns);
     }
 
-    /// Mean duration of a request; `None` where no request is entirely in the recording.
+    /// Mean duration of a request, in nanoseconds; `None` if no request is entirely in the
+    /// recording.
     #[must_use]
     pub fn mean_ns(&self) -> Option<u64> {
         self.total_ns.checked_div(self.count)
     }
 
-    /// The percentile of the durations, exact to 3 %; `None` where no request is entirely in the
-    /// recording.
+    /// Time within which `percent` percent of the requests completed, in nanoseconds, with an error
+    /// of 3 %; `None` if no request is entirely in the recording.
     #[must_use]
     pub fn percentile_ns(&self, percent: u8) -> Option<u64> {
         self.durations.percentile_ns(percent, self.max_ns)
@@ -258,7 +260,7 @@ fn recorded<'a>(
     }
 }
 
-/// Calls `take` with each request that a query selects, process by process. The flag says whether
+/// Calls `take` with each request that a query selects, process by process. The flag tells whether
 /// all requests of the process were recorded.
 fn walk<'a>(
     recording: &'a Recording,
@@ -277,7 +279,8 @@ fn walk<'a>(
     Ok(())
 }
 
-/// Requests by name, ordered by total duration, and how many rows the limit left out.
+/// Requests by name, ordered by total duration. Also returns the number of rows that the limit left
+/// out.
 ///
 /// # Errors
 /// When the query matches no process, or `requests` was not recorded.
@@ -325,8 +328,8 @@ fn order(rows: &mut [RequestRow<'_>], sort: Option<Sort>) {
     }
 }
 
-/// Each request, the slowest first, with its work as in [`RequestRow::work`], and how many requests
-/// the limit left out.
+/// Each request with its work as in [`RequestRow::work`], the slowest request first. Also returns
+/// the number of requests that the limit left out.
 ///
 /// # Errors
 /// As [`requests`].

@@ -19,13 +19,13 @@ use crate::request_filter::RequestFilter;
 
 /// Instruments whose records are samples.
 const SAMPLED: [&str; 2] = [instrument::CPU, instrument::WALL];
-/// Most names of requests that an error lists.
+/// Maximum number of request names that an error lists.
 const MOST_NAMED: usize = 10;
 
-/// Removes all work from a recording that was not done for the requests that the filter selects:
-/// other samples are deleted, and only events are shown whose thread worked for a selected request.
-/// Without a filter nothing changes. The requests themselves, and facts about the whole process,
-/// stay.
+/// Removes all work from a recording that was not done for the requests that the filter selects.
+/// Samples of other work are deleted. Events are shown only if their thread worked for a selected
+/// request. Without a filter nothing changes. The requests themselves, and facts about the whole
+/// process, stay.
 ///
 /// # Errors
 /// When no process has recorded requests, or the filter selects none.

@@ -20,14 +20,14 @@ pub(super) struct Reading<'a> {
     process: &'a Process,
     arena: &'a EventArena,
     names: FxHashMap<u64, (Direction, Rc<str>)>,
-    /// Requests that were under way when the recording was copied, by their recorded ids, with the
-    /// time of the record that knows most about each.
+    /// Requests that were under way when the recording was copied, by their recorded ids. The value
+    /// is the time of the record that knows most about the request.
     copied: FxHashMap<u64, u64>,
 }
 
 impl<'a> Reading<'a> {
-    /// Reads the names first: the record with a request's name may come from another thread and
-    /// come after the request.
+    /// Reads the names before the requests, because the record with a request's name may come from
+    /// another thread and after the request.
     pub(super) fn new(process: &'a Process, arena: &'a EventArena) -> Self {
         let (names, copied) = Default::default();
         let mut reading = Self { process, arena, names, copied };

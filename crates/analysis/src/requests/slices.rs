@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 /// Length of a slice.
 const SLICE_NS: u64 = 100_000_000;
 
-/// Number of concurrent requests: exact up to seven, a range above.
+/// Number of concurrent requests. It is exact up to seven; above seven it is a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Load(u64);
 
 impl Load {
-    /// The load with `requests` concurrent requests, at least one.
+    /// The load for `requests` concurrent requests, which must be at least one.
     #[must_use]
     pub const fn new(requests: u64) -> Self {
         match requests {
@@ -26,13 +26,13 @@ impl Load {
         }
     }
 
-    /// The lowest number of requests.
+    /// The lowest number of requests that belongs to this load.
     #[must_use]
     pub const fn first(self) -> u64 {
         self.0
     }
 
-    /// The highest number of requests.
+    /// The highest number of requests that belongs to this load.
     #[must_use]
     pub const fn last(self) -> u64 {
         if self.0 < 8 { self.0 } else { self.0 | ((1 << (self.0.ilog2() - 1)) - 1) }
@@ -46,7 +46,7 @@ pub(super) struct ServedRequest {
     pub(super) ended_ns: u64,
     /// Number of its route; `None` for a request that only adds to the load.
     pub(super) route: Option<u32>,
-    /// Its duration; `None` where only a part of it is known.
+    /// Duration of the request, in nanoseconds; `None` if only a part of it is known.
     pub(super) duration_ns: Option<u64>,
     /// Whether it has ended.
     pub(super) has_ended: bool,
@@ -55,7 +55,7 @@ pub(super) struct ServedRequest {
 /// Begin or end of a request that counts, reported when the load of its slice is known.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum LoadEvent {
-    /// A request began; with its duration.
+    /// A request began, and took this duration.
     Began { route: u32, duration_ns: u64 },
     /// A request ended.
     Ended { route: u32 },
@@ -88,8 +88,8 @@ struct Slices<'r, T> {
     told: Vec<LoadEvent>,
 }
 
-/// Reports at which load each request began and ended, within the watched times, which must not
-/// overlap. Returns how long the process was at each load.
+/// Reports for each request at which load it began and ended. `watched` has the times to look at,
+/// which must not overlap. Returns how long the process was at each load, in nanoseconds.
 pub(super) fn by_load(
     served: &[ServedRequest],
     watched: &[(u64, u64)],

@@ -24,7 +24,7 @@ pub enum StepKind {
     Runs,
     /// One of the request's methods awaits something.
     Awaits,
-    /// An exception is thrown.
+    /// Code that works for the request throws an exception.
     Throws,
 }
 
@@ -45,18 +45,19 @@ impl StepKind {
 pub struct RequestStep<'a> {
     /// Kind of the step.
     pub kind: StepKind,
-    /// Begin, nanoseconds since the start of the run.
+    /// Begin of the step, in nanoseconds since the start of the run.
     pub time_ns: u64,
-    /// Duration, nanoseconds; 0 for an instant.
+    /// Duration of the step, in nanoseconds; 0 for an instant.
     pub duration_ns: u64,
     /// Whether the step had not ended when the recording ended.
     pub is_pending: bool,
     /// The thread; `None` for a step without a thread.
     pub thread: Option<&'a Thread>,
-    /// The method. While a thread works: the own method with most of its samples. For an await: the
-    /// method that awaits. For an exception: the innermost own method.
+    /// The method, with a place in its code. While a thread works, it is the own method with most
+    /// of the thread's samples. For an await, it is the method that awaits. For an exception, it is
+    /// the innermost own method.
     pub method: Option<(FunctionRef<'a>, CodePlace<'a>)>,
-    /// Samples of the thread during the step.
+    /// Number of samples of the thread during the step.
     pub samples: u64,
     /// The awaited operation, or the type of the exception; empty while a thread works.
     pub what: String,
@@ -67,17 +68,17 @@ pub struct RequestStep<'a> {
 pub struct RequestSteps<'a> {
     /// The request.
     pub request: Request<'a>,
-    /// Number of the other requests that the query selects, which took no longer.
+    /// Number of other requests that the query selects. None of them took longer.
     pub others: u64,
     /// The steps, ordered by time.
     pub steps: Vec<RequestStep<'a>>,
-    /// Steps that the limit left out.
+    /// Number of steps that the limit left out.
     pub left_out: usize,
-    /// Whether awaits were recorded.
+    /// Whether awaits were recorded. If not, no step is an await.
     pub has_awaits: bool,
 }
 
-/// Returns the longest served request that a query selects, step by step. `None` where no thread
+/// Returns the longest served request that a query selects, step by step. `None` if no thread
 /// recorded work for any selected request.
 ///
 /// # Errors
@@ -136,8 +137,8 @@ fn stretches(process: &Process, id: u64) -> Vec<RequestStep<'_>> {
     found.into_iter().map(|(_, step)| step).collect()
 }
 
-/// Finds the method in which each stretch was spent, by the thread's samples of `wall`, or of `cpu`
-/// where there are no others.
+/// Finds the method in which each stretch was spent. It uses the thread's samples of `wall`, or
+/// those of `cpu` if `wall` was not recorded.
 fn add_methods<'a>(process: &'a Process, stretches: &mut [(u32, RequestStep<'a>)]) {
     let sampled = [instrument::WALL, instrument::CPU].into_iter().find(|one| process.arenas(one).next().is_some());
     let mut seen: FxHashMap<usize, FxHashMap<u32, u64>> = FxHashMap::default();

@@ -7,7 +7,7 @@ use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{LossReason, Process};
 use rustc_hash::FxHashMap;
 
-/// From this time on, a thread works for a request, or for none.
+/// The moment at which a thread begins to work for a request, or for none.
 #[derive(Debug, Clone, Copy)]
 struct Switch {
     /// Nanoseconds since the start of the run.
@@ -25,12 +25,13 @@ pub(super) struct Stretch {
     pub(super) until_ns: u64,
 }
 
-/// All such records of the threads of a process.
+/// All switches of a process's threads.
 #[derive(Debug)]
 pub(super) struct Switches {
     /// By thread number; the switches of a thread are ordered by time.
     of_threads: FxHashMap<u32, Vec<Switch>>,
-    /// Whether records were lost: a thread may have switched to other work after its last record.
+    /// Whether records were lost, so that a thread may have switched to other work after its last
+    /// record.
     is_lossy: bool,
 }
 
@@ -68,7 +69,7 @@ impl Switches {
         self.is_known() && !self.is_lossy
     }
 
-    /// Returns the request that a thread, given by its number, works for at a time.
+    /// Returns the request that a thread works for at a time. `thread` is the thread's number.
     pub(super) fn request_at(&self, thread: u32, time_ns: u64) -> Option<u64> {
         let switches = self.of_threads.get(&thread)?;
         let begun = switches.partition_point(|switch| switch.time_ns <= time_ns);

@@ -20,23 +20,24 @@ use crate::waits::TimeState;
 /// The work for one or several requests. Values that were not recorded are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestWork {
-    /// CPU time by the samples of `cpu`, nanoseconds.
+    /// CPU time according to the samples of `cpu`, in nanoseconds.
     pub cpu_ns: Option<u64>,
-    /// Bytes that were allocated, by `alloc`.
+    /// Bytes that were allocated, according to `alloc`.
     pub allocated_bytes: Option<u64>,
-    /// Exceptions that were thrown.
+    /// Number of exceptions that were thrown.
     pub exceptions: Option<u64>,
-    /// The part of the requests' durations, nanoseconds, in which no thread worked for them: they
-    /// awaited something, or waited for a pool thread.
+    /// The part of the requests' durations in which no thread worked for them, in nanoseconds. They
+    /// awaited something, or waited for a thread of the pool.
     pub awaited_ns: u64,
-    /// The part of the durations in which at least one thread worked for them.
+    /// The part of the requests' durations in which at least one thread worked for them, in
+    /// nanoseconds.
     pub on_threads_ns: u64,
-    /// The states of the threads in that time, by the samples of `wall`.
+    /// States of the working threads in that time, according to the samples of `wall`.
     pub states: Option<ThreadStates>,
 }
 
-/// Time of the threads that worked for requests, by samples: nanoseconds in each state. Several
-/// threads may work for a request at once.
+/// Time of the threads that worked for requests, in nanoseconds per state, estimated from samples.
+/// Several threads may work for a request at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadStates {
     running_ns: u64,
@@ -71,31 +72,34 @@ impl ThreadStates {
 }
 
 impl RequestWork {
-    /// Returns the time in which threads ran, nanoseconds; `None` where it is not known.
+    /// Returns the time in which threads ran, in nanoseconds; `None` if not known.
     #[must_use]
     pub fn running_ns(&self) -> Option<u64> {
         self.part_ns(|states| states.running_ns)
     }
 
-    /// Returns the time in which threads waited for a processor.
+    /// Returns the time in which threads waited for a processor, in nanoseconds; `None` if not
+    /// known.
     #[must_use]
     pub fn ready_ns(&self) -> Option<u64> {
         self.part_ns(|states| states.ready_ns)
     }
 
-    /// Returns the time in which threads waited for a lock.
+    /// Returns the time in which threads waited for a lock, in nanoseconds; `None` if not known.
     #[must_use]
     pub fn lock_ns(&self) -> Option<u64> {
         self.part_ns(|states| states.lock_ns)
     }
 
-    /// Returns the time in which threads waited for something else: tasks, events, files, timeouts.
+    /// Returns the time in which threads waited for something else (tasks, events, files,
+    /// timeouts), in nanoseconds; `None` if not known.
     #[must_use]
     pub fn blocked_ns(&self) -> Option<u64> {
         self.part_ns(|states| states.blocked_ns)
     }
 
-    /// Returns the time in which the runtime had stopped threads, mostly for collections.
+    /// Returns the time in which the runtime had stopped threads, mostly for collections, in
+    /// nanoseconds; `None` if not known.
     #[must_use]
     pub fn gc_ns(&self) -> Option<u64> {
         self.part_ns(|states| states.gc_ns)
@@ -121,7 +125,7 @@ pub(super) struct AskedRequest {
 }
 
 impl AskedRequest {
-    /// Prepares a request whose work counts for a sum; `None` where nothing is known of its work or
+    /// Prepares a request whose work counts for a sum; `None` if nothing is known of its work or
     /// its time.
     pub(super) fn new(request: &Request<'_>, sum: usize) -> Option<Self> {
         let Request { id, time_ns, last_ns, .. } = *request;
@@ -131,7 +135,7 @@ impl AskedRequest {
 }
 
 /// Returns the sums of the work for the given requests of a process, each with its number. `None`
-/// where the records of the threads are incomplete.
+/// if the records of the threads are incomplete.
 pub(super) fn sums(
     process: &Process,
     query: &Query,

@@ -1,8 +1,8 @@
 //! Folding: unwanted frames are removed, and their samples count for their callers.
 //!
 //! Functions that filters exclude have no hooks, so their time counts for the caller. Samples have
-//! all frames; folding removes the frames that the filters of the recording, or the option for own
-//! code only, exclude. Native code without names is folded afterwards: see [`Nameless`].
+//! all frames, so folding removes the frames that the recording's filters or the option for own
+//! code exclude. Native code without names is folded afterwards, see [`Nameless`].
 
 use std::sync::Arc;
 
@@ -28,8 +28,8 @@ struct LeftOut {
 }
 
 impl LeftOut {
-    /// Returns the functions that a query, or the filters of the recording, leave out; `None` where
-    /// there are none.
+    /// Returns the functions that the query or the filters of the recording leave out; `None` if
+    /// they leave none out.
     fn for_query(recording: &Recording, process: &Process, query: &Query) -> Option<Self> {
         let asked = recording.run.filled.request();
         let just_my_code = query.just_my_code || asked.just_my_code;
@@ -47,12 +47,12 @@ impl LeftOut {
     }
 }
 
-/// Caller of the outermost frames.
+/// Stands for the caller of the outermost frames.
 pub(crate) const NO_CALLER: u32 = 0;
 
 impl FoldedFunctions {
-    /// Returns the functions that a query, or the filters of the recording, fold; `None` where
-    /// there are none.
+    /// Returns the functions that the query or the filters of the recording fold; `None` if they
+    /// fold none.
     pub(crate) fn for_query(recording: &Recording, process: &Process, query: &Query, metric: &Metric) -> Option<Self> {
         // Other metrics were recorded without the functions that filters exclude.
         let left_out = metric.is_sampled().then(|| LeftOut::for_query(recording, process, query)).flatten();
@@ -60,8 +60,8 @@ impl FoldedFunctions {
         (left_out.is_some() || nameless.is_some()).then_some(Self { left_out, nameless })
     }
 
-    /// Short name of the folded set, for the keys of derived data. The filters of a recording are
-    /// the same in every query and need no name.
+    /// Short name of the set of folded functions, for the keys of derived data. The filters of a
+    /// recording are the same in every query and need no name.
     pub(crate) fn name(query: &Query) -> &'static str {
         match (query.just_my_code, query.native_code()) {
             (true, NativeCode::Libraries) => ", own code, libraries",
@@ -71,8 +71,8 @@ impl FoldedFunctions {
         }
     }
 
-    /// The function that a frame of `function` is shown as, below a frame that is shown as
-    /// `caller`; `None` where the frame is folded into the caller.
+    /// The function that stands for a frame of `function` if its caller's frame is shown as
+    /// `caller`; `None` if the frame is folded into the caller.
     #[inline]
     pub(crate) fn frame(&self, caller: u32, function: u32) -> Option<u32> {
         if self.leaves_out(function) {
@@ -94,14 +94,14 @@ impl FoldedFunctions {
         self.left_out.as_ref().is_some_and(|left| left.is_method.get(function as usize) == Some(&true))
     }
 
-    /// The function that a frame is shown as if it stands for a whole stack.
+    /// The function that stands for a frame that is alone on its stack.
     pub(crate) fn alone(&self, function: u32) -> u32 {
         self.nameless.as_ref().and_then(|nameless| nameless.library_of(function)).unwrap_or(function)
     }
 
-    /// Folds a path, innermost first. If no frame would be left, the outermost method stays, or the
-    /// outermost function if there is no method: it identifies the thread and stands for the whole
-    /// stack.
+    /// Folds a path, innermost frame first. If no frame would be left, the outermost method stays,
+    /// or the outermost function if there is no method: it identifies the thread and stands for the
+    /// whole stack.
     pub(crate) fn fold<F: FoldedFrame>(&self, path: &mut Vec<F>) {
         let is_method = |frame: &&F| self.is_method(frame.function());
         let outermost = path.iter().rev().find(is_method).or(path.last()).copied();
@@ -128,7 +128,8 @@ pub(crate) trait FoldedFrame: Copy {
     /// Index of the function.
     fn function(self) -> u32;
 
-    /// The frame, shown as a frame of `function`. `is_below_folded`: its caller's frame is folded.
+    /// The frame, shown as a frame of `function`. `is_below_folded` tells whether its caller's
+    /// frame is folded.
     fn shown_as(self, function: u32, is_below_folded: bool) -> Self;
 }
 

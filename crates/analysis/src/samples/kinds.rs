@@ -1,4 +1,4 @@
-//! Kinds of work: whose code a sample was taken in.
+//! Kinds of work, which tell in whose code a sample was taken.
 
 use std::sync::Arc;
 
@@ -44,8 +44,8 @@ titled! {
     }
 }
 
-/// Native libraries of the runtime, by prefixes of their names, with the kind of their work where
-/// nothing else is known.
+/// Native libraries of the runtime, by prefixes of their names, with the kind of work that they do
+/// unless the stack shows more.
 const RUNTIME_LIBRARIES: [(&str, SampleKind); 6] = [
     ("libclrjit", SampleKind::Jit),
     ("libclrgc", SampleKind::Gc),
@@ -131,15 +131,16 @@ fn of_sample(sample: &Sample, thread: Option<&Thread>, by_stack: impl FnOnce() -
     }
 }
 
-/// Kind of a function's code, which sets the colour of frames in charts: the name of its
+/// Kind of a function's code, which determines the colour of its frames in charts: the name of its
 /// [`SampleKind`], or `waiting` for framework functions in which threads wait.
 #[must_use]
 pub fn kind_of_code(function: &FunctionRef<'_>) -> &'static str {
     if wait_kind(function).is_some() { "waiting" } else { kind_of_function(function).name() }
 }
 
-/// Kinds of all stacks of a process. The innermost frame decides, except that code called by the
-/// compiler, the collector or exception handling belongs to them, up to the innermost method.
+/// Kinds of all stacks of a process. The innermost frame determines the kind. Exception: code that
+/// the compiler, the collector or exception handling calls has their kind, unless a method lies in
+/// between.
 fn of_stacks(process: &Process) -> Vec<SampleKind> {
     let functions =
         process.functions.iter().map(|function| kind_of_function(&FunctionRef::new(process, Some(function))));

@@ -7,7 +7,7 @@ use clrscope_recording::model::{EventArena, Process, Sample, Thread, ThreadState
 
 use crate::metric::{Metric, Source, StackEvent, StackEvents, Unit};
 
-/// CPU time by samples.
+/// CPU time, estimated from samples.
 pub static SAMPLED_CPU: Metric = Metric {
     name: "cpu",
     title: "CPU time",
@@ -19,7 +19,7 @@ pub static SAMPLED_CPU: Metric = Metric {
     others: &[],
 };
 
-/// Wall time by samples.
+/// Wall time, estimated from samples.
 pub static SAMPLED_WALL: Metric = Metric {
     name: "wall",
     title: "wall time",
@@ -31,7 +31,7 @@ pub static SAMPLED_WALL: Metric = Metric {
     others: &[],
 };
 
-/// Samples of `cpu`, or of `wall` where there are no others.
+/// Number of samples of `cpu`, or of `wall` if `cpu` was not recorded.
 pub static SAMPLES: Metric = Metric {
     name: "samples",
     title: "samples",
@@ -43,7 +43,7 @@ pub static SAMPLES: Metric = Metric {
     others: &[instrument::WALL],
 };
 
-/// Samples of `wall`.
+/// Number of samples of `wall`.
 pub(crate) static WALL_SAMPLES: Metric = Metric {
     name: "samples",
     title: "samples",
@@ -96,12 +96,12 @@ pub(super) fn thread_index(sample: &Sample) -> u32 {
     sample.thread.checked_sub(1).unwrap_or(u32::MAX)
 }
 
-/// Returns the thread with the number that a sample has; `None` where the thread is not known.
+/// Returns the thread with this number, as samples give it; `None` if the thread is not known.
 pub(crate) fn thread_numbered(process: &Process, number: u32) -> Option<&Thread> {
     process.threads.get(number.checked_sub(1)? as usize)
 }
 
-/// Duration of a record: several samples of an unchanged thread span some time, a single sample is
+/// Duration of a record. Several samples of an unchanged thread span some time; a single sample is
 /// an instant.
 pub(crate) fn lasted_ns(sample: &Sample) -> u64 {
     if sample.count > 1 { sample.weight_ns } else { 0 }

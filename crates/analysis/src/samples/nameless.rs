@@ -1,6 +1,6 @@
-//! Nameless code: native functions that are known only by library and offset,
+//! Nameless code: native functions that are known only by library and offset, such as
 //! `libcoreclr.so+0x1234`. A chain of such functions in one library is shown as one frame,
-//! `[libcoreclr.so]`, because nothing tells them apart.
+//! `[libcoreclr.so]`, because they can't be distinguished.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) struct Nameless {
 }
 
 impl Nameless {
-    /// Returns the nameless code of a process; `None` where there is none.
+    /// Returns the nameless code of a process; `None` if there is none.
     pub(crate) fn for_process(process: &Process) -> Option<Arc<Self>> {
         let found = process.derived.get("nameless code", || Self::find(process));
         (!found.libraries.is_empty()).then_some(found)

@@ -15,48 +15,49 @@ use crate::metric_events::{Event, MetricEvents};
 pub struct SamplingConditions<'a> {
     /// The instrument: `cpu` or `wall`.
     pub instrument: &'static str,
-    /// Settings and engine of the first process with samples; `None` where they were not recorded.
+    /// Settings and engine of the first process with samples; `None` if they were not recorded.
     pub sampler: Option<&'a Sampler>,
-    /// Samples in all processes.
+    /// Number of samples that the instrument took in all processes.
     pub samples: u64,
-    /// Samples with a complete stack: every frame from the innermost to the start of the thread is
-    /// there and certain.
+    /// Number of samples with a complete stack: every frame from the innermost to the start of the
+    /// thread is present and certain.
     pub complete: u64,
-    /// Samples with a stack in which at least one frame was found by a guess.
+    /// Number of samples with at least one frame that was found by a guess.
     pub guessed: u64,
-    /// Samples in the profiler's own code.
+    /// Number of samples in the profiler's own code.
     pub profiler: u64,
-    /// Time that all samples stand for, nanoseconds.
+    /// Time that all samples stand for, in nanoseconds.
     pub total_ns: u64,
-    /// The part of that time on idle threads: pool threads without work, the finalizer thread and
-    /// the like.
+    /// The part of that time on idle threads (pool threads without work, the finalizer thread and
+    /// the like), in nanoseconds.
     pub idle_ns: u64,
-    /// Achieved mean interval between two samples of a thread, nanoseconds; 0 if unknown.
+    /// Mean interval that was achieved between two samples of a thread, in nanoseconds; 0 if
+    /// unknown.
     pub reached_ns: u64,
-    /// Knowledge of inlined methods.
+    /// What is known about inlined methods on the stacks.
     pub inlining: InliningKnowledge,
-    /// Samples below a method that was resumed after an `await` and whose awaiting method is not
-    /// known; 0 where paths are physical.
+    /// Number of samples below a method that was resumed after an `await` and whose awaiter is not
+    /// known; 0 if paths are physical.
     pub unknown_awaiter: u64,
 }
 
-/// Samples by what is known about inlined methods on their stacks, if the recording says anything
-/// about it.
+/// Numbers of samples by what is known about inlined methods on their stacks. All are 0 if the
+/// recording says nothing about inlining.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InliningKnowledge {
-    /// Samples whose stacks have no inlined methods.
+    /// Number of samples whose stacks have no inlined methods.
     pub none: u64,
-    /// Samples whose stacks have frames for all inlined methods.
+    /// Number of samples whose stacks have frames for all inlined methods.
     pub named: u64,
-    /// Samples whose stacks have a method whose inlined methods are not known.
+    /// Number of samples with a method on their stack whose inlined methods are not known.
     pub unknown: u64,
-    /// Methods of the program on stacks of samples whose code was compiled before the recording
-    /// began.
+    /// Number of methods of the program that are on stacks of samples and whose code was compiled
+    /// before the recording began.
     pub older_methods: u64,
 }
 
 impl InliningKnowledge {
-    /// Number of samples.
+    /// Number of samples in the three groups together.
     #[must_use]
     pub fn samples(&self) -> u64 {
         self.none.saturating_add(self.named).saturating_add(self.unknown)
@@ -108,8 +109,8 @@ fn of_instrument<'a>(processes: &[&'a Process], metric: &'static Metric) -> Opti
     })
 }
 
-/// Number of methods of the program on stacks of the samples with some code that was compiled
-/// before the recording began.
+/// Number of methods of the program that are on stacks of the samples and have some code that was
+/// compiled before the recording began.
 fn older_methods(process: &Process, metric: &'static Metric) -> u64 {
     let Some(measured) = MetricEvents::for_metric(process, metric) else { return 0 };
     *process.derived.get(&format!("older methods of {}", metric.instrument), || {

@@ -14,7 +14,7 @@ use crate::query::Query;
 use crate::samples::FoldedFunctions;
 use crate::time_states::{TimeStates, has_states};
 
-/// Amounts and samples that are added up.
+/// A sum of amounts and samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StackSum {
     pub(crate) amount: u64,
@@ -39,7 +39,7 @@ pub(crate) struct EventFilter<'q> {
     /// By thread index; the last entry is for unknown threads.
     pub(super) threads: Vec<bool>,
     all_threads: bool,
-    /// The states of events, where the query filters states.
+    /// The states of events; `None` unless the query filters states.
     states: Option<Arc<TimeStates>>,
 }
 
@@ -51,7 +51,7 @@ impl<'q> EventFilter<'q> {
         Self { process, query, all_threads, threads, states: None }
     }
 
-    /// Returns the filter with the query's filter of states, if the metric has states.
+    /// Returns the filter with the query's filter of states added, if the metric has states.
     pub(crate) fn with_states(mut self, metric: &Metric, measured: &MetricEvents) -> Self {
         let is_asked = !self.query.states.is_empty() && has_states(metric);
         self.states = is_asked.then(|| TimeStates::for_process(self.process, measured));
@@ -94,8 +94,8 @@ impl<'q> EventFilter<'q> {
         }
     }
 
-    /// Visits the events of a block that touch the wanted time, uncut, and includes events of idle
-    /// threads.
+    /// Visits the events of a block that touch the wanted time. Events are not cut at its limits,
+    /// and events of idle threads are included.
     pub(crate) fn each_whole(&self, block: &Block, mut visit: impl FnMut(&Event)) {
         if !self.query.wants_span(block.first_ns, block.last_ns) {
             return;
@@ -113,8 +113,8 @@ fn whole(event: &Event) -> StackSum {
     StackSum { amount: event.amount, samples: event.samples.into() }
 }
 
-/// The part of an event that lies in the query's time range; `None` where no part lies in it, and
-/// for idle threads.
+/// The part of an event that lies in the query's time range; `None` if no part lies in it, and for
+/// idle threads.
 pub(crate) fn wanted_part(process: &Process, query: &Query, event: &StackEvent) -> Option<StackSum> {
     let is_idle = event.idle && query.threads.is_empty();
     if is_idle || !is_wanted(&query.types, process, event.object_type) {
@@ -147,7 +147,7 @@ pub(crate) struct SummedStacks {
 }
 
 impl SummedStacks {
-    /// Reads the stacks of a process; `None` where the metric is not made of events.
+    /// Reads the stacks of a process; `None` if the metric is not made of events.
     pub(crate) fn for_metric(
         recording: &Recording,
         process: &Process,
@@ -165,14 +165,14 @@ impl SummedStacks {
         Some(Self { measured, folded, cells })
     }
 
-    /// Sum of a stack, by its number among the events' stacks; `None` where no wanted event has the
+    /// Sum of a stack, by its number among the events' stacks; `None` if no wanted event has the
     /// stack.
     #[inline]
     pub(super) fn sum_of(&self, stack: u32) -> Option<StackSum> {
         self.cells.get(stack as usize).filter(|cell| cell.is_there).map(|cell| cell.sum)
     }
 
-    /// Sum of a stack, by its number among the events' stacks; zero where no wanted event has the
+    /// Sum of a stack, by its number among the events' stacks; zero if no wanted event has the
     /// stack.
     #[inline]
     pub(super) fn of_stack(&self, stack: u32) -> StackSum {
@@ -230,7 +230,7 @@ fn joined(mut parts: Vec<Vec<Cell>>) -> Vec<Cell> {
 /// Sums of the stacks of a shape, in its order, as running sums.
 #[derive(Default)]
 pub(crate) struct Amounts {
-    /// Places of the stacks of wanted events; `None` where these are all stacks.
+    /// Places of the stacks of wanted events; `None` if all stacks have wanted events.
     there: Option<Vec<u32>>,
     /// Running sum before each of these stacks, followed by the total.
     before: Vec<StackSum>,
@@ -242,8 +242,8 @@ impl Amounts {
         Self::with(stacks, shape, &[])
     }
 
-    /// As [`new`](Self::new), for a shape that has stacks of its own after all others; `more` has
-    /// their sums.
+    /// Like [`new`](Self::new), for a shape with additional stacks after all other stacks. `more`
+    /// has the sums of the additional stacks.
     pub(super) fn with(stacks: &SummedStacks, shape: &Shape, more: &[StackSum]) -> Self {
         let cells = &stacks.cells;
         let of_stack = |stack: u32| match cells.get(stack as usize) {
@@ -353,8 +353,8 @@ impl<'t> InOrder<'t> {
         Self { amounts, at: 0 }
     }
 
-    /// Sum of a run's own stacks, at the places `own`. `None` where no event lies at the run or
-    /// below it; `end` is one past the last stack below the run.
+    /// Sum of a run's own stacks, which have the places `own`. `end` is the number after the last
+    /// stack below the run. `None` if no event lies at the run or below it.
     #[inline]
     pub(crate) fn next(&mut self, own: Range<u32>, end: u32) -> Option<StackSum> {
         let before = &self.amounts.before;

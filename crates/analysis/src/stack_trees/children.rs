@@ -9,8 +9,8 @@ use crate::metric_events::{MetricEvents, NodeSet};
 /// Frames that a worker processes at a time.
 const TOGETHER: usize = 1 << 18;
 
-/// Frames with a stack of events at them or below them, by their callers. A frame is identified by
-/// its place in the table, from 1; 0 stands for the threads themselves.
+/// Frames that are on a stack of an event, by their callers. A frame is identified by its place in
+/// the table, from 1; 0 stands for the threads themselves.
 ///
 /// The new frames of a new stack are consecutive in the table, so frames form runs. Each frame of a
 /// run except the last has the next frame as its only callee, and no stack of events ends at it.
@@ -34,8 +34,8 @@ impl Children {
         Self::with(measured, |_, _, _| {})
     }
 
-    /// Does the same as [`new`](Self::new), and calls `visit` with each run, its stack of events
-    /// and its caller. Runs come before their callers.
+    /// Like [`new`](Self::new), and also calls `visit` with each run, its stack of events and its
+    /// caller. Runs come before their callers.
     pub(super) fn with(measured: &MetricEvents, mut visit: impl FnMut(u32, Option<u32>, u32)) -> Self {
         let (frames, ends) = (measured.table.len(), ends_of_runs(measured));
         let mut starts = vec![0, 0];
@@ -70,7 +70,8 @@ impl Children {
         frame.checked_sub(1).map_or(0, |place| self.ends.number(place) as usize)
     }
 
-    /// The only callee of a frame within a run; no stack of events ends at that frame.
+    /// The only callee of a frame, if the frame is within a run, so that no stack of events ends at
+    /// it.
     #[inline]
     pub(super) fn only(&self, frame: u32) -> Option<u32> {
         let place = frame.checked_sub(1)?;

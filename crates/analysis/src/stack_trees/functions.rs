@@ -1,4 +1,4 @@
-//! Sums by function over the stacks of events, in one walk for any number of threads.
+//! Sums by function over the stacks of events, computed in one walk for any number of threads.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -20,9 +20,9 @@ pub(crate) struct FunctionSum {
     /// Sum of the outermost frames, callees included.
     pub(crate) total: StackSum,
     pub(crate) max_recursion: u32,
-    /// Threads with a wanted event on a stack with the function.
+    /// Number of threads with a wanted event whose stack has the function.
     pub(crate) threads: u32,
-    /// Frames of the function on the path.
+    /// Number of frames of the function on the current path.
     open: u32,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct FunctionSums {
 }
 
 impl FunctionSums {
-    /// Computes the sums, and the results of another visitor on the same walk.
+    /// Computes the sums, and the result of another visitor on the same walk.
     pub(crate) fn new<A: StackVisitor>(
         stacks: &SummedStacks,
         wanted: &EventFilter<'_>,
@@ -74,8 +74,8 @@ impl FunctionSums {
         (Self { functions, threads: thread_sums(measured, wanted, &depths.depths) }, more_found)
     }
 
-    /// The threads of a process that have events, with their sums, and `unknown` if events of
-    /// unknown threads exist.
+    /// The threads of a process that have events, each with its sums. `unknown` is included if
+    /// there are events of unknown threads.
     pub(crate) fn by_thread<'a>(
         &self,
         threads: &'a [Thread],
@@ -195,7 +195,7 @@ fn thread_sums(measured: &MetricEvents, wanted: &EventFilter<'_>, depths: &[Atom
 
 /// Sets of threads of a group, by function.
 struct ThreadsOf {
-    /// Words per set; 0 where threads are not counted.
+    /// Words per set; 0 if threads are not counted.
     words: usize,
     slots: usize,
     /// By number of the stack among the events' stacks. All workers fill one shared list, because

@@ -1,5 +1,5 @@
-//! The large paths only, for a first chart: of tens of millions of frames, a few thousand are wide
-//! enough to be visible.
+//! Finds only the large paths, for a first chart. Of tens of millions of frames, only a few
+//! thousand are wide enough to be visible.
 //!
 //! Building the whole tree visits each frame in an order that is slow for memory. Here one
 //! sequential pass over the table computes each frame's total, and only large frames are followed.
@@ -60,8 +60,8 @@ struct Pending {
 }
 
 /// The tree of some stacks. It has every node with at least `least_share` of the whole, and all
-/// callees of these nodes; smaller nodes have no children. Callees of one node with the same slot
-/// are one node. With `with_states` the tree knows the stacks of its small nodes.
+/// callees of such nodes. Smaller nodes have no children. Callees of one node with the same slot
+/// are merged into one node. With `with_states`, the tree also knows the stacks of its small nodes.
 pub(crate) fn large_paths(
     stacks: &SummedStacks,
     least_share: f64,
@@ -108,7 +108,7 @@ struct Climbing<'s, S> {
     lumps: Vec<StackSum>,
     /// The stack of the small node that a run is in; 0 for none.
     lump_of_run: Vec<u32>,
-    /// The same for separate stacks.
+    /// The stack of the small node that a separate stack is in; 0 for none.
     lump_of_stack: Vec<u32>,
 }
 

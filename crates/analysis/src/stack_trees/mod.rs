@@ -38,8 +38,8 @@ pub use states::StateTimes;
 pub(crate) struct StackTree {
     pub(crate) shape: Arc<Shape>,
     pub(crate) amounts: Amounts,
-    /// For each stack of the events, the stack that replaces it in a tree of large paths; 0 where
-    /// it is not replaced.
+    /// For each stack of the events, the stack that replaces it in a tree of large paths; 0 if no
+    /// stack replaces it.
     pub(crate) lumps: Vec<u32>,
 }
 
@@ -76,8 +76,8 @@ impl StackTree {
         self.amounts.sum(self.shape.at(node))
     }
 
-    /// Copies the nodes that have events into a [`CallTree`]. The field that holds CPU time in
-    /// trees of `calls` holds the number of samples.
+    /// Copies the nodes that have events into a [`CallTree`]. The field for CPU time, as in trees
+    /// of `calls`, holds the number of samples here.
     pub(crate) fn to_call_tree(&self) -> CallTree {
         let shape = &*self.shape;
         let is_whole = self.amounts.is_of_all();

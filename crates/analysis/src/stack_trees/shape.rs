@@ -9,8 +9,8 @@ use crate::runs::Runs;
 #[derive(Default)]
 pub(super) struct GrownPaths {
     pub(super) runs: Runs,
-    /// For each run, the place of the first stack that ends at the run or after it; one more entry
-    /// than runs.
+    /// For each run, the place of the first stack that ends at the run or after it. There is one
+    /// more entry than runs.
     pub(super) first: Vec<u32>,
     /// Numbers of the stacks among the events' stacks.
     pub(super) stacks: Vec<u32>,
@@ -24,7 +24,7 @@ pub(crate) struct Shape {
     runs: Runs,
     first: Vec<u32>,
     pub(super) stacks: Vec<u32>,
-    /// Nodes with which runs begin.
+    /// The first node of each run.
     begins: NodeSet,
 }
 
@@ -58,7 +58,7 @@ impl Shape {
         self.begins.number(node) as usize + usize::from(self.begins.has(node)) - 2
     }
 
-    /// One past the last node below a node.
+    /// The number after the last node below a node.
     #[inline]
     pub(crate) fn end(&self, node: u32) -> u32 {
         self.runs.starts[self.runs.ends[self.run_of(node)] as usize]

@@ -31,7 +31,7 @@ impl Shape {
         format!("{}{folds}", name_of(metric))
     }
 
-    /// Whether the paths of the events of a process were built already.
+    /// Whether the paths of the events of a process already exist.
     pub(crate) fn is_made(process: &Process, metric: &Metric, folds: &str) -> bool {
         process.derived.has::<Self>(&Self::name(metric, folds))
     }
@@ -58,7 +58,7 @@ impl Shape {
     }
 }
 
-/// Branchings on a path before the paths below them are left to other workers.
+/// Number of branchings on a path after which the paths below are left to other workers.
 const BRANCHINGS: usize = 5;
 /// Largest number of cuts.
 const MOST_CUTS: usize = 1 << 14;
@@ -85,7 +85,7 @@ pub(super) struct ShapeBuilder<'m> {
     measured: &'m MetricEvents,
     folded: Option<&'m FoldedFunctions>,
     children: &'m Children,
-    /// Branchings on a path before it is cut.
+    /// Number of branchings on a path after which the path is cut.
     most: usize,
     cuts: Vec<Cut>,
     /// Runs to be built, the next one last, and the frames that the first node of each is made of.
@@ -234,8 +234,8 @@ impl<'m> ShapeBuilder<'m> {
         called.clear();
     }
 
-    /// The function that a frame is shown as below a node; `None` where the frame is folded into
-    /// the node.
+    /// The function that stands for a frame below a node; `None` if the frame is folded into the
+    /// node.
     #[inline]
     fn shown(&self, node: u32, function: u32) -> Option<u32> {
         self.folded.map_or(Some(function), |folded| folded.frame(node, function))

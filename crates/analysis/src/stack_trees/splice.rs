@@ -11,8 +11,8 @@ use clrscope_recording::parallel::each_mut;
 use super::shape::GrownPaths;
 use crate::runs::Runs;
 
-/// Place in a trunk where a branch is inserted: before a run and before a stack. The run before the
-/// cut is the caller.
+/// Place in a trunk where a branch is inserted: the run and the stack before which the branch
+/// comes. The run before the cut is the caller.
 pub(super) struct Cut {
     pub(super) run: usize,
     pub(super) stack: usize,
@@ -100,7 +100,7 @@ impl<'s> Pieces<'s> {
         self.pieces.push(piece);
     }
 
-    /// Copies all pieces; `end_of_trunk` says where a subtree of the trunk ends.
+    /// Copies all pieces. `end_of_trunk` returns where a subtree of the trunk ends.
     fn copied(self, end_of_trunk: impl Fn(u32) -> u32 + Sync) -> GrownPaths {
         let [mut functions, mut stacks] = [self.nodes, self.stacks].map(|count| vec![0; count]);
         let [mut starts, mut ends, mut first] = [1, 0, 1].map(|more| vec![0; self.runs + more]);

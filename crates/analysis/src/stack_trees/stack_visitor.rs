@@ -1,11 +1,12 @@
-//! One walk along all stacks, which computes all sums over frames.
+//! Walks along all stacks once, and computes all sums over frames on the way.
 //!
 //! A [`StackVisitor`] defines a computation: what to do when a frame is entered, when a stack ends,
-//! and when a frame is left, with the sum of the stacks that passed through the frame meanwhile. A
-//! pair of visitors is a visitor too, so code that needs several sums reads each frame once. The
-//! walk takes stacks in the order of the table, in which stacks with common outer frames are mostly
-//! neighbours. Each stack enters only the frames that the stack before it was not in. A frame may
-//! be entered several times: its partial sums add up to the whole.
+//! and when a frame is left. When a frame is left, the visitor gets the sum of the stacks that
+//! passed through the frame since it was entered. A pair of visitors is a visitor too, so code that
+//! needs several sums reads each frame once. The walk takes stacks in the order of the table, in
+//! which stacks with common outer frames are mostly neighbours. Each stack enters only the frames
+//! that the previous stack was not in. A frame may be entered several times, and its partial sums
+//! add up to the whole.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,8 +20,8 @@ use crate::samples::NO_CALLER;
 
 /// Stacks that a worker takes at a time.
 const TOGETHER: usize = 1 << 12;
-/// Average number of times that a frame may be entered before the walk changes to a better order of
-/// stacks.
+/// Average number of times that a frame may be entered. If it is exceeded, the walk changes to a
+/// better order of stacks.
 const MOST_TIMES: usize = 4;
 
 /// A frame on the walk.
@@ -30,7 +31,7 @@ pub(crate) struct Frame {
     pub(crate) function: u32,
     /// Slot of the function.
     pub(crate) slot: Slot,
-    /// Tier of the code; `None` where the frame belongs to no method, or stands for a whole stack.
+    /// Tier of the code; `None` if the frame belongs to no method, or stands for a whole stack.
     pub(crate) tier: Option<Tier>,
 }
 
@@ -50,10 +51,11 @@ pub(crate) trait StackVisitor: Sync {
     /// A frame is entered.
     fn enter(&self, found: &mut Self::Acc, caller: Self::Inherited, frame: &Frame) -> Self::Inherited;
 
-    /// A stack, given by its number among the events' stacks, ends at an entered frame.
+    /// A stack ends at an entered frame. `stack` is its number among the events' stacks.
     fn stack(&self, found: &mut Self::Acc, here: Self::Inherited, frame: &Frame, stack: u32, sum: StackSum);
 
-    /// A frame is left; `sum` is the sum of the stacks that passed through it since it was entered.
+    /// A frame is left. `sum` is the sum of the stacks that passed through the frame since it was
+    /// entered.
     fn leave(&self, found: &mut Self::Acc, here: Self::Inherited, frame: &Frame, sum: StackSum);
 
     /// Adds the accumulator of another worker.
@@ -151,8 +153,7 @@ impl SummedStacks {
         })
     }
 
-    /// Walks the stacks in a given order; `None` where a worker would enter more frames than
-    /// `limit`.
+    /// Walks the stacks in a given order; `None` if a worker would enter more frames than `limit`.
     fn in_order<A: StackVisitor>(
         &self,
         catalog: &Catalog<'_>,
@@ -183,7 +184,7 @@ impl SummedStacks {
     }
 }
 
-/// Entry where there is no method.
+/// Entry for "no method".
 const NO_METHOD: u32 = u32::MAX;
 
 /// A frame of the current stack.
@@ -191,7 +192,7 @@ struct Open<H> {
     /// Place in the table.
     place: usize,
     is_kept: bool,
-    /// Index in the path of the innermost kept frame, from 1; 0 where no frame is kept.
+    /// Index in the path of the innermost kept frame, from 1; 0 if no frame is kept.
     kept: usize,
     /// The outermost method on the path.
     outermost_method: u32,

@@ -14,7 +14,7 @@ use crate::waits::TimeState;
 /// Number of states.
 const STATES: usize = TimeState::ALL.len();
 
-/// Times by state, nanoseconds.
+/// Times in nanoseconds, one for each thread state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StateTimes([u64; STATES]);
 
@@ -31,7 +31,7 @@ impl StateTimes {
         *sum = sum.saturating_add(ns);
     }
 
-    /// Subtracts times that are part of these.
+    /// Subtracts times, which must be part of these times.
     pub fn subtract(&mut self, part: &Self) {
         self.0.iter_mut().zip(part.0).for_each(|(sum, part)| *sum = sum.saturating_sub(part));
     }
@@ -48,8 +48,8 @@ impl AddAssign for StateTimes {
     }
 }
 
-/// Amounts of one state: places of the stacks that have some, the running sum before each of them,
-/// and the total.
+/// Amounts of one state: places of the stacks that have an amount, the running sum before each
+/// place, and the total.
 #[derive(Default)]
 struct RunningSums {
     there: Vec<u32>,

@@ -5,7 +5,7 @@ use clrscope_recording::model::{CallTree, ROOT};
 use crate::catalog::{Catalog, Role, Slot};
 use crate::cost::{Cost, Hooks};
 
-/// Calls of a function, and the enter hooks of the calls that it made.
+/// Number of calls of a function, and number of enter hooks that ran in calls made by the function.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counts {
     pub(super) calls: u64,

@@ -1,4 +1,5 @@
-//! Sums over one thread's tree: two passes in preorder, memory for the path and the keys only.
+//! Sums over one thread's tree. They take two passes in preorder, and memory for only the path and
+//! the keys.
 //!
 //! Sums are grouped by a key: a function's slot for `functions`, an edge for `callers`. A node is
 //! outermost when no node with the same key lies above it on its path.
@@ -30,12 +31,13 @@ pub(crate) struct Sums {
     pub(crate) suspended_ns: u64,
     /// Whole subtrees of outermost nodes.
     pub(crate) inclusive: NodeValues,
-    /// Modelled cost of the hooks in these subtrees, as far as it fits into each function's time.
+    /// Modelled cost of the hooks in these subtrees. It is limited to what fits into each
+    /// function's time.
     pub(crate) inclusive_cost_ns: u64,
     pub(crate) max_recursion: u32,
 }
 
-/// Gives nodes their keys.
+/// Assigns keys to nodes.
 pub(crate) trait Keys {
     /// Whether keys are slots. Then the counts of the first pass by slot can be reused, and a
     /// node's cell can be fetched before its caller is known.
@@ -44,11 +46,11 @@ pub(crate) trait Keys {
     fn key(&mut self, caller: Slot, callee: Slot) -> u32;
     /// The key of the thread itself.
     fn root_key(&self) -> u32;
-    /// The function whose calls a key's calls are.
+    /// The function whose calls the calls of a key are.
     fn callee(&self, key: u32) -> Slot;
 }
 
-/// The key is the function.
+/// Uses the function's slot as key.
 pub(crate) struct ByFunction {
     pub(crate) root: Slot,
 }
@@ -116,7 +118,7 @@ impl<K: Keys> TreeSums<'_, K> {
         self.summer.touched.iter().map(|&key| (key, self.sums(key)))
     }
 
-    /// The function whose calls a key's calls are.
+    /// The function whose calls the calls of a key are.
     pub(crate) fn callee(&self, key: u32) -> Slot {
         self.keys.callee(key)
     }
@@ -139,7 +141,7 @@ impl<K: Keys> TreeSums<'_, K> {
 }
 
 impl Summer {
-    /// Sums `tree`, after renumbering it where it is not in depth-first preorder.
+    /// Sums `tree`. Renumbers it first if it is not in depth-first preorder.
     pub(crate) fn sum<'s, K: Keys>(
         &'s mut self,
         tree: &mut CallTree,
@@ -161,8 +163,8 @@ impl Summer {
         TreeSums { summer: self, catalog, keys, max_depth }
     }
 
-    /// Clears only the entries that the previous tree used: a thread with ten nodes must not pay
-    /// for a hundred thousand functions.
+    /// Clears only the entries that the previous tree used, so that a thread with ten nodes does
+    /// not pay for a hundred thousand functions.
     fn forget(&mut self) {
         for key in self.touched.drain(..) {
             self.cells[key as usize] = Cell::default();

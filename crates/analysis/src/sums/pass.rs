@@ -24,11 +24,11 @@ pub(super) struct OpenNode {
     node: u32,
     key: u32,
     place: SlotRole,
-    /// Calls of functions on the path, itself included.
+    /// Number of function calls on the path, including this node's.
     depth: u32,
     /// Cost of entering a callee.
     enter_ns: f64,
-    /// Hooked calls that the node has made so far.
+    /// Number of hooked calls that the node has made so far.
     enters: u64,
     /// The running sums when the node was entered.
     before: Running,
@@ -70,8 +70,8 @@ impl Ahead {
 }
 
 impl Summer {
-    /// Sums by key and returns the deepest path in calls of functions; nothing when a node's parent
-    /// does not lie on the path to the node before it.
+    /// Computes sums by key, and returns the largest number of function calls on a path. `None` if
+    /// a node's parent is not on the path to the previous node.
     pub(super) fn pass<K: Keys>(&mut self, tree: &CallTree, catalog: &Catalog<'_>, keys: &mut K) -> Option<u32> {
         if tree.is_empty() {
             return Some(0);
@@ -138,8 +138,8 @@ impl Summer {
         now.add(values);
     }
 
-    /// Looks up the next nodes' functions and cells together: one by one, each node would wait for
-    /// memory.
+    /// Looks up the functions and cells of the next nodes together. One at a time, each node would
+    /// wait for memory.
     fn look_ahead<K: Keys>(&self, ahead: &mut Ahead, from: u32, tree: &CallTree) {
         let functions = tree.functions().iter().skip(from as usize);
         let mut fetched = 0;

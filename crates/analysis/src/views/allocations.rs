@@ -18,29 +18,31 @@ use crate::select;
 /// The allocations of one type.
 #[derive(Debug, Clone)]
 pub struct AllocationRow<'a> {
-    /// Name of the type, as C# writes it; empty if unknown.
+    /// Name of the type in C# syntax; empty if unknown.
     pub type_name: &'a str,
-    /// Assembly of the type, or of the element type for an array; empty where it is not known.
+    /// Assembly that declares the type, or for an array the element type; empty if not known.
     pub module: &'a str,
-    /// Number of objects, estimated where allocations were sampled.
+    /// Number of objects. Estimated if allocations were sampled.
     pub objects: u64,
     /// 95 % bounds of the number of objects.
     pub objects_bounds: (u64, u64),
-    /// Bytes, estimated likewise.
+    /// Number of bytes. Estimated if allocations were sampled.
     pub bytes: u64,
     /// 95 % bounds of the number of bytes.
     pub bytes_bounds: (u64, u64),
-    /// Objects that were recorded: the number of samples behind the estimates.
+    /// Number of objects that were recorded. If allocations were sampled, the estimates come from
+    /// these objects.
     pub seen: u64,
-    /// Part of all bytes, 0 to 1.
+    /// The type's share of all bytes, 0 to 1.
     pub share: f64,
-    /// Objects and bytes that were alive at the end of the shown time, where objects were followed.
+    /// Objects and bytes that were alive at the end of the shown time; `None` if objects were not
+    /// tracked.
     pub live: Option<LiveSum>,
     /// The method that allocated most bytes of the type. For each stack, the innermost own method
-    /// counts, or a framework method where the stack has no own one.
+    /// counts, or a framework method if the stack has no own method.
     pub place: Option<AllocatedBy<'a>>,
-    /// As `place`, but for live bytes; bytes that survived a collection take precedence. The method
-    /// that leaks is rarely the method that allocates most.
+    /// Like `place`, but for live bytes. Bytes that survived a collection take precedence. The
+    /// method that leaks is rarely the method that allocates most.
     pub live_place: Option<AllocatedBy<'a>>,
 }
 
@@ -51,30 +53,31 @@ pub struct AllocatedBy<'a> {
     pub function: FunctionRef<'a>,
     /// Bytes that the method allocated.
     pub bytes: u64,
-    /// IL offset of the instruction that allocated most of these bytes, where stacks know it. Where
-    /// the framework allocates for the method, it is the instruction of the call.
+    /// IL offset of the instruction that allocated most of these bytes; `None` if stacks do not
+    /// have it. If the framework allocates for the method, it is the instruction that calls the
+    /// framework.
     pub il_offset: Option<u32>,
-    /// The place of that instruction, for the lookup of its line.
+    /// The place of that instruction, by which its source line is found.
     pub place: CodePlace<'a>,
 }
 
 impl AllocatedBy<'_> {
-    /// The method's part of `bytes`, 0 to 1.
+    /// The method's share of `bytes`, 0 to 1.
     #[must_use]
     pub fn share_of(&self, bytes: u64) -> f64 {
         (self.bytes as f64 / bytes.max(1) as f64).min(1.0)
     }
 }
 
-/// Objects that were alive.
+/// Objects that were alive at the end of the shown time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LiveSum {
-    /// Number of objects, estimated where allocations were sampled.
+    /// Number of objects. Estimated if allocations were sampled.
     pub objects: u64,
-    /// Bytes, estimated likewise.
+    /// Number of bytes. Estimated if allocations were sampled.
     pub bytes: u64,
-    /// The number of these objects that survived a collection; whether the others are garbage is
-    /// unknown.
+    /// Number of these objects that survived a collection. Whether the others are garbage is not
+    /// known.
     pub survived_objects: u64,
     /// Bytes of the objects that survived a collection.
     pub survived_bytes: u64,
@@ -85,19 +88,20 @@ pub struct LiveSum {
 /// The view `allocations`.
 #[derive(Debug, Clone, Default)]
 pub struct Allocations<'a> {
-    /// The rows, ordered and limited.
+    /// The rows, sorted and limited.
     pub rows: Vec<AllocationRow<'a>>,
-    /// Rows that the limit left out.
+    /// Number of rows that the limit left out.
     pub left_out: usize,
-    /// Bytes of all wanted types.
+    /// Bytes of all types that the query selects, including rows that the limit left out.
     pub bytes: u64,
-    /// Objects of all wanted types.
+    /// Objects of all types that the query selects, including rows that the limit left out.
     pub objects: u64,
     /// How the allocations of the processes were sampled.
     pub sampling: Vec<&'a AllocationSampling>,
-    /// Whether live objects are those at the end of the recording, not at an earlier moment.
+    /// Whether live objects are those at the end of the recording. Otherwise they are those at an
+    /// earlier moment.
     pub at_end: bool,
-    /// Conditions of the selected part.
+    /// Conditions of the selected part of the recording.
     pub conditions: Conditions<'a>,
 }
 
@@ -109,8 +113,8 @@ struct Sums<'a> {
     live: Option<LiveObjects>,
     /// Bytes by the method that allocated them.
     places: BytesByMethod<'a>,
-    /// Live bytes by the method that allocated them, separately for objects that have seen no
-    /// collection and objects that survived one.
+    /// Live bytes by the method that allocated them. Objects that no collection has seen and
+    /// objects that survived one are separate.
     live_places: BytesByMethod<'a>,
     survived_places: BytesByMethod<'a>,
 }
@@ -157,8 +161,8 @@ impl<'a> BytesByMethod<'a> {
     }
 }
 
-/// Types, ordered by bytes, or by `calls` (objects), `total` (live bytes) or `name` if the query
-/// sorts so.
+/// Allocated types, ordered by bytes. The query may sort them by `calls` (objects), `total` (live
+/// bytes) or `name`.
 ///
 /// # Errors
 /// When the query matches no process or thread, or no allocations were recorded.
@@ -290,8 +294,8 @@ struct Places<'a, 'q> {
 }
 
 impl<'a> Places<'a, '_> {
-    /// Returns the method that allocates on a stack and the place in its code, and whether a
-    /// function that the query wants is on the stack.
+    /// Returns the method that allocates on a stack and the place in its code. Also returns whether
+    /// the stack has a function that the query selects.
     fn allocating_place(&mut self, stack: u32) -> (Option<Place<'a>>, bool) {
         let Self { process, query, known } = self;
         let process: &'a Process = process;

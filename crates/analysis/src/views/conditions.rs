@@ -13,35 +13,37 @@ use crate::times::{Times, Totals};
 /// Conditions under which the selected part of a recording was made.
 #[derive(Debug, Clone, Default)]
 pub struct Conditions<'a> {
-    /// Request with all options, filters included, as the agent understood it.
+    /// The request with all options and filters, as the agent understood it.
     pub recorded: &'a str,
     /// The instruments of that request.
     pub instruments: &'a [InstrumentRequest],
-    /// Process by process.
+    /// The conditions of each process.
     pub processes: Vec<ProcessConditions<'a>>,
-    /// Sums over all processes; zero where the metric does not come from `calls`.
+    /// Sums over all processes; zero if the metric does not come from `calls`.
     pub totals: Totals,
-    /// Whether times are as measured, with the profiler's share.
+    /// Whether times are shown as measured, including the profiler's share.
     pub raw: bool,
-    /// Metric of paths.
+    /// Metric that paths are shown with.
     pub metric: &'static Metric,
-    /// Samples in all processes, before any limit or filter of functions; 0 where none were taken.
+    /// Number of samples in all processes, before any limit and any filter of functions; 0 if no
+    /// samples were taken.
     pub samples: u64,
-    /// Total of the metric's second count ([`Metric::second`]); 0 where the metric has none.
+    /// Total of the metric's second number ([`Metric::second`]); 0 if the metric has none.
     pub second: u64,
-    /// Conditions under which samples were taken, an entry for each instrument that took some.
+    /// Conditions under which samples were taken. One entry for each instrument that took samples.
     pub sampling: Vec<SamplingConditions<'a>>,
-    /// Total of the metric over all processes, before any limit or filter of functions. Shares
+    /// Total of the metric over all processes, before any limit and any filter of functions. Shares
     /// refer to this total.
     pub total: u64,
 }
 
-/// Shortest times that sampling clocks can resolve, nanoseconds; 0 where every time is shown.
+/// Shortest times that sampling clocks can resolve, in nanoseconds; 0 if the clock resolves every
+/// time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Resolution {
-    /// Of wall time.
+    /// Resolution of wall time.
     pub wall_ns: u64,
-    /// Of CPU time.
+    /// Resolution of CPU time.
     pub cpu_ns: u64,
 }
 
@@ -58,13 +60,13 @@ impl Conditions<'_> {
         }
     }
 
-    /// `amount` of the metric as a share of the whole, 0 to 1.
+    /// `amount` of the metric as a share of `total`, 0 to 1.
     #[must_use]
     pub fn share(&self, amount: u64) -> f64 {
         share(amount, self.total)
     }
 
-    /// Total work, nanoseconds. Shares of work refer to this total.
+    /// Total work, in nanoseconds. Shares of work refer to this total.
     #[must_use]
     pub fn work_ns(&self) -> u64 {
         match self.metric.is_of_calls() {
@@ -73,8 +75,8 @@ impl Conditions<'_> {
         }
     }
 
-    /// The share of a row that decides whether it is large enough to be shown: its share of the
-    /// metric, or of the time where the metric has no totals; 1 where the total is zero.
+    /// The share of a row that decides whether the row is large enough to be shown. It is the share
+    /// of the metric, or of the time if the metric has no totals; 1 if the total is zero.
     #[must_use]
     pub fn size(&self, times: &Times, amount: Amount) -> f64 {
         let (size, all) = match self.metric.exclusive {
@@ -95,18 +97,19 @@ pub(crate) fn share(amount: u64, total: u64) -> f64 {
 pub struct ProcessConditions<'a> {
     /// The process.
     pub process: &'a Process,
-    /// Settings of `calls`: clock, interval, inlining, contents of the tree; `None` where `calls`
-    /// did not run.
+    /// Settings of `calls` (clock, interval, inlining, contents of the tree); `None` if `calls` did
+    /// not run.
     pub calls: Option<&'a CallsInfo>,
-    /// Sums of the process: compilation, suspensions, the profiler's share with bounds, truncated
-    /// paths.
+    /// Sums of the process: compilation, suspensions, the profiler's share with its bounds,
+    /// truncated paths.
     pub totals: Totals,
     /// The process's share of the metric over all selected processes, 0 to 1. With a metric of
     /// `calls` it is the share of the time in recorded functions.
     pub share: f64,
-    /// Number of lost data items: the sum of all losses that are not mere information.
+    /// Number of lost data items: the sum of all losses, except losses that are only for
+    /// information.
     pub lost: u64,
-    /// Remarks of the agent.
+    /// Remarks that the agent recorded.
     pub remarks: &'a [Remark],
 }
 
@@ -125,7 +128,7 @@ pub fn conditions<'a>(recording: &'a Recording, query: &Query) -> Result<Conditi
     Ok(conditions_of(recording, query, metric, &sums))
 }
 
-/// The conditions, given the sums.
+/// The conditions, computed from the sums of the processes.
 pub(crate) fn conditions_of<'a>(
     recording: &'a Recording,
     query: &Query,

@@ -14,19 +14,20 @@ use crate::samples::{SAMPLED_CPU, SAMPLED_WALL};
 /// The view `functions`.
 #[derive(Debug, Clone, Default)]
 pub struct Functions<'a> {
-    /// The rows, ordered and limited.
+    /// The rows, sorted and limited.
     pub rows: Vec<FunctionRow<'a>>,
-    /// Rows that the limit left out.
+    /// Number of rows that the limit left out.
     pub left_out: usize,
-    /// Conditions of the selected part, with its sums.
+    /// Conditions and sums of the selected part of the recording.
     pub conditions: Conditions<'a>,
 }
 
-/// Rows per function, merged over the threads of a process or one per thread.
+/// One row per function of a process, or per function and thread if the query asks for rows per
+/// thread.
 ///
 /// # Errors
-/// When the query matches no process or thread, or the query asks for a part of the time that the
-/// metric can't follow, for a metric that was not recorded or for an order that its rows do not
+/// When the query matches no process or thread. Also when it asks for a part of the time that the
+/// metric can't follow, for a metric that was not recorded, or for an order that its rows do not
 /// have.
 pub fn functions<'a>(recording: &'a Recording, query: &Query) -> Result<Functions<'a>, QueryProblem> {
     functions_by(recording, query, Metric::of_view(recording, query, "functions")?)
@@ -69,8 +70,8 @@ pub(crate) fn functions_by<'a>(
     Ok(out)
 }
 
-/// The samples that were taken alongside `calls`, for a view by a metric of `calls`: for the same
-/// processes in the same order, or none at all.
+/// The samples that were taken alongside `calls`, for a view that shows a metric of `calls`. Either
+/// for the same processes in the same order, or empty.
 fn samples_beside<'a>(
     recording: &'a Recording,
     query: &Query,

@@ -19,7 +19,7 @@ use crate::stack_trees::StackSum;
 use crate::tiers::Tiers;
 
 /// Looks up the source line of an instruction. The arguments are the path of the module, the
-/// metadata token of the method, and the place in its code.
+/// metadata token of the method, and the place in the method's code.
 pub type FindPlace<'l> = dyn FnMut(&str, u32, CodePlace<'_>) -> FoundPlace + 'l;
 
 /// Outcome of the search for an instruction's line.
@@ -27,12 +27,12 @@ pub type FindPlace<'l> = dyn FnMut(&str, u32, CodePlace<'_>) -> FoundPlace + 'l;
 pub enum FoundPlace {
     /// The line.
     Line {
-        /// Path of the file, as the compiler was given it.
+        /// Path of the file as passed to the compiler.
         file: String,
-        /// The line, from 1.
+        /// Number of the line, from 1.
         line: u32,
-        /// Whether the line was determined by its call: it is the only candidate line that calls
-        /// the next function on the stack.
+        /// Whether only the call determined the line: of several possible lines, it is the only one
+        /// that calls the next function on the stack.
         by_call: bool,
     },
     /// The method has a source, and several of its lines are possible.
@@ -40,7 +40,7 @@ pub enum FoundPlace {
         /// Path of the file.
         file: String,
     },
-    /// No source is known: the amount counts for the line of the caller.
+    /// No source is known. The amount counts for the line of the caller.
     NoSource,
 }
 
@@ -48,61 +48,61 @@ pub enum FoundPlace {
 /// and index of the called function.
 type PlaceKey = (u32, Option<u32>, u16, bool, u32);
 
-/// Key of a row: file and line, or, where the line is unknown, file and index of the function.
+/// Key of a row: file and line; if the line is unknown, file and index of the function.
 type LineKey = (String, Option<u32>, u32);
 
 /// One line of a source file.
 #[derive(Debug, Clone)]
 pub struct LineRow<'a> {
-    /// Path of the file, as the compiler was given it.
+    /// Path of the file as passed to the compiler.
     pub file: String,
-    /// The line, from 1; `None` for code of the function whose line is unknown.
+    /// Number of the line, from 1; `None` for code of the function whose line is unknown.
     pub line: Option<u32>,
-    /// The function in which the line has most samples, or most of the metric.
+    /// The function in which the line has most of its samples, or most of its amount.
     pub function: FunctionRef<'a>,
-    /// Samples for which this is the innermost line with a source: samples of the line itself and
-    /// of code without a source below it.
+    /// Samples whose innermost line with a source is this line. They include samples of code
+    /// without a source that the line called.
     pub samples: u64,
-    /// Samples with the code of the line on top of the stack.
+    /// Samples with the line's own code on top of the stack.
     pub self_samples: u64,
     /// Samples with the line anywhere on the stack.
     pub total_samples: u64,
-    /// Amount of the metric for which this is the innermost line with a source. For a sampled
-    /// metric it is the time that `samples` stand for, nanoseconds.
+    /// Amount of the metric, counted for the innermost line with a source. For a sampled metric it
+    /// is the time that `samples` stand for, in nanoseconds.
     pub amount: u64,
-    /// Amount with the line anywhere on the stack.
+    /// Amount of the metric with the line anywhere on the stack.
     pub total: u64,
-    /// `samples` and `total_samples` by the tier of the code of the line.
+    /// `samples` and `total_samples`, by the tier of the line's code.
     pub tiers: Tiers,
 }
 
 /// The view `lines`.
 #[derive(Debug, Clone, Default)]
 pub struct LinesView<'a> {
-    /// The rows, ordered and limited.
+    /// The rows, sorted and limited.
     pub rows: Vec<LineRow<'a>>,
-    /// Rows that the limit left out.
+    /// Number of rows that the limit left out.
     pub left_out: usize,
-    /// Samples without a known line anywhere on their stacks.
+    /// Number of samples without a known line anywhere on their stacks.
     pub without_line: u64,
-    /// Amount of the metric without a known line anywhere on the stack.
+    /// Amount of the metric without a known line anywhere on the stacks.
     pub amount_without_line: u64,
-    /// Samples, or the amount of another metric, in code that has a source but whose line is
-    /// unknown: the rows without a line.
+    /// Samples, or the amount of another metric, in code whose file is known but whose line is not.
+    /// These are the rows without a line.
     pub of_unknown_lines: u64,
     /// Samples, or the amount of another metric, whose line was determined only by the function
-    /// that is called there.
+    /// that the line calls.
     pub by_call: u64,
-    /// Paths of the modules of the innermost own methods on stacks without a line, ordered by
-    /// amount.
+    /// Modules whose code has no lines: paths of the modules of the innermost own methods on stacks
+    /// without a line, ordered by amount.
     pub modules_without_line: Vec<&'a str>,
-    /// Conditions of the selected part, with its sums.
+    /// Conditions and sums of the selected part of the recording.
     pub conditions: Conditions<'a>,
 }
 
-/// Lines ordered by samples, or by `total` or `name` (file and line) if the query sorts so. Another
-/// metric with stacks is used if the query names one, or if allocations but no samples were
-/// recorded.
+/// Lines ordered by samples. The query may sort them by `total` or `name` (file and line). Another
+/// metric with stacks is used if the query names one, or if allocations were recorded but no
+/// samples.
 ///
 /// # Errors
 /// When the query matches no process or thread, nothing with stacks was recorded, or the query asks
@@ -162,7 +162,7 @@ pub fn lines<'a>(
     })
 }
 
-/// The metric that the query selects; its values must have stacks.
+/// The metric that the view shows. Its values must have stacks.
 fn metric_of(recording: &Recording, query: &Query) -> Result<&'static Metric, QueryProblem> {
     let Some(wanted) = query.metric else {
         let found = [&SAMPLED_CPU, &SAMPLED_WALL, &BYTES].into_iter().find(|metric| metric.is_in(recording));

@@ -8,25 +8,25 @@ use crate::select;
 /// One row of `losses`.
 #[derive(Debug, Clone, Copy)]
 pub struct LossRow<'a> {
-    /// The process.
+    /// Id of the process.
     pub pid: u32,
-    /// Reason, count, first and last time.
+    /// Reason and number of lost items, and the times of the first and last loss.
     pub loss: &'a Loss,
 }
 
 /// The view `losses`.
 #[derive(Debug, Clone, Default)]
 pub struct Losses<'a> {
-    /// The rows, by process and reason.
+    /// The rows, ordered by process and reason.
     pub rows: Vec<LossRow<'a>>,
-    /// Rows that the limit left out.
+    /// Number of rows that the limit left out.
     pub left_out: usize,
-    /// Problems: parts of the recording that could not be read.
+    /// Parts of the recording that could not be read.
     pub problems: &'a [Problem],
 }
 
-/// Losses, process by process in the order of the reasons, and the parts that could not be read.
-/// Losses are counted per process, so a selection of threads or functions changes nothing.
+/// Losses of each process in the order of the reasons, and the parts that could not be read. Losses
+/// are counted per process, so filters of threads and functions do not change them.
 ///
 /// # Errors
 /// When the query matches no process.

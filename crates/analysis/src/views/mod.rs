@@ -1,4 +1,4 @@
-//! One module per view.
+//! The views, each in its own module.
 
 pub(crate) mod allocations;
 pub(crate) mod conditions;

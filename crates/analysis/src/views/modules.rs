@@ -15,20 +15,20 @@ use crate::times::add_known;
 /// One row of `modules`.
 #[derive(Debug, Clone, Copy)]
 pub struct ModuleRow<'a> {
-    /// The process.
+    /// Id of the process.
     pub pid: u32,
-    /// Name, path, version.
+    /// The module, with its name, path and version.
     pub module: &'a Module,
-    /// Number of its functions that were called.
+    /// Number of the module's functions that were called.
     pub functions: u64,
     /// Calls of these functions.
     pub calls: u64,
     /// Exclusive wall time of these functions.
     pub exclusive_ns: u64,
-    /// Exclusive CPU time of these functions, where measured.
+    /// Exclusive CPU time of these functions; `None` if not measured.
     pub exclusive_cpu_ns: Option<u64>,
-    /// Amount of a sampled metric, with a function of the module on top of the stack and anywhere
-    /// on it.
+    /// Amount of a sampled metric. Own: with a function of the module on top of the stack; total:
+    /// with one anywhere on the stack.
     pub amount: Amount,
 }
 
@@ -42,16 +42,16 @@ impl<'a> ModuleRow<'a> {
 /// The view `modules`.
 #[derive(Debug, Clone, Default)]
 pub struct Modules<'a> {
-    /// The rows, ordered and limited.
+    /// The rows, sorted and limited.
     pub rows: Vec<ModuleRow<'a>>,
-    /// Rows that the limit left out.
+    /// Number of rows that the limit left out.
     pub left_out: usize,
-    /// Conditions of the selected part, with its sums.
+    /// Conditions and sums of the selected part of the recording.
     pub conditions: Conditions<'a>,
 }
 
-/// Rows per module of each process: the sums of its functions. Time that belongs to no module, such
-/// as compilation and suspensions, is in one row without a name.
+/// One row per module of each process, with the sums of the module's functions. Time that belongs
+/// to no module, such as compilation and suspensions, is in one row without a name.
 ///
 /// # Errors
 /// When the query matches no process or thread, or the query asks for a part of the time or for

@@ -18,20 +18,20 @@ use crate::select::quoted_list;
 use crate::times::Times;
 
 /// One row of `callers` or `callees`: the function at the other end of an edge, with the calls and
-/// times of that edge alone. Inclusive times count only activations that are not nested in another
+/// times of only that edge. Inclusive times count only activations that are not nested in another
 /// activation of the same edge.
 #[derive(Debug, Clone, Copy)]
 pub struct EdgeRow<'a> {
-    /// The caller or callee; `None` where a thread itself is the caller.
+    /// The caller or callee; `None` if a thread itself is the caller.
     pub function: Option<FunctionRef<'a>>,
-    /// Calls and times of the callee along this edge, where the metric is one of `calls`.
+    /// Calls and times of the callee along this edge, if the metric is one of `calls`.
     pub times: Times,
     /// The callee's amount of the metric along this edge.
     pub amount: Amount,
 }
 
 impl EdgeRow<'_> {
-    /// Order of two rows under `sort`; a thread comes before functions with equal values.
+    /// Order of two rows under `sort`. A thread comes before functions with equal values.
     #[must_use]
     pub fn compare(&self, other: &Self, sort: Sort) -> Ordering {
         let module = |row: &Self| row.function.map_or("", |f| f.module());
@@ -49,9 +49,10 @@ impl EdgeRow<'_> {
 /// The view `callers` or `callees`.
 #[derive(Debug, Clone, Default)]
 pub struct NeighboursView<'a> {
-    /// One item for each function that matches, the one with the most exclusive time first.
+    /// One item for each function that matches the query. The item with the most exclusive time
+    /// comes first.
     pub items: Vec<Neighbours<'a>>,
-    /// Conditions of the selected part, with its sums.
+    /// Conditions and sums of the selected part of the recording.
     pub conditions: Conditions<'a>,
 }
 
@@ -60,33 +61,33 @@ pub struct NeighboursView<'a> {
 pub struct Neighbours<'a> {
     /// The function.
     pub function: FunctionRow<'a>,
-    /// Callers or callees, ordered and limited.
+    /// Callers or callees, sorted and limited.
     pub rows: Vec<EdgeRow<'a>>,
-    /// Rows that the limit left out.
+    /// Number of rows that the limit left out.
     pub left_out: usize,
 }
 
 /// The call graph.
 #[derive(Debug, Clone, Default)]
 pub struct CallGraph<'a> {
-    /// The nodes.
+    /// The functions, which are the nodes of the graph.
     pub functions: Vec<FunctionRow<'a>>,
     /// The edges, ordered by caller and callee.
     pub edges: Vec<GraphEdge>,
-    /// Functions that the limit left out, with their edges.
+    /// Number of functions that the limit left out, together with their edges.
     pub left_out: usize,
-    /// Conditions of the selected part, with its sums.
+    /// Conditions and sums of the selected part of the recording.
     pub conditions: Conditions<'a>,
 }
 
 /// An edge of the call graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GraphEdge {
-    /// Index into [`CallGraph::functions`].
+    /// The caller, as an index into [`CallGraph::functions`].
     pub caller: usize,
-    /// Index into [`CallGraph::functions`].
+    /// The callee, as an index into [`CallGraph::functions`].
     pub callee: usize,
-    /// Calls and times of the callee along this edge, where the metric is one of `calls`.
+    /// Calls and times of the callee along this edge, if the metric is one of `calls`.
     pub times: Times,
     /// The callee's amount of the metric along this edge.
     pub amount: Amount,
@@ -107,7 +108,8 @@ impl Side {
         }
     }
 
-    /// Returns the end that the view is about, and the end that it shows.
+    /// Returns two ends of an edge: first the end that the query names, then the end that the view
+    /// lists.
     const fn ends(self, (caller, callee): Edge) -> (Slot, Slot) {
         match self {
             Self::Callers => (callee, caller),
@@ -119,9 +121,9 @@ impl Side {
 /// Callers of the functions that match the query.
 ///
 /// # Errors
-/// When no function is named or none on a path matches, the query matches no process or thread, or
-/// it asks for rows per thread, for a part of the time that the metric can't follow, for a metric
-/// that was not recorded or for an order that its rows do not have.
+/// When the query names no function, no function on a path matches, or the query matches no process
+/// or thread. Also when it asks for rows per thread, for a part of the time that the metric can't
+/// follow, for a metric that was not recorded, or for an order that its rows do not have.
 pub fn callers<'a>(recording: &'a Recording, query: &Query) -> Result<NeighboursView<'a>, QueryProblem> {
     neighbours(recording, query, Side::Callers)
 }
@@ -183,12 +185,12 @@ fn rows<'a>(
     mine.map(row).collect()
 }
 
-/// The call graph: every function, and every edge between functions. Filters of functions keep the
-/// edges whose two ends both match. The query's order and limit apply to the functions.
+/// The call graph: every function, and every edge between functions. Filters of functions keep an
+/// edge only if both its ends match. The query's order and limit apply to the functions.
 ///
 /// # Errors
-/// When the query matches no process or thread, or the query asks for rows per thread, for a part
-/// of the time that the metric can't follow, for a metric that was not recorded or for an order
+/// When the query matches no process or thread. Also when it asks for rows per thread, for a part
+/// of the time that the metric can't follow, for a metric that was not recorded, or for an order
 /// that its rows do not have.
 pub fn call_graph<'a>(recording: &'a Recording, query: &Query) -> Result<CallGraph<'a>, QueryProblem> {
     let metric = Metric::of_view(recording, query, "graph")?;

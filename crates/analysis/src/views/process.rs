@@ -48,8 +48,8 @@ struct StackWalkResult {
 
 impl StackWalkResult {
     /// Returns the result, together with the result of `more` if the walk took place. Queries of
-    /// the whole run share one walk, which is cached with the process: a later query gets the
-    /// earlier result, and no result of `more`.
+    /// the whole run share one walk, which is cached with the process. A later query gets the
+    /// cached result, and no result of `more`.
     fn walk<A: StackVisitor>(
         paths: &Paths<'_>,
         merged: &paths::MergedStacks<'_>,
@@ -263,7 +263,7 @@ impl<'a> ProcessSums<'a> {
         Some(self.row(slot, merged, None))
     }
 
-    /// Rows of functions for each thread that has any; none unless the query requested rows per
+    /// Rows of functions for each thread that has any. Empty unless the query asks for rows per
     /// thread.
     pub(crate) fn rows_per_thread(&self, wanted: &[bool]) -> impl Iterator<Item = FunctionRow<'a>> {
         let seen = self.per_thread.iter().filter(|(slot, ..)| wanted.get(*slot as usize) == Some(&true));
@@ -339,7 +339,7 @@ fn starts(catalog: &Catalog<'_>, merged: &[MergedRow]) -> FxHashMap<Slot, u64> {
     starts
 }
 
-/// Sums of one worker; parts may be joined in any order.
+/// Sums of one worker. Sums of several workers may be joined in any order.
 #[derive(Default)]
 struct Part<'a> {
     /// Whether rows per thread are wanted.

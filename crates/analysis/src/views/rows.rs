@@ -11,34 +11,35 @@ use crate::query::Sort;
 use crate::tiers::Tiers;
 use crate::times::{Times, Totals};
 
-/// One row of `functions`: an instantiation or overload in one process, or in one thread of it.
+/// One row of `functions`: an instantiation or overload in one process, or in one thread of the
+/// process.
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionRow<'a> {
     /// The function.
     pub function: FunctionRef<'a>,
-    /// The thread, in per-thread reports.
+    /// The thread in per-thread reports; `None` if threads are merged.
     pub thread: Option<&'a Thread>,
-    /// Calls and times, where the metric is one of `calls`.
+    /// Calls and times, if the metric is one of `calls`.
     pub times: Times,
     /// The function's amount of the metric.
     pub amount: Amount,
     /// Largest number of activations of the function on one stack; 1 without recursion.
     pub max_recursion: u32,
-    /// Number of threads that called the function.
+    /// Number of threads that called the function, or had samples in it.
     pub threads: u32,
-    /// Whether the function was inlined somewhere. Then the number of calls is a lower bound.
+    /// Whether the function was inlined somewhere, so that the number of calls is a lower bound.
     pub inlined: bool,
     /// Whether the function is tail-recursive. Optimised code may replace such calls by jumps, so
     /// the number of calls is a lower bound.
     pub tail_recursive: bool,
     /// Calls of an `async` method, in the row of the method that has its code. That code runs once
-    /// per call and again after each await that waited. `None` for other rows, in per-thread
-    /// reports, and where the calls were not recorded.
+    /// per call, and again after each await that waited. `None` for other rows, in per-thread
+    /// reports, and if the calls were not recorded.
     pub starts: Option<u64>,
-    /// Objects that the function allocated, where allocations were recorded alongside calls;
-    /// nothing in per-thread reports.
+    /// Objects that the function allocated; `None` if allocations were not recorded alongside
+    /// calls, and in per-thread reports.
     pub allocated: Option<CallAllocations>,
-    /// Samples of the function by the tier of its code, where samples were taken; none in
+    /// Samples of the function by the tier of its code. Empty if no samples were taken, and in
     /// per-thread reports.
     pub tiers: Tiers,
 }
@@ -50,7 +51,7 @@ impl FunctionRow<'_> {
         self.inlined || self.tail_recursive
     }
 
-    /// The function's own work: CPU time, or wall time where CPU time was not measured.
+    /// The function's own work: CPU time, or wall time if CPU time was not measured.
     #[must_use]
     pub fn work_ns(&self) -> u64 {
         match self.amount.samples.total > 0 && self.times == Times::default() {
@@ -72,7 +73,7 @@ impl FunctionRow<'_> {
     }
 }
 
-/// Number that a sort key orders rows of paths by; 0 for names.
+/// The number by which a sort key orders rows of paths; 0 for names.
 pub(crate) fn key(times: &Times, amount: Amount, sort: Sort) -> u64 {
     match sort {
         Sort::Own => amount.own,
@@ -84,34 +85,35 @@ pub(crate) fn key(times: &Times, amount: Amount, sort: Sort) -> u64 {
 /// One row of `threads`.
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadRow<'a> {
-    /// The process.
+    /// Id of the process.
     pub pid: u32,
-    /// Ids, name, role, times of creation and end.
+    /// The thread, with its ids, name, role, and times of creation and end.
     pub thread: &'a Thread,
     /// Wall time inside recorded functions, without suspensions and the profiler's share.
     pub running_ns: u64,
-    /// Wall time outside every recorded function, without the profiler's share.
+    /// Wall time outside all recorded functions, without the profiler's share.
     pub outside_ns: u64,
-    /// CPU time, where measured.
+    /// CPU time; `None` if not measured.
     pub cpu_ns: Option<u64>,
-    /// Amount of a sampled metric.
+    /// The thread's amount of a sampled metric.
     pub amount: Amount,
-    /// Time suspended by the runtime.
+    /// Time for which the runtime suspended the thread.
     pub suspended_ns: u64,
-    /// The profiler's share.
+    /// The profiler's share of the thread's time.
     pub profiler_ns: u64,
-    /// The share is believed to be at least this.
+    /// Lower bound of the profiler's share.
     pub profiler_low_ns: u64,
-    /// The share is believed to be at most this.
+    /// Upper bound of the profiler's share.
     pub profiler_high_ns: u64,
     /// Calls of functions, without compilations and suspensions.
     pub calls: u64,
-    /// Deepest path, in functions.
+    /// Largest number of functions on a path.
     pub max_depth: u32,
 }
 
 /// The row of a thread from its `totals`. `running_ns` and `outside_ns` exclude the profiler's
-/// share; their sum with that share and the suspensions is the measured time of the thread.
+/// share. Together with that share and the suspensions, they add up to the measured time of the
+/// thread.
 pub(crate) fn thread_row<'a>(
     pid: u32,
     thread: &'a Thread,

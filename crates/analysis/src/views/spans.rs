@@ -1,4 +1,4 @@
-//! Spans of time in which a thread was in one state: consecutive samples, merged.
+//! Spans of time in which a thread was in one state. Consecutive samples are merged into one span.
 
 use clrscope_recording::model::{Process, Recording, Sample, Thread};
 
@@ -6,24 +6,25 @@ use crate::query::{Query, QueryProblem};
 use crate::samples::{Kinds, SAMPLED_CPU, SAMPLED_WALL, each_sample, lasted_ns};
 use crate::select;
 
-/// Time in which a thread was in one state, or did one kind of work.
+/// A time in which a thread was in one state, or did one kind of work.
 #[derive(Debug, Clone, Copy)]
 pub struct Span<'a> {
     /// The process.
     pub process: &'a Process,
     /// The thread.
     pub thread: &'a Thread,
-    /// Begin, nanoseconds since the start of the run.
+    /// Begin, in nanoseconds since the start of the run.
     pub start_ns: u64,
-    /// End.
+    /// End, in nanoseconds since the start of the run.
     pub end_ns: u64,
     /// State of the thread (samples of `wall`) or kind of work (samples of `cpu`).
     pub kind: &'static str,
 }
 
 /// Spans of the threads, ordered by process, thread and time. They come from samples of `wall`,
-/// which know what threads wait for, or of `cpu` where there are no others. A sample covers the
-/// time before it, by its weight, except the part that an earlier sample of the thread covers.
+/// which show what threads wait for, or from samples of `cpu` if `wall` was not recorded. A sample
+/// covers the time before it, according to its weight. The part that an earlier sample of the
+/// thread covers is excluded.
 ///
 /// # Errors
 /// When the query matches no process or thread, or no samples were recorded.
@@ -69,8 +70,8 @@ fn span_of<'a>(process: &'a Process, thread: &'a Thread, sample: &Sample) -> Spa
     Span { process, thread, start_ns, end_ns, kind: "" }
 }
 
-/// Adds a span to the list of its thread, which starts at `first`. The span extends the previous
-/// one if that has the same kind and ends no more than `gap_ns` before this one.
+/// Adds a span to the list of its thread, which starts at `first`. If the previous span has the
+/// same kind and ends at most `gap_ns` before this one, that span is extended instead.
 fn add<'a>(found: &mut Vec<Span<'a>>, first: usize, mut span: Span<'a>, gap_ns: u64) {
     let of_thread = |before: &&mut Span<'a>| std::ptr::eq(before.thread, span.thread);
     if let Some(before) = found[first..].last_mut().filter(of_thread) {

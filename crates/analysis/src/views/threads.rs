@@ -12,17 +12,17 @@ use crate::query::{Query, QueryProblem, Sort};
 /// The view `threads`.
 #[derive(Debug, Clone, Default)]
 pub struct Threads<'a> {
-    /// The rows, ordered and limited.
+    /// The rows, sorted and limited.
     pub rows: Vec<ThreadRow<'a>>,
-    /// Rows that the limit left out.
+    /// Number of rows that the limit left out.
     pub left_out: usize,
-    /// Conditions of the selected part, with its sums.
+    /// Conditions and sums of the selected part of the recording.
     pub conditions: Conditions<'a>,
 }
 
 /// The threads of the selected processes, in the order in which they were first seen. The query may
-/// sort them by `calls`, `suspended`, `profiler` or a CPU key; any other time key sorts by running
-/// time.
+/// sort them by `calls`, `suspended`, `profiler` or a CPU key. Any other time key sorts them by
+/// running time.
 ///
 /// # Errors
 /// When the query matches no process or thread, or the query asks for something that is not about

@@ -17,68 +17,68 @@ use crate::query::{Query, QueryProblem};
 use crate::samples::{EventKinds, SAMPLED_CPU, SAMPLED_WALL};
 use crate::select;
 
-/// Pieces that a run is divided into.
+/// Number of pieces into which a run is divided.
 pub const PIECES: u64 = 240;
 
-/// Nanoseconds of each of the pieces of a run.
+/// Length of each piece of a run, in nanoseconds.
 #[must_use]
 pub fn piece_ns(recording: &Recording) -> u64 {
     recording.run.duration_ns.div_ceil(PIECES).max(1)
 }
 
-/// Time that a thread spent on one kind of work, or in one state, within a piece of the run.
+/// Time that a thread spent on one kind of work, or in one state, in one piece of the run.
 #[derive(Debug, Clone, Copy)]
 pub struct TimelineRow<'a> {
-    /// Process of the thread.
+    /// Process id of the thread's process.
     pub pid: u32,
     /// The thread.
     pub thread: &'a Thread,
-    /// Begin of the piece, nanoseconds since the start of the run.
+    /// Begin of the piece, in nanoseconds since the start of the run.
     pub time_ns: u64,
-    /// Duration of a piece, nanoseconds.
+    /// Length of the piece, in nanoseconds.
     pub duration_ns: u64,
     /// Kind of work (samples of `cpu`) or state of the thread (samples of `wall`).
     pub kind: &'static str,
-    /// CPU time (`cpu`) or wall time (`wall`) of the thread, nanoseconds.
+    /// CPU time (`cpu`) or wall time (`wall`) of the thread, in nanoseconds.
     pub amount_ns: u64,
 }
 
-/// A thread's rows together.
+/// Sums over all rows of a thread.
 #[derive(Debug, Clone)]
 pub struct Lane<'a> {
-    /// Process of the thread.
+    /// Process id of the thread's process.
     pub pid: u32,
     /// The thread.
     pub thread: &'a Thread,
-    /// Time of all pieces, nanoseconds.
+    /// Time in all pieces, in nanoseconds.
     pub amount_ns: u64,
-    /// Busy time of the thread, nanoseconds: it ran, was ready to run, or was blocked by a lock or
-    /// the runtime. CPU time is busy time.
+    /// Busy time of the thread, in nanoseconds. A thread is busy if it runs, is ready to run, or is
+    /// blocked by a lock or the runtime. CPU time is always busy time.
     pub busy_ns: u64,
-    /// Busy time of each piece, nanoseconds.
+    /// Busy time in each piece, in nanoseconds.
     pub pieces: Vec<u64>,
 }
 
 /// The view `timeline`.
 #[derive(Debug, Clone, Default)]
 pub struct Timeline<'a> {
-    /// The rows, in the order of the lanes, then of time and kind.
+    /// The rows, in the order of the lanes, then by time and kind.
     pub rows: Vec<TimelineRow<'a>>,
-    /// Rows that the limit left out.
+    /// Number of rows that the limit left out.
     pub left_out: usize,
     /// Threads with samples, the busiest first.
     pub lanes: Vec<Lane<'a>>,
-    /// Duration of a piece, nanoseconds.
+    /// Length of a piece, in nanoseconds.
     pub piece_ns: u64,
-    /// Conditions of the selected part, with its sums.
+    /// Conditions and sums of the selected part of the recording.
     pub conditions: Conditions<'a>,
 }
 
 /// Time of a thread by piece and kind.
 type Pieces = BTreeMap<(u64, &'static str), u64>;
 
-/// Samples over time. They are samples of `wall`, which know what threads wait for, or of `cpu`
-/// where there are no others.
+/// Samples over time. They are samples of `wall`, which show what threads wait for, or samples of
+/// `cpu` if `wall` was not recorded.
 ///
 /// # Errors
 /// When the query matches no process or thread, or no samples were recorded.
@@ -94,7 +94,7 @@ pub fn cpu_timeline<'a>(recording: &'a Recording, query: &Query) -> Result<Timel
     by_metrics(recording, query, &[&SAMPLED_CPU])
 }
 
-/// Samples of the first of the metrics that was recorded.
+/// Samples over time, for the first of the metrics that was recorded.
 fn by_metrics<'a>(
     recording: &'a Recording,
     query: &Query,

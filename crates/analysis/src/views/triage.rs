@@ -1,8 +1,8 @@
-//! The first diagnosis of a program, from a recording of a few seconds: its main problem, how
-//! certain that is, and which command examines it further.
+//! The first diagnosis of a program, from a recording of a few seconds: the program's main problem,
+//! how certain the diagnosis is, and which command examines the problem further.
 //!
 //! The evidence is the sentences of the [summary](crate::summary). A problem is reported only if
-//! the program would run very differently without it; a healthy program has none.
+//! the program would run very differently without it. A healthy program has no problem.
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Recording, ThreadState};
@@ -18,13 +18,13 @@ use crate::samples::SampleKind;
 /// Main problem of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Trouble {
-    /// As many threads of the pool are blocked as there are processors, or more.
+    /// At least as many threads of the pool are blocked as there are processors.
     PoolStarved,
     /// Threads wait for a lock that others hold.
     LockConvoy,
     /// The program throws exceptions all the time.
     Exceptions,
-    /// Collections suspend the program for long.
+    /// Collections suspend the program for a large part of the time.
     Gc,
     /// The program allocates all the time.
     Allocation,
@@ -41,7 +41,7 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// All of them.
+    /// All problems.
     pub const ALL: [Self; 10] = [
         Self::PoolStarved,
         Self::LockConvoy,
@@ -72,7 +72,7 @@ impl Trouble {
         }
     }
 
-    /// Description, in words.
+    /// Description of the problem, in words.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -104,29 +104,29 @@ impl Trouble {
     }
 }
 
-/// A number that supports a verdict.
+/// A number that supports a verdict, with its meaning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evidence {
-    /// Description, in words.
+    /// What the number means, in words.
     pub text: String,
     /// The number.
     pub value: f64,
-    /// Its unit.
+    /// Unit of the number.
     pub unit: &'static str,
 }
 
-/// A verdict.
+/// A verdict: one problem, with evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TriageVerdict {
     /// The problem.
     pub trouble: Trouble,
-    /// Whether the evidence excludes the other problems; if not, the verdict is only likely.
+    /// Whether the evidence excludes the other problems. If not, the verdict is only likely.
     pub is_certain: bool,
     /// Average number of threads that the problem occupies.
     pub cost: f64,
-    /// The most important sentence of the summary about it; `None` where there is none.
+    /// The most important sentence of the summary about the problem; `None` if there is none.
     pub finding: Option<Finding>,
-    /// Further numbers.
+    /// Further numbers that support the verdict.
     pub evidence: Vec<Evidence>,
 }
 
@@ -135,38 +135,39 @@ pub struct TriageVerdict {
 pub struct Vitals {
     /// Observed time, in nanoseconds.
     pub time_ns: u64,
-    /// Average number of busy processors; `None` where CPU time was not sampled.
+    /// Average number of busy processors; `None` if CPU time was not sampled.
     pub cpu: Option<f64>,
-    /// Average number of threads that were ready but had no processor, by samples of `wall`; only
-    /// threads whose work is known.
+    /// Average number of threads that were ready to run but had no processor, according to samples
+    /// of `wall`. Only threads whose work is known count.
     pub ready: f64,
-    /// Share of the time in pauses for collections.
+    /// Share of the observed time in which collections paused the program, 0 to 1.
     pub paused: f64,
-    /// Allocated bytes per second, where known.
+    /// Allocated bytes per second; `None` if not known.
     pub allocated: Option<f64>,
-    /// Thrown exceptions per second, where known.
+    /// Thrown exceptions per second; `None` if not known.
     pub thrown: Option<f64>,
-    /// Waits for locks per second, where known.
+    /// Waits for locks per second; `None` if not known.
     pub contended: Option<f64>,
-    /// Work items in the pool's queue: the maximum, and at the end.
+    /// Number of work items in the pool's queue: the maximum, and the number at the end. `None` if
+    /// not known.
     pub queue: Option<(f64, f64)>,
-    /// Share of the CPU time in which collections and allocations ran.
+    /// Share of the CPU time that collections and allocations took, 0 to 1.
     pub memory_work: f64,
 }
 
 /// Result of the diagnosis.
 #[derive(Debug, Clone)]
 pub struct Triage {
-    /// Numbers of the program.
+    /// Key numbers of the program.
     pub vitals: Vitals,
-    /// Verdicts, the greatest problem first; at least one.
+    /// Verdicts, the greatest problem first. There is at least one.
     pub verdicts: Vec<TriageVerdict>,
 }
 
-/// Least number of busy processors for a program to count as CPU-bound, measured at its busiest
-/// code.
+/// Minimum number of busy processors for a program to count as CPU-bound. Only its busiest code is
+/// measured.
 const BUSY: f64 = 0.5;
-/// Threads occupied by a wait that are worth a verdict.
+/// Number of threads occupied by a wait that is worth a verdict.
 const WAITING: f64 = 0.5;
 /// Share of the time in collections that is worth a verdict.
 const PAUSED: f64 = 0.10;
@@ -176,12 +177,12 @@ const ALLOCATED: f64 = 50e6;
 const STORM: f64 = 300e6;
 /// Exceptions per second that are worth a verdict.
 const THROWN: f64 = 100.0;
-/// Most busy processors of an idle program.
+/// Maximum number of busy processors of an idle program.
 const IDLE: f64 = 0.05;
-/// Most processors that the own code of an idle program keeps busy.
+/// Maximum number of processors that the own code of an idle program keeps busy.
 const OWN_IDLE: f64 = 0.02;
-/// A second problem with less than this part of the first one's cost does not make the first
-/// verdict uncertain.
+/// If the cost of a second problem is less than this part of the first one's cost, it does not make
+/// the first verdict uncertain.
 const MUCH_LESS: f64 = 0.25;
 
 /// Diagnoses a whole recording.
@@ -336,7 +337,7 @@ fn share(what: &str, share: f64) -> Evidence {
     Evidence { text: format!("{:.0} % {what}", share * 100.0), value: share, unit: "share" }
 }
 
-/// Served or outgoing requests that mostly wait: for most of their time no processor works for
+/// Served or outgoing requests that mostly wait: during most of their time no processor works for
 /// them.
 fn slow_requests(rows: &[CounterRow<'_>], vitals: &Vitals) -> Option<TriageVerdict> {
     /// Least request time, in seconds, and least number of requests in flight that are worth a
@@ -388,9 +389,9 @@ fn growing(recording: &Recording, query: &Query) -> Option<TriageVerdict> {
     Some(TriageVerdict { trouble: Trouble::GrowingHeap, is_certain: false, cost: 0.05, finding: None, evidence })
 }
 
-/// Sizes of the first process's heap after full collections, each with its time, if there are
-/// several. If there is one and it frees little, the sizes are those after collections of
-/// generation 1 as well: then the oldest generation holds little garbage.
+/// Sizes of the first process's heap after full collections, each with its time. If there is only
+/// one full collection and it freed little, sizes after collections of generation 1 are included,
+/// because the oldest generation then holds little garbage. `None` if there are too few sizes.
 fn sizes_after_collections(recording: &Recording, query: &Query) -> Option<(Vec<(u64, f64)>, bool)> {
     /// Least part of the heap that is left by a collection that frees little.
     const LEFT: f64 = 0.8;

@@ -136,8 +136,8 @@ impl<R: Read> Reader<R> {
         self.clock
     }
 
-    /// Returns the next event; `None` at the end of the stream. A stream that is cut off between
-    /// two objects also ends: the process has ended.
+    /// Returns the next event; `None` at the end of the stream. If the process ended and its stream
+    /// is cut off between two objects, that also counts as the end.
     ///
     /// # Errors
     /// [`Error::Nonsense`], [`Error::System`]; [`Error::TimedOut`] if the stream has a time limit.

@@ -1,4 +1,4 @@
-//! Threads that block on tasks, where the snapshot proves it.
+//! Threads that block on tasks, as far as the snapshot proves it.
 //!
 //! A thread that blocks in `Task.Wait` has registered a wait object as a continuation of the task,
 //! and a variable on its stack holds that object. So the snapshot shows which thread waits for
@@ -13,8 +13,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::super::load::LoadedSnapshot;
 use super::PendingFrame;
 
-/// Returns the thread of each wait object. Leaves out an object on the stacks of several threads,
-/// and all objects of a stack with several: a thread blocks in one wait only.
+/// Returns the thread of each wait object. Leaves out wait objects that are on the stacks of
+/// several threads. If a stack has several wait objects, all of them are left out, because a thread
+/// blocks in only one wait.
 pub(super) fn threads_of_waits<'a>(
     loaded: &LoadedSnapshot<'a>,
     is_wait: impl Fn(u32) -> bool,
@@ -47,11 +48,11 @@ pub(super) fn threads_of_waits<'a>(
 /// The operation that a thread blocks on.
 #[derive(Debug, Clone)]
 pub(super) struct Awaited {
-    /// The operation that the innermost method waits for; `None` where the branches wait for
-    /// different operations.
+    /// The operation that the innermost method waits for; `None` if the branches wait for different
+    /// operations.
     pub(super) waits_for: Option<Arc<str>>,
-    /// The methods that all branches have in common. The outermost, on which the thread blocks, is
-    /// the last.
+    /// The methods that all branches have in common. The last is the outermost, on which the thread
+    /// blocks.
     pub(super) frames: Vec<PendingFrame>,
 }
 

@@ -19,7 +19,7 @@ use super::roles::{ITERATOR_PROMISE, Part, Role, roles};
 const MOST_LINKS: usize = 8;
 /// Greatest number of frames of a stack; further frames are merged into one.
 const MOST_FRAMES: usize = 200;
-/// Greatest number of steps, in a snapshot of few objects and per object: with many awaiters per
+/// Greatest number of steps, for a snapshot with few objects and per object. With many awaiters per
 /// task there are more paths than objects.
 const FEWEST_STEPS: usize = 20_000_000;
 const STEPS_PER_OBJECT: usize = 16;

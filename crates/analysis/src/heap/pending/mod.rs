@@ -23,8 +23,8 @@ use crate::thread_stacks::ThreadStack;
 use crate::waits::WaitReason;
 use chains::Chains;
 
-/// Time that a thread must stand still before a snapshot, at least, for the snapshot to explain its
-/// wait: samples are some time apart.
+/// Time for which a thread must stand still before a snapshot, so that the snapshot can explain its
+/// wait. Samples are some time apart.
 const LEAST_STILL_NS: u64 = 50_000_000;
 
 /// A method of a logical stack.
@@ -32,9 +32,9 @@ const LEAST_STILL_NS: u64 = 50_000_000;
 pub struct PendingFrame {
     /// `Namespace.Type::Method`, or a label for a thread or for several frames.
     pub name: Arc<str>,
-    /// Kind of function.
+    /// Kind of the function.
     pub kind: FunctionKind,
-    /// The place of the await at which the method waits, where it is known.
+    /// The place of the await at which the method waits; `None` if not known.
     pub place: Option<AwaitPlace>,
 }
 
@@ -45,20 +45,20 @@ impl PendingFrame {
     }
 }
 
-/// Operations that wait for the same kind of operation with the same logical stack.
+/// Operations with the same logical stack that wait for the same kind of operation.
 #[derive(Debug, Clone)]
 pub struct PendingOperation<'a> {
     /// The process.
     pub process: &'a Process,
     /// Number of operations.
     pub count: u64,
-    /// The awaited operation as text: `Task.Delay`.
+    /// The awaited operation as text, such as `Task.Delay`.
     pub waits_for: Arc<str>,
-    /// The waiting method, then its awaiters from the inside out. If a thread blocks on the last
-    /// method, it follows as the last frame.
+    /// The frames of the logical stack: the waiting method first, then its awaiters from the inside
+    /// out. If a thread blocks on the last method, that thread is the last frame.
     pub frames: Vec<PendingFrame>,
-    /// Threads that block on these operations, by the operating system's numbers in ascending
-    /// order. Uncertain cases are left out.
+    /// Operating system ids of threads that block on these operations, in ascending order.
+    /// Uncertain cases are left out.
     pub blocked_threads: Vec<u32>,
 }
 
@@ -69,16 +69,16 @@ pub struct BlockedThread<'a> {
     pub process: &'a Process,
     /// The thread.
     pub thread: &'a Thread,
-    /// Time of the snapshot that shows the block, in nanoseconds from the start of the process's
-    /// recording.
+    /// Time of the snapshot that shows that the thread blocks, in nanoseconds since the start of
+    /// the process's recording.
     pub time_ns: u64,
-    /// Nanoseconds that the program was paused for the snapshot.
+    /// Time for which the program was paused for the snapshot, in nanoseconds.
     pub pause_ns: u64,
-    /// The operation that the innermost method waits for, as text; `None` where it waits for
-    /// several operations.
+    /// The operation that the innermost method waits for, as text; `None` if it waits for several
+    /// operations.
     pub waits_for: Option<Arc<str>>,
-    /// The chain of awaiters; the method that the thread blocks on is the last. Where a method
-    /// awaits several operations at once, the methods that belong to only one of them are left out.
+    /// The chain of awaiters. The last one is the method on which the thread blocks. If a method
+    /// awaits several operations at once, methods that belong to only one of them are left out.
     pub frames: Vec<PendingFrame>,
 }
 
@@ -87,19 +87,19 @@ pub struct BlockedThread<'a> {
 pub struct PendingOperations<'a> {
     /// Rows, the most operations first.
     pub rows: Vec<PendingOperation<'a>>,
-    /// Threads that block on async methods, also those of rows that the limit left out.
+    /// Threads that block on async methods, including those of rows that the limit left out.
     pub blocked: Vec<BlockedThread<'a>>,
-    /// Rows that the limit left out.
+    /// Number of rows that the limit left out.
     pub left_out: usize,
-    /// Operations that could not be followed within the limits of this view.
+    /// Number of operations that could not be followed within this view's limits.
     pub not_followed: u64,
     /// The snapshots.
     pub snapshots: Vec<SnapshotRef<'a>>,
 }
 
 impl<'a> PendingOperations<'a> {
-    /// Returns the operation that a thread blocks on, if the thread stood still with its last stack
-    /// from well before the snapshot to the snapshot's end.
+    /// Returns the operation that a thread blocks on. `None` unless the thread stood still with its
+    /// last stack, from well before the snapshot until the snapshot's end.
     #[must_use]
     pub fn blocked_on(&self, thread: &ThreadStack<'_>) -> Option<&BlockedThread<'a>> {
         let is_of = |blocked: &&BlockedThread<'_>| {

@@ -1,14 +1,15 @@
 //! Names of async methods, derived from the types of their state machines, and names of the
 //! operations that they wait for.
 
-/// The method of a box with this type, `Namespace.Type::Method`; `None` for types that are not
-/// boxes.
+/// Name of the method whose box has this type, as `Namespace.Type::Method`; `None` for types that
+/// are not boxes.
 pub(super) fn method_of_box(type_name: &str) -> Option<String> {
     let machine = type_name.split_once("StateMachineBox<")?.1.strip_suffix('>')?;
     Some(method_of_machine(machine))
 }
 
-/// The method from which the compiler generated a type: `Shop.Cart::Pay` for `Shop.Cart.<Pay>d__3`.
+/// Name of the method for which the compiler generated a type: `Shop.Cart::Pay` for
+/// `Shop.Cart.<Pay>d__3`.
 fn method_of_machine(machine: &str) -> String {
     let Some((before, method)) = split(machine) else { return machine.to_owned() };
     let closure = before.find(".<>c").or_else(|| before.starts_with("<>c").then_some(0));

@@ -33,14 +33,14 @@ const USER_TOKEN: &str = "_userToken";
 /// Field of an async iterator with the source of its consumer's value task.
 pub(super) const ITERATOR_PROMISE: &str = "<>v__promiseOfValueOrEnd";
 
-/// Part of a class in a chain.
+/// The part that objects of a class have in a chain.
 #[derive(Debug, Clone)]
 pub(super) enum Part {
     /// Box of the state machine of an async method.
     Method(Arc<str>),
-    /// A wait object: a thread blocks on the task whose continuation it is.
+    /// A wait object. A thread blocks on the task that has this object as its continuation.
     BlockedThread,
-    /// An operation that is completed, and then runs its continuations.
+    /// An operation that runs its continuations when it is completed.
     Source,
     /// An object that refers to the actual continuation: a delegate, a list.
     Link,
@@ -54,7 +54,7 @@ pub(super) struct Role {
     pub(super) part: Part,
     /// Slots that refer to continuations.
     pub(super) onward: Vec<u32>,
-    /// Whether every element refers to a continuation.
+    /// Whether every element of the object refers to a continuation.
     pub(super) is_array: bool,
     /// Slots of the state machine of a box.
     pub(super) machine: Vec<u32>,

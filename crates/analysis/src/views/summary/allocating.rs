@@ -1,5 +1,5 @@
-//! Sentences about allocations: the types with most allocated bytes, and the code that allocates
-//! them.
+//! Sentences about allocations: the types with the most allocated bytes, and the code that
+//! allocates them.
 
 use clrscope_recording::model::Recording;
 
@@ -10,23 +10,24 @@ use crate::numbers::{bytes, number, percent};
 use crate::query::{Query, QueryProblem};
 use crate::views::allocations::{AllocationRow, Allocations, LiveSum, allocations};
 
-/// Most types that get a sentence of their own.
+/// Maximum number of types that get their own sentence.
 const MOST: usize = 3;
 /// Least share of all bytes for a sentence about a type.
 const LEAST_SHARE: f64 = 0.05;
 
-/// Allocations for a summary, where they were recorded: all types, ordered by bytes.
+/// Allocations for a summary: all types, ordered by bytes. `None` if they were not recorded.
 pub(super) fn recorded<'a>(recording: &'a Recording, query: &Query) -> Result<Option<Allocations<'a>>, QueryProblem> {
     let plain = Query { sort: None, limit: None, ..query.clone() };
     BYTES.is_in(recording).then(|| allocations(recording, &plain)).transpose()
 }
 
-/// Bytes allocated per second from which on allocations are worth a sentence.
+/// Number of bytes allocated per second that makes allocations worth a sentence.
 const MUCH_PER_SECOND: f64 = 10e6;
 /// Cost of an allocated byte without collections, nanoseconds. Used only to order sentences.
 const BYTE_NS: f64 = 0.1;
 
-/// The sentences of a summary, if the program allocates much; `run_ns` is the shown time.
+/// The sentences of a summary; none if the program allocates little. `run_ns` is the length of the
+/// shown time.
 pub(super) fn found(view: Option<&Allocations<'_>>, run_ns: u64) -> Vec<Finding> {
     let Some(view) = view else { return Vec::new() };
     let per_second = per_second(view.bytes, run_ns);

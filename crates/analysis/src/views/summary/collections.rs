@@ -8,15 +8,16 @@ use crate::collections::{Collection, CollectionFacts, CollectionKind, collection
 use crate::numbers::{bytes, number, percent, time};
 use crate::query::Query;
 
-/// Pauses of this many nanoseconds are worth a sentence.
+/// Length of pauses that are worth a sentence, in nanoseconds.
 const LONG_NS: u64 = 1_000_000;
 
-/// Least time between the first and the last full collection for a growth rate per minute.
+/// Minimum time between the first and the last full collection for which growth is stated per
+/// minute.
 const LEAST_OF_RATE_NS: u64 = 60_000_000_000;
 
 /// Share of the time in pauses that is worth a sentence.
 const MUCH: f64 = 0.05;
-/// Cost of a growing heap: it takes no time, but ends the program some day.
+/// Cost of a growing heap. Growth takes no time, but will end the program at some point.
 const GROWTH_COST: f64 = 0.05;
 
 /// The sentences of a summary, if collections were recorded: about long pauses, and about a growing

@@ -1,4 +1,4 @@
-//! Sentences about locks that threads waited for, where `locks` recorded them.
+//! Sentences about locks that threads waited for, if `locks` was recorded.
 
 use clrscope_recording::model::Recording;
 
@@ -10,8 +10,7 @@ use crate::numbers::{number, time};
 use crate::parts::watched_ns;
 use crate::query::Query;
 
-/// Returns the sentences about all processes that a query selects; none where locks were not
-/// recorded.
+/// Returns the sentences about all processes that a query selects; none if locks were not recorded.
 pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
     let query = Query { limit: None, sort: None, metric: None, ..query.clone() };
     let query = LockQuery { query, types: Vec::new() };

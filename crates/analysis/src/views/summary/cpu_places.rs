@@ -1,5 +1,5 @@
-//! The places in the program's own code that spent CPU time, or caused collections and exceptions:
-//! the innermost own frame of each sample.
+//! The places in the program's own code that spent CPU time or caused collections and exceptions.
+//! The place of a sample is its innermost own frame.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -19,7 +19,7 @@ use crate::samples::{EventKinds, SAMPLED_CPU, SampleKind};
 use crate::select;
 use crate::stack_trees::EventFilter;
 
-/// Kinds of work that are summed separately, because own code causes them and does not do them
+/// Kinds of work that are summed separately, because own code causes them but does not do them
 /// itself.
 const TOLD_APART: [SampleKind; 3] = [SampleKind::Gc, SampleKind::Exceptions, SampleKind::Kernel];
 
@@ -74,14 +74,14 @@ impl<'a> FunctionPlaces<'a> {
         self.by_place.entry(place).or_default().add(sums);
     }
 
-    /// The place with the largest sum; the first of equal ones.
+    /// The place with the largest sum. If several have it, the first one.
     fn most(&self, sum: impl Fn(&PlaceSums) -> u64) -> Option<CodePlace<'a>> {
         let places = self.by_place.iter().map(|(place, sums)| (sum(sums), Reverse(*place)));
         places.max().map(|(_, Reverse(place))| place)
     }
 }
 
-/// CPU time by kind of work, and by own function and place, where CPU time was sampled.
+/// CPU time by kind of work, and by own function and place; empty if CPU time was not sampled.
 #[derive(Debug, Default)]
 pub(super) struct CpuPlaces<'a> {
     functions: BTreeMap<(&'a str, Cow<'a, str>), FunctionPlaces<'a>>,
@@ -156,19 +156,19 @@ impl<'a> CpuPlaces<'a> {
         rows.filter(|row| row.samples > 0 || row.time_ns > 0).collect()
     }
 
-    /// Returns the place in a function below which most work was done.
+    /// Returns the place in a function below which most of the work was done.
     pub(super) fn busiest_place(&self, function: &FunctionRef<'a>) -> Option<CodePlace<'a>> {
         self.functions.get(&(function.module(), function.label()))?.most(PlaceSums::work_ns)
     }
 
-    /// Returns the CPU time of collections and of the handling of exceptions below a function.
+    /// Returns the CPU time of collections and exception handling below a function.
     pub(super) fn apart_from_work_ns(&self, function: &FunctionRef<'a>) -> u64 {
         let places = self.functions.get(&(function.module(), function.label()));
         places.map_or(0, |places| places.all.all_ns.saturating_sub(places.all.work_ns()))
     }
 
-    /// Returns the function below which most work of a kind was done, and the place in its code.
-    /// `None` where only threads without own code did it, and for kinds that are not summed
+    /// Returns the function below which most work of a kind was done, with the place in its code.
+    /// `None` if only threads without own code did such work, and for kinds that are not summed
     /// separately.
     pub(super) fn most_of(&self, kind: SampleKind) -> Option<(FunctionRef<'a>, Option<CodePlace<'a>>)> {
         let most = self.functions.values().rev().max_by_key(|places| places.all.of_kind(kind))?;

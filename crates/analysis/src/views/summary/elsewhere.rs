@@ -1,4 +1,4 @@
-//! Time that was not spent on the work of functions, by kind.
+//! Time that threads did not spend on the work of functions, by kind.
 
 use std::cmp::Reverse;
 
@@ -16,7 +16,7 @@ use crate::views::conditions::Conditions;
 use crate::views::rows::FunctionRow;
 use crate::waits::WaitKind;
 
-/// Kind of a row of [`Elsewhere`].
+/// Kind of the time in a row of [`Elsewhere`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ElsewhereKind {
     /// Threads waited.
@@ -27,11 +27,11 @@ pub enum ElsewhereKind {
     Collecting,
     /// The runtime had stopped threads, mostly to collect.
     Suspension,
-    /// Garbage collections, where `events` recorded them.
+    /// Garbage collections, if `events` recorded them.
     Collections,
-    /// Exceptions, where `exceptions` recorded them.
+    /// Exceptions, if `exceptions` recorded them.
     Exceptions,
-    /// Exceptions, where only the calls of their constructors were recorded.
+    /// Exceptions, if only the calls of their constructors were recorded.
     ExceptionsMade,
 }
 
@@ -50,7 +50,7 @@ impl ElsewhereKind {
         }
     }
 
-    /// Text for people.
+    /// The title for display.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -65,37 +65,37 @@ impl ElsewhereKind {
     }
 }
 
-/// Exceptions of the most frequent type and place.
+/// The exceptions with the most frequent combination of type and place.
 #[derive(Debug, Clone)]
 pub struct FrequentExceptions<'a> {
-    /// Type of the exception; empty where only calls of constructors were recorded.
+    /// Type of the exception; empty if only calls of constructors were recorded.
     pub type_name: Box<str>,
-    /// Number of exceptions of that type thrown there.
+    /// Number of exceptions of that type thrown at that place.
     pub count: u64,
-    /// The innermost own function on the stacks, or the thrower where there is none.
+    /// The innermost own function on the stacks, or the throwing function if there is no own one.
     pub place: Option<FunctionRef<'a>>,
-    /// The place in its code where the first of them was thrown, if the function is the program's
-    /// own.
+    /// Where the function's code threw the first exception; `None` if the function is not the
+    /// program's own.
     pub at: Option<FindingPlace>,
 }
 
-/// Time that was not spent on the work of functions.
+/// Time that threads did not spend on the work of functions.
 #[derive(Debug, Clone)]
 pub struct Elsewhere<'a> {
     /// Kind of the time.
     pub kind: ElsewhereKind,
-    /// Thread time: the sum over all threads; `None` where none was measured.
+    /// Thread time, summed over all threads; `None` if not measured.
     pub time_ns: Option<u64>,
-    /// CPU time; `None` where none was measured.
+    /// CPU time; `None` if not measured.
     pub cpu_ns: Option<u64>,
-    /// Number of occurrences; `None` where they were not counted.
+    /// Number of occurrences; `None` if not counted.
     pub count: Option<u64>,
-    /// The own function with most of the time, and its part of it.
+    /// The own function with the largest part of the time, and that part.
     pub most: Option<(FunctionRef<'a>, u64)>,
-    /// Collections by the highest generation that was collected: 0, 1, 2 and above.
+    /// Number of collections by the highest collected generation: 0, 1, and 2 or above.
     pub generations: [u64; 3],
-    /// The most frequent exceptions by type and place, or the own function below which most were
-    /// made.
+    /// The most frequent exceptions by type and place. If only calls of constructors were recorded,
+    /// the own function below which most exceptions were created.
     pub exceptions: Option<FrequentExceptions<'a>>,
 }
 
@@ -143,7 +143,7 @@ fn waited<'a>(kind: WaitKind, waits: &[OwnWait<'a>]) -> Option<Elsewhere<'a>> {
     (ns > 0).then_some(row)
 }
 
-/// Work of the runtime that the recording has as a pseudo-function.
+/// Work of the runtime that the recording contains as a pseudo-function.
 fn of_runtime<'a>(kind: ElsewhereKind, name: &str, rows: &[FunctionRow<'a>]) -> Option<Elsewhere<'a>> {
     let is_it = |row: &&FunctionRow<'_>| row.function.kind() == FunctionKind::Runtime && row.function.name() == name;
     let found = || rows.iter().filter(is_it);
@@ -172,7 +172,7 @@ fn collections<'a>(recording: &Recording, query: &Query) -> Option<Elsewhere<'a>
     (count > 0).then_some(row)
 }
 
-/// The exceptions, where they were recorded.
+/// The exceptions, if they were recorded.
 fn thrown<'a>(recording: &'a Recording, query: &Query) -> Option<Elsewhere<'a>> {
     let query = Query { limit: None, sort: None, raw: false, ..query.clone() };
     let log = ExceptionLog::open(recording, &ExceptionQuery { query, types: Vec::new() }).ok()?;
@@ -188,7 +188,7 @@ fn thrown<'a>(recording: &'a Recording, query: &Query) -> Option<Elsewhere<'a>> 
     (count > 0).then_some(row)
 }
 
-/// The exceptions, by calls of their constructors.
+/// The exceptions, counted by calls of their constructors.
 fn made<'a>(below: &[(Option<FunctionRef<'a>>, u64)]) -> Option<Elsewhere<'a>> {
     let count = below.iter().fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
     let named = below.iter().filter_map(|(function, count)| Some((function.as_ref()?, *count)));
@@ -204,7 +204,8 @@ fn made<'a>(below: &[(Option<FunctionRef<'a>>, u64)]) -> Option<Elsewhere<'a>> {
     (count > 0).then_some(row)
 }
 
-/// Finds the function again in the recording, which outlives the log that the function came from.
+/// Finds a function again in the recording. The recording outlives the log that the function came
+/// from.
 fn of_recording<'a>(recording: &'a Recording, place: &FunctionRef<'_>) -> Option<FunctionRef<'a>> {
     recording.processes.iter().filter(|process| process.pid == place.pid).find_map(|process| {
         let function = process.functions.iter().find(|function| std::ptr::eq(*function, place.function))?;

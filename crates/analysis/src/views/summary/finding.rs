@@ -1,4 +1,4 @@
-//! A sentence of the summary, with its data for programs.
+//! A sentence of the summary, with data for programs that process the summary.
 
 use crate::code_place::CodePlace;
 use crate::function::FunctionRef;
@@ -8,19 +8,19 @@ use crate::sampling::share_bounds;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum FindingKind {
-    /// As many threads of the pool are blocked as there are processors, or more.
+    /// At least as many threads of the pool are blocked as there are processors.
     PoolStarved,
-    /// Several threads at once wait for a lock.
+    /// Several threads wait for a lock at the same time.
     LockConvoy,
-    /// Threads wait.
+    /// Threads wait for something.
     Wait,
-    /// Async methods wait.
+    /// Async methods wait for something.
     Await,
-    /// CPU time of code.
+    /// Code uses CPU time.
     Cpu,
-    /// Exceptions.
+    /// Exceptions are thrown.
     Exceptions,
-    /// Calls of a function.
+    /// One function was called most often.
     Calls,
     /// Work of the runtime: compilation, loading of types, suspension.
     Runtime,
@@ -28,13 +28,13 @@ pub enum FindingKind {
     Gc,
     /// Allocations.
     Allocation,
-    /// Memory that grows from one collection, or one snapshot of the heap, to the next.
+    /// Memory grows from one collection to the next, or from one heap snapshot to the next.
     GrowingHeap,
     /// Contents of the heap.
     Heap,
     /// The profiler's own work.
     Profiler,
-    /// Data that the recording lacks.
+    /// The recording lacks data.
     Recording,
 }
 
@@ -57,7 +57,7 @@ impl FindingKind {
         Self::Recording,
     ];
 
-    /// What a sentence of this kind says, in words.
+    /// The meaning of sentences of this kind, in words.
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
@@ -106,60 +106,60 @@ impl FindingKind {
 pub struct Finding {
     /// The sentence.
     pub text: String,
-    /// Kind of problem that it reports.
+    /// Kind of problem that the sentence reports.
     pub kind: FindingKind,
-    /// Average number of threads that the problem occupies over the shown time: 1 is one thread all
-    /// the time. Sentences are ordered by this cost. 0 where the sentence reports no problem, or
-    /// the time that it takes is not known.
+    /// Average number of threads that the problem occupies over the shown time: 1 means one thread
+    /// all the time. Sentences are ordered by this cost. 0 if the sentence reports no problem, or
+    /// if the time is not known.
     pub cost: f64,
     /// The share that the sentence mentions, 0 to 1.
     pub share: f64,
-    /// 95 % bounds of the share; equal to the share where it was measured completely. A sentence
-    /// that needs a least share appears only if the lower bound reaches it.
+    /// 95 % bounds of the share. Both equal the share if it was measured completely. A sentence
+    /// that needs a minimum share appears only if the lower bound reaches it.
     pub bounds: (f64, f64),
-    /// The function that the sentence names.
+    /// The function that the sentence names; `None` if it names none.
     pub function: Option<FindingFunction>,
-    /// Whether the sentence is about sleeping threads.
+    /// Whether the sentence is about threads that sleep.
     pub is_sleep: bool,
     /// Name of the metric that the finding is based on.
     pub metric: Option<&'static str>,
-    /// Options of `clrscope report` that show more.
+    /// Options of `clrscope report` that show more about the sentence.
     pub report: Option<String>,
 }
 
 /// A function that a sentence names, with the data to look up its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FindingFunction {
-    /// `Namespace.Type::Method`.
+    /// Name of the function: `Namespace.Type::Method`.
     pub name: String,
-    /// File of the function's assembly.
+    /// Path of the assembly's file.
     pub module_path: String,
-    /// Token of the method in that assembly.
+    /// Metadata token of the method in that assembly.
     pub token: u32,
-    /// Place in its code that the sentence is about; `None` for the whole function.
+    /// Place in the function's code that the sentence is about; `None` for the whole function.
     pub place: Option<FindingPlace>,
 }
 
-/// An owned [`CodePlace`].
+/// A place in code like [`CodePlace`], with owned data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FindingPlace {
     place: CodePlace<'static>,
     callee: Option<String>,
-    /// Text between the sentence and the line of the place.
+    /// Text that stands between the sentence and the line of the place.
     pub lead: &'static str,
 }
 
-/// Text before the line with the largest part.
+/// Text that stands before the line with the largest part.
 pub(super) const MOST_AT: &str = ", the most at ";
 
 impl FindingPlace {
-    /// Creates a place with the text before its line.
+    /// Creates a place. `lead` is the text before its line.
     pub(super) fn new(place: CodePlace<'_>, lead: &'static str) -> Self {
         let callee = place.callee.map(str::to_owned);
         Self { place: CodePlace { callee: None, ..place }, callee, lead }
     }
 
-    /// The place.
+    /// The place without its text.
     #[must_use]
     pub fn code_place(&self) -> CodePlace<'_> {
         CodePlace { callee: self.callee.as_deref(), ..self.place }
@@ -174,18 +174,18 @@ impl Finding {
         Self { text, kind, cost, share, bounds, function: None, is_sleep, metric: None, report: None }
     }
 
-    /// Creates a sentence about a part of the whole.
+    /// Creates a sentence about a part of the whole, with bounds.
     pub(super) fn with_share(kind: FindingKind, text: String, part: Part) -> Self {
         Self { bounds: part.bounds(), ..Self::exact(kind, text, part.share) }
     }
 
-    /// The sentence names a function.
+    /// Adds the function that the sentence names.
     #[must_use]
     pub(super) fn about(self, function: &FunctionRef<'_>) -> Self {
         self.names(function, None)
     }
 
-    /// The sentence names a function, where one is known.
+    /// Adds the function that the sentence names, if it is known.
     #[must_use]
     pub(super) fn about_known(self, function: Option<&FunctionRef<'_>>) -> Self {
         match function {
@@ -194,19 +194,20 @@ impl Finding {
         }
     }
 
-    /// The sentence names a function at a place in its code.
+    /// Adds the function that the sentence names, and a place in its code.
     #[must_use]
     pub(super) fn at(self, function: &FunctionRef<'_>, place: FindingPlace) -> Self {
         self.names(function, Some(place))
     }
 
-    /// The sentence names a function, and a place if one is known, with the text before its line.
+    /// Adds the function that the sentence names. If a place in its code is known, adds the place
+    /// too, with the text before its line.
     #[must_use]
     pub(super) fn at_known(self, function: &FunctionRef<'_>, place: Option<CodePlace<'_>>, lead: &'static str) -> Self {
         self.names(function, place.map(|place| FindingPlace::new(place, lead)))
     }
 
-    /// The problem occupies this many threads on average.
+    /// Sets the average number of threads that the problem occupies.
     #[must_use]
     pub(super) fn costs(self, threads: f64) -> Self {
         Self { cost: threads, ..self }
@@ -222,19 +223,19 @@ impl Finding {
         Self { function: Some(function), ..self }
     }
 
-    /// The finding is based on a metric.
+    /// Sets the metric that the finding is based on.
     #[must_use]
     pub(super) fn by(self, metric: &'static str) -> Self {
         Self { metric: Some(metric), ..self }
     }
 
-    /// A report with these options shows more.
+    /// Sets the options of `clrscope report` that show more.
     #[must_use]
     pub(super) fn shown_by(self, options: impl Into<String>) -> Self {
         Self { report: Some(options.into()), ..self }
     }
 
-    /// The callers of the named function show more, if the sentence names one.
+    /// Sets options that show the callers of the function, if the sentence names one.
     #[must_use]
     pub(super) fn shown_by_callers(self) -> Self {
         // Code without names appears as its library, `[libcoreclr.so]`, and as a pattern that would
@@ -247,7 +248,7 @@ impl Finding {
     }
 }
 
-/// A part of a whole that was found by samples, with 95 % bounds.
+/// A part of a whole that was estimated from samples, with 95 % bounds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part {
     pub(super) share: f64,
@@ -261,7 +262,7 @@ impl Part {
         Self { share: part(amount, all), low: part(low.min(amount), all), high: part(high.max(amount), all) }
     }
 
-    /// A share that was found with `samples` samples.
+    /// A share that was estimated from `samples` samples.
     pub(super) fn of_samples(share: f64, samples: u64) -> Self {
         let (low, high) = share_bounds(share, samples);
         Self { share, low, high }
@@ -288,7 +289,7 @@ pub(super) fn per_second(amount: u64, run_ns: u64) -> f64 {
     amount as f64 * 1e9 / run_ns.max(1) as f64
 }
 
-/// Part of a whole, 1 at most.
+/// `of` as a part of `all`, at most 1.
 pub(super) fn part(of: u64, all: u64) -> f64 {
     if all == 0 { 0.0 } else { (of as f64 / all as f64).min(1.0) }
 }

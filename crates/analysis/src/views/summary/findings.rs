@@ -19,7 +19,7 @@ use crate::sampling::{Steps, sampled_bounds};
 use crate::views::rows::FunctionRow;
 use crate::waits::{WaitKind, wait_kind};
 
-/// A function's part of all work, with the bounds that `calls` gives.
+/// A function's part of all work, with bounds computed from `calls`.
 fn part_of_work(view: &Summary<'_>, amount: u64, bounds: (u64, u64)) -> Part {
     let (all, _) = all_work(view);
     match view.conditions.metric.is_sampled() {
@@ -28,21 +28,21 @@ fn part_of_work(view: &Summary<'_>, amount: u64, bounds: (u64, u64)) -> Part {
     }
 }
 
-/// Bounds of a function's own work, where `calls` measured it.
+/// Bounds of a function's own work, if `calls` measured it.
 fn bounds_of_work(row: &FunctionRow<'_>) -> (u64, u64) {
     row.times.exclusive_cpu_bounds_ns.unwrap_or(row.times.exclusive_bounds_ns)
 }
 
-/// Shares of CPU time, and of calls, that are worth a sentence.
+/// Share of CPU time or of calls that is worth a sentence.
 const MUCH: f64 = 0.05;
 /// Share of CPU time that counts as most of it.
 const MOST: f64 = 0.5;
 /// The core library, whose methods are at the bottom of every thread's stack.
 const CORE_LIBRARY: &str = "System.Private.CoreLib";
-/// Least use of one processor for a sentence about code: the busiest function of a nearly idle
-/// program is not worth a sentence.
+/// Minimum use of one processor for a sentence about code. In a nearly idle program, even the
+/// busiest function is not worth a sentence.
 const MUCH_OF_PROCESSOR: f64 = 0.05;
-/// Exceptions in a second that are worth a sentence.
+/// Number of exceptions per second that is worth a sentence.
 const MANY_PER_SECOND: f64 = 100.0;
 /// Cost of throwing and catching an exception, nanoseconds. Used only to order sentences. Measured
 /// with two frames between throw and catch: 10 us on .NET 8, 2 to 3 us on .NET 9 and 10.
@@ -50,9 +50,10 @@ const THROW_NS: f64 = 10_000.0;
 /// Waiting time below one function, as a share of the run, that is worth a sentence. It is low,
 /// because the waits of a service's requests are a small part of the time that the service runs.
 const MUCH_WAITED: f64 = 0.02;
-/// Share of CPU time in unoptimised code that is worth a sentence: each program starts with some.
+/// Share of CPU time in unoptimised code that is worth a sentence. It is not low, because each
+/// program starts with some unoptimised code.
 const MUCH_UNOPTIMISED: f64 = 0.10;
-/// Exceptions that are worth a sentence.
+/// Number of exceptions that is worth a sentence.
 const MANY_EXCEPTIONS: u64 = 100;
 
 /// The data that sentences are based on.
@@ -64,15 +65,15 @@ pub(super) struct Evidence<'v, 'a> {
     pub(super) waits: &'v [OwnWait<'a>],
     /// Places in own code where CPU time was spent.
     pub(super) places: CpuPlaces<'a>,
-    /// The shown time, nanoseconds.
+    /// Length of the shown time, in nanoseconds.
     pub(super) run_ns: u64,
     /// Whether the query selects only some functions.
     pub(super) is_filtered: bool,
-    /// The command that records more of the same program.
+    /// The command with which the user records more of the same program.
     pub(super) again: &'static str,
 }
 
-/// The sentences; sentences about the program come first. Waits of idle threads get no sentence.
+/// The sentences. Sentences about the program come first. Waits of idle threads get no sentence.
 pub(super) fn findings(evidence: &Evidence<'_, '_>) -> Vec<Finding> {
     let Evidence { view, rows, run_ns, .. } = *evidence;
     let mut found = Vec::new();
@@ -117,8 +118,8 @@ fn all_work(view: &Summary<'_>) -> (u64, &'static str) {
     (conditions.work_ns(), if is_cpu { "CPU time" } else { "time" })
 }
 
-/// The own function with the most work, framework code below it included, summed over its
-/// instantiations.
+/// The own function with the most work, summed over its instantiations. Its work includes the
+/// framework code below it.
 fn busiest_own(evidence: &Evidence<'_, '_>) -> Option<Finding> {
     let view = evidence.view;
     let mut work: BTreeMap<(&str, Cow<'_, str>), (u64, u64, u64)> = BTreeMap::new();
@@ -169,8 +170,8 @@ fn busiest_library(evidence: &Evidence<'_, '_>) -> Option<Finding> {
     is_most.then(|| evidence.of_work(text, found, &row.function, row.amount.total)).flatten()
 }
 
-/// The framework function with the most work, if own code does little. `None` where threads were
-/// sampled by `wall`: most of them wait then, in native code that does not show the reason.
+/// The framework function with the most work, if own code does little. `None` if threads were
+/// sampled by `wall`: most threads then wait in native code that does not show the reason.
 fn busiest(evidence: &Evidence<'_, '_>) -> Option<Finding> {
     let view = evidence.view;
     if view.conditions.metric.instrument == instrument::WALL {
@@ -188,9 +189,9 @@ fn busiest(evidence: &Evidence<'_, '_>) -> Option<Finding> {
     part.is_surely(MUCH).then(|| evidence.of_work(text, part, &row.function, row.work_ns())).flatten()
 }
 
-/// The own function below which threads waited longest for this kind. Whether it is worth a
+/// The own function below which threads waited longest for this kind. Whether the wait is worth a
 /// sentence depends on the length of the run, not on the number of idle threads. Samples of `wall`
-/// have sentences of their own.
+/// have other sentences.
 fn longest_wait(evidence: &Evidence<'_, '_>, kind: WaitKind) -> Option<Finding> {
     let Evidence { view, waits, run_ns, .. } = *evidence;
     if view.conditions.metric.is_sampled() {
@@ -210,7 +211,7 @@ fn longest_wait(evidence: &Evidence<'_, '_>, kind: WaitKind) -> Option<Finding> 
     part.is_surely(MUCH_WAITED).then(|| found.shown_by(format!("--view tree --metric {metric} --just-my-code")))
 }
 
-/// Step of the wall clock of `calls`, nanoseconds; 0 where waits are exact.
+/// Step of the wall clock of `calls`, nanoseconds; 0 if waits are exact.
 fn step_of_waits(view: &Summary<'_>) -> f64 {
     let conditions = &view.conditions;
     let steps = conditions.processes.iter().filter_map(|process| Some(Steps::from_info(process.calls?).wall_ns));
@@ -263,7 +264,7 @@ fn most_by_kind(evidence: &Evidence<'_, '_>) -> Vec<Finding> {
     .collect()
 }
 
-/// Adds to a sentence the own code below which most work of a kind was done, where it is known.
+/// Adds to a sentence the own code below which most work of a kind was done, if that code is known.
 fn below_own_code(evidence: &Evidence<'_, '_>, kind: SampleKind, found: Finding) -> Finding {
     let Some((function, place)) = evidence.places.most_of(kind) else { return found };
     let text = format!("{}, most of it below {}", found.text, function.label());
@@ -309,8 +310,7 @@ fn most_thrown(view: &Summary<'_>, run_ns: u64) -> Option<Finding> {
     (per_second >= MANY_PER_SECOND).then_some(found)
 }
 
-/// The own function below which most exceptions were created, where `exceptions` did not record
-/// them.
+/// The own function below which most exceptions were created, if `exceptions` did not record them.
 fn most_made(evidence: &Evidence<'_, '_>) -> Option<Finding> {
     let Evidence { view, run_ns, again, .. } = *evidence;
     let row = view.elsewhere.iter().find(|row| row.kind == ElsewhereKind::ExceptionsMade)?;

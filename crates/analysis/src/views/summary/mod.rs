@@ -1,4 +1,5 @@
-//! The view `summary`: findings, own code and framework by work, and the rest of the time.
+//! The view `summary`: findings, own functions and framework functions by work, and the rest of the
+//! time.
 
 mod allocating;
 mod collections;
@@ -47,23 +48,23 @@ pub use sampled::{KindRow, SampledThreads, StateRow};
 /// A function of the program itself, with the framework code that it calls.
 #[derive(Debug, Clone, Copy)]
 pub struct OwnRow<'a> {
-    /// The function alone.
+    /// The function's own row, without the framework code that it calls.
     pub row: FunctionRow<'a>,
-    /// Work of the function and of all framework code below it up to the next own function: CPU
-    /// time, or wall time where CPU time was not measured.
+    /// Work of the function and of all framework code below it, up to the next own function. It is
+    /// CPU time, or wall time if CPU time was not measured.
     pub work_ns: u64,
-    /// 95 % bounds of that work. They come from the clock of `calls` and the cost of its hooks, or,
-    /// for sampled work, from its share of all samples.
+    /// 95 % bounds of that work. They come from the clock of `calls` and the cost of its hooks. For
+    /// sampled work they come from its share of all samples.
     pub work_bounds_ns: (u64, u64),
-    /// Time that threads waited below the function for locks, timeouts, files, sockets, tasks and
-    /// events.
+    /// Time for which threads waited below the function, for locks, timeouts, files, sockets, tasks
+    /// and events.
     pub waited_ns: u64,
-    /// The callees with most of the metric, and their amounts; only for the first functions by
-    /// samples.
+    /// The callees with the largest amounts of the metric, and these amounts. Only the first
+    /// functions by samples have them.
     pub calls: [Option<(FunctionRef<'a>, u64)>; sampled::MOST_CALLEES],
 }
 
-/// Time that threads waited for something, below one own function.
+/// Time for which threads waited for one kind of thing, below one own function.
 #[derive(Debug, Clone, Copy)]
 struct OwnWait<'a> {
     function: Option<FunctionRef<'a>>,
@@ -71,12 +72,12 @@ struct OwnWait<'a> {
     ns: u64,
 }
 
-/// Waits and exceptions below own functions; the function is `None` where no own function is on the
+/// Waits and exceptions below own functions. The function is `None` if no own function is on the
 /// stack.
 #[derive(Debug, Default)]
 struct OwnSums<'a> {
     waits: Vec<OwnWait<'a>>,
-    /// Created exceptions.
+    /// Exceptions that were created.
     exceptions: Vec<(Option<FunctionRef<'a>>, u64)>,
 }
 
@@ -87,34 +88,34 @@ pub struct Summary<'a> {
     pub findings: Vec<Finding>,
     /// The first ten functions by exclusive time, or in the query's order.
     pub top: Vec<FunctionRow<'a>>,
-    /// Number of called functions.
+    /// Number of functions that were called.
     pub functions: usize,
-    /// The first own functions by work.
+    /// The first own functions, ordered by work.
     pub own: Vec<OwnRow<'a>>,
-    /// Number of called own functions.
+    /// Number of own functions that were called.
     pub own_functions: usize,
-    /// The first functions of the framework by work.
+    /// The first functions of the framework, ordered by work.
     pub framework: Vec<FunctionRow<'a>>,
-    /// Number of called functions of the framework.
+    /// Number of functions of the framework that were called.
     pub framework_functions: usize,
-    /// Time that was not spent on the work of functions: waits by kind, compilation, suspensions,
-    /// collections, exceptions.
+    /// Time that threads did not spend on the work of functions: waits by kind, compilation,
+    /// suspensions, collections, exceptions.
     pub elsewhere: Vec<Elsewhere<'a>>,
-    /// Work by kind, where samples of CPU time were taken.
+    /// Work by kind; empty if no samples of CPU time were taken.
     pub kinds: Vec<KindRow>,
-    /// Thread time by state, where samples of `wall` were taken.
+    /// Thread time by state; empty if no samples of `wall` were taken.
     pub states: Vec<StateRow<'a>>,
-    /// Threads, where only samples were recorded.
+    /// Threads; empty unless only samples were recorded.
     pub threads: SampledThreads<'a>,
-    /// Allocations of all types, those with the most bytes first, where they were recorded.
+    /// Allocations of all types, the most bytes first; `None` if they were not recorded.
     pub allocated: Option<Allocations<'a>>,
-    /// Conditions of the selected part, with its sums.
+    /// Conditions and sums of the selected part of the recording.
     pub conditions: Conditions<'a>,
 }
 
-/// Rows in [`Summary::top`] and [`Summary::own`] unless the query has a limit.
+/// Number of rows in [`Summary::top`] and [`Summary::own`] unless the query has a limit.
 const TOP: usize = 10;
-/// Rows in [`Summary::framework`] unless the query has a limit.
+/// Number of rows in [`Summary::framework`] unless the query has a limit.
 const TOP_FRAMEWORK: usize = 5;
 
 /// The summary of the selected part of a recording.
@@ -199,7 +200,8 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
     Ok(view)
 }
 
-/// The command that records more of the same program: `attach` where it ran on.
+/// The command with which the user records more of the same program: `attach` if the program kept
+/// running after the recording, else `run`.
 fn again(recording: &Recording) -> &'static str {
     if ran_on(recording) { "attach PID" } else { "run" }
 }
@@ -250,7 +252,7 @@ impl Clock {
         Self { step_ns, raw: query.raw }
     }
 
-    /// The measured time of a function minus the cost of hooks.
+    /// The measured time of a function minus the cost of hooks, which is increased by `margin`.
     fn left(&self, measured: u64, hooks_ns: u64, margin: f64) -> f64 {
         if self.raw || measured == 0 { 1.0 } else { (1.0 - hooks_ns as f64 * margin / measured as f64).max(0.0) }
     }
@@ -296,8 +298,8 @@ fn compare_own(a: &OwnRow<'_>, b: &OwnRow<'_>) -> Ordering {
 }
 
 impl<'a> OwnSums<'a> {
-    /// Adds the waits and exceptions of a process, without functions where its code is not the
-    /// user's own.
+    /// Adds the waits and exceptions of a process. If its code is not the user's own, they are
+    /// added without functions.
     fn add(&mut self, sums: &ProcessSums<'a>, owners: &Owners, is_own: bool) {
         let function = |owner| (is_own && owner != sums.catalog.root()).then(|| sums.catalog.function(owner));
         self.waits.extend(owners.waits().map(|(owner, kind, ns)| OwnWait { function: function(owner), kind, ns }));

@@ -7,10 +7,10 @@ use crate::memory::{MemoryPart, MemoryRow, memory};
 use crate::numbers::{bytes, time};
 use crate::query::Query;
 
-/// Most places that a sentence names.
+/// Maximum number of places that a sentence names.
 const NAMED: usize = 3;
 
-/// A sentence for each process whose memory was examined.
+/// Returns a sentence for each process whose memory was examined.
 pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
     let Ok(view) = memory(recording, &Query { metric: None, ..query.clone() }) else { return Vec::new() };
     let sentence = |times: &crate::memory::MemoryTimes<'_>| {

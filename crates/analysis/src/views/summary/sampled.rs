@@ -1,4 +1,4 @@
-//! Summary of samples: kinds of work, states of threads, and the threads that matter.
+//! Summary of samples: kinds of work, states of threads, and the most important threads.
 
 use std::cmp::Reverse;
 
@@ -22,52 +22,53 @@ use crate::waits::wait_reason;
 
 /// Threads with less than this share of the time are not shown one by one.
 const LEAST_OF_THREAD: f64 = 0.01;
-/// Most threads that are shown one by one.
+/// Maximum number of threads that are shown one by one.
 const MOST_THREADS: usize = 8;
-/// Most own functions whose callees are shown.
+/// Maximum number of own functions whose callees are shown.
 const MOST_WITH_CALLEES: usize = 5;
-/// Most callees shown of each.
+/// Maximum number of callees that are shown for a function.
 pub(super) const MOST_CALLEES: usize = 3;
 
-/// Time of samples of one kind.
+/// Time of all samples of one kind of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KindRow {
     /// Kind of the work.
     pub kind: SampleKind,
-    /// Samples of the kind.
+    /// Number of samples of this kind.
     pub samples: u64,
-    /// CPU time that they stand for.
+    /// CPU time that these samples stand for.
     pub time_ns: u64,
 }
 
-/// Time that threads spent in one state, by samples of `wall`.
+/// Time that threads spent in one state, according to samples of `wall`.
 #[derive(Debug, Clone, Copy)]
 pub struct StateRow<'a> {
     /// State of the threads.
     pub state: ThreadState,
-    /// Samples that found threads in the state.
+    /// Number of samples that found threads in this state.
     pub samples: u64,
-    /// Thread time that they stand for.
+    /// Thread time that these samples stand for.
     pub time_ns: u64,
-    /// Of ready threads: the part of that time that is not known to be for work, because the stack
-    /// is unknown or waits for something, as in a spin lock.
+    /// For ready threads, the part of that time that may not be work, because the stack is unknown
+    /// or waits for something, as in a spin lock.
     pub unplaced_ns: u64,
     /// Number of threads that were found in the state.
     pub threads: u64,
-    /// The innermost own function with most of that time, and its part.
+    /// The innermost own function with the largest part of that time, and that part.
     pub most: Option<(FunctionRef<'a>, u64)>,
 }
 
-/// Threads of a summary by samples: rows of the important threads, and sums of the others.
+/// Threads of a summary by samples: rows of the important threads, and sums over the other threads.
 #[derive(Debug, Clone, Default)]
 pub struct SampledThreads<'a> {
-    /// Threads with a share worth a line, the largest first.
+    /// Threads whose share is large enough for a row, the largest share first.
     pub rows: Vec<ThreadRow<'a>>,
-    /// Number of the others.
+    /// Number of the other threads.
     pub others: u64,
-    /// Roles of the others, each with how many have it, in the order of [`ThreadRole::ALL`].
+    /// Roles of the other threads, each with the number of threads, in the order of
+    /// [`ThreadRole::ALL`].
     pub roles: Vec<(ThreadRole, u64)>,
-    /// Total time of the others.
+    /// Total time of the other threads.
     pub others_ns: u64,
 }
 
@@ -112,8 +113,8 @@ fn wants(query: &Query, process: &Process, sample: &Sample) -> bool {
     query.wants_thread_if_known(thread) && query.wanted_ns(process, first_ns, last_ns).is_some()
 }
 
-/// Owners of the work and the waits of a process's threads, by samples of `wall`. The states of the
-/// samples know more than the names of functions.
+/// Owners of the work and the waits of a process's threads, by samples of `wall`. The states of
+/// samples are more exact than the names of functions.
 pub(super) fn owners(process: &Process, catalog: &Catalog<'_>, query: &Query) -> Owners {
     let (mut owners, mut frames) = (Owners::default(), OwnFrames::new(process));
     each_sample(process, instrument::WALL, |sample| {
@@ -177,7 +178,7 @@ pub(super) fn states<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<
     Ok(ThreadState::ALL.iter().filter_map(|state| sums.get_key_value(state)).map(row).collect())
 }
 
-/// Adds to the first own functions their most expensive callees.
+/// Adds to each of the first own functions its most expensive callees.
 pub(super) fn add_callees<'a>(own: &mut [OwnRow<'a>], all: &[(Paths<'a>, Catalog<'a>)], query: &Query) {
     let first = own.len().min(MOST_WITH_CALLEES);
     for (paths, catalog) in all {

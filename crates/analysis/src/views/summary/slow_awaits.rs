@@ -1,7 +1,7 @@
-//! Sentences about long awaits, where `awaits` recorded them.
+//! Sentences about long awaits, if `awaits` was recorded.
 //!
-//! An awaiting method occupies no thread, and many methods await by design: background loops,
-//! consumers of queues. Sentences are only about the remaining awaits.
+//! An awaiting method occupies no thread, and many methods await by design, such as background
+//! loops and consumers of queues. Sentences are only about the remaining awaits.
 
 use clrscope_recording::model::Recording;
 use rustc_hash::FxHashSet;
@@ -43,13 +43,13 @@ const DELAY: &str = "System.Threading.Tasks.Task::Delay";
 enum Waiter {
     /// Work that takes longer because of the await.
     Work,
-    /// Possibly background work: one loop that waits for something all the time.
+    /// Possibly background work: a loop that waits for something all the time.
     Loop,
     /// Loops with a delay.
     Timer,
 }
 
-/// Returns the sentences about all processes that a query selects; none where awaits were not
+/// Returns the sentences about all processes that a query selects; none if awaits were not
 /// recorded. Sentences about possible background work are included only if there are no other
 /// findings (`others` is false).
 pub(super) fn found(recording: &Recording, query: &Query, others: bool) -> Vec<Finding> {

@@ -11,9 +11,9 @@ use crate::printable::one_line;
 use crate::query::Query;
 use crate::select::processes;
 
-/// The sentences of a summary, if snapshots were requested: the outcome of each, a missing snapshot
-/// at the end if the program ended abruptly, and snapshots at moments that the program did not
-/// reach.
+/// The sentences of a summary if snapshots were requested: about the outcome of each snapshot,
+/// about a snapshot missing at the end because the program ended abruptly, and about requested
+/// snapshots at moments that the program did not reach.
 pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
     let heap = recording.run.filled.instruments().iter().find(|request| request.name == SPEC.name);
     let checked = heap.and_then(|request| check(request).ok());

@@ -1,5 +1,5 @@
-//! Processors that a program left unused: samples of CPU time do not show what its threads waited
-//! for.
+//! Sentences about processors that a program left unused. Samples of CPU time do not show what the
+//! program's threads waited for.
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Recording, ThreadRole};
@@ -12,7 +12,7 @@ use crate::samples::SampleKind;
 use crate::sampling::sampled_bounds;
 use crate::views::rows::{FunctionRow, ThreadRow};
 
-/// Shortest time that is worth a sentence: short programs wait a lot at start and end.
+/// Shortest time that is worth a sentence, because short programs wait a lot at start and end.
 const LEAST_NS: u64 = 500_000_000;
 /// A program that uses more of the processors than this leaves few unused.
 const MUCH_OF_ALL: f64 = 0.5;
@@ -20,9 +20,9 @@ const MUCH_OF_ALL: f64 = 0.5;
 /// alone.
 const MUCH_OF_ONE: f64 = 0.5;
 
-/// Sentences about a program that used clearly fewer processors than available. They say how to see
-/// what its threads waited for, and which code is resumed after awaits, during which no thread
-/// waits. None where the recording shows waits already.
+/// Sentences about a program that used clearly fewer processors than were available. They tell how
+/// to find out what the program's threads waited for, and which code is resumed after awaits
+/// (during an await no thread waits). Empty if the recording already shows waits.
 pub(super) fn found(evidence: &Evidence<'_, '_>, recording: &Recording, query: &Query) -> Vec<Finding> {
     let Evidence { view, again, .. } = *evidence;
     let shows_waits = view.conditions.metric.is_of_calls() || has(view, instrument::WALL);
@@ -63,7 +63,7 @@ fn is_programs(row: &ThreadRow<'_>) -> bool {
     matches!(row.thread.role, ThreadRole::User | ThreadRole::Main | ThreadRole::Pool)
 }
 
-/// Whether a row is of the code of an `async` method or lambda.
+/// Whether a row is for the code of an `async` method or lambda.
 fn is_async(row: &FunctionRow<'_>) -> bool {
     row.function.marker().is_some_and(|marker| marker.starts_with("async"))
 }

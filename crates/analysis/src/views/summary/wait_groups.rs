@@ -1,5 +1,5 @@
-//! Waits below the program's own code, by samples of `wall`: which function waits for what, and on
-//! how many threads at once.
+//! Waits below the program's own code, according to samples of `wall`: which function waits for
+//! what, and on how many threads at the same time.
 //!
 //! Threads that wait by design are left out: consumers of queues, and threads that stay in one wait
 //! all their life while others work, such as timers, loggers and the main thread.
@@ -25,7 +25,7 @@ const NO_WORKERS: [&str; 3] = [".NET TP Gate", ".NET TP Wait", ".NET Timer"];
 /// Time within which the sampler finds all threads of an already running program.
 const ALL_MET_NS: u64 = 100_000_000;
 
-/// Waits of one own function, over all its instantiations, for one reason.
+/// Waits of one own function for one reason, over all instantiations of the function.
 #[derive(Debug, Clone)]
 pub(super) struct WaitGroup<'a> {
     pub(super) function: FunctionRef<'a>,
@@ -33,9 +33,9 @@ pub(super) struct WaitGroup<'a> {
     pub(super) place: CodePlace<'a>,
     pub(super) reason: WaitReason,
     pub(super) blocked: Blocked,
-    /// The part on pool threads.
+    /// The part of these waits on pool threads.
     pub(super) of_pool: Blocked,
-    /// Largest number of threads that waited at once.
+    /// Largest number of threads that waited at the same time.
     pub(super) most_at_once: u64,
 }
 
@@ -44,11 +44,11 @@ pub(super) struct WaitGroup<'a> {
 pub(super) struct PoolThreads {
     /// Time that these threads were blocked.
     pub(super) blocked: Blocked,
-    /// Largest number of threads that were blocked at once.
+    /// Largest number of these threads that were blocked at the same time.
     pub(super) most_blocked: u64,
-    /// Number of threads soon after the first of them was blocked.
+    /// Number of these threads soon after the first of them was blocked.
     pub(super) at_first: u64,
-    /// Largest number of threads from then on.
+    /// Largest number of these threads after that moment.
     pub(super) most: u64,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct PoolThreads {
 #[derive(Debug)]
 pub(super) struct ProcessWaits<'a> {
     pub(super) process: &'a Process,
-    /// Time that was watched, nanoseconds.
+    /// Length of the watched time, in nanoseconds.
     pub(super) watched_ns: u64,
     /// The groups, ordered by time.
     pub(super) groups: Vec<WaitGroup<'a>>,

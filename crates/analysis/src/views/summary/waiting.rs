@@ -1,4 +1,5 @@
-//! Sentences about waits below own code: a starved pool, lock convoys, and other blocked threads.
+//! Sentences about waits below own code: a starved thread pool, lock convoys, and other blocked
+//! threads.
 
 use clrscope_recording::model::Recording;
 
@@ -14,7 +15,7 @@ use crate::waits::{WaitKind, WaitReason};
 
 /// Total waiting time, as a share of one thread's time, that is worth a sentence.
 pub(super) const MUCH: f64 = 0.05;
-/// Most groups per process that get a sentence of their own.
+/// Maximum number of groups per process that get their own sentence.
 pub(super) const MOST: usize = 3;
 
 /// Returns the sentences about all processes that a query selects.
@@ -129,7 +130,7 @@ fn finding(
     part.is_surely(MUCH).then_some(Finding { is_sleep, ..found })
 }
 
-/// Bounds of a time by samples, nanoseconds.
+/// 95 % bounds of a sampled time, in nanoseconds.
 fn bounds(blocked: Blocked) -> (f64, f64) {
     sampled_bounds(blocked.ns as f64, blocked.ns as f64 / blocked.samples.max(1) as f64)
 }
