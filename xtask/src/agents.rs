@@ -1,4 +1,5 @@
-//! The ways a program is run: bare, under the agent, under floors and peers.
+//! The ways in which a program is run: bare, under the agent, under minimal profilers (floors), and
+//! under other tools (peers).
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,7 +7,7 @@ use std::process::{Command, Stdio};
 use clrscope_contract::request::{AGENT_CLSID, AGENT_VARIABLE};
 use clrscope_testkit::{Runtime, agent, cli, let_children_hear, load_profiler, workspace_root};
 
-/// A committed program of `dotnet/bench`.
+/// Path of a committed program of `dotnet/bench`.
 ///
 /// # Errors
 /// A sentence, when it is not there.
@@ -15,14 +16,14 @@ pub(crate) fn program(name: &str) -> Result<PathBuf, String> {
     if dll.is_file() { Ok(dll) } else { Err(format!("{} is missing; `cargo xtask fixtures` builds it", dll.display())) }
 }
 
-/// Loads the agent into what `command` starts; the recording goes to `out`.
+/// Makes the program that `command` starts load the agent, which records into `out`.
 pub(crate) fn under_agent(command: &mut Command, request: &str, out: &Path) {
     load_profiler(command, agent(), AGENT_CLSID);
     // The recordings lie in a temporary folder, which others may write in.
     command.env(AGENT_VARIABLE, format!("{request};trust-writable;out={}", out.display()));
 }
 
-/// The command that attaches the tool to a process for these instruments, for so long, and
+/// The command that attaches the tool to a process with these instruments, for `duration`, and
 /// overwrites `out`.
 pub(crate) fn attach(pid: u32, instruments: &[&str], duration: &str, out: &Path) -> Command {
     let_children_hear();
@@ -33,7 +34,7 @@ pub(crate) fn attach(pid: u32, instruments: &[&str], duration: &str, out: &Path)
     command
 }
 
-/// The newest runtime at hand.
+/// The newest available runtime.
 ///
 /// # Errors
 /// A sentence, when there is none.

@@ -1,6 +1,7 @@
-//! `cargo xtask soak async`: programs that build and tear down chains of awaits as fast as they
-//! can, sampled at the highest rate while memory is collected and compacted, and while classes
-//! unload. Their own methods say which root each sample is of: none may be below another one.
+//! `cargo xtask soak async`: programs build and tear down chains of awaits as fast as they can.
+//! They are sampled at the highest rate while memory is collected and compacted, and while classes
+//! unload. The programs' own methods show to which root each sample belongs: no sample may be below
+//! another root.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -37,7 +38,7 @@ const LOADS: [Load; 5] = [
 /// Time that a program may take.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Soaks everything, each load for so long; an error names what went wrong.
+/// Soaks all programs, each load for `time`. An error names what went wrong.
 pub(crate) fn run(time: Duration) -> Result<(), String> {
     let (mut wrong, mut all) = (Vec::new(), 0);
     for runtime in runtimes() {

@@ -1,5 +1,5 @@
-//! `cargo xtask soak attaches`: a program that is attached to a thousand times keeps the memory
-//! that it had after the first twenty.
+//! `cargo xtask soak attaches`: attaches to a program a thousand times. The program must keep the
+//! memory size that it had after the first twenty attaches.
 
 use std::path::Path;
 
@@ -23,9 +23,8 @@ const PROBED: &str = "Collections.Program::Zero";
 /// Parts of the rounds whose least memory is said.
 const FLOORS: usize = 10;
 
-/// Attaches to a program on each runtime, `rounds` times after the first ones, for these
-/// instruments each time. The runtimes are tried at the same time: a round waits more than it
-/// works.
+/// Attaches to a program on each runtime with these instruments, `rounds` times after the first
+/// ones. The runtimes are tested at the same time, because a round waits more than it works.
 pub(crate) fn run(instruments: &[&str], rounds: u32) -> Result<(), String> {
     cli();
     let wrong = at_a_time(runtimes().len(), runtimes(), |runtime| {

@@ -1,5 +1,5 @@
-//! Tests of the documents: their sizes, the width of their lines, their links, and the files and
-//! tests that they name.
+//! Tests of the documents: their sizes, line widths and links, and whether the files and tests that
+//! they name exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,7 +24,7 @@ struct Document {
     text: String,
 }
 
-/// Files of the repository, as paths from its root.
+/// Files of the repository, as paths relative to its root.
 pub(crate) fn files() -> Vec<String> {
     let mut files = Vec::new();
     gather(&workspace_root(), &mut files);

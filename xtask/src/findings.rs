@@ -1,7 +1,7 @@
-//! `cargo xtask soak findings`: the programs by which faults were found once, in `dotnet/findings`,
-//! each compiled from its source and run on every runtime, bare and under the instruments. What
-//! they print and how they end must be what it is bare, and where they say how often a method ran,
-//! `calls` must say the same.
+//! `cargo xtask soak findings`: runs the programs in `dotnet/findings`, which once revealed faults.
+//! Each is compiled from its source and run on every runtime, bare and under the instruments.
+//! Output and exit must be the same as in bare runs. If a program prints how often a method ran,
+//! `calls` must report the same number.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
@@ -115,7 +115,7 @@ const DEATHS: [(&str, [i32; 2]); 2] = [
 /// What Rust writes when the agent ends a program for want of memory, which is never right.
 const ENDED_BY_AGENT: &str = "memory allocation of ";
 
-/// Runs the programs named, or all.
+/// Runs the named programs, or all of them.
 pub(crate) fn run(names: &[&str]) -> Result<(), String> {
     let sdk = Sdk::find().ok_or("there is no SDK to compile the programs with")?;
     let all = programs();

@@ -1,5 +1,5 @@
-//! `cargo xtask fixtures`: compiles the programs in `dotnet/` and writes down what was made from
-//! what.
+//! `cargo xtask fixtures`: compiles the programs in `dotnet/` and writes the manifest of sources
+//! and compiled programs.
 
 use std::fs;
 

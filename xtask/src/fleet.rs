@@ -1,7 +1,7 @@
-//! `cargo xtask soak fleet`: a thousand recordings of ten services, three versions and twenty
-//! hosts, made from a few real ones, become a data set. Its size a recording, the queries of
-//! `docs/fleet.md` in DuckDB and ClickHouse with their times, and whether both give the same
-//! answers, those of `clrscope diff` among them.
+//! `cargo xtask soak fleet`: makes a thousand recordings of ten services, three versions and twenty
+//! hosts from a few real ones, and puts them into a data set. Measures the size per recording and
+//! the times of the queries of `docs/fleet.md` in DuckDB and ClickHouse. Checks that both give the
+//! same answers, also compared with `clrscope diff`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::verdict::{in_words, say, verdict};
 
 const DOCUMENT: &str = include_str!("../../docs/fleet.md");
-/// Recordings, unless another number is given.
+/// Number of recordings by default.
 pub(crate) const RECORDINGS: u64 = 1_000;
 const SERVICES: [&str; 10] =
     ["shop", "mail", "search", "stock", "prices", "users", "billing", "images", "events", "audit"];
@@ -51,7 +51,7 @@ impl Chance {
     }
 }
 
-/// Makes, asks and compares.
+/// Makes the data set, asks the queries and compares the answers.
 pub(crate) fn run(recordings: u64) -> Result<(), String> {
     let place = scratch();
     let all = place.path().join("all");

@@ -1,4 +1,4 @@
-//! Judges whether memory that was measured round by round keeps growing.
+//! Judges whether memory that was measured once per round keeps growing.
 
 use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
@@ -11,12 +11,12 @@ const PARTS: usize = 10;
 /// A step is over within this part of the rounds.
 const STEP_PARTS: usize = 50;
 
-/// Growth of a process's memory over many rounds. What was taken and given back later does not
-/// count: memory of a round is the least of that round and all later ones.
+/// Growth of a process's memory over many rounds. Memory that was given back later does not count:
+/// the memory of a round is the minimum of that round and all later ones.
 ///
-/// One single step does not count either, where everything around it is flat: it is most of what
-/// the memory grew by, it is not large, and at least half of the rounds come after it, so that a
-/// second one would have been seen. It is always said.
+/// A single step does not count either, if memory is flat before and after it. The step must be
+/// most of the growth and not large, and at least half of the rounds must come after it, so that a
+/// second step would have been seen. The step is always reported.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Growth {
     /// From the first round to the last that is judged.
@@ -38,7 +38,7 @@ struct Step {
 }
 
 impl Growth {
-    /// Returns the growth in these kilobytes, one number a round; `None` of fewer than 20 rounds.
+    /// Returns the growth of memory, given in kilobytes per round; `None` for fewer than 20 rounds.
     pub(crate) fn from_rounds(kilobytes: &[u64]) -> Option<Self> {
         if kilobytes.len() < 2 * PARTS {
             return None;
@@ -60,7 +60,8 @@ impl Growth {
         Some(Self { total, rounds: last, step })
     }
 
-    /// Whether memory grows by at most `allowed` kilobytes a round, but for one step that may be.
+    /// Whether memory grows by at most `allowed` kilobytes per round, apart from one permitted
+    /// step.
     pub(crate) fn is_within(&self, allowed: f64) -> bool {
         let is_flat = |kilobytes: f64, rounds: usize| kilobytes <= allowed * rounds as f64;
         is_flat(self.total, self.rounds)

@@ -1,4 +1,5 @@
-//! `cargo xtask reference`, second file: `docs/json.md`, the JSON documents of views and commands.
+//! `cargo xtask reference`, second file: `docs/json.md`, which describes the JSON documents of
+//! views and commands.
 
 use std::path::PathBuf;
 

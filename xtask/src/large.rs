@@ -1,4 +1,4 @@
-//! `cargo xtask large`: a recording as large as anybody likes, to try readers and the page on.
+//! `cargo xtask large`: writes a recording of any size, to try readers and the page with.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -11,9 +11,9 @@ use clrscope_recording::testing::many_calls;
 const USAGE: &str =
     "usage: cargo xtask large FILE.clrs [--samples N] [--stacks N] [--threads N] [--nodes N] [--wall 1]";
 
-/// Writes the recording: 10 million samples with a million stacks on 500 threads, unless asked for
-/// others; with `--nodes` trees of calls instead, of so many nodes in all; with `--wall` samples by
-/// the clock.
+/// Writes the recording. By default it has 10 million samples with a million stacks on 500 threads.
+/// With `--nodes` it has call trees with this number of nodes in total instead, with `--wall`
+/// wall-time samples.
 ///
 /// # Errors
 /// A sentence: the usage, or why the file can't be written.

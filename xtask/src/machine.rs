@@ -1,5 +1,5 @@
-//! The machine that figures come from: what matters to its figures, and nothing that shows whose it
-//! is.
+//! Describes the machine on which figures were measured: everything that matters for the figures,
+//! but nothing that identifies the owner.
 
 use std::fs;
 use std::thread::available_parallelism;
@@ -23,8 +23,8 @@ fn kernel(release: &str) -> &str {
     release.split(|c: char| c != '.' && !c.is_ascii_digit()).next().unwrap_or_default()
 }
 
-/// Number of programs that want a core, on average over a minute: figures of a busy machine are
-/// worth less.
+/// Average number of programs that wanted a processor in the last minute. Figures of a busy machine
+/// are less reliable.
 pub(crate) fn load() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0.0)

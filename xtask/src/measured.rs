@@ -1,14 +1,16 @@
-//! Runs a program to its end and says what it used; medians and spreads of several runs.
+//! Runs a program to its end and measures what it used; computes medians and spreads of several
+//! runs.
 
 use std::io;
 use std::mem;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// One finished run.
+/// Measurements of one finished run.
 pub(crate) struct Measured {
-    /// CPU time in user mode, of the program and the children it waited for; where the program says
-    /// what its work took (a last line `work 17 ns`), that, and its output is without the line.
+    /// CPU time in user mode of the program and of the children that it waited for. If the last
+    /// line of the output is `work 17 ns`, the program measured its work itself: then this is that
+    /// time, and the output is without the line.
     pub(crate) user: Duration,
     /// CPU time in the kernel.
     pub(crate) system: Duration,
@@ -16,11 +18,11 @@ pub(crate) struct Measured {
     pub(crate) stdout: String,
 }
 
-/// Runs the command. Nothing else may be run by this process meanwhile: its children's time is
-/// added up.
+/// Runs the command. This process must not run anything else meanwhile, because the time of all its
+/// children is added up.
 ///
 /// # Errors
-/// A sentence with what it wrote, when it does not start or fails.
+/// A sentence with the program's output, if the program does not start or fails.
 pub(crate) fn run(command: &mut Command) -> Result<Measured, String> {
     let before = children()?;
     let began = Instant::now();
@@ -66,7 +68,7 @@ fn duration(time: libc::timeval) -> Duration {
     Duration::from_secs(time.tv_sec.unsigned_abs()) + Duration::from_micros(time.tv_usec.unsigned_abs())
 }
 
-/// A median with the least and the greatest value.
+/// A median with minimum and maximum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -75,7 +77,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Returns the spread of at least one value; zeros of none.
+    /// Returns the spread of `values`; all zero if there are none.
     pub(crate) fn from_values(values: &[f64]) -> Self {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -85,7 +87,7 @@ impl Spread {
         Self { median, low: at(0), high: at(sorted.len().saturating_sub(1)) }
     }
 
-    /// From the least to the greatest.
+    /// Distance from minimum to maximum.
     pub(crate) fn width(&self) -> f64 {
         self.high - self.low
     }

@@ -1,9 +1,9 @@
-//! `cargo xtask notices`: `THIRD-PARTY-NOTICES.txt`, the licences of everything that is linked into
-//! the tool and into the agent inside it.
+//! `cargo xtask notices`: writes `THIRD-PARTY-NOTICES.txt`, the licences of everything that is
+//! linked into the tool and into the agent inside it.
 //!
-//! Notices must be handed on with the program. Where a crate offers several licences, its text
-//! under MIT is the one that is taken. What is not linked (procedural macros, tools of the build,
-//! tests) is not handed on, but its licence and where it comes from are looked at all the same.
+//! Notices must be distributed with the program. If a crate offers several licences, the MIT text
+//! is used. Code that is not linked (procedural macros, build tools, tests) is not distributed, but
+//! its licence and its origin are checked too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;

@@ -1,6 +1,6 @@
-//! `cargo xtask soak periods`: a program is recorded in periods of a second, as long as asked. What
-//! it counted itself is what the recordings have together, and neither the directory nor the two
-//! processes grow.
+//! `cargo xtask soak periods`: records a program in periods of a second, for the requested time.
+//! The recordings together must have what the program counted itself, and neither the directory nor
+//! the two processes may grow.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ struct Sizes {
     program: u64,
 }
 
-/// Records for so long.
+/// Records for `time` and checks the result.
 pub(crate) fn run(time: Duration) -> Result<(), String> {
     let place = scratch();
     let (out, printed) = (place.path().join("out"), place.path().join("printed"));
@@ -70,7 +70,7 @@ fn grown(steady: Option<Sizes>, last: Option<Sizes>) -> Result<String, String> {
     if pairs.into_iter().all(|(then, now)| is_little_growth(then, now)) { Ok(text) } else { Err(text) }
 }
 
-/// Whether a size is about what it was.
+/// Whether `now` is at most a little larger than `then`, in bytes.
 pub(crate) fn is_little_growth(then: u64, now: u64) -> bool {
     now as f64 <= then as f64 * GROWTH.0 + GROWTH.1 as f64
 }
@@ -82,15 +82,14 @@ fn sizes(out: &Path, launcher: u32) -> Option<Sizes> {
     Some(Sizes { directory: bytes_in(&directory), launcher: memory(launcher)?, program: memory(program)? })
 }
 
-/// Processes that the first thread of a process has started and that have not ended, the oldest
-/// first.
+/// Child processes of a process's first thread that have not ended, oldest first.
 pub(crate) fn children(pid: u32) -> impl Iterator<Item = u32> {
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     let pids: Vec<u32> = children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
     pids.into_iter()
 }
 
-/// Bytes that the files of a folder take on the disk.
+/// Disk space in bytes of the files in a folder.
 pub(crate) fn bytes_in(folder: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -102,7 +101,7 @@ pub(crate) fn bytes_in(folder: &Path) -> u64 {
     bytes.sum()
 }
 
-/// Private memory of a process, unless it has ended.
+/// Private memory of a process in bytes; `None` if the process has ended.
 pub(crate) fn memory(pid: u32) -> Option<u64> {
     Some(private_kilobytes(pid) * 1024).filter(|&bytes| bytes > 0)
 }
@@ -127,7 +126,7 @@ fn sum_in(file: &Path, view: &str, number: impl Fn(&Value) -> Option<u64>) -> Re
     Ok(rows_in(file, &["--view", view])?.iter().filter_map(number).sum())
 }
 
-/// Rows of a report of a recording.
+/// Rows of a report about a recording.
 pub(crate) fn rows_in(file: &Path, options: &[&str]) -> Result<Vec<Value>, String> {
     let mut command = Command::new(cli());
     command.arg("report").arg(file).args(options).args(["--format", "json", "--limit", "1000000"]);

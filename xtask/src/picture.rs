@@ -1,4 +1,4 @@
-//! `cargo xtask picture`: the demo's page as README shows it, into `docs/page.png`.
+//! `cargo xtask picture`: writes `docs/page.png`, the picture of the demo's page in README.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "g
 /// Bytes of the picture at most: it is loaded with README.
 const MOST_BYTES: u64 = 200_000;
 
-/// Runs the demo, opens its page at the flame graph in Chromium without a screen, and keeps what is
-/// to be seen.
+/// Runs the demo, opens its page at the flame graph in a Chromium without a screen, and saves the
+/// picture.
 ///
 /// # Errors
 /// A sentence, when there is no Chromium, or one of the steps fails.

@@ -1,6 +1,6 @@
-//! `cargo xtask soak probes`: a web program under load, whose 5,000 methods are given probes while
-//! they run and their own code afterwards, over and over; no request may fail, and none may cost
-//! more afterwards than before.
+//! `cargo xtask soak probes`: a web program under load, whose 5,000 methods repeatedly get probes
+//! and lose them again while they run. No request may fail, and requests may not cost more
+//! afterwards than before.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -33,7 +33,7 @@ const PROBED: &str = "3s";
 /// tenth.
 const MOST: f64 = 1.15;
 
-/// Soaks on each runtime that has ASP.NET; an error names what went wrong.
+/// Soaks the program on each runtime that has ASP.NET. An error names what went wrong.
 pub(crate) fn run(rounds: usize) -> Result<(), String> {
     let sdk = Sdk::find().ok_or("there is no SDK to compile the program with")?;
     let place = scratch();

@@ -1,5 +1,6 @@
-//! `cargo xtask soak programs`: real programs with the values of all their calls read, on every
-//! runtime at hand where the program allows; each must say and do what it does bare.
+//! `cargo xtask soak programs`: runs real programs while the values of all their calls are read, on
+//! every available runtime that the program supports. Each program must print and do the same as in
+//! a bare run.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -105,7 +106,7 @@ impl Run {
     }
 }
 
-/// Runs the programs named, or all; an error names those that were changed.
+/// Runs the named programs, or all of them. An error names the programs that behaved differently.
 #[expect(clippy::print_stdout, reason = "a command line tool")]
 pub(crate) fn run(names: &[&str]) -> Result<(), String> {
     if let Some(unknown) = names.iter().find(|name| PROGRAMS.iter().all(|program| program.name != **name)) {
@@ -254,7 +255,7 @@ fn project(sdk: &Sdk, place: &Path, properties: &str, items: &str, source: &str)
     restored.status.success().then_some(()).ok_or_else(why)
 }
 
-/// Lets projects in a folder have their packages from the kit, where it has some.
+/// Lets projects in a folder use the packages of the kit, if the kit has some.
 pub(crate) fn take_packages_of_kit(place: &Path) -> Result<(), String> {
     let Some(packages) = kit().map(|kit| kit.join("nuget")).filter(|packages| packages.is_dir()) else { return Ok(()) };
     let source = format!("<add key=\"kit\" value=\"{}\"/>", packages.display());

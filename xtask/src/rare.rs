@@ -1,5 +1,5 @@
-//! `cargo xtask soak rare`: faults that were seen once and not understood, each in a program of its
-//! kind, thousands of times.
+//! `cargo xtask soak rare`: faults that occurred once and were not understood. A program of the
+//! same kind is run thousands of times for each.
 //!
 //! - "stack smashing detected" (.NET 9): a program closes its descriptors and uses their numbers
 //!   again, under `alloc`, with code pages that may be written to and run at once.
@@ -45,7 +45,7 @@ internal static class Program {
 }
 "#;
 
-/// Runs both so often on .NET 8 and 9.
+/// Runs both programs `runs` times on .NET 8 and 9.
 pub(crate) fn run(runs: u32) -> Result<(), String> {
     let sdk = Sdk::find().ok_or("there is no SDK to compile the program with")?;
     let place = scratch();

@@ -1,5 +1,5 @@
-//! `cargo xtask reference`: `docs/reference.md`, tables of everything that has a registry in the
-//! code.
+//! `cargo xtask reference`: writes `docs/reference.md`, with tables of everything that has a
+//! registry in the code.
 
 use std::fs;
 use std::path::PathBuf;

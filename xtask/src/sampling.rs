@@ -1,6 +1,6 @@
-//! `cargo xtask soak sampling`: programs that are hard on signals and on code that looks at stacks,
-//! sampled at the highest rate from their start and while they run; each must say and do what it
-//! does bare, and nothing may be left behind.
+//! `cargo xtask soak sampling`: programs that are hard for signals and stack walks are sampled at
+//! the highest rate, from their start and while they run. Each must print and do the same as in a
+//! bare run, and nothing may be left behind.
 
 use std::path::Path;
 use std::process::{Child, Command};
@@ -32,7 +32,7 @@ const STORAGE: &str = "storage";
 /// Ways that do something so many times, repeated until the time is over.
 const COUNTED: [(&str, u64); 2] = [("processes", 600), ("signals", 30_000)];
 
-/// Soaks everything, each program for so long; an error names what went wrong.
+/// Soaks all programs, each for `time`. An error names what went wrong.
 pub(crate) fn run(time: Duration) -> Result<(), String> {
     // Built before a program waits to be attached to: the first one had ended by then.
     cli();

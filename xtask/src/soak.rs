@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: the fuzz targets for a while, without libFuzzer; see `fuzz/README.md`.
+//! `cargo xtask soak`: runs the fuzz targets for a while, without libFuzzer; see `fuzz/README.md`.
 
 use std::fs;
 use std::path::Path;

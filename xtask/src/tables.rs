@@ -11,7 +11,7 @@ pub(crate) fn section(heading: &str, about: &str, head: &[&str], rows: impl Iter
     format!("{heading}\n\n{about}{head}\n{rows}")
 }
 
-/// A paragraph in lines of at most 100 characters.
+/// Breaks a paragraph into lines of at most 100 characters.
 pub(crate) fn wrapped(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

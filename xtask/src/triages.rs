@@ -1,6 +1,6 @@
-//! `cargo xtask soak triage`: `clrscope triage` looks at the 36 programs of `dotnet/triage`, three
-//! of each of twelve kinds. Some look alike from outside. Two programs may be named wrongly, none
-//! of these as certain.
+//! `cargo xtask soak triage`: runs `clrscope triage` on the 36 programs of `dotnet/triage`, three
+//! for each of twelve kinds of problem. Some look alike from outside. At most two verdicts may be
+//! wrong, and none of these may be stated as certain.
 
 use std::path::Path;
 use std::time::Duration;
@@ -35,7 +35,7 @@ struct Wrong {
     why: String,
 }
 
-/// Looks at the programs named, or at all.
+/// Tests the named programs, or all of them.
 pub(crate) fn run(names: &[&str]) -> Result<(), String> {
     let sdk = Sdk::find().ok_or("there is no SDK to compile the programs with")?;
     let folder = workspace_root().join("dotnet/triage/Plights");

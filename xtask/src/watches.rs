@@ -1,6 +1,7 @@
-//! `cargo xtask soak watch`: two programs run all the time, and 200 short ones come and go, while a
-//! watch records them. What the long ones counted themselves is what their recordings have
-//! together, no program ends otherwise than bare, and neither disk nor memory grows.
+//! `cargo xtask soak watch`: two programs run all the time and 200 short ones come and go, while a
+//! watch records them. The recordings of the long programs together must have what these programs
+//! counted themselves. No program may end differently than in a bare run, and neither disk nor
+//! memory may grow.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,7 +36,7 @@ struct Sizes {
     recorders: u64,
 }
 
-/// Watches for so long.
+/// Runs the watch for `time` and checks the results.
 pub(crate) fn run(time: Duration) -> Result<(), String> {
     let place = scratch();
     let folder = place.path();

@@ -80,7 +80,7 @@ pub enum PathKind {
 impl PathKind {
     /// Every kind, with its name on the command line and a short description.
     pub const ALL: [(&'static str, &'static str, Self); 2] = [
-        ("logical", "below a method that went on after an await stands what awaits it", Self::Logical),
+        ("logical", "the method that awaits it stands as the caller of a method that resumed", Self::Logical),
         ("physical", "stacks as the threads had them, with schedulers and completions", Self::Physical),
     ];
 }

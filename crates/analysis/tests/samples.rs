@@ -289,7 +289,7 @@ fn the_summary_says_whose_code_the_time_went_to() {
     let said: Vec<&str> = view.findings.iter().map(|finding| finding.text.as_str()).collect();
     let expected = [
         "App.P::Compare and the framework code that it calls used 39.2 % of the CPU time",
-        "14.7 % of the CPU time was spent in the kernel, the most below App.P::Hash",
+        "14.7 % of the CPU time was spent in the kernel, most of it below App.P::Hash",
         "9.8 % of the CPU time went to the compilation of methods",
     ];
     assert_eq!(said, expected);

@@ -81,7 +81,8 @@ impl User {
         &self.home
     }
 
-    /// Reason why the user can't load the library at this absolute path; `None` where the user can.
+    /// Reason why the user can't load the library at this absolute path; `None` if the user can
+    /// load it.
     pub(crate) fn obstacle(&self, file: &Path) -> Option<Obstacle> {
         let places: Vec<&Path> = file.ancestors().collect();
         let closed = places.iter().rev().find(|place| {
@@ -96,8 +97,8 @@ impl User {
         places.iter().rev().find(is_foreign).map(|place| Obstacle::Foreign(place.to_path_buf()))
     }
 
-    /// Folder or file that prevents the user from creating this folder, or from writing files into
-    /// it; `None` where nothing does.
+    /// Folder or file that prevents the user from creating this folder or from writing files into
+    /// it; `None` if nothing does.
     pub(crate) fn obstacle_to_writing(&self, folder: &Path) -> Option<PathBuf> {
         let there: Vec<&Path> = folder.ancestors().filter(|place| place.exists()).collect();
         let last = there.first()?;

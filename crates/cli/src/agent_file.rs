@@ -18,14 +18,14 @@ use crate::agent_cache;
 use crate::dotnet::find::cache_folder;
 use crate::errors::{Failure, reason, shown};
 
-/// An agent, as the build made it.
+/// An agent, embedded in the tool at build time.
 #[derive(Debug)]
 pub(crate) struct Agent {
-    /// The C library that it is linked with: no other can load it.
+    /// The C library that the agent is linked with: no other can load it.
     pub(crate) c_library: CLibrary,
     /// Hash of the bytes.
     pub(crate) hash: &'static str,
-    /// The file.
+    /// Bytes of the agent's file.
     pub(crate) bytes: &'static [u8],
 }
 
@@ -35,7 +35,7 @@ pub(crate) static AGENTS: &[Agent] = include!(concat!(env!("OUT_DIR"), "/agents.
 /// Name of the agent's file.
 pub(crate) const LIBRARY: &str = clrscope_contract::AGENT_LIBRARY;
 
-/// Writes an agent to a place where the runtime can load it and returns its path. Fast if the file
+/// Writes an agent to a place where the runtime can load it, and returns the path. Fast if the file
 /// exists already.
 ///
 /// With `trust_writable`, folders that others can write are accepted.

@@ -1,13 +1,13 @@
 //! Text lists with aligned columns, for output that is not a report.
 
-/// Side on which the cells of a column begin.
+/// Side to which the cells of a column are aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     Left,
     Right,
 }
 
-/// Returns lines of cells, a line break after each, of at most `width` characters.
+/// Returns lines of aligned cells, each with a line break, of at most `width` characters.
 pub(crate) fn aligned<const N: usize>(lines: &[[String; N]], sides: [Side; N], width: usize) -> String {
     let widest = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(widest);

@@ -36,7 +36,7 @@ impl Drop for Background {
 pub(crate) struct End(Receiver<()>);
 
 impl End {
-    /// Waits for a time. Returns whether the thread should go on afterwards.
+    /// Waits for the signal to end, for at most `time`. Returns whether the thread should go on.
     pub(crate) fn is_not_within(&self, time: Duration) -> bool {
         self.0.recv_timeout(time) == Err(RecvTimeoutError::Timeout)
     }

@@ -46,21 +46,22 @@ pub(crate) fn agent_for(library: CLibrary) -> Option<&'static Agent> {
     AGENTS.iter().find(|agent| agent.c_library == library)
 }
 
-/// Returns the C libraries that this tool has agents for, as a list in words.
+/// Returns the C libraries for which this tool has agents, as a list in words.
 pub(crate) fn served() -> String {
     let names: Vec<String> = AGENTS.iter().map(|agent| agent.c_library.to_string()).collect();
     names.join(" and ")
 }
 
-/// Returns the C library that a process has loaded; `None` where its maps can't be read, or name
-/// none. Where it has both, as programs under Alpine's `gcompat`, it is musl that loads libraries.
+/// Returns the C library that a process has loaded; `None` if its maps can't be read or name no C
+/// library. If it has both, as programs under Alpine's `gcompat` do, musl is the one that loads
+/// libraries.
 pub(crate) fn of_process(process: &Process) -> Option<CLibrary> {
     let mapped = process.mapped_files().ok()?;
     mapped.iter().filter_map(|path| CLibrary::of_file(path)).max()
 }
 
-/// Returns the version of glibc that a process has loaded; `None` where its maps can't be read, or
-/// it has another C library.
+/// Returns the version of glibc that a process has loaded; `None` if its maps can't be read or it
+/// has another C library.
 pub(crate) fn provided(process: &Process) -> Option<GlibcVersion> {
     let mapped = process.mapped_files().ok()?;
     provided_by(&process.root(), mapped.iter().find(|path| is_glibc(path))?)
@@ -110,7 +111,8 @@ fn on_path(name: &OsStr) -> Option<PathBuf> {
     env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-/// Reason and hint if a process's version is too old for the agent; `None` if it is new enough.
+/// Reason and hint if a process's version of glibc is too old for the agent; `None` if it is new
+/// enough.
 pub(crate) fn obstacle(provided: GlibcVersion, needed: GlibcVersion) -> Option<(String, String)> {
     (provided < needed).then(|| {
         let why = format!("its C library is glibc {provided}, and this agent needs glibc {needed} or later");
@@ -134,8 +136,8 @@ pub(crate) fn without_agent(library: CLibrary) -> Option<(String, String)> {
     })
 }
 
-/// Returns a sentence about programs in images or on other machines; `None` if the agent needs no
-/// particular version.
+/// Returns a sentence about the C library that programs in images or on other machines need; `None`
+/// if the agent needs no particular version.
 pub(crate) fn said_of_other_places(library: CLibrary) -> Option<String> {
     let (place, other) = match library {
         CLibrary::Gnu => (image(needed()?), "an older one"),
@@ -172,7 +174,7 @@ pub(crate) fn of_machine() -> CLibrary {
     library_of(named_loader(Path::new(SYSTEMS_OWN)).as_deref())
 }
 
-/// Returns the agent for a library, for programs in images or on other machines.
+/// Returns the agent for a C library, for programs in images or on other machines.
 ///
 /// # Errors
 /// When this tool has none.
@@ -180,7 +182,7 @@ pub(crate) fn agent_elsewhere(library: CLibrary) -> Result<&'static Agent, Failu
     chosen(library, || None, "cannot give such programs an agent")
 }
 
-/// Returns the agent for a library, checked for programs of this machine.
+/// Returns the agent for a C library, after a check that programs of this machine can load it.
 ///
 /// # Errors
 /// As [`agent_of_process`].

@@ -9,7 +9,7 @@ use crate::errors::Failure;
 use crate::output::file_of;
 use crate::recording_file::{OpenRecording, open};
 
-/// Whether all processes have ended recording.
+/// Whether there are processes, and recording has ended in all of them.
 pub(crate) fn are_over(processes: &[Process]) -> bool {
     let is_over = |process: &Process| {
         process.complete
@@ -40,7 +40,8 @@ impl Growing {
         Self { path: path.to_owned(), file, older }
     }
 
-    /// A directory that is packed into a file of any name.
+    /// The recording in the directory `folder` that will be packed into `file`, which may have any
+    /// name.
     pub(crate) fn becoming(folder: &Path, file: &Path) -> Self {
         Self { path: folder.to_owned(), file: file.to_owned(), older: identity(file) }
     }

@@ -15,7 +15,8 @@ const TITLES: [&str; 5] = ["calls", "new", "failed", "50 %", "99 %"];
 pub(crate) struct LiveProbes(ProbeWatch);
 
 impl LiveProbes {
-    /// Reads the recording. Returns titles and rows as lines; none where it has no probes.
+    /// Reads the recording. Returns the titles and the rows as lines; no lines if the recording has
+    /// no probes.
     pub(crate) fn lines(&mut self, recording: &Recording, query: &Query) -> Result<Vec<String>, QueryProblem> {
         let watched = self.0.look(recording, query)?;
         let shown = watched.len().min(MOST_ROWS);

@@ -12,30 +12,31 @@ use clrscope_recording::writer::RunWriter;
 
 use crate::errors::{Failure, one_line, reason, shown};
 
-/// Names that are tried before giving up: that many recordings of one program in one second are not
-/// plausible.
+/// Number of names that are tried before giving up: so many recordings of one program in one second
+/// are not plausible.
 pub(crate) const MOST_NAMES: u32 = 10_000;
 
 /// The two names of one recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RecordingPath {
-    /// The packed file, as the user wrote it.
+    /// Path of the packed file, as the user gave it.
     pub(crate) file: PathBuf,
-    /// The directory while the program runs: absolute, because the program may change its folder.
+    /// Path of the directory that exists while the program runs; absolute, because the program may
+    /// change its working folder.
     pub(crate) folder: PathBuf,
 }
 
 /// Data that the launcher writes into a new recording.
 #[derive(Debug)]
 pub(crate) struct Start<'a> {
-    /// The command as given.
+    /// The command as the user gave it.
     pub(crate) command: &'a [OsString],
-    /// Instruments as given.
+    /// The instruments as the user gave them.
     pub(crate) instruments: &'a str,
     /// Whether to leave out the command's arguments.
     pub(crate) no_command_line: bool,
-    /// Whether to hold the recording's lock: attached processes notice the launcher's end, and
-    /// other launchers do not take the recording for one that was left.
+    /// Whether to hold the recording's lock. With the lock, attached processes notice the
+    /// launcher's end, and other launchers know that the recording is still in use.
     pub(crate) is_held: bool,
 }
 
@@ -61,7 +62,7 @@ impl RecordingPath {
         Ok(Self { file, folder })
     }
 
-    /// The directory as text.
+    /// Path of the directory as text.
     pub(crate) fn folder_text(&self) -> String {
         self.folder.to_string_lossy().into_owned()
     }
@@ -108,7 +109,7 @@ pub(crate) fn begin_named(program: &str, start: &Start<'_>) -> Result<(Recording
     begin_named_in(Path::new(""), program, start)
 }
 
-/// Like [`begin_named`], in this folder.
+/// Like [`begin_named`], but in `folder`.
 ///
 /// # Errors
 /// When the folder can't be made.

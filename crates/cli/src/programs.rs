@@ -31,7 +31,7 @@ fn unusable(path: &Path, RequestError(why): &RequestError) -> Failure {
     Failure::new(what, reason(&io::Error::other(why)), cure(path))
 }
 
-/// The command that fixes the file, or a description of a valid file.
+/// The command that fixes the file's permissions, or else a description of a valid file.
 pub(crate) fn cure(path: &Path) -> String {
     match trust::check_with_folders(path) {
         Err(Weakness { path, who: Who::Owner }) => {

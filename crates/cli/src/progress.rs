@@ -31,7 +31,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Creates the line, which may be disabled; `ending` says what ends the recording.
+    /// Creates the line; nothing is ever shown unless `is_shown`. `ending` says what ends the
+    /// recording.
     pub(crate) fn new(is_shown: bool, ending: &'static str) -> Self {
         let now = Instant::now();
         let (probes, status) = Default::default();

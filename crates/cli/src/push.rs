@@ -18,20 +18,20 @@ use crate::terminal::say;
 /// Where to push to, and how.
 #[derive(Debug, Clone)]
 pub(crate) struct PushPlan {
-    /// The targets, each once.
+    /// The targets, without duplicates.
     pub(crate) targets: Vec<Target>,
-    /// File with headers of requests.
+    /// File with HTTP headers for the requests.
     pub(crate) header_file: Option<PathBuf>,
-    /// Folder of the spool; a folder of this user when `None`.
+    /// Folder of the spool; `None` for this user's default folder.
     pub(crate) spool: Option<PathBuf>,
-    /// Most bytes in the spool.
+    /// Maximum bytes in the spool.
     pub(crate) bound: u64,
-    /// How long to try.
+    /// How long to keep trying.
     pub(crate) patience: Patience,
 }
 
 impl PushPlan {
-    /// Checks what can be wrong before anything is recorded.
+    /// Checks the headers and the spool before anything is recorded.
     ///
     /// # Errors
     /// When headers or the spool can't be used.
@@ -44,7 +44,8 @@ impl PushPlan {
         self.targets.iter().any(|target| target.server().is_some())
     }
 
-    /// Headers of the file or of the environment, read again for each push: tokens change.
+    /// HTTP headers from the file or the environment. They are read again for each push, because
+    /// tokens change.
     ///
     /// # Errors
     /// When they can't be used, without their values.
@@ -106,7 +107,7 @@ fn state_folder() -> Option<PathBuf> {
     Some(base.join("clrscope/spool"))
 }
 
-/// Pushes recordings, and sends what waits in the spool.
+/// Pushes recordings, and sends the profiles that wait in the spool.
 ///
 /// # Errors
 /// When a recording can't be opened or exported, or the spool can't be used.
@@ -137,13 +138,13 @@ pub(crate) fn push(recordings: &[PathBuf], labels: &[Label], plan: &PushPlan) ->
     }
 }
 
-/// Pushes a recording that has just been made. What goes wrong is said in a line: the recording is
-/// there all the same.
+/// Pushes a recording that was just made. Prints a failure as one line, because the recording
+/// itself is complete.
 pub(crate) fn recording(path: &Path, plan: &PushPlan, quiet: bool) {
     recordings(&[path.to_owned()], plan, quiet);
 }
 
-/// As [`recording`], of several.
+/// As [`recording`], for several recordings.
 pub(crate) fn recordings(paths: &[PathBuf], plan: &PushPlan, quiet: bool) {
     match push(paths, &[], plan) {
         Ok(report) => {
@@ -160,7 +161,7 @@ pub(crate) fn recordings(paths: &[PathBuf], plan: &PushPlan, quiet: bool) {
     }
 }
 
-/// What became of the profiles for a target.
+/// A sentence about what happened to the profiles for a target.
 pub(crate) fn sentence(target: &Outcome, report: &Report) -> String {
     let is_folder = !target.to.contains("://");
     let mut parts = Vec::new();
@@ -191,7 +192,7 @@ pub(crate) fn sentence(target: &Outcome, report: &Report) -> String {
     parts.join("; ")
 }
 
-/// What was dropped.
+/// A sentence about profiles that were dropped because the spool is full; `None` if there are none.
 pub(crate) fn lost(report: &Report) -> Option<String> {
     (report.lost.requests > 0).then(|| {
         let what = profiles(report.lost.profiles);
@@ -216,7 +217,7 @@ pub(crate) fn failure(path: &Path, error: &PushError) -> Failure {
     }
 }
 
-/// The target of a text.
+/// Parses the text of a target.
 ///
 /// # Errors
 /// When it is none, without what may be a secret.
@@ -230,10 +231,10 @@ pub(crate) fn target(option: &str, text: &str) -> Result<Target, Failure> {
     })
 }
 
-/// Time in which a receiver may accept nothing, at the end of a recording: the program's exit code
-/// waits for that.
+/// How long a receiver may accept nothing at the end of a recording. The program's exit code waits
+/// for the push.
 pub(crate) const AT_THE_END: Duration = Duration::from_secs(10);
 /// Longest time for one request.
 pub(crate) const FOR_A_REQUEST: Duration = Duration::from_secs(30);
-/// Usual bound of the spool.
+/// Default size limit of the spool in bytes.
 pub(crate) const USUAL_BOUND: u64 = 256 << 20;

@@ -19,8 +19,8 @@ const AGENT: &str = "libclrscope_agent";
 /// Suffix of the path of a mapped file that was removed.
 pub(crate) const DELETED: &str = " (deleted)";
 
-/// The folder of process `pid` in the recording that its agent writes; `what` names the caller's
-/// action for messages.
+/// The folder of process `pid` in the recording that the agent in it writes; `what` names the
+/// caller's action for messages.
 ///
 /// # Errors
 /// When there is no such process, it belongs to another user, or no agent in it is recording.
@@ -73,13 +73,13 @@ pub(crate) fn stopped(what: String, pid: u32) -> Failure {
     Failure::new(what, why, format!("let it go on: kill -CONT {pid}"))
 }
 
-/// Whether the agent in process `pid` is recording; `false` if that can't be seen.
+/// Whether the agent in process `pid` is recording; `false` if that can't be found out.
 pub(crate) fn is_recorded(pid: u32) -> bool {
     fs::read(format!("/proc/{pid}/maps")).is_ok_and(|maps| matches!(MappedParts::find(&maps), MappedParts::State(_)))
 }
 
-/// Whether a process of this machine records into the folder of a process. If that can't be seen,
-/// it does.
+/// Whether a process of this machine records into this process folder; `true` if that can't be
+/// found out.
 pub(crate) fn records_into(folder: &Path) -> bool {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let Some(pid) = name.strip_prefix('p').and_then(|rest| rest.split('-').next()) else { return true };
@@ -134,10 +134,11 @@ fn seen_from_here(root: &Path, folder: PathBuf) -> PathBuf {
     if within.is_dir() { within } else { folder }
 }
 
-/// Checks the name of a part: one or more words, and no number.
+/// Checks a name for a part of a recording: one or more words, not a number, at most `longest`
+/// bytes.
 ///
 /// # Errors
-/// When it can't be a name.
+/// When the text can't be a name.
 pub(crate) fn part_name(name: &str, longest: usize) -> Result<(), Failure> {
     let why = if let Some(why) = Command::names_no_part(name) {
         why.to_owned()

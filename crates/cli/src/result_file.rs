@@ -36,11 +36,11 @@ fn is_passed_through(file: &Path, found: &fs::Metadata) -> bool {
     !found.is_file() && fs::metadata(file).is_ok_and(|behind| !behind.is_file())
 }
 
-/// Mode of any new file, before the user's mask.
+/// Permission bits of a new file, before the user's mask is applied.
 pub(crate) const PLAIN: u32 = 0o666;
 
-/// Mode for a file with data of these recordings: a user who can't read one of the recordings can't
-/// read the file.
+/// Permission bits for a file with data of these recordings: users who can't read one of the
+/// recordings can't read the file either.
 pub(crate) fn mode_of<'r>(recordings: impl IntoIterator<Item = &'r Path>) -> u32 {
     let modes = recordings.into_iter().filter_map(|recording| {
         let about = fs::metadata(recording).ok()?;

@@ -33,42 +33,44 @@ pub(crate) struct Plan<'a> {
     pub(crate) program: &'a Program,
     /// The command as the user gave it.
     pub(crate) command: &'a [OsString],
-    /// Recording request, without a path.
+    /// The recording request, without a path.
     pub(crate) request: Request,
     /// Profiler slot of the runtime that the agent uses.
     pub(crate) slot: Slot,
-    /// Periods, if each becomes a recording.
+    /// Periods, if each becomes a separate recording; otherwise `None`.
     pub(crate) periods: Option<&'a PeriodOptions>,
     /// The instruments as the user gave them.
     pub(crate) instruments_given: &'a str,
     /// Name of the recording; taken from the program when `None`.
     pub(crate) output: Option<PathBuf>,
-    /// Overwrite an existing recording.
+    /// Whether to overwrite an existing recording.
     pub(crate) force: bool,
-    /// Show progress of packing on a terminal.
+    /// Whether to show the progress of packing on a terminal.
     pub(crate) progress: bool,
-    /// Show a line about the recording on the terminal while the program runs.
+    /// Whether to show a line about the recording on the terminal while the program runs.
     pub(crate) live: bool,
-    /// Before the program starts, print the recording's path and the effect of an interruption.
+    /// Whether to print the recording's path and the effect of an interruption before the program
+    /// starts.
     pub(crate) announce: bool,
     /// Destination of the program's output.
     pub(crate) stdout: Stdout,
     /// Debugger to start the program under.
     pub(crate) debugger: Option<Debugger>,
-    /// Serve the recording's page while the recording grows.
+    /// Whether to serve the recording's page while the recording grows.
     pub(crate) view: bool,
 }
 
 /// A finished recording.
 pub(crate) struct FinishedRecording {
-    /// End of the program.
+    /// How the program ended.
     pub(crate) ended: ProgramEnd,
     /// The packed file, or the directory when packing failed; `None` if no .NET program was
     /// recorded.
     pub(crate) path: Option<PathBuf>,
-    /// Number of recordings of periods; `path` is the last one. `None` for one recording.
+    /// Number of recordings written, one per period, if there are periods; `path` is the last of
+    /// them. `None` for a single recording.
     pub(crate) of_periods: Option<u64>,
-    /// Whether only selected programs were to be recorded (`--only`).
+    /// Whether `--only` restricted the recording to some programs.
     pub(crate) limited: bool,
     /// Signals that end the page, if one is served.
     signals: Option<Signals>,

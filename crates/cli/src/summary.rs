@@ -44,8 +44,8 @@ pub(crate) fn say_periods(recordings: Option<u64>, options: Option<&PeriodOption
     }
 }
 
-/// Prints the contents of the recording at `path` on stderr; `limited` if only selected programs
-/// were to be recorded (`--only`).
+/// Prints the contents of the recording at `path` on stderr. `limited`: whether `--only` restricted
+/// the recording to some programs.
 pub(crate) fn print_summary(path: &Path, limited: bool, quiet: bool) {
     let recording = match open_for(path, &Query::default()) {
         Ok(recording) => recording,

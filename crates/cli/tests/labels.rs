@@ -95,7 +95,7 @@ fn a_recording_has_labels_and_what_the_program_says_of_itself() {
         assert_found(resource, &own, "shop");
         assert_eq!(resource["team"], Value::Null);
         assert!(said.contains("OTEL_RESOURCE_ATTRIBUTES is not used: a pair has no '='"), "{said}");
-        assert!(conditions.contains("from the variable 1.4.2+8a3f12c on "), "{conditions}");
+        assert!(conditions.contains("from the variable, version 1.4.2+8a3f12c, on "), "{conditions}");
         assert!(conditions.contains("tier=web") && conditions.contains(&second), "{conditions}");
     });
 }

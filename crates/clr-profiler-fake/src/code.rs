@@ -88,7 +88,7 @@ pub(super) unsafe fn body<'b>(start: *const u8) -> Result<&'b [u8], HResult> {
     Ok(unsafe { std::slice::from_raw_parts(start, bytes) })
 }
 
-/// Reads methods from two arrays of the same length.
+/// Reads methods from two arrays of `count` elements: the module and the token of each method.
 ///
 /// # Safety
 /// The arrays must be null or that long.

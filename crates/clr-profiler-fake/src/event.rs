@@ -348,7 +348,7 @@ events! {
     COMClassicVTableDestroyed(class: ClassId, interface: u128, vtable: usize) if Events::COM_WRAPPERS, |c, _| c.COMClassicVTableDestroyed(class.as_raw(), &GUID::from_u128(*interface), std::ptr::without_provenance_mut(*vtable));
     /// A call to another process begins.
     RemotingClientInvocationStarted() if ALWAYS, |c, _| c.RemotingClientInvocationStarted();
-    /// A call to another process is sent; with its identifier.
+    /// A call to another process is sent. The event has the call's identifier.
     RemotingClientSendingMessage(cookie: u128) if ALWAYS, |c, _| c.RemotingClientSendingMessage(&GUID::from_u128(*cookie), SAFE);
     /// The answer of another process has arrived.
     RemotingClientReceivingReply(cookie: u128) if ALWAYS, |c, _| c.RemotingClientReceivingReply(&GUID::from_u128(*cookie), SAFE);

@@ -26,7 +26,7 @@ pub struct Outcome {
     pub notified: bool,
     /// Return value of the profiler's callback.
     pub hresult: HResult,
-    /// The profiler's answer, for callbacks with an answer: inlining, precompiled code.
+    /// The profiler's answer, for the callbacks that have one: about inlining and precompiled code.
     pub answer: Option<bool>,
 }
 

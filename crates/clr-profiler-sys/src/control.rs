@@ -15,7 +15,7 @@ pub unsafe trait IMethodMalloc: IUnknown {
     pub fn Alloc(&self, cb: u32) -> *mut c_void;
 }
 
-/// Control object of `GetReJITParameters`: IL and flags of a ReJIT. Source: corprof.idl.
+/// Passed to `GetReJITParameters` to set the IL and the flags of a ReJIT. Source: corprof.idl.
 #[interface("F0963021-E1EA-4732-8581-E01B0BD3C0C6")]
 pub unsafe trait ICorProfilerFunctionControl: IUnknown {
     /// Sets `COR_PRF_CODEGEN_FLAGS` for the new code.
@@ -26,7 +26,7 @@ pub unsafe trait ICorProfilerFunctionControl: IUnknown {
     pub fn SetILInstrumentedCodeMap(&self, c_il_map_entries: u32, il_map_entries: *const COR_IL_MAP) -> HRESULT;
 }
 
-/// Receiver of the references that `GetAssemblyReferences` adds. Source: corprof.idl.
+/// Passed to `GetAssemblyReferences`; receives the references to add. Source: corprof.idl.
 #[interface("66A78C24-2EEF-4F65-B45F-DD1D8038BF3C")]
 pub unsafe trait ICorProfilerAssemblyReferenceProvider: IUnknown {
     /// Adds a reference that the changed assembly will need.

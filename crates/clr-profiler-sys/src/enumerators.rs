@@ -15,11 +15,11 @@ pub unsafe trait ICorProfilerObjectEnum: IUnknown {
     pub fn Skip(&self, celt: u32) -> HRESULT;
     /// Goes back to the first element.
     pub fn Reset(&self) -> HRESULT;
-    /// A copy of the enumerator at the same position, same interface.
+    /// Copies the enumerator with its position. The copy has the same interface.
     pub fn Clone(&self, enumerator: *mut *mut c_void) -> HRESULT;
-    /// Number of elements in all.
+    /// Total number of elements.
     pub fn GetCount(&self, p_count: *mut u32) -> HRESULT;
-    /// Up to `celt` elements; `S_FALSE` when fewer were left.
+    /// Fetches up to `celt` elements; returns `S_FALSE` when fewer were left.
     pub fn Next(&self, celt: u32, objects: *mut ObjectID, p_fetched: *mut u32) -> HRESULT;
 }
 
@@ -30,11 +30,11 @@ pub unsafe trait ICorProfilerFunctionEnum: IUnknown {
     pub fn Skip(&self, celt: u32) -> HRESULT;
     /// Goes back to the first element.
     pub fn Reset(&self) -> HRESULT;
-    /// A copy of the enumerator at the same position, same interface.
+    /// Copies the enumerator with its position. The copy has the same interface.
     pub fn Clone(&self, enumerator: *mut *mut c_void) -> HRESULT;
-    /// Number of elements in all.
+    /// Total number of elements.
     pub fn GetCount(&self, p_count: *mut u32) -> HRESULT;
-    /// Up to `celt` elements; `S_FALSE` when fewer were left.
+    /// Fetches up to `celt` elements; returns `S_FALSE` when fewer were left.
     pub fn Next(&self, celt: u32, ids: *mut COR_PRF_FUNCTION, p_fetched: *mut u32) -> HRESULT;
 }
 
@@ -45,11 +45,11 @@ pub unsafe trait ICorProfilerModuleEnum: IUnknown {
     pub fn Skip(&self, celt: u32) -> HRESULT;
     /// Goes back to the first element.
     pub fn Reset(&self) -> HRESULT;
-    /// A copy of the enumerator at the same position, same interface.
+    /// Copies the enumerator with its position. The copy has the same interface.
     pub fn Clone(&self, enumerator: *mut *mut c_void) -> HRESULT;
-    /// Number of elements in all.
+    /// Total number of elements.
     pub fn GetCount(&self, p_count: *mut u32) -> HRESULT;
-    /// Up to `celt` elements; `S_FALSE` when fewer were left.
+    /// Fetches up to `celt` elements; returns `S_FALSE` when fewer were left.
     pub fn Next(&self, celt: u32, ids: *mut ModuleID, p_fetched: *mut u32) -> HRESULT;
 }
 
@@ -60,11 +60,11 @@ pub unsafe trait ICorProfilerThreadEnum: IUnknown {
     pub fn Skip(&self, celt: u32) -> HRESULT;
     /// Goes back to the first element.
     pub fn Reset(&self) -> HRESULT;
-    /// A copy of the enumerator at the same position, same interface.
+    /// Copies the enumerator with its position. The copy has the same interface.
     pub fn Clone(&self, enumerator: *mut *mut c_void) -> HRESULT;
-    /// Number of elements in all.
+    /// Total number of elements.
     pub fn GetCount(&self, p_count: *mut u32) -> HRESULT;
-    /// Up to `celt` elements; `S_FALSE` when fewer were left.
+    /// Fetches up to `celt` elements; returns `S_FALSE` when fewer were left.
     pub fn Next(&self, celt: u32, ids: *mut ThreadID, p_fetched: *mut u32) -> HRESULT;
 }
 
@@ -75,10 +75,10 @@ pub unsafe trait ICorProfilerMethodEnum: IUnknown {
     pub fn Skip(&self, celt: u32) -> HRESULT;
     /// Goes back to the first element.
     pub fn Reset(&self) -> HRESULT;
-    /// A copy of the enumerator at the same position, same interface.
+    /// Copies the enumerator with its position. The copy has the same interface.
     pub fn Clone(&self, enumerator: *mut *mut c_void) -> HRESULT;
-    /// Number of elements in all.
+    /// Total number of elements.
     pub fn GetCount(&self, p_count: *mut u32) -> HRESULT;
-    /// Up to `celt` elements; `S_FALSE` when fewer were left.
+    /// Fetches up to `celt` elements; returns `S_FALSE` when fewer were left.
     pub fn Next(&self, celt: u32, elements: *mut COR_PRF_METHOD, p_fetched: *mut u32) -> HRESULT;
 }

@@ -69,7 +69,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// Properties of a root, combined.
+    /// Properties of a root; flags can be combined.
     COR_PRF_GC_ROOT_FLAGS {
         /// The root prevents the object from moving.
         COR_PRF_GC_ROOT_PINNING = 0x1;
@@ -83,7 +83,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// Properties of an object queued for its finalizer, combined.
+    /// Properties of an object queued for its finalizer; flags can be combined.
     COR_PRF_FINALIZER_FLAGS {
         /// The finalizer is a critical one.
         COR_PRF_FINALIZER_CRITICAL = 0x1;
@@ -121,7 +121,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// Properties of a module, combined.
+    /// Properties of a module; flags can be combined.
     COR_PRF_MODULE_FLAGS {
         /// Loaded from a file.
         COR_PRF_MODULE_DISK = 0x01;
@@ -141,7 +141,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// Kind of a static field, combined.
+    /// Kind of a static field; flags can be combined.
     COR_PRF_STATIC_TYPE {
         /// Not a static field.
         COR_PRF_FIELD_NOT_A_STATIC = 0x0;
@@ -161,7 +161,7 @@ named_enum! {
     COR_PRF_SNAPSHOT_INFO {
         /// Function, address and frame.
         COR_PRF_SNAPSHOT_DEFAULT = 0x0;
-        /// Register contexts too.
+        /// Also the registers of each frame.
         COR_PRF_SNAPSHOT_REGISTER_CONTEXT = 0x1;
         /// A faster walk on x86.
         COR_PRF_SNAPSHOT_X86_OPTIMIZED = 0x2;
@@ -179,19 +179,19 @@ named_enum! {
 }
 
 named_enum! {
-    /// Treatment of inlining by `RequestReJITWithInliners`, combined.
+    /// How `RequestReJITWithInliners` treats inlining; flags can be combined.
     COR_PRF_REJIT_FLAGS {
         /// The methods are not inlined any more.
         COR_PRF_REJIT_BLOCK_INLINING = 0x1;
-        /// Inlining callbacks are raised for them.
+        /// Inlining callbacks are raised for the methods.
         COR_PRF_REJIT_INLINING_CALLBACKS = 0x2;
     }
 }
 
 named_enum! {
-    /// Options for recompiled code, combined.
+    /// Options for recompiled code; flags can be combined.
     COR_PRF_CODEGEN_FLAGS {
-        /// Nothing is inlined into it.
+        /// Nothing is inlined into the recompiled code.
         COR_PRF_CODEGEN_DISABLE_INLINING = 0x1;
         /// No optimisation.
         COR_PRF_CODEGEN_DISABLE_ALL_OPTIMIZATIONS = 0x2;
@@ -273,9 +273,9 @@ named_enum! {
 }
 
 named_enum! {
-    /// Special values in the IL column of an IL to native map.
+    /// Special values of `il_offset` in an IL to native map.
     CorDebugIlToNativeMappingTypes {
-        /// Code without IL.
+        /// Native code that belongs to no IL.
         NO_MAPPING = -1_i32 as u32;
         /// The prolog.
         PROLOG = -2_i32 as u32;

@@ -41,7 +41,7 @@ named_flags! {
         /// Enter, leave and tail-call hooks. Not in the immutable set, but cannot be cleared once
         /// hooks are set in `Initialize`.
         COR_PRF_MONITOR_ENTERLEAVE = 0x0000_1000;
-        /// COM-callable wrappers; Windows.
+        /// COM-callable wrappers; Windows only.
         COR_PRF_MONITOR_CCW = 0x0000_2000;
         /// Remoting with cookies; no effect on CoreCLR.
         COR_PRF_MONITOR_REMOTING_COOKIE = 0x0000_4400;
@@ -51,7 +51,7 @@ named_flags! {
         COR_PRF_MONITOR_SUSPENDS = 0x0001_0000;
         /// Searches for precompiled code, which the profiler may refuse.
         COR_PRF_MONITOR_CACHE_SEARCHES = 0x0002_0000;
-        /// Recompilation.
+        /// Allows recompilation (ReJIT).
         COR_PRF_ENABLE_REJIT = 0x0004_0000;
         /// In-process debugging; no effect on CoreCLR.
         COR_PRF_ENABLE_INPROC_DEBUGGING = 0x0008_0000;
@@ -63,7 +63,7 @@ named_flags! {
         COR_PRF_DISABLE_OPTIMIZATIONS = 0x0040_0000;
         /// Enables allocation events. Slows down every allocation for the life of the process.
         COR_PRF_ENABLE_OBJECT_ALLOCATED = 0x0080_0000;
-        /// Exceptions of the runtime itself.
+        /// Exceptions that the runtime itself catches.
         COR_PRF_MONITOR_CLR_EXCEPTIONS = 0x0100_0000;
         /// Hooks get arguments (slow hooks only).
         COR_PRF_ENABLE_FUNCTION_ARGS = 0x0200_0000;
@@ -71,7 +71,7 @@ named_flags! {
         COR_PRF_ENABLE_FUNCTION_RETVAL = 0x0400_0000;
         /// Hooks get frames, for exact type arguments (slow hooks only).
         COR_PRF_ENABLE_FRAME_INFO = 0x0800_0000;
-        /// Stack snapshots.
+        /// Allows stack snapshots.
         COR_PRF_ENABLE_STACK_SNAPSHOT = 0x1000_0000;
         /// Only precompiled images made for profiling are used.
         COR_PRF_USE_PROFILE_IMAGES = 0x2000_0000;
@@ -82,11 +82,11 @@ named_flags! {
     }
 }
 
-/// All events (low word), as defined in corprof.idl: it does not contain every flag.
+/// All events (low word), as corprof.idl defines them; some flags are missing.
 pub const COR_PRF_MONITOR_ALL: u32 = 0x0107_FFFF;
-/// All events and services (low word), as defined in corprof.idl: it does not contain every flag.
+/// All events and services (low word), as corprof.idl defines them; some flags are missing.
 pub const COR_PRF_ALL: u32 = 0x8FFF_FFFF;
-/// Flags under which ordinary precompiled code is not used.
+/// Flags that keep the runtime from using ordinary precompiled code.
 pub const COR_PRF_REQUIRE_PROFILE_IMAGE: u32 =
     COR_PRF_USE_PROFILE_IMAGES | COR_PRF_MONITOR_CODE_TRANSITIONS | COR_PRF_MONITOR_ENTERLEAVE;
 
@@ -169,7 +169,7 @@ named_flags! {
     }
 }
 
-/// Flags of the high word under which ordinary precompiled code is not used: none.
+/// Flags of the high word that keep the runtime from using ordinary precompiled code: none.
 pub const COR_PRF_HIGH_REQUIRE_PROFILE_IMAGE: u32 = 0;
 
 /// Flags of the high word that an attached profiler may set.

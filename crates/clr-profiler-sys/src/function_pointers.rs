@@ -10,7 +10,7 @@ use crate::types::{COR_PRF_ELT_INFO, COR_PRF_FRAME_INFO, FunctionID, FunctionIDO
 
 /// Maps a function id to a client id and says whether to hook the function.
 pub type FunctionIDMapper = unsafe extern "system" fn(func_id: FunctionID, hook_function: *mut BOOL) -> usize;
-/// Maps a function id to a client id, with the pointer given at registration.
+/// Maps a function id to a client id; also gets the pointer given at registration.
 pub type FunctionIDMapper2 =
     unsafe extern "system" fn(func_id: FunctionID, client_data: *mut c_void, hook_function: *mut BOOL) -> usize;
 
@@ -42,16 +42,16 @@ pub type FunctionTailcall2 =
 /// Enter hook, third form. Compiled code calls it with a special register convention, so it must be
 /// an assembly stub.
 pub type FunctionEnter3 = unsafe extern "system" fn(id: FunctionIDOrClientID);
-/// Leave hook, third form. An assembly stub, as for [`FunctionEnter3`].
+/// Leave hook, third form. Must be an assembly stub, like [`FunctionEnter3`].
 pub type FunctionLeave3 = unsafe extern "system" fn(id: FunctionIDOrClientID);
-/// Tail-call hook, third form. An assembly stub, as for [`FunctionEnter3`].
+/// Tail-call hook, third form. Must be an assembly stub, like [`FunctionEnter3`].
 pub type FunctionTailcall3 = unsafe extern "system" fn(id: FunctionIDOrClientID);
 
-/// Enter hook with info; an ordinary function.
+/// Enter hook that gets a handle of the call; an ordinary function.
 pub type FunctionEnter3WithInfo = unsafe extern "system" fn(id: FunctionIDOrClientID, elt_info: COR_PRF_ELT_INFO);
-/// Leave hook with info; an ordinary function.
+/// Leave hook that gets a handle of the call; an ordinary function.
 pub type FunctionLeave3WithInfo = unsafe extern "system" fn(id: FunctionIDOrClientID, elt_info: COR_PRF_ELT_INFO);
-/// Tail-call hook with info; an ordinary function.
+/// Tail-call hook that gets a handle of the call; an ordinary function.
 pub type FunctionTailcall3WithInfo = unsafe extern "system" fn(id: FunctionIDOrClientID, elt_info: COR_PRF_ELT_INFO);
 
 /// Called for each frame of `DoStackSnapshot`. `func_id` 0 means a sequence of native frames.
@@ -65,11 +65,12 @@ pub type StackSnapshotCallback = unsafe extern "system" fn(
     client_data: *mut c_void,
 ) -> HRESULT;
 
-/// Called for each reference of an object by `EnumerateObjectReferences`; returning false stops.
+/// Called by `EnumerateObjectReferences` for each reference that an object holds. Returning false
+/// stops the enumeration.
 pub type ObjectReferenceCallback =
     unsafe extern "system" fn(root: ObjectID, reference: *mut ObjectID, client_data: *mut c_void) -> BOOL;
 
-/// Called for each object by `EnumerateGCHeapObjects`; returning false stops.
+/// Called by `EnumerateGCHeapObjects` for each object. Returning false stops the enumeration.
 pub type ObjectCallback = unsafe extern "system" fn(object: ObjectID, callback_state: *mut c_void) -> BOOL;
 
 /// Called when the profiler's own provider is enabled or disabled. `source_id` points to a GUID's

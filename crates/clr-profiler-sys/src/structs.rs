@@ -8,7 +8,7 @@ use crate::cor::{mdFieldDef, mdMemberRef, mdMethodDef};
 use crate::enums::{COR_PRF_CLAUSE_TYPE, COR_PRF_GC_GENERATION};
 use crate::types::{FunctionID, ModuleID, ObjectID, ReJITID};
 
-/// A contiguous piece of an argument or of the result, in memory.
+/// A range of memory that holds an argument or the result, or a part of one.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct COR_PRF_FUNCTION_ARGUMENT_RANGE {
@@ -57,7 +57,7 @@ pub struct COR_PRF_FUNCTION {
 pub struct COR_PRF_METHOD {
     /// The module.
     pub module_id: ModuleID,
-    /// The method's token in it.
+    /// The method's token in the module.
     pub method_id: mdMethodDef,
 }
 
@@ -131,8 +131,8 @@ pub struct COR_IL_MAP {
 pub struct COR_FIELD_OFFSET {
     /// Token of the field.
     pub field: mdFieldDef,
-    /// Offset in bytes, from the object's start (profiling) or the first field (metadata); all ones
-    /// when not known.
+    /// Offset in bytes from the object's start (profiling interfaces) or from the first field
+    /// (metadata interfaces); all ones if unknown.
     pub offset: u32,
 }
 
@@ -166,11 +166,11 @@ pub struct ASSEMBLYMETADATA {
     pub cch_locale: u32,
     /// Processor ids.
     pub processors: *mut u32,
-    /// Capacity or count of `processors`.
+    /// In: capacity of `processors`; out: number of entries.
     pub processor_count: u32,
     /// Operating systems.
     pub systems: *mut OSINFO,
-    /// Capacity or count of `systems`.
+    /// In: capacity of `systems`; out: number of entries.
     pub system_count: u32,
 }
 
@@ -180,7 +180,7 @@ pub struct ASSEMBLYMETADATA {
 pub struct COR_PRF_ASSEMBLY_REFERENCE_INFO {
     /// Public key or its token.
     pub public_key_or_token: *mut c_void,
-    /// Bytes at `public_key_or_token`.
+    /// Number of bytes at `public_key_or_token`.
     pub cb_public_key_or_token: u32,
     /// Simple name, UTF-16, terminated.
     pub name: *const u16,
@@ -188,7 +188,7 @@ pub struct COR_PRF_ASSEMBLY_REFERENCE_INFO {
     pub metadata: *mut ASSEMBLYMETADATA,
     /// Hash of the assembly.
     pub hash_value: *mut c_void,
-    /// Bytes at `hash_value`.
+    /// Number of bytes at `hash_value`.
     pub cb_hash_value: u32,
     /// `CorAssemblyFlags`.
     pub assembly_ref_flags: u32,
@@ -214,13 +214,13 @@ pub struct COR_PRF_EVENTPIPE_PROVIDER_CONFIG {
 pub struct COR_PRF_EVENTPIPE_PARAM_DESC {
     /// `COR_PRF_EVENTPIPE_PARAM_TYPE` of the field.
     pub r#type: u32,
-    /// Element type when it is an array.
+    /// Type of the elements, if the field is an array.
     pub element_type: u32,
     /// Name, UTF-16, terminated.
     pub name: *const u16,
 }
 
-/// One piece of an event's payload.
+/// One part of an event's payload.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct COR_PRF_EVENT_DATA {
@@ -250,9 +250,9 @@ pub struct COR_PRF_FILTER_DATA {
 pub struct COR_SECATTR {
     /// Constructor of the attribute.
     pub ctor: mdMemberRef,
-    /// Blob.
+    /// The attribute's blob.
     pub custom_attribute: *const c_void,
-    /// Bytes at `custom_attribute`.
+    /// Number of bytes at `custom_attribute`.
     pub cb_custom_attribute: u32,
 }
 

@@ -6,7 +6,7 @@ use core::ffi::c_void;
 pub type ProcessID = usize;
 /// A loaded assembly.
 pub type AssemblyID = usize;
-/// An application domain; CoreCLR has one for users.
+/// An application domain. CoreCLR runs all user code in one.
 pub type AppDomainID = usize;
 /// A loaded module. The id may be reused after the module's unload.
 pub type ModuleID = usize;
@@ -21,7 +21,7 @@ pub type ContextID = usize;
 pub type FunctionID = usize;
 /// The address of an object; valid until the next GC may run.
 pub type ObjectID = usize;
-/// A GC handle in callbacks.
+/// A GC handle, as callbacks pass it.
 pub type GCHandleID = usize;
 /// Handle that a hook with info gets for its call; valid only inside the hook.
 pub type COR_PRF_ELT_INFO = usize;

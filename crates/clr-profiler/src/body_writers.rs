@@ -59,7 +59,7 @@ pub struct WrittenBody {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct WrittenModule {
-    /// Number of methods with a body and without edits.
+    /// Number of methods that have a body but no edits.
     pub unchanged: usize,
     /// Number of methods with a new body.
     pub changed: usize,
@@ -74,7 +74,7 @@ impl BodyWriters {
         Self { info: info.clone(), writers: Vec::new() }
     }
 
-    /// Adds an author, nested inside the authors before.
+    /// Adds an author. The author's code runs inside the code of all authors added before.
     #[must_use]
     pub fn with(mut self, writer: Arc<dyn BodyWriter>) -> Self {
         self.writers.push(writer);
@@ -136,8 +136,8 @@ impl BodyWriters {
     }
 
     /// Writes a method's body again, with the authors' current edits of the original body. Call it
-    /// in [`jit_compilation_started`](crate::Callbacks::jit_compilation_started); it applies to the
-    /// compilation that begins and to later ones. Returns whether there were edits.
+    /// in [`jit_compilation_started`](crate::Callbacks::jit_compilation_started): the compilation
+    /// that begins and later ones use the new body. Returns whether there were edits.
     ///
     /// The runtime may compile a running method in the middle of a loop (on-stack replacement). It
     /// then uses an offset in the body that the running code was compiled from. So all bodies of a
@@ -169,10 +169,10 @@ impl BodyWriters {
         moves(&body)
     }
 
-    /// Returns bodies for some of a module's methods, made from the module's original code, for use
-    /// in [`get_rejit_parameters`](crate::Callbacks::get_rejit_parameters). So errors of edits are
-    /// known before a recompilation is requested. `None` for a method without edits. May be called
-    /// where queries are allowed, from `ModuleAttachedToAssembly` on.
+    /// Returns new bodies for some of a module's methods, made from the module's original code, for
+    /// use in [`get_rejit_parameters`](crate::Callbacks::get_rejit_parameters). A caller thus sees
+    /// errors of edits before it requests a recompilation. `None` for a method without edits. May
+    /// be called where queries are allowed, from `ModuleAttachedToAssembly` on.
     ///
     /// # Errors
     /// The runtime's error for the module as a whole; for a single method as for

@@ -59,8 +59,8 @@ pub trait CallObserver: Send + Sync + 'static {
     /// An exception has ended a call. The framework notices and reports this at the next block,
     /// enter or leave, innermost call first.
     fn on_unwind(&self, data: &mut Self::Data, call: Call) {}
-    /// A block of `owner` is about to run. `owner` is a call on the stack. For a filter there is a
-    /// second entry of it on top of the stack, until the filter has returned.
+    /// A block of `owner`, a call on the stack, is about to run. While a filter runs, a second
+    /// entry of `owner` is on top of the stack.
     fn on_block(&self, data: &mut Self::Data, block: Block, owner: Call) {}
     /// A thread is ending. `number` counts threads from 1 in the order of their first events. May
     /// run late in the thread's life. Does not run for threads that are alive when the program

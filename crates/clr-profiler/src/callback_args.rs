@@ -303,8 +303,8 @@ pub struct Root<'cb> {
     pub kind: RootKind,
     /// Flags of the root's reference.
     pub flags: RootFlags,
-    /// For a stack root the function (0 for the runtime's own frames), for a handle the handle,
-    /// otherwise an opaque value.
+    /// The function for a stack root (0 for the runtime's own frames), the handle for a handle
+    /// root, and an opaque value for other roots.
     pub id: usize,
 }
 

@@ -9,8 +9,8 @@ use crate::ClientId;
 const FIRST_BLOCK: usize = 64;
 const BLOCKS: usize = 26;
 
-/// Records of functions. The table assigns a [`ClientId`] to each record and finds the record by
-/// it.
+/// A table of functions' records. The table assigns a [`ClientId`] to each record, and finds the
+/// record by this identifier.
 ///
 /// ```
 /// use clr_profiler::ClientTable;

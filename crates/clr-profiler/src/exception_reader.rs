@@ -13,14 +13,14 @@ const DEPTH: usize = 64;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ExceptionContent<'cb> {
-    /// Class.
+    /// Class of the exception.
     pub class: ClassId,
-    /// The message given to its constructor, cut at the limit; `None` for the default message of
-    /// the type.
+    /// The message given to the exception's constructor, cut to the limit that was passed to
+    /// [`read`](ExceptionReader::read). `None` for the default message of the type.
     pub message: Option<Utf16Text<'cb>>,
     /// The inner exception.
     pub inner: Option<ObjectId<'cb>>,
-    /// `HResult` of the exception.
+    /// The exception's `HResult` property.
     pub code: i32,
     /// Whether the object carries the stack trace of an earlier throw. At `throw e;` the runtime
     /// removes this stack trace before it reports the throw. So an object without a stack trace may

@@ -32,8 +32,8 @@ impl Setup {
         Self { events, ..Self::default() }
     }
 
-    /// Hooks at enter, leave and tail call. The runtime then refuses precompiled code and compiles
-    /// everything itself.
+    /// Adds hooks at enter, leave and tail call. The runtime then refuses precompiled code and
+    /// compiles everything itself.
     pub fn with_hooks(mut self, hooks: Hooks) -> Self {
         self.hooks = Some(hooks);
         self.hooks_given += 1;
@@ -52,7 +52,7 @@ impl Setup {
         self.with_hooks(Hooks::safe(stacks, mapper)).with_events(Events::EXCEPTIONS)
     }
 
-    /// More events.
+    /// Adds events to the setup.
     pub fn with_events(mut self, events: Events) -> Self {
         self.events |= events;
         self
@@ -87,7 +87,7 @@ impl Setup {
         if hooks.are_slow() { events | Events::SLOW_HOOKS } else { events }
     }
 
-    /// The hooks.
+    /// The hooks, if the setup has any.
     #[must_use]
     pub fn hooks(&self) -> Option<&Hooks> {
         self.hooks.as_ref()

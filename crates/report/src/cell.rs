@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use clrscope_analysis::{FunctionRef, one_line};
+use clrscope_analysis::{FunctionRef, SampleKind, kind_of_code, one_line};
 use clrscope_recording::model::Thread;
 use serde_json::{Value, json};
 
@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 pub enum Kind {
     /// Words.
     Text,
+    /// Whether an amount is more or less on the second side of a comparison, in a word.
+    Verdict,
     /// The name of a function.
     Function,
     /// The name of a type.
@@ -41,7 +43,7 @@ impl Kind {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             // Pages have room for whole names.
-            Self::Text | Self::Type | Self::Counter => "text",
+            Self::Text | Self::Verdict | Self::Type | Self::Counter => "text",
             Self::Function => "function",
             Self::Count => "count",
             Self::Number => "number",
@@ -59,7 +61,14 @@ impl Kind {
     pub const fn is_left(self) -> bool {
         matches!(
             self,
-            Self::Text | Self::Function | Self::Type | Self::Counter | Self::Flag | Self::Thread | Self::Nested
+            Self::Text
+                | Self::Verdict
+                | Self::Function
+                | Self::Type
+                | Self::Counter
+                | Self::Flag
+                | Self::Thread
+                | Self::Nested
         )
     }
 }
@@ -129,6 +138,8 @@ pub struct FunctionCell<'a> {
     /// Whether another table of the report is about a function of this name with another signature.
     /// Then text shows the signature.
     pub has_namesakes: bool,
+    /// Whether the function is the program's own.
+    pub is_own: bool,
 }
 
 impl<'a> Cell<'a> {
@@ -146,6 +157,7 @@ impl<'a> Cell<'a> {
             signature: function.plain_signature(),
             after,
             has_namesakes: false,
+            is_own: kind_of_code(function) == SampleKind::Own.name(),
         })
     }
 

@@ -578,6 +578,30 @@ fn lines(view: &'static View, recording: &Recording, width: usize) -> Vec<String
     anstream::adapter::strip_str(&text).to_string().lines().map(str::to_owned).collect()
 }
 
+/// Own methods are what readers look for among native functions. No managed module of this
+/// recording is a part of the framework.
+#[test]
+fn own_code_stands_out_among_other_code() {
+    let recording = samples_alone();
+    let view = view("functions").expect("the view");
+    let mut out = Vec::new();
+    view.open(&recording, &plain(view)).expect("a view").write(Format::Text, 200, &mut out).expect("memory takes all");
+    let text = String::from_utf8(out).expect("UTF-8");
+    let function = |row: &serde_json::Value| row["name"].as_str().expect("a name").to_owned();
+    let document = json(view, &recording, &plain(view)).expect("an answer");
+    let document: serde_json::Value = serde_json::from_str(&document).expect("JSON");
+    let rows = pages::array(&document["rows"]);
+    let (own, others): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row["kind"] == "managed");
+    assert!(!own.is_empty() && !others.is_empty(), "{document}");
+    let is_bold = |name: &str| text.contains(&format!("\u{1b}[1m{name}"));
+    for row in own {
+        assert!(is_bold(&function(row)), "{row} {text:?}");
+    }
+    for row in others {
+        assert!(!is_bold(&function(row)), "{row} {text:?}");
+    }
+}
+
 /// Facts about the method pushed the answer off the first screen.
 #[test]
 fn two_lines_stand_before_the_answer() {

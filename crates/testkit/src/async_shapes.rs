@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 /// A way to wait.
 #[derive(Debug, Clone, Copy)]
 pub struct AsyncShape {
-    /// Name for tables.
+    /// Name of the way, for tables.
     pub name: &'static str,
-    /// Class of the exceptions.
+    /// Class of the exceptions that the work throws.
     pub class: &'static str,
     /// The root's method.
     pub root: &'static str,
@@ -53,10 +53,10 @@ pub const ASYNC_SHAPES: [AsyncShape; 24] = [
     known("Parallel.ForEachAsync", "OfForEach", "ForEach"),
 ];
 
-/// Counts of throws, or of objects, of one shape.
+/// Counts of throws, or of objects, of one [`AsyncShape`], by where their stacks place them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RootTally {
-    /// Below their root.
+    /// Below the right root.
     pub right: u64,
     /// Below `[unknown awaiter]`.
     pub unknown: u64,

@@ -8,8 +8,8 @@ use crate::say::say;
 const ATTEMPTS: usize = 5;
 
 /// Repeats a failing check, up to five times in all. For figures that depend on when threads get a
-/// processor, never for exact figures. `check` uses the same limits each time. What a failed
-/// attempt said is printed, so that a test that ends in time out of them says why.
+/// processor, never for exact figures. `check` uses the same limits each time. The error of each
+/// failed attempt is printed, so that the output shows why a test ran out of time.
 ///
 /// # Errors
 /// The error of the last attempt.

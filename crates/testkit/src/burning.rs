@@ -46,7 +46,7 @@ impl BurningSamples {
         }
     }
 
-    /// Samples of work.
+    /// Number of samples of work.
     pub fn all(&self) -> u64 {
         self.unknown.iter().chain(&self.right).sum::<u64>() + self.wrong.len() as u64
     }

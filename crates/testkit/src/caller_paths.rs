@@ -12,8 +12,8 @@ pub struct CallerPaths(HashSet<u64>);
 const ROOT: u64 = 0;
 
 impl CallerPaths {
-    /// Adds the paths of a tree. `nodes` gives for each node, after its parent, the parent's number
-    /// and the method's name; `None` for a method that does not count.
+    /// Adds the paths of a tree. `nodes` gives for each node the number of its parent and the name
+    /// of its method, parents before children. The name is `None` for a method that does not count.
     pub fn add<'a>(&mut self, nodes: impl Iterator<Item = (u32, Option<&'a str>)>) {
         self.0.insert(ROOT);
         let mut paths: Vec<u64> = Vec::new();

@@ -23,7 +23,7 @@ pub fn without_powers(command: &Command) -> Command {
     }
 }
 
-/// The command with this number as user and group id, and in no other group. Only for root.
+/// The command, run with `id` as user and group id, and in no other group. Only for root.
 pub fn as_user(id: u32, command: &Command) -> Command {
     let (user, group) = (format!("--reuid={id}"), format!("--regid={id}"));
     wrapped(&["setpriv", &user, &group, "--clear-groups"], command)

@@ -6,7 +6,7 @@ use crate::program::Finished;
 /// calls.
 ///
 /// # Panics
-/// When its output has anything that it would not print without a profiler.
+/// When the output has anything that the counter would not print without a profiler.
 pub fn last_count(finished: &Finished, batch: u64) -> u64 {
     let text = finished.stdout_text();
     let lines = text.lines().count() as u64;

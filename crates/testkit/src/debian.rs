@@ -45,11 +45,12 @@ fn output(command: &mut Command) -> Option<String> {
     done.status.success().then(|| String::from_utf8_lossy(&done.stdout).into_owned())
 }
 
-/// A folder below `place` with the files of a Debian package, fetched once: of this machine's own
-/// suite, or of another one, from the same servers.
+/// Returns a folder below `place` with the files of a Debian package, which is fetched once.
+/// `suite` names a Debian suite; `None` means this machine's own. The servers are the same for
+/// both.
 ///
 /// # Errors
-/// The words of Debian's programs, when the package can't be had.
+/// The messages of Debian's programs, when the package can't be fetched.
 pub fn debian_package(name: &str, suite: Option<&str>, place: &Path) -> Result<PathBuf, String> {
     let folder = place.join(format!("debian-{name}{}", suite.map(|suite| format!("-{suite}")).unwrap_or_default()));
     fetched_once(folder, |folder| fetch_package(name, suite, folder))
@@ -127,11 +128,12 @@ fn succeed(command: &mut Command) -> Result<(), String> {
     Err(format!("{command:?}: {}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr)))
 }
 
-/// A folder below `place` with the files of Debian packages, fetched once, and of those that they
-/// depend on whose names begin with one of `libraries`. The first package names the folder.
+/// Returns a folder below `place` with the files of Debian packages, which are fetched once. The
+/// folder also has the packages that these depend on, if their names begin with one of `libraries`.
+/// The first package names the folder.
 ///
 /// # Errors
-/// The words of Debian's programs, when a package can't be had.
+/// The messages of Debian's programs, when a package can't be fetched.
 pub fn debian_packages(packages: &[&str], libraries: &[&str], place: &Path) -> Result<PathBuf, String> {
     let first = packages.first().ok_or("no package is named")?;
     fetched_once(place.join(format!("debian-all-{first}")), |folder| {

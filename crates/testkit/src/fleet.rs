@@ -57,7 +57,7 @@ impl FleetEngine {
     /// Both engines.
     pub const ALL: [Self; 2] = [Self::DuckDb, Self::ClickHouse];
 
-    /// Its name.
+    /// Name of the engine.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -82,8 +82,8 @@ impl FleetEngine {
         }
     }
 
-    /// Asks queries in the folder that has the data set `fleet`, after the statements of the
-    /// document. Packages are installed below `place`. Returns JSON, a list with `rows` and
+    /// Runs the document's statements for this engine, then `queries`, in `folder`, which has the
+    /// data set `fleet`. Packages are installed below `place`. Returns a JSON list with `rows` and
     /// `seconds` of each query; `None` where the package is not available.
     ///
     /// # Panics

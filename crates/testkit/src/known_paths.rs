@@ -142,7 +142,7 @@ impl KnownPaths {
         self.notes.get(walker).map_or(&[][..], |notes| &notes.all)
     }
 
-    /// N of the thread `walker N` with this OS thread id.
+    /// The number N of the thread `walker N` that has this OS thread id.
     pub fn walker(&self, os_id: u64) -> Option<usize> {
         self.notes.iter().position(|notes| notes.os_id == os_id)
     }
@@ -223,7 +223,7 @@ impl KnownPaths {
     }
 
     /// Judges a stack that was sampled while the path's leaf was on it. `names` are the recorded
-    /// names of all its methods, outermost first.
+    /// names of all methods of the stack, outermost first.
     pub fn judge(&self, path: u64, names: &[&str]) -> Judgement {
         let mut found = self.own(names);
         let leaf = self.shapes_of(path).last().and_then(|leaf| self.shapes().nth(leaf));
@@ -240,8 +240,8 @@ impl KnownPaths {
             || !self.on_paths.contains(name) && !self.before.iter().any(|one| one == name)
     }
 
-    /// Whether a stack is possible on the way from one path's leaf to another's: outer frames of
-    /// either path, and methods that these may call in addition.
+    /// Whether a stack is possible while a thread goes from one path's leaf to another's: it may
+    /// have outer frames of either path, and methods that these may call in addition.
     pub fn is_on_the_way(&self, from: u64, to: u64, names: &[&str]) -> bool {
         let found = self.own(names);
         [from, to].into_iter().any(|path| {
@@ -373,7 +373,7 @@ pub struct Tally {
     pub first_astray: Option<String>,
 }
 
-/// Sums of one shape.
+/// Sums for one shape.
 #[derive(Debug, Clone, Default)]
 pub struct ShapeTally {
     /// Samples with the shape on their paths.
@@ -389,8 +389,9 @@ pub struct ShapeTally {
 }
 
 impl Tally {
-    /// Adds a sample: what the thread did then, the names of the found methods, outermost first,
-    /// whether the stack is marked as complete, and the number of samples that it stands for.
+    /// Adds a sample. `moment` is what the thread did at that time, `names` the methods of the
+    /// stack, outermost first, `whole` whether the stack is marked as complete, and `count` the
+    /// number of samples that this one stands for.
     pub fn add(&mut self, known: &KnownPaths, moment: Moment, names: &[&str], whole: bool, count: u64) {
         match moment {
             Moment::On(path) => self.add_known(known, path, names, whole, count),
@@ -405,8 +406,8 @@ impl Tally {
         }
     }
 
-    /// Adds a record of `walker N`, which was blocked or waited for a processor in an interval. It
-    /// must have had the stack in the interval, or when it was last sampled before.
+    /// Adds a record of `walker N`, which was blocked or waited for a processor in an interval. The
+    /// thread must have had the stack in the interval, or when it was last sampled before.
     pub fn add_still(
         &mut self,
         known: &KnownPaths,

@@ -18,7 +18,8 @@ pub const NAME: &str = "sources.sha256";
 /// when they are run.
 const LEFT_OUT: [&str; 2] = ["obj", "findings"];
 
-/// Returns the manifest for the current files in `dotnet/`, built by this compiler.
+/// Returns the manifest for the current files in `dotnet/`, with `compiler` as the compiler that
+/// built them.
 ///
 /// # Panics
 /// When a file cannot be read.

@@ -23,7 +23,7 @@ pub struct Mark {
     pub time_ns: u64,
 }
 
-/// Which thread works for which request, and when.
+/// The request for which each thread works at each time.
 #[derive(Debug)]
 pub struct WorkOfThreads {
     /// By thread: times, each with the request for which the thread works from then on; 0 for none.
@@ -64,7 +64,7 @@ impl WorkOfThreads {
         self.routes.len()
     }
 
-    /// Number of times that a thread switched to another request, or to none.
+    /// Number of times that a thread switched to another request, or to no request.
     pub fn switches(&self) -> usize {
         self.switches.values().map(Vec::len).sum()
     }
@@ -76,7 +76,7 @@ impl WorkOfThreads {
         before.checked_sub(1).map_or(0, |last| switches[last].1)
     }
 
-    /// Method and route of that request.
+    /// Method and route of the request for which a thread works at a time.
     pub fn route(&self, thread: u32, time_ns: u64) -> &str {
         match self.request(thread, time_ns) {
             0 => NO_REQUEST,

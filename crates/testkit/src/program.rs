@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// A program that has ended.
 #[derive(Debug, Clone)]
 pub struct Finished {
-    /// End of the program.
+    /// Exit status of the program.
     pub status: ExitStatus,
     /// Bytes of stdout.
     pub stdout: Vec<u8>,

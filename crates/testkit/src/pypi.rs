@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A folder below `place` with packages from PyPI, installed there once; `packages` are arguments
-/// of `pip install`; the first one names the folder. `None` where they are not available.
+/// A folder below `place` with packages from PyPI, installed there once. `packages` are arguments
+/// of `pip install`; the first names the folder. `None` where the packages are not available.
 #[must_use]
 pub fn from_pypi(packages: &str, place: &Path) -> Option<PathBuf> {
     let name = packages.split(['=', ' ']).next().unwrap_or_default();

@@ -4,15 +4,16 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Environment variable with the file into which [`hooked_agent`](crate::hooked_agent) writes the
-/// results. Where the variable is set, that agent stops the runtime.
+/// Environment variable that names the file into which [`hooked_agent`](crate::hooked_agent) writes
+/// the results. If the variable is set, that agent stops the runtime.
 pub const STOPS_VARIABLE: &str = "CLRSCOPE_TEST_STOPS";
 
 /// Results of the stops of one run, or of several.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuntimeStops {
     counts: BTreeMap<String, u64>,
-    /// Descriptions of the stacks that differ although every step of the walker was certain.
+    /// Descriptions of stacks for which the two walkers differ although every step of the agent's
+    /// walker was certain.
     pub wrong: Vec<String>,
 }
 
@@ -62,30 +63,33 @@ impl RuntimeStops {
             .sum()
     }
 
-    /// Number of stacks with the same methods in the same order. Includes stacks with one
-    /// additional method on top, which native code has called and the runtime does not know yet.
+    /// Number of stacks for which both walkers found the same methods in the same order. Includes
+    /// stacks with one additional method on top, which native code has called and the runtime does
+    /// not know yet.
     pub fn equal(&self) -> u64 {
         self.compared() - self.different() - self.said()
     }
 
-    /// Number of stacks that differ although each step of the walker was certain.
+    /// Number of stacks for which the walkers differ although each step of the agent's walker was
+    /// certain.
     pub fn different(&self) -> u64 {
         self.count("different certain")
     }
 
-    /// Number of stacks that differ, where the walker reported a guess.
+    /// Number of stacks for which the walkers differ and which the agent's walker marked as
+    /// guessed.
     pub fn said(&self) -> u64 {
         self.count("different guessed")
     }
 
-    /// Number of stacks in which the walker guessed, right or wrong.
+    /// Number of stacks that the agent's walker marked as guessed, right or wrong.
     pub fn guessed(&self) -> u64 {
         ["equal guessed", "entering guessed", "different guessed"].iter().map(|what| self.count(what)).sum()
     }
 
-    /// Number of frames of equal stacks, and the number of these with the same address in both. The
-    /// others wait in native code or are in a handler block, for which the runtime reports the
-    /// address where its method called or threw.
+    /// Number of frames in equal stacks, and how many of them have the same address in both walks.
+    /// The other frames wait in native code or are in a handler block, for which the runtime
+    /// reports the address where the method called or threw.
     pub fn frames(&self) -> (u64, u64) {
         (self.count("frames"), self.count("addresses"))
     }

@@ -42,7 +42,8 @@ impl Runtime {
         command
     }
 
-    /// The words of [`Runtime::command`], for a launcher that starts the program itself.
+    /// The words of the command line of [`Runtime::command`], for a launcher that starts the
+    /// program itself.
     pub fn words(&self, dll: &Path) -> Vec<OsString> {
         vec![self.root.join("dotnet").into(), "--fx-version".into(), self.version.to_string().into(), dll.into()]
     }
@@ -58,7 +59,7 @@ impl Runtime {
         self.root.join(format!("shared/Microsoft.AspNetCore.App/{}", self.version)).is_dir()
     }
 
-    /// `8`, `9`, `10`.
+    /// The major version: 8, 9 or 10.
     pub fn major(&self) -> u32 {
         self.version.major
     }
@@ -66,8 +67,8 @@ impl Runtime {
 
 /// Every runtime to test on, one per major version from 8, lowest first; never empty.
 ///
-/// Runtimes come from `DOTNET_ROOT` and the kit next to the workspace, else from wherever .NET is
-/// found, else .NET 8 is fetched.
+/// Runtimes come from `DOTNET_ROOT` and from the kit next to the workspace. If neither has one, any
+/// other .NET found on this machine is used, and if there is none, .NET 8 is fetched.
 ///
 /// # Panics
 /// When there is no runtime and none can be fetched.

@@ -43,7 +43,8 @@ impl Sdk {
         Some(Self { root: root.to_path_buf(), version, references })
     }
 
-    /// `SDK/REFERENCES`. Two builds give the same bytes only where this is the same.
+    /// The versions of the SDK and of the references, as `SDK/REFERENCES`. Two builds give the same
+    /// bytes only if these versions are the same.
     pub fn identity(&self) -> String {
         format!("csc of SDK {}, references {}", self.version, self.references)
     }

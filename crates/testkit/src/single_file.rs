@@ -14,8 +14,8 @@ const MARK: [u8; 32] = [
     0xe6, 0xef, 0xae, 0x33, 0x18, 0xee, 0x3b, 0x2d, 0xce, 0x24, 0xb3, 0x6a, 0xae,
 ];
 
-/// Writes a single-file program from files, each with its name, its content, and whether it is
-/// deflated. `version` is the version of the format.
+/// Writes a single-file program. Each of `files` has a name, its content, and whether it is
+/// deflated. `version` is the version of the bundle format.
 ///
 /// # Panics
 /// When it can't be written.

@@ -42,12 +42,12 @@ pub struct PartTime {
     pub part: &'static str,
     /// Whether this part was made slower.
     pub is_slower: bool,
-    /// Predicted time: the time in the base phase, plus the program's additional time for the
-    /// slower part.
+    /// Predicted time in nanoseconds: the time in the base phase, plus the program's additional
+    /// time for the slower part.
     pub predicted: f64,
-    /// Sampled time.
+    /// Time that the part's samples stand for, in nanoseconds.
     pub sampled: f64,
-    /// Maximum allowed difference of the two.
+    /// Maximum allowed difference between predicted and sampled time, in nanoseconds.
     pub bound: f64,
 }
 

@@ -55,8 +55,8 @@ pub fn cpu_time(pid: u32) -> Option<Duration> {
     Some(TICK * (ticks(11)? + ticks(12)?))
 }
 
-/// Sleeps, for tests of the pause itself, such as a signal at any moment. To wait for an event, use
-/// [`wait_for`].
+/// Sleeps. Only for tests in which the pause itself matters, such as a signal at a random moment.
+/// To wait for an event, use [`wait_for`].
 #[expect(clippy::disallowed_methods, reason = "the place where tests sleep")]
 pub fn pause(time: Duration) {
     thread::sleep(time);

@@ -1,5 +1,5 @@
-//! Sampled allocations: bytes of each type against what the program measured, and whether the truth
-//! lies within the bounds.
+//! Sampled allocations: compares the sampled bytes of each type with what the program measured, and
+//! checks whether the truth lies within the stated bounds.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use super::page::Page;
 use crate::agents::under_agent;
 use crate::measured::run as run_measured;
 
-/// Runs of the program, each with as many rows as it has types.
+/// Number of runs of the program; each gives one row per type.
 const RUNS: usize = 25;
 /// Megabytes that a run allocates.
 const MEGABYTES: &str = "100";
 
-/// Prints the table of one runtime; 1 where too few of its rows lie within their bounds.
+/// Prints the table of one runtime. Returns 1 if too few rows lie within their bounds, otherwise 0.
 pub(super) fn run(runtime: &Runtime, page: &mut Page) -> Result<usize, String> {
     let (mut rows, mut inside) = (0_usize, 0_usize);
     // By type: the truth, what the report says, and rows within their bounds.

@@ -1,5 +1,5 @@
-//! Who awaits a method, by ways of waiting: the program `Roots`, whose work throws exceptions of
-//! its root's own class while memory is collected and compacted all the time.
+//! Checks who awaits a method, for each way to wait. The work of the program `Roots` throws
+//! exceptions of its root's own class while memory is collected and compacted all the time.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use super::page::Page;
 use crate::agents::under_agent;
 use crate::measured::run as run_measured;
 
-/// Throws of each root, and collections that are forced at most.
+/// Number of throws of each root, and maximum number of forced collections.
 const ARGUMENTS: [&str; 2] = ["1000", "100000"];
-/// Part of the throws that may come before anybody awaits the work.
+/// Share of the throws that may come before the work is awaited.
 const MOST_EARLY: f64 = 0.005;
 
-/// Prints the table; 1 for each cell with an exception below another root, or with more that are
-/// below none than may be.
+/// Prints the table. Returns the number of bad cells: those with an exception below another root,
+/// or with too many exceptions below no root.
 pub(super) fn run(page: &mut Page) -> Result<usize, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let programs = programs(folder.path());
@@ -50,7 +50,7 @@ pub(super) fn run(page: &mut Page) -> Result<usize, String> {
     Ok(missed)
 }
 
-/// The fixture as it is committed, optimised; and without optimisation, where there is a compiler.
+/// The committed, optimised fixture; where there is a compiler, also a build without optimisation.
 fn programs(folder: &Path) -> BTreeMap<&'static str, PathBuf> {
     let debug = Sdk::find().map(|sdk| ("debug", sdk.compile_without_optimisation("Roots", folder)));
     std::iter::once(("release", fixture("Roots"))).chain(debug).collect()
@@ -87,7 +87,7 @@ fn is_met(tally: &RootTally, is_known: bool) -> bool {
     tally.wrong == 0 && (!is_known || (tally.unknown == 0 && early))
 }
 
-/// The part that is right, and what the others are.
+/// Text of a cell: the share of right exceptions, and what the others are.
 fn cell(tally: &RootTally) -> String {
     let percent = 100.0 * tally.right as f64 / tally.all().max(1) as f64;
     match tally {

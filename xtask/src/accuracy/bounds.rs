@@ -1,10 +1,10 @@
-//! Whether the bounds that reports state hold the truth as often as they say.
+//! Checks whether the bounds that reports state hold the truth as often as the reports say.
 
 use clrscope_analysis::{HOOK_MARGIN, sampled_bounds};
 
 use super::page::Page;
 
-/// Part of the rows whose bounds hold the truth.
+/// Share of the rows whose bounds should hold the truth.
 const STATED: f64 = 0.95;
 /// The chance below which so few rows within their bounds are a miss: bounds do not hold as often
 /// as they say then.
@@ -12,19 +12,19 @@ const UNLIKELY: f64 = 0.01;
 /// Part of a time that hooks must have taken for their cost to say anything about its bounds.
 const HOOKS_THAT_MATTER: f64 = 0.1;
 
-/// A CPU time of one run with its bounds, and the truth; nanoseconds.
+/// A CPU time of one run with its bounds and the truth, in nanoseconds.
 pub(super) struct Bounded {
-    /// As sampled, hooks included.
+    /// The sampled time, including hooks.
     pub(super) measured: f64,
-    /// Mean step of the samples.
+    /// Mean time that one sample stands for.
     pub(super) step: f64,
-    /// As the program itself measured it in the same run, hooks included.
+    /// The time that the program measured in the same run, including hooks.
     pub(super) taken: f64,
     /// Bounds of the time without the profiler.
     pub(super) within: (f64, f64),
-    /// Time of the hooks by the recording, at least and at most.
+    /// Time of the hooks according to the recording: minimum and maximum.
     pub(super) hooks: (f64, f64),
-    /// Time without the profiler, between these.
+    /// Minimum and maximum of the true time without the profiler.
     pub(super) truth: (f64, f64),
 }
 
@@ -57,8 +57,8 @@ impl Bounded {
     }
 }
 
-/// Prints how many rows hold the truth; of all rows whether that is often enough. How many goals
-/// were missed.
+/// Prints how many rows hold the truth; with `are_all` also whether that is often enough. Returns
+/// the number of missed goals.
 pub(super) fn print(rows: &[Bounded], are_all: bool, page: &mut Page) -> usize {
     let count = |holds: fn(&Bounded) -> bool| rows.iter().filter(|row| holds(row)).count();
     let all = rows.len();
@@ -88,8 +88,8 @@ pub(super) fn print(rows: &[Bounded], are_all: bool, page: &mut Page) -> usize {
     missed
 }
 
-/// Whether so many rows within their bounds agree with bounds that hold 95 of 100: chance alone
-/// leaves fewer in half of all series.
+/// Whether `inside` of `all` rows agree with bounds that hold the truth in 95 of 100 rows. Chance
+/// alone leaves a smaller share inside in half of all series.
 pub(super) fn hold_often_enough(inside: usize, all: usize) -> bool {
     at_most(inside, all, STATED) >= UNLIKELY
 }

@@ -1,11 +1,11 @@
-//! Others that want the processors.
+//! Other work that competes for the processors.
 
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-/// Threads that are always busy, two for each processor, until this is dropped.
+/// Threads that are always busy, two for each processor, until this value is dropped.
 pub(super) struct Load {
     is_over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,

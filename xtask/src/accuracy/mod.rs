@@ -1,30 +1,32 @@
-//! `cargo xtask accuracy`: programs that know their own answer, against what the report says.
+//! `cargo xtask accuracy`: runs programs that know their own answer, and compares it with the
+//! report.
 //!
-//! `Shares` has four groups of functions whose calls differ by orders of magnitude, `Mixed` five
-//! that wait for different things. They measure, with the thread's own CPU clock, how long each
-//! group takes; bare runs give the truth and its spread, runs under the agent are interleaved with
-//! them. Call counts must be equal, shares within the limit of goal P12 plus the spread of the bare
-//! runs. `Times` sleeps, managed and native, spins and works.
+//! `Shares` has four groups of functions whose call counts differ by orders of magnitude; `Mixed`
+//! has five groups that wait for different things. Both measure with the thread's own CPU clock how
+//! long each group takes. Bare runs give the truth and its spread; runs under the agent are
+//! interleaved with them. Call counts must be equal, and shares must agree within the limit of goal
+//! P12 plus the spread of the bare runs. `Times` sleeps (managed and native), spins and works.
 //!
-//! Samples of `cpu`, by both engines, must have the same shares; `Beats` has two functions that
+//! Samples of `cpu`, by both engines, must have the same shares. `Beats` has two functions that
 //! take turns in step with the sampling interval and with ticks of the kernel.
 //!
-//! `Allocated` allocates objects of random sizes and measures how much of each type, on every
-//! runtime at hand.
+//! `Allocated` allocates objects of random sizes and measures the bytes of each type, on every
+//! available runtime.
 //!
-//! `KnownPaths` knows its call paths, which stacks of samples must equal (`--paths`, that is
-//! `--only paths,stops,callers,slower`), and `Slower` which method was made slower. `Roots` has
-//! ways to wait, whose chains of awaiters exceptions must have.
+//! `KnownPaths` knows its call paths, and the stacks of samples must equal these (`--paths`, short
+//! for `--only paths,stops,callers,slower`). `Slower` knows which of its methods was made slower.
+//! `Roots` has several ways to wait, and exceptions must have the right chain of awaiters.
 //!
-//! Bounds of single runs, of times as of sampled bytes, hold the truth in 95 of 100 rows, or so
-//! many that chance may have done the rest (see [`bounds`]).
+//! The bounds of single runs, for times as for sampled bytes, must hold the truth in 95 of 100
+//! rows, or in so many that chance explains the rest (see [`bounds`]).
 //!
-//! With `--loaded` others keep every processor busy meanwhile: shares may be off then, but bounds
-//! and counts are true. Runs are fewer and shorter then, as each takes three times as long or more.
+//! With `--loaded` other threads keep every processor busy. Shares may then be off, but bounds and
+//! counts must still be true. Runs are fewer and shorter, as each takes three times as long or
+//! more.
 //!
-//! Each part goes into a section of its own of `docs/accuracy.md`, as soon as it is measured; with
-//! `--only` the others stay as they are. With `--loaded`, `--quick` (fewer samples of paths) or
-//! other numbers of runs and rounds than usual, nothing is written there.
+//! Each part is written to its own section of `docs/accuracy.md` as soon as it is measured; with
+//! `--only` the other sections stay as they are. Nothing is written with `--loaded`, with `--quick`
+//! (fewer samples of paths), or with an unusual number of runs and rounds.
 
 mod allocations;
 mod awaiters;
@@ -44,7 +46,7 @@ use parts::{PARTS, headings};
 
 const USAGE: &str = "usage: cargo xtask accuracy [--loaded] [--runs N] [--rounds N] [--only shares,samples,allocations,sleeps,paths,stops,callers,slower,awaiters] [--paths] [--quick]";
 
-/// Runs everything; fails where a goal is missed.
+/// Runs all parts, and fails if a goal is missed.
 ///
 /// # Errors
 /// A sentence for a usage error, a run that failed, or goals that were missed.

@@ -1,5 +1,5 @@
-//! Results, on the terminal and in `docs/accuracy.md`: a section for each part, so that parts can
-//! be measured one at a time.
+//! Results, on the terminal and in `docs/accuracy.md`. Each part has its own section, so that parts
+//! can be measured one at a time.
 
 use std::fmt::{Arguments, Write as _};
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use clrscope_testkit::workspace_root;
 
 use crate::machine;
 
-/// The lines of the part under way.
+/// The lines of the part that is being measured.
 #[derive(Default)]
 pub(super) struct Page(String);
 
@@ -20,20 +20,20 @@ impl Page {
         let _ = writeln!(self.0, "{text}");
     }
 
-    /// Says on the terminal alone what is under way: a run takes seconds, or minutes on a busy
-    /// machine.
+    /// Prints a text about the progress on the terminal only: a run takes seconds, or minutes on a
+    /// busy machine.
     #[expect(clippy::print_stderr, reason = "a command line tool")]
     pub(super) fn progress(text: Arguments<'_>) {
         eprintln!("{text}");
     }
 
-    /// Begins another part: forgets the lines of the one before.
+    /// Begins another part: forgets the lines of the previous one.
     pub(super) fn begin(&mut self) {
         self.0.clear();
     }
 
-    /// Writes the lines into the file as the section below `heading`, `about` first. All others of
-    /// the sections stay as they are.
+    /// Writes `about` and the lines into the file, as the section below `heading`. All other
+    /// sections stay as they are.
     pub(super) fn write(&self, sections: &[&str], heading: &str, about: &str) -> Result<(), String> {
         let path = path();
         let before = std::fs::read_to_string(&path).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Parts of the whole, each with what its figures mean.
+//! The parts of the measurement, each with an explanation of its figures.
 
 use clrscope_testkit::runtimes;
 
@@ -7,21 +7,21 @@ use super::shares::Plan;
 use super::{allocations, awaiters, paths, sampled, shares, sleeps};
 use crate::agents::newest_runtime;
 
-/// A part that can be measured alone.
+/// A part that can be measured without the others.
 pub(super) struct Part {
-    /// Name for `--only`.
+    /// Name of the part for `--only`.
     pub(super) name: &'static str,
-    /// Heading of the section that it has on the page.
+    /// Heading of the part's section on the page.
     pub(super) heading: &'static str,
-    /// Meaning of the figures.
+    /// Explanation of the part's figures.
     pub(super) about: &'static str,
-    /// Measures and prints; how many goals were missed.
+    /// Measures and prints the part. Returns the number of missed goals.
     pub(super) measure: fn(Plan, &mut Page) -> Result<usize, String>,
-    /// Says nothing where others have the processors.
+    /// Whether the part can't be measured while other threads keep the processors busy.
     pub(super) needs_quiet: bool,
 }
 
-/// All of them, in the order in which they are measured and stand on the page.
+/// All parts, in the order in which they are measured and stand on the page.
 pub(super) const PARTS: [Part; 9] = [
     Part {
         name: "shares",

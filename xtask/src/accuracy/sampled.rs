@@ -1,4 +1,4 @@
-//! Shares of CPU time by samples of `cpu`, with both engines, next to bare runs of the same
+//! Compares shares of CPU time by samples of `cpu`, with both engines, with bare runs of the same
 //! programs.
 
 use clrscope_analysis::{Query, functions, share_bounds};
@@ -24,7 +24,8 @@ const TURNS: [usize; 4] = [500, 1_000, 2_000, 4_000];
 /// CPU time of a run of `Beats` for each of the rounds of a plan, microseconds.
 const BEATS_US: usize = 4_000;
 
-/// Runs the interleaved series of each program and prints the tables; how many goals were missed.
+/// Runs the interleaved series of each program and prints the tables. Returns the number of missed
+/// goals.
 pub(super) fn run(runtime: &Runtime, plan: Plan, page: &mut Page) -> Result<usize, String> {
     let mut missed = 0;
     for program in &PROGRAMS {

@@ -1,5 +1,5 @@
-//! Shares of CPU time of groups of functions that call, and wait, in very different ways. CPU time,
-//! because on a busy machine the wall time of a program says more about the others than about
+//! Shares of CPU time of groups of functions that differ much in how they call and wait. CPU time
+//! is used because on a busy machine a program's wall time depends more on other programs than on
 //! itself.
 
 use clrscope_analysis::{Query, functions};
@@ -11,20 +11,20 @@ use super::page::Page;
 use crate::agents::{program as dll, under_agent};
 use crate::measured::{Spread, run as run_measured};
 
-/// Amount of work of a run.
+/// Number and kind of runs.
 #[derive(Clone, Copy)]
 pub(super) struct Plan {
-    /// Bare runs, and runs under each clock.
+    /// Number of bare runs, and of runs under each clock.
     pub(super) runs: usize,
-    /// Rounds of the program in each.
+    /// Number of rounds of the program in each run.
     pub(super) rounds: usize,
-    /// Whether others keep the processors busy: then only bounds and counts are goals.
+    /// Whether other threads keep the processors busy: then only bounds and counts are goals.
     pub(super) loaded: bool,
-    /// Whether a quick look is enough: so few runs that goals mean little.
+    /// Whether this is a quick look with so few runs that goals mean little.
     pub(super) quick: bool,
 }
 
-/// A program whose groups of functions print their calls and times; the last one makes no calls.
+/// A program whose groups of functions print their calls and times. The last group makes no calls.
 pub(super) struct Program {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
@@ -50,10 +50,10 @@ const CLOCKS: [(&str, f64); 2] = [("calls", 5.0), ("calls:clock=tsc", 10.0)];
 /// One value per group.
 pub(super) type PerGroup = Vec<f64>;
 
-/// The program's own account.
+/// What the program measured itself.
 pub(super) struct Truth {
     calls: Vec<u64>,
-    /// CPU nanoseconds.
+    /// CPU time of each group in nanoseconds.
     pub(super) times: PerGroup,
     pub(super) shares: PerGroup,
 }
@@ -82,7 +82,8 @@ struct Reported {
     pairs: Vec<Option<f64>>,
 }
 
-/// Runs the interleaved series of each program and prints the tables; how many goals were missed.
+/// Runs the interleaved series of each program and prints the tables. Returns the number of missed
+/// goals.
 pub(super) fn run(runtime: &Runtime, plan: Plan, page: &mut Page) -> Result<usize, String> {
     let mut rows = Vec::new();
     let missed = PROGRAMS.iter().try_fold(0, |missed, program| {
@@ -209,7 +210,7 @@ fn run_bare(runtime: &Runtime, program: &Program, rounds: usize) -> Result<Truth
     account(program, &output)
 }
 
-/// Account of the program itself, in what it printed.
+/// Parses what the program measured itself from its output.
 pub(super) fn account(program: &Program, output: &str) -> Result<Truth, String> {
     let (mut calls, mut times) = (Vec::new(), Vec::new());
     for group in program.groups {
@@ -278,7 +279,7 @@ fn pair_in(process: &Process, caller: &str) -> Option<f64> {
     Some(measured.cost.enter_ns + measured.cost.leave_ns)
 }
 
-/// Percent of the sum.
+/// Each time as a percentage of the sum.
 pub(super) fn shares(times: &[f64]) -> PerGroup {
     let all: f64 = times.iter().sum();
     times.iter().map(|time| if all > 0.0 { 100.0 * time / all } else { 0.0 }).collect()

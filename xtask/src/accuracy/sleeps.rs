@@ -1,4 +1,5 @@
-//! Wall and CPU columns: a managed and a native sleep, a spin, work, a recursion that sleeps.
+//! Checks the wall and CPU columns with a managed and a native sleep, a spin, work, and a recursion
+//! that sleeps.
 
 use clrscope_analysis::{Query, functions};
 use clrscope_testkit::{Expectations, Runtime, fixture};
@@ -13,7 +14,7 @@ const LEAST: f64 = 0.95;
 /// CPU time that a sleep may show: the calls around it are compiled and run.
 const IDLE_MS: f64 = 60.0;
 
-/// Prints the table; how many rows are wrong.
+/// Prints the table. Returns the number of wrong rows.
 pub(super) fn run(runtime: &Runtime, page: &mut Page) -> Result<usize, String> {
     let mut wrong = 0;
     for request in ["calls", "calls:clock=tsc"] {

@@ -1,4 +1,4 @@
-//! Goals that are no ratios: events per second, opening a large recording, memory.
+//! Goals that are not ratios: events per second, time to open a large recording, memory.
 
 use std::process::Command;
 
@@ -18,10 +18,10 @@ const LARGE: u32 = 1_000;
 /// Threads alive at once where their memory is measured.
 const THREADS: u32 = 1_000;
 
-/// A line of the report: id, what, figure, verdict.
+/// A line of the report: id, title, figure, verdict.
 pub(super) type Line = (&'static str, String, String, &'static str);
 
-/// Events per second of CPU time, in user mode and in the kernel, that `flow` writes.
+/// Events that `flow` writes per second of CPU time, in user mode and in the kernel.
 pub(super) fn flow(bench: &Bench, runs: usize) -> Result<Line, String> {
     let mut rates = Vec::new();
     for _ in 0..runs {
@@ -46,8 +46,8 @@ pub(super) fn flow(bench: &Bench, runs: usize) -> Result<Line, String> {
     ))
 }
 
-/// Time and memory to open a recording of a thousand megabytes, by the recording crate's own
-/// example.
+/// Time and memory to open a recording of a thousand megabytes, measured with the recording crate's
+/// own example.
 pub(super) fn open() -> Result<Line, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let path = folder.path().join("large.clrs.d");
@@ -75,7 +75,7 @@ fn seconds(text: &str) -> Option<f64> {
     Some(number.parse::<f64>().ok()? * unit)
 }
 
-/// Bytes of tree per path, from a run of the compiler.
+/// Bytes of tree per path, measured in a run of the compiler.
 pub(super) fn memory(bench: &Bench) -> Result<Line, String> {
     run(&mut bench.command(Program::Compiler, Under::Agent("calls"))?)?;
     let out = bench.recording();
@@ -97,7 +97,7 @@ pub(super) fn memory(bench: &Bench) -> Result<Line, String> {
     Ok(("memory", "compiler, `clock=sampled`, disk and memory per path".into(), figure, ""))
 }
 
-/// Bytes per sample, from a run of the compiler.
+/// Bytes per sample, measured in a run of the compiler.
 pub(super) fn samples(bench: &Bench) -> Result<Line, String> {
     run(&mut bench.command(Program::Compiler, Under::Agent("cpu"))?)?;
     let out = bench.recording();
@@ -117,7 +117,7 @@ pub(super) fn samples(bench: &Bench) -> Result<Line, String> {
     Ok(("samples", "compiler, `cpu`, disk per sample".into(), figure, ""))
 }
 
-/// Memory that each of a thousand threads takes more under the agent than without.
+/// Additional memory of each of a thousand threads under the agent.
 pub(super) fn threads(bench: &Bench, runs: usize) -> Result<Line, String> {
     let resident = |count: u32, under: Under| -> Result<f64, String> {
         let sizes = (0..runs).map(|_| {

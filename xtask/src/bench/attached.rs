@@ -1,4 +1,5 @@
-//! Programs that run already: how soon `attach` has a sample, and how fast they are afterwards.
+//! Programs that already run: how soon `attach` has a sample, and how fast the programs are
+//! afterwards.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -43,13 +44,14 @@ pub(super) fn first_sample(bench: &Bench, runs: usize) -> Result<Line, String> {
     Ok(("attach", "from `attach` to the first sample".into(), figure, ""))
 }
 
-/// Time of the work after the agent has left over that before it came.
+/// Time of the program's work after the agent has left, divided by the time before it came.
 pub(super) fn speed_after(bench: &Bench, runs: usize) -> Result<Line, String> {
     after(bench, runs, ("attach", "libraries, time after detach / before"), &[])
 }
 
-/// Time of the work after probes are gone over that before they came: of methods of the program,
-/// and of one of the framework that it calls all the time.
+/// Time of the program's work after probes are gone, divided by the time before they came: with
+/// probes in methods of the program, and in a method of the framework that the program calls all
+/// the time.
 pub(super) fn speed_after_probes(bench: &Bench, runs: usize) -> Result<Line, String> {
     let probes = ["--probe", "[Library]*", "--probe", "[System.Private.CoreLib]System.String::Concat"];
     after(bench, runs, ("P13", "libraries, time after all of its methods had probes / before"), &probes)

@@ -1,4 +1,4 @@
-//! What each instrument costs a web service under load: CPU time of a request, the slowest answers,
+//! Cost of each instrument in a web service under load: CPU time per request, the slowest answers,
 //! memory, and disk. The service runs all the time, and each recording is compared with the seconds
 //! before it.
 
@@ -54,7 +54,7 @@ struct Pair {
     disk_mb: f64,
 }
 
-/// Lines of the report; none where there is no runtime for a web service.
+/// Lines of the report; empty if there is no runtime for a web service.
 pub(super) fn by_instrument(pairs: usize) -> Result<Vec<Line>, String> {
     let Some(runtime) = runtimes().iter().rev().find(|runtime| runtime.has_web()) else { return Ok(Vec::new()) };
     let place = scratch();

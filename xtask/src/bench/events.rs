@@ -1,4 +1,5 @@
-//! Nanoseconds of an event in a program that does next to nothing else, by what is recorded of it.
+//! Nanoseconds per event in a program that does almost nothing else, for several ways to record the
+//! event.
 
 use super::absolute::{Line, verdict};
 use super::programs::Under::{Agent, Bare, Contentions};
@@ -16,7 +17,7 @@ struct Recorded {
     most_ns: Option<f64>,
 }
 
-/// Lines of the report: what an await that waits costs compared with the bare one.
+/// Lines of the report: additional cost of an await that waits, compared with a bare one.
 pub(super) fn price_of_an_await(bench: &Bench, pairs: usize) -> Result<Vec<Line>, String> {
     let recorded = [
         Recorded { what: "without its path", under: Agent("awaits"), most_ns: Some(60.0) },
@@ -26,7 +27,7 @@ pub(super) fn price_of_an_await(bench: &Bench, pairs: usize) -> Result<Vec<Line>
     prices(bench, pairs, ("awaits", "an await that waits"), Program::Awaits(10_000), &recorded)
 }
 
-/// Lines of the report: what a contended acquisition costs compared with the bare one.
+/// Lines of the report: additional cost of a contended acquisition, compared with a bare one.
 pub(super) fn price_of_a_contended_lock(bench: &Bench, pairs: usize) -> Result<Vec<Line>, String> {
     let recorded = [
         Recorded { what: "most without their stacks", under: Agent("locks"), most_ns: Some(200.0) },

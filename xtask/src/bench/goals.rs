@@ -1,4 +1,4 @@
-//! The goals that are ratios of two runs, and other figures that are measured the same way.
+//! The goals that are ratios of two runs, and other figures that are measured in the same way.
 
 use super::programs::Program::{
     self, Beside, Callees, Collects, Compiler, CompilerUntiered, Hello, Library, Numbers, Quiet, Throws, Tiny,
@@ -8,16 +8,16 @@ use super::programs::Under::{
     Framework, GcVerbose, NoPrecompiled,
 };
 
-/// Demand of a goal.
+/// Limit that a goal sets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Limit {
-    /// At most this ratio of user CPU time.
+    /// Maximum ratio of user CPU time.
     Ratio(f64),
-    /// At most so many milliseconds of CPU time more.
+    /// Maximum additional CPU time in milliseconds.
     MoreMs(f64),
-    /// At most so many times the ratio of the first comparison with this id.
+    /// Maximum ratio, as a multiple of the ratio of the first comparison with this id.
     OfFirst(f64),
-    /// Nothing: measured for comparison.
+    /// No limit: measured for comparison.
     None,
 }
 
@@ -68,7 +68,7 @@ const fn beside(what: &'static str, threads: u32, subject: Under, limit: Limit) 
 /// Demand on `cpu`: so little of a program's speed.
 const LITTLE: Limit = Limit::Ratio(1.01);
 
-/// All of them, in the order of the report: the compiler, which takes longest, comes last.
+/// All comparisons, in the order of the report. The compiler, which takes longest, comes last.
 pub(super) const GOALS: [Goal; 49] = [
     goal("P1", "tiny functions, `clock=tsc` / two bare clock reads", Tiny(400), TSC, BareClocks, Limit::Ratio(1.10)),
     goal("P2", "tiny functions, `clock=sampled` / empty hooks", Tiny(2_000), SAMPLED, EmptyHooks, Limit::Ratio(1.15)),
@@ -184,7 +184,7 @@ pub(super) const GOALS: [Goal; 49] = [
     goal("P3", "compiler, empty hooks / precompiled code off", Compiler, EmptyHooks, NoPrecompiled, Limit::None),
 ];
 
-/// Goals that are measured on each runtime at hand: runtimes throw in different ways.
+/// Goals that are measured on each available runtime, because runtimes throw in different ways.
 pub(super) const ON_EACH: [Goal; 3] = [
     goal("exceptions", "throw and catch, `exceptions` / bare", Throws(400_000), EXCEPTIONS, Bare, Limit::Ratio(1.30)),
     goal("exceptions", "throw and catch, empty callbacks / bare", Throws(400_000), EmptyCallbacks, Bare, Limit::None),

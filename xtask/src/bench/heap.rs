@@ -1,5 +1,5 @@
-//! Snapshots of large heaps: how long a program stands still for one, how fast it is written, and
-//! what its analysis takes.
+//! Snapshots of large heaps: how long a snapshot stops the program, how fast it is written, and the
+//! cost of its analysis.
 
 use std::ffi::OsStr;
 use std::process::Command;
@@ -28,8 +28,8 @@ struct Analysis {
     user: Duration,
 }
 
-/// Time and memory of retained sizes by type, by the analysis crate's own example on a heap of its
-/// own.
+/// Time and memory to compute retained sizes by type, measured with the analysis crate's own
+/// example on a heap that the example makes.
 pub(super) fn analysis(runs: usize) -> Result<Line, String> {
     let runs = (0..runs).map(|_| analyse(OsStr::new(&GOAL.to_string()))).collect::<Result<Vec<_>, _>>()?;
     let seconds = Spread::from_values(&runs.iter().map(|run| run.seconds).collect::<Vec<_>>());
@@ -42,7 +42,7 @@ pub(super) fn analysis(runs: usize) -> Result<Line, String> {
     Ok(("P7", format!("analysis of a made-up heap of {GOAL} M objects"), figure, verdict(is_met)))
 }
 
-/// The pause of snapshots of programs with heaps of several sizes, and the analysis of each.
+/// Pause of programs for snapshots, for several heap sizes, and the analysis of each snapshot.
 pub(super) fn snapshots(bench: &Bench) -> Result<Vec<Line>, String> {
     SIZES.into_iter().map(|millions| snapshot(bench, millions)).collect()
 }

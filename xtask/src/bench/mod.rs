@@ -81,11 +81,10 @@ struct Plan {
     file: bool,
 }
 
-/// Measures and writes.
+/// Measures, and writes the report.
 ///
 /// # Errors
-/// A sentence for a usage error or a run that failed. A missed goal is no error: the report says
-/// so.
+/// A sentence for a usage error or a failed run. A missed goal is no error: the report states it.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let plan = parse(arguments)?;
     let bench = Bench::new(newest_runtime()?)?;

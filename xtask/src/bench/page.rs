@@ -1,29 +1,30 @@
-//! `docs/benchmarks.md`: tables whose lines belong to goals, so that what is measured of one goal
-//! replaces that and nothing else, and below them what was measured by hand, which stays.
+//! `docs/benchmarks.md`. Each line of its tables belongs to a goal, so a new measurement of a goal
+//! replaces only the lines of that goal. Below the tables is what was measured by hand, which
+//! stays.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clrscope_testkit::workspace_root;
 
-/// A table of the page; in the order in which they stand there.
+/// A table of the page. The variants are in the order of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Table {
     /// Comparisons of two runs.
     Ratios,
-    /// Measurements that are no ratio.
+    /// Measurements that are not ratios.
     Absolutes,
     /// Days and machines of the measurements.
     Conditions,
 }
 
-/// All that was measured of one goal.
+/// All lines that were measured for one goal.
 pub(super) struct Part {
     pub(super) id: &'static str,
     pub(super) lines: Vec<(Table, String)>,
 }
 
-/// Lines of the page by table and goal.
+/// Lines of the page, by table and goal.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Page {
     lines: BTreeMap<(Table, String), Vec<String>>,
@@ -53,7 +54,7 @@ fn path() -> PathBuf {
 }
 
 impl Page {
-    /// Reads the page; an empty one where there is none.
+    /// Reads the page; returns an empty page if there is none.
     pub(super) fn read() -> Self {
         Self::parse(&std::fs::read_to_string(path()).unwrap_or_default())
     }
@@ -82,13 +83,13 @@ impl Page {
         self.lines.entry((table, id.to_owned())).or_default().push(line.to_owned());
     }
 
-    /// Puts what was measured of a goal in the place of what was known of it.
+    /// Replaces the lines of a goal.
     pub(super) fn replace(&mut self, part: Part) {
         self.lines.retain(|(_, id), _| id != part.id);
         part.lines.iter().for_each(|(table, line)| self.add(*table, part.id, line));
     }
 
-    /// Writes the page. `ids`: all goals, in their order; lines of others are left out.
+    /// Writes the page. `ids` has all goals in their order; lines of other goals are left out.
     ///
     /// # Errors
     /// A sentence with the file, where it can't be written.

@@ -1,4 +1,4 @@
-//! Nanoseconds of a probed call, by what is recorded of it.
+//! Nanoseconds per probed call, for several ways to record the call.
 
 use super::absolute::{Line, verdict};
 use super::programs::Under::{self, Agent, Bare, BareClocks};
@@ -22,7 +22,7 @@ const RECORDED: [(&str, &str); 5] = [
     ("with its argument and result", "probes:args,last=64MiB;probe=Tiny::Even;probe=Tiny::Odd"),
 ];
 
-/// Lines of the report: CPU time in user mode that a call takes more than without probes.
+/// Lines of the report: additional user CPU time per call with probes.
 pub(super) fn price_of_a_call(bench: &Bench, pairs: usize) -> Result<Vec<Line>, String> {
     let program = Program::Tiny(ROUNDS);
     let bare = run(&mut bench.command(program, Bare)?)?;

@@ -1,4 +1,4 @@
-//! Programs of the benches, and what each runs under.
+//! The programs of the benchmarks, and the profilers that they run under.
 
 use std::cell::Cell;
 use std::os::unix::fs::MetadataExt as _;
@@ -15,12 +15,12 @@ const FLOOR: &str = "{C15C0BE0-F100-4000-8000-000000000001}";
 /// Source for the compiler: seed and bytes.
 const DENSE: (u64, usize) = (11, 400_000);
 
-/// Under what a program runs.
+/// The profiler or tool that a program runs under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Under {
-    /// Nothing.
+    /// No profiler.
     Bare,
-    /// Nothing, and no precompiled code: enter hooks make the runtime throw it away.
+    /// No profiler, but precompiled code is off: enter hooks make the runtime refuse it.
     NoPrecompiled,
     /// Hooks that return at once.
     EmptyHooks,
@@ -28,36 +28,37 @@ pub(super) enum Under {
     BareClocks,
     /// Callbacks about exceptions that return at once.
     EmptyCallbacks,
-    /// A callback about each allocation that returns at once.
+    /// A callback about each allocation. The callback returns at once.
     EmptyAllocationCallback,
-    /// Hooks of the framework's, for observers that do nothing.
+    /// Hooks of the framework `clr-profiler`, whose observers do nothing; holds the kind of hooks.
     Framework(&'static str),
-    /// Our agent.
+    /// The agent, with this request.
     Agent(&'static str),
-    /// The sampler of the runtime's own event pipe, 200 Hz.
+    /// The sampler of the runtime's own event pipe, at 200 Hz.
     EventPipe,
-    /// Events of the runtime's own event pipe that `dotnet-trace` collects with its profile
-    /// `gc-verbose`.
+    /// Events that `dotnet-trace` collects with its profile `gc-verbose`, from the runtime's own
+    /// event pipe.
     GcVerbose,
-    /// Events of the runtime's own event pipe about contended locks.
+    /// Events about contended locks, from the runtime's own event pipe.
     Contentions,
-    /// `dotnet-trace` with its usual profile, which starts the program.
+    /// `dotnet-trace` with its default profile, which starts the program.
     DotnetTrace,
 }
 
-/// What becomes of requests.
+/// What a program does with HTTP requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Requests {
-    /// The program answers them.
+    /// The program serves requests.
     Served,
-    /// The program asks.
+    /// The program makes requests.
     Made,
-    /// It answers each for another path, then asks 10,000 times without an answer.
+    /// The program serves requests that all have different paths, then makes 10,000 requests that
+    /// get no answer.
     Many,
 }
 
 impl Requests {
-    /// The word for it.
+    /// The word for this choice on the program's command line.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Served => "served",
@@ -67,60 +68,61 @@ impl Requests {
     }
 }
 
-/// The programs.
+/// The programs, with the amount of their work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Program {
-    /// A recursion of tiny functions, so many rounds of half a million calls.
+    /// A recursion of tiny functions: this number of rounds, each with half a million calls.
     Tiny(u32),
-    /// One caller with so many callees, called in turn until so many calls are made; each compiled
-    /// once and for all.
+    /// One caller with this number of callees, which are called in turn until this number of calls
+    /// is made. Each method is compiled only once.
     Callees(u32, u32),
-    /// So many thousand awaits that wait, and go on at once.
+    /// This number of thousand awaits that wait and continue at once.
     Awaits(u32),
-    /// So many thousand acquisitions of a contended lock, on one processor so that no thread spins.
+    /// This number of thousand acquisitions of a contended lock, on one processor so that no thread
+    /// spins.
     Contends(u32),
-    /// So many thousand requests, one after another, on one processor: on two, what a request takes
-    /// depends on where threads wake up.
+    /// This number of thousand requests, one after another, on one processor. On two, the time of a
+    /// request depends on where threads wake up.
     Requests(Requests, u32),
-    /// A program that ends at once.
+    /// A program that ends immediately.
     Hello,
-    /// Threads, this many, that make a few calls and wait; prints the bytes that are in memory
-    /// then.
+    /// This number of threads, which make a few calls and wait. Then the program prints the bytes
+    /// that are in memory.
     Threads(u32),
     /// The C# compiler.
     Compiler,
-    /// The C# compiler, with each of its methods compiled once and for all: how much of it is
-    /// compiled again, with what, does not depend on how long the run takes.
+    /// The C# compiler, with each of its methods compiled only once. Otherwise the recompiled share
+    /// of it would depend on how long the run takes.
     CompilerUntiered,
-    /// Framework libraries, so many rounds.
+    /// Work of framework libraries, this number of rounds.
     Library(u32),
-    /// Framework libraries, so many rounds, next to so many threads that do nothing; says how long
-    /// the rounds took.
+    /// Work of framework libraries: this number of rounds, together with this number of threads
+    /// that do nothing. Prints how long the rounds took.
     Beside(u32, u32),
-    /// Framework libraries for ever; says how long each ten rounds take.
+    /// Work of framework libraries without an end. Prints how long each ten rounds take.
     Pace,
-    /// Allocates so many megabytes; some of them live for a few collections.
+    /// Allocates this number of megabytes; some objects live for a few collections.
     Collects(u32),
-    /// Keeps so many million objects of several types until it ends.
+    /// Keeps this number of million objects of several types until the program ends.
     Shop(u32),
-    /// Throws and catches so often.
+    /// Throws and catches this number of exceptions.
     Throws(u32),
-    /// The program of `Throws` without a throw: so many rounds of a thousand calls under `try` and
-    /// `finally`.
+    /// The program of `Throws` without a throw: this number of rounds, each with a thousand calls
+    /// under `try` and `finally`.
     Quiet(u32),
-    /// A recursion of functions with so many plain numbers, so many rounds; with none of functions
-    /// that are not called `Traced`.
+    /// A recursion of functions with plain numbers as arguments: the number of arguments, and the
+    /// number of rounds. With 0 arguments the functions are not called `Traced`.
     Numbers(u32, u32),
 }
 
 impl Program {
-    /// Whether it is the C# compiler, which takes an SDK.
+    /// Whether this program is the C# compiler, which needs an SDK.
     pub(super) fn is_compiler(self) -> bool {
         matches!(self, Self::Compiler | Self::CompilerUntiered)
     }
 }
 
-/// Makes commands; each run records into a folder of its own, which the next one replaces.
+/// Makes the commands of runs. Each run records into a new folder that replaces the previous one.
 pub(super) struct Bench {
     pub(super) runtime: Runtime,
     sdk: Option<Sdk>,
@@ -150,7 +152,7 @@ impl Bench {
         self.sdk.is_some()
     }
 
-    /// Assembly that the compiler wrote last.
+    /// Bytes of the assembly that the compiler wrote last.
     pub(super) fn compiled(&self) -> Result<Vec<u8>, String> {
         std::fs::read(&self.compiled).map_err(|error| format!("the compiler's output: {error}"))
     }
@@ -160,7 +162,7 @@ impl Bench {
         self.folder.path().join(format!("{}.clrs.d", self.runs.get()))
     }
 
-    /// A command ready to run.
+    /// A command that runs a program under a profiler.
     pub(super) fn command(&self, program: Program, under: Under) -> Result<Command, String> {
         let mut command = self.bare(program)?;
         match under {
@@ -190,7 +192,7 @@ impl Bench {
         Ok(command)
     }
 
-    /// Whether this can be measured here: some things take an SDK, or the kit.
+    /// The reason why this can't be measured here, such as a missing SDK or kit; `None` if it can.
     pub(super) fn why_not(&self, program: Program, under: Under) -> Option<&'static str> {
         if program.is_compiler() && self.sdk.is_none() {
             return Some("no .NET SDK at hand, so no compiler");
@@ -215,7 +217,7 @@ impl Bench {
         Ok(command)
     }
 
-    /// Folder for files of the bench.
+    /// Folder for files of the benchmarks.
     pub(super) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -307,7 +309,7 @@ fn copy_variables(from: &Command, to: &mut Command) {
     });
 }
 
-/// Bytes that all files below `folder` take on the disk.
+/// Disk space in bytes of all files below `folder`.
 pub(super) fn disk_use(folder: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     let size = |path: PathBuf| match path.metadata() {
@@ -318,7 +320,7 @@ pub(super) fn disk_use(folder: &Path) -> u64 {
     entries.flatten().map(|entry| size(entry.path())).sum()
 }
 
-/// Bytes of all files below `folder` whose name is `name`.
+/// Total size in bytes of all files below `folder` whose name is `name`.
 pub(super) fn size_of(folder: &Path, name: &str) -> u64 {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     let size = |path: PathBuf| match path.file_name() {

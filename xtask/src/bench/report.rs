@@ -7,7 +7,7 @@ use super::series::Series;
 use super::verdict;
 use crate::machine;
 
-/// The lines of one goal as far as they are measured.
+/// The lines of one goal that are measured so far.
 pub(super) struct Report {
     id: &'static str,
     runtime: String,
@@ -53,7 +53,7 @@ impl Report {
         )
     }
 
-    /// Adds a line that is no ratio.
+    /// Adds a line with a figure that is not a ratio; returns the line for the terminal.
     pub(super) fn absolute(&mut self, (id, what, figure, verdict): Line) -> String {
         self.lines.push((Table::Absolutes, format!("| {id} | {what} | {figure} | {verdict} |")));
         self.look();
@@ -65,7 +65,8 @@ impl Report {
         self.load = (self.load.0.min(load), self.load.1.max(load));
     }
 
-    /// The lines, with one that says where and when they were measured; none where nothing was.
+    /// The lines, with one that says where and when they were measured; `None` if nothing was
+    /// measured.
     pub(super) fn part(self) -> Option<Part> {
         let Self { id, runtime, mut lines, pairs, repeated, load, .. } = self;
         if lines.is_empty() {

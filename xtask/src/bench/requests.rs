@@ -1,4 +1,5 @@
-//! Nanoseconds of a request that is served and of one that is made, by what is recorded of them.
+//! Nanoseconds per served request and per request that the program makes, for several ways to
+//! record them.
 
 use super::absolute::{Line, verdict};
 use super::programs::Under::{Agent, Bare};
@@ -19,8 +20,8 @@ const RUNS: usize = 3;
 const PATHS: u32 = 1_000;
 const MOST_MIB: f64 = 64.0;
 
-/// Line of the report: memory that a million paths and 10,000 requests under way take more than
-/// without the agent, the events of the recording among it.
+/// Line of the report: additional memory under the agent for a million paths and 10,000 active
+/// requests, including the events of the recording.
 pub(super) fn memory(bench: &Bench) -> Result<Line, String> {
     let resident = |under| -> Result<Spread, String> {
         let sizes = (0..RUNS).map(|_| {
@@ -36,8 +37,8 @@ pub(super) fn memory(bench: &Bench) -> Result<Line, String> {
     Ok(("P17", title, figure, verdict(with - bare <= MOST_MIB)))
 }
 
-/// Lines of the report: CPU time that a request takes more than without the agent, while the
-/// program warms up, with the agent's start, and from then on.
+/// Lines of the report: additional CPU time per request under the agent, while the program warms up
+/// (including the agent's start) and afterwards.
 pub(super) fn price_of_a_request(bench: &Bench, pairs: usize) -> Result<Vec<Line>, String> {
     let mut lines = Vec::new();
     for which in [Requests::Served, Requests::Made] {

@@ -8,27 +8,27 @@ use crate::measured::{Measured, Spread, run};
 /// A base half slower than the fastest by more than this is noise: the pair is repeated.
 const NOISE: f64 = 1.20;
 
-/// Prepares one run; called for each, so that every run gets a fresh place to record into.
+/// Prepares one run. It is called for each run, so that every run gets a new place to record into.
 pub(super) type Prepare<'a> = &'a dyn Fn() -> Result<Command, String>;
 
 /// Results of the pairs of one series.
 pub(super) struct Series {
-    /// User CPU time of the first half over the second's.
+    /// User CPU time of the subject divided by that of the base.
     pub(super) ratio: Spread,
-    /// CPU time, user and system, of the first half less the second's, milliseconds.
+    /// Additional CPU time of the subject in milliseconds, in user mode and in the kernel.
     pub(super) more_ms: Spread,
-    /// CPU time in user mode alone, likewise.
+    /// Additional CPU time of the subject in milliseconds, in user mode only.
     pub(super) more_user_ms: Spread,
-    /// Medians of the halves' user CPU time, seconds.
+    /// Median user CPU time of subject and base, in seconds.
     pub(super) seconds: (f64, f64),
-    /// Medians of the halves' wall time, seconds.
+    /// Median wall time of subject and base, in seconds.
     pub(super) wall: (f64, f64),
     pub(super) pairs: usize,
     pub(super) repeated: usize,
 }
 
-/// Runs `subject` and `base` in turn, `pairs` times, and repeats the pairs whose base half was
-/// disturbed, at most as many again.
+/// Runs `subject` and `base` in turn, `pairs` times. Repeats pairs whose base run was disturbed, at
+/// most `pairs` times.
 ///
 /// # Errors
 /// When a run fails, or when the two print different things.

@@ -1,8 +1,9 @@
-//! C# source for the compiler to chew on: dense, valid, and the same for the same seed and size.
+//! Generates C# source for the compiler to compile: dense, valid, and always the same for the same
+//! seed and size.
 //!
-//! What makes a compiler busy is binding: overloads, generics, lambdas, queries, patterns,
-//! interpolation. Each class holds a handful of methods made from such pieces with names and
-//! constants that differ, so nothing is cached away.
+//! Binding keeps a compiler busy: overloads, generics, lambdas, queries, patterns, interpolation.
+//! Each class has a few methods made from such parts, with different names and constants, so that
+//! caches don't help.
 
 use std::fmt::Write as _;
 
@@ -29,7 +30,7 @@ public sealed record Box(string Tag, double Width, double Height) : Shape(Tag) {
 public static class Start { public static void Main() => Console.WriteLine(Class0.Sum(3)); }
 ";
 
-/// About `bytes` bytes of C# with a `Main`.
+/// C# source of about `bytes` bytes, with a `Main`.
 pub(crate) fn csharp(seed: u64, bytes: usize) -> String {
     let mut dice = Dice(seed);
     let mut text = HEAD.to_owned();

@@ -1,5 +1,5 @@
-//! A test suite under `dotnet test`: with coverage by us, by coverlet, by Microsoft's collector,
-//! and without.
+//! A test suite under `dotnet test`: with coverage by clrscope, by coverlet and by Microsoft's
+//! collector, and without.
 
 use std::fs;
 use std::path::Path;
@@ -151,8 +151,8 @@ fn work(folder: &Path) -> Result<f64, String> {
     said.trim().parse().map_err(|_| format!("{}: '{said}' is no number", file.display()))
 }
 
-/// Lines of the report: user CPU time with each collector over that without. None where there is no
-/// SDK, or its packages are not at hand.
+/// Lines of the report: user CPU time with each collector, divided by the time without. Empty if
+/// there is no SDK, or its packages are not available.
 pub(super) fn beside_peers(pairs: usize) -> Result<Vec<Line>, String> {
     let Some(sdk) = Sdk::find() else { return Ok(Vec::new()) };
     let folder = scratch();

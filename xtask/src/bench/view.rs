@@ -1,5 +1,5 @@
-//! Served pages of a large recording: how soon the first picture is there, how soon clicks and
-//! changes of the tree are answered, what memory that takes; and its page as a file.
+//! Serving the page of a large recording: time until the first picture, time of answers to clicks
+//! and to changes of the tree, and memory. Also the page as a file.
 
 use std::cmp::Reverse;
 use std::fs::File;
@@ -31,7 +31,7 @@ const CLICKS: u64 = 9;
 /// Time that the user looks at the first picture before the first click.
 const LOOKED_AT: Duration = Duration::from_secs(20);
 
-/// Lines of the report. Times are by the clock: a user waits for them.
+/// Lines of the report. Times are wall times, because a user waits for them.
 pub(super) fn of_a_large_recording(runs: usize) -> Result<Vec<Line>, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let file = folder.path().join("large.clrs");

@@ -1,5 +1,5 @@
-//! A web service under load: requests per second and how long the slowest take, bare and sampled at
-//! several rates.
+//! A web service under load: requests per second and the time of the slowest ones, bare and sampled
+//! at several rates.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -26,7 +26,7 @@ const UNDER: [(&str, Option<&str>); 4] = [
     ("`cpu` at 10 kHz", Some("cpu:rate=10000")),
 ];
 
-/// Answers to a load.
+/// Measured answers to a load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Answers {
     pub(crate) requests: usize,
@@ -35,7 +35,7 @@ pub(crate) struct Answers {
     pub(crate) p99_ms: f64,
 }
 
-/// Lines of the report; none where there is no runtime for a web service. All kinds of runs are
+/// Lines of the report; empty if there is no runtime for a web service. All kinds of runs are
 /// interleaved.
 pub(super) fn under_load(runs: usize) -> Result<Vec<Line>, String> {
     let Some(runtime) = runtimes().iter().rev().find(|runtime| runtime.has_web()) else { return Ok(Vec::new()) };
@@ -68,7 +68,7 @@ pub(super) fn under_load(runs: usize) -> Result<Vec<Line>, String> {
     Ok(UNDER.iter().zip(&found).map(line).collect())
 }
 
-/// Asks from several connections at once, for so long.
+/// Sends requests over several connections at once, for `time`.
 ///
 /// # Errors
 /// When a request is not answered, or not by a good answer.

@@ -1,4 +1,4 @@
-//! Agents and tools, built to be published: for glibc 2.17 and for musl, without paths of this
+//! Builds agents and tools for publication: for glibc 2.17 and for musl, without paths of this
 //! machine.
 
 use std::env;
@@ -21,7 +21,7 @@ const ZIG: (&str, &str) = ("ziglang", "0.17.1");
 /// What has Cargo use it, from crates.io.
 const ZIGBUILD: (&str, &str) = ("cargo-zigbuild", "0.24.1");
 
-/// A C library that is published for.
+/// A C library for which files are published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Platform {
     Gnu,
@@ -31,7 +31,7 @@ pub(crate) enum Platform {
 impl Platform {
     pub(crate) const ALL: [Self; 2] = [Self::Gnu, Self::Musl];
 
-    /// The name in names of packages.
+    /// The name that packages use.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Gnu => "x86_64-linux-gnu",
@@ -48,17 +48,17 @@ impl Platform {
     }
 }
 
-/// What is published for a C library.
+/// The published files for one C library.
 #[derive(Debug, Clone)]
 pub(crate) struct Files {
     pub(crate) platform: Platform,
-    /// The program `clrscope`. That for musl is linked statically: it runs on every Linux.
+    /// The program `clrscope`. The program for musl is linked statically and runs on every Linux.
     pub(crate) tool: Vec<u8>,
-    /// The agent; each tool has all of them inside.
+    /// The agent's library. Each tool contains the agents for all C libraries.
     pub(crate) agent: Vec<u8>,
 }
 
-/// What is published, in the order of [`Platform::ALL`].
+/// All published files, in the order of [`Platform::ALL`].
 #[derive(Debug, Clone)]
 pub(crate) struct Binaries {
     pub(crate) all: Vec<Files>,
@@ -102,7 +102,7 @@ impl Binaries {
         Ok(Self { all })
     }
 
-    /// What an earlier build left in Cargo's target folder; `None` where something is missing.
+    /// Files that an earlier build left in Cargo's target folder; `None` if one is missing.
     pub(crate) fn built(target: &Path) -> Option<Self> {
         let read = |platform: Platform, file: &str| fs::read(built_file(target, platform, file)).ok();
         let files =
@@ -110,7 +110,7 @@ impl Binaries {
         Some(Self { all: Platform::ALL.into_iter().map(files).collect::<Option<_>>()? })
     }
 
-    /// What is published for a C library.
+    /// The published files for one C library.
     pub(crate) fn of(&self, platform: Platform) -> &Files {
         self.all.iter().find(|files| files.platform == platform).expect("there is one for each")
     }
@@ -240,7 +240,7 @@ fn cargo() -> OsString {
     env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
-/// Runs a command to its end.
+/// Runs a command to its end; an error if it fails.
 pub(super) fn run(command: &mut Command) -> Result<(), String> {
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     if output.status.success() {

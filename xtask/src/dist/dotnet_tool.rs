@@ -1,6 +1,8 @@
-//! The `dotnet tool` package: the tool, and a small program of .NET that replaces itself by it.
+//! The `dotnet tool` package: the tool, and a small .NET program that replaces itself with the
+//! tool.
 //!
-//! It is written here and not by the SDK: the SDK's packages have the time of the build in them.
+//! The package is written here and not by the SDK, because the SDK's packages contain the time of
+//! the build.
 
 use std::fs;
 
@@ -43,7 +45,7 @@ const SETTINGS: &str = r#"<?xml version="1.0" encoding="utf-8"?>
 </DotNetCliTool>
 "#;
 
-/// Returns the name and the bytes.
+/// Returns the file name and the bytes of the package.
 pub(super) fn make(binaries: &Binaries) -> Result<(String, Vec<u8>), String> {
     let mut entries = vec![
         Entry::file("_rels/.rels", RELATIONS),

@@ -1,5 +1,5 @@
-//! Files of packages, written so that the same files are the same bytes: sorted, with one time and
-//! one owner.
+//! Writes the files of packages so that the same files always give the same bytes: sorted, all with
+//! the same time and owner.
 
 use std::collections::BTreeSet;
 use std::io::{Cursor, Write};
@@ -17,19 +17,19 @@ const TIME: u64 = 315_532_800;
 pub(super) struct Entry {
     /// Path in the package, with `/`.
     pub(super) path: String,
-    /// Whether it is a program.
+    /// Whether the file is executable.
     pub(super) is_program: bool,
-    /// What is in it.
+    /// Contents of the file.
     pub(super) bytes: Vec<u8>,
 }
 
 impl Entry {
-    /// A file that is read.
+    /// Creates a file that is not executable.
     pub(super) fn file(path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         Self { path: path.into(), is_program: false, bytes: bytes.into() }
     }
 
-    /// A file that is run.
+    /// Creates an executable file.
     pub(super) fn program(path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         Self { path: path.into(), is_program: true, bytes: bytes.into() }
     }
@@ -39,7 +39,7 @@ impl Entry {
     }
 }
 
-/// Writes a tape archive with the files and the folders above them.
+/// Writes a tar archive with the files and their parent folders.
 pub(super) fn tar(mut entries: Vec<Entry>) -> Result<Vec<u8>, String> {
     entries.sort();
     let mut archive = tar::Builder::new(Vec::new());
@@ -79,7 +79,7 @@ pub(super) fn gzip(bytes: &[u8]) -> Result<Vec<u8>, String> {
     out.finish().map_err(|error| error.to_string())
 }
 
-/// Writes a zip archive with the files in the order given.
+/// Writes a zip archive with the files in this order.
 pub(super) fn zip(entries: &[Entry]) -> Result<Vec<u8>, String> {
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     for entry in entries {

@@ -1,8 +1,8 @@
 //! The image: one layer with tool and agent, as an archive in the layout of the Open Container
 //! Initiative.
 //!
-//! Nothing else is in it: other images take files out of it, and Kubernetes mounts it as a volume.
-//! The formats are those of the image specification 1.1 (`image-layout.md`, `config.md`,
+//! The image contains nothing else: other images copy files out of it, and Kubernetes mounts it as
+//! a volume. The formats follow the image specification 1.1 (`image-layout.md`, `config.md`,
 //! `manifest.md`).
 
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use super::{VERSION, read};
 /// The time that the image says it was made at: that of its files.
 const CREATED: &str = "1980-01-01T00:00:00Z";
 
-/// Returns the name and the bytes.
+/// Returns the file name and the bytes of the image.
 pub(super) fn make(binaries: &Binaries) -> Result<(String, Vec<u8>), String> {
     let mut files = vec![
         // The one that runs in every other image.

@@ -1,5 +1,4 @@
-//! `cargo xtask dist`: the files of a release, the same bytes whenever they are made of the same
-//! sources.
+//! `cargo xtask dist`: makes the files of a release. The same sources always give the same bytes.
 //!
 //! 1. [`binaries`] builds agent and tool for glibc 2.17 and, with what [`musl`] adds, for musl, and
 //!    checks what they need and what they say. Each tool carries both agents.
@@ -25,12 +24,12 @@ pub(crate) use binaries::{Binaries, Platform};
 pub(crate) use entries::hex;
 pub(crate) use tarball::name as tarball_name;
 
-/// Version of what is published.
+/// Version that is published.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// File with the sums of all others, as `sha256sum --check` reads it.
+/// Name of the file with the checksums of all other files, in the format of `sha256sum --check`.
 pub(crate) const SUMS: &str = "SHA256SUMS";
 
-/// Builds everything into the folder that is named, or `target/dist`.
+/// Builds everything into the given folder, or into `target/dist`.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let folder = match arguments {
         [] => target_folder().join("dist"),
@@ -60,18 +59,19 @@ fn say(binaries: &Binaries, written: &[Package]) {
     }
 }
 
-/// A file that was written.
+/// A file of a release, after it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Package {
-    /// Where it lies.
+    /// Path of the file.
     pub(crate) path: PathBuf,
-    /// Its size.
+    /// Size in bytes.
     pub(crate) bytes: usize,
-    /// Its SHA-256, in hexadecimal.
+    /// SHA-256 in hexadecimal.
     pub(crate) sum: String,
 }
 
-/// Writes all packages and their sums into a folder; returns them, the sums last.
+/// Writes all packages and the file with their checksums into `folder`. Returns all of them, the
+/// checksums last.
 ///
 /// # Errors
 /// A sentence, when something can't be read, compiled or written.

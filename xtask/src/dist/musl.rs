@@ -1,5 +1,5 @@
-//! What building for musl needs in addition: Rust's own library, which is built along, and checks
-//! of what comes out.
+//! Additional steps of a build for musl: Rust's own library is built too, and the results are
+//! checked.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +21,7 @@ const LIBRARIES: [&str; 2] = ["libstd-rust-web-", "libllvm"];
 /// Debian 12's package with the oldest musl that .NET 8 runs on, 1.2.3 (Alpine 3.17).
 const OLDEST_PACKAGE: &str = "musl";
 
-/// A compiler that has Rust's own library as sources.
+/// A compiler for which the sources of Rust's own library are available.
 pub(super) struct Compiler {
     /// The program; `None` for the usual one, whose toolchain has the component `rust-src`.
     rustc: Option<PathBuf>,
@@ -30,7 +30,7 @@ pub(super) struct Compiler {
 }
 
 impl Compiler {
-    /// Fetches the compiler where the usual one lacks the sources.
+    /// Fetches a compiler if the usual one lacks the sources.
     pub(super) fn prepare(tools: &Path) -> Result<Self, String> {
         let usual = library_in(&printed(Path::new("rustc"), &["--print", "sysroot"])?);
         if usual.join("Cargo.lock").is_file() {
@@ -50,7 +50,7 @@ impl Compiler {
         Ok(Self { rustc: Some(rustc), library })
     }
 
-    /// Prepares a build, and returns flags for the compiler.
+    /// Prepares a build. Returns additional flags for the compiler.
     pub(super) fn prepare_build(&self, command: &mut Command, file: &str) -> Vec<String> {
         command.arg("-Zbuild-std=std,panic_unwind").env("RUSTC_BOOTSTRAP", "1");
         command.envs(self.rustc.iter().map(|rustc| ("RUSTC", rustc)));
@@ -77,7 +77,7 @@ fn printed(program: &Path, words: &[&str]) -> Result<String, String> {
     }
 }
 
-/// Refuses a tool that needs a dynamic loader: it is to run on every system.
+/// Refuses a tool that needs a dynamic loader, because the tool must run on every system.
 pub(super) fn check_tool(bytes: &[u8]) -> Result<(), String> {
     match CLibrary::needed_by(bytes) {
         None => Ok(()),
@@ -85,7 +85,7 @@ pub(super) fn check_tool(bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Refuses an agent that is linked with another library, or needs a function that the oldest musl
+/// Refuses an agent that is linked with another library or needs a function that the oldest musl
 /// lacks.
 pub(super) fn check_agent(bytes: &[u8], tools: &Path) -> Result<(), String> {
     if CLibrary::needed_by(bytes) != Some(CLibrary::Musl) {

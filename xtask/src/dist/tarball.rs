@@ -1,4 +1,4 @@
-//! The tarball: tool, agent, licences, documents, below one folder.
+//! The tarball: tool, agent, licences and documents, in one folder.
 
 use std::fs;
 
@@ -8,15 +8,15 @@ use super::binaries::{Files, LIBRARY, Platform};
 use super::entries::{Entry, gzip, tar};
 use super::{VERSION, read};
 
-/// Files of the root of the workspace that every package has.
+/// Files in the root of the workspace that every package contains.
 pub(super) const NOTICES: [&str; 4] = ["LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY-NOTICES.txt", "CHANGELOG.md"];
 
-/// The name without its ending, which is the name of the folder in it as well.
+/// The file name without its extension; the folder in the tarball has the same name.
 pub(crate) fn name(platform: Platform) -> String {
     format!("clrscope-{VERSION}-{}", platform.name())
 }
 
-/// Returns the name and the bytes.
+/// Returns the file name and the bytes of the tarball.
 pub(super) fn make(files: &Files) -> Result<(String, Vec<u8>), String> {
     let name = name(files.platform);
     let at = |path: &str| format!("{name}/{path}");

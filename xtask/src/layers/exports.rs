@@ -1,4 +1,4 @@
-//! Public items have one public path each.
+//! Checks that each public item has one public path.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +11,8 @@ struct Export {
     to: Module,
 }
 
-/// Items that can be reached by two public paths: an item of a public module that another one
-/// exports as well, and an item that two export.
+/// Items with two public paths: an item of a public module that another module exports too, or an
+/// item that two modules export.
 pub(super) fn twice(modules: &Modules) -> Vec<String> {
     let exports: Vec<Export> = modules.exports().collect();
     let public = public_modules(&exports);

@@ -1,4 +1,5 @@
-//! `cargo xtask layers`: crates and modules use only what is below them, as `layers.toml` says.
+//! `cargo xtask layers`: checks that crates and modules use only lower ones, as `layers.toml`
+//! defines.
 //!
 //! The file lists the crates, lowest first, with the crates that each may use, and the levels of a
 //! crate's modules, lowest first. Modules of one level may use each other in one direction; circles
@@ -47,10 +48,10 @@ struct Crate {
     layers: Option<Vec<Vec<String>>>,
 }
 
-/// Compares `layers.toml` with the code, and prints the levels in which each crate's modules stand.
+/// Compares `layers.toml` with the code, and prints the levels of each crate's modules.
 ///
 /// # Errors
-/// All that differs, a line each.
+/// All differences, one per line.
 #[expect(clippy::print_stdout, reason = "a command line tool")]
 pub(crate) fn run() -> Result<(), String> {
     let declared =

@@ -1,4 +1,4 @@
-//! The modules of one crate, and which of them use which.
+//! The modules of one crate, and which module uses which.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ use super::source::Source;
 /// The path of a module in its crate; empty for the crate's root.
 pub(super) type Module = Vec<String>;
 
-/// Modules of one folder: each with its siblings that it uses, and where it does.
+/// The modules of one folder. Each has the siblings that it uses, with the places of these uses.
 pub(super) type Uses = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
 /// Names are followed through so many re-exports.
@@ -61,13 +61,13 @@ impl Modules {
         self.sources.insert(module, Source::parse(text));
     }
 
-    /// Each module with what its source says.
+    /// All modules, each with its parsed source.
     pub(super) fn sources(&self) -> impl Iterator<Item = (&Module, &Source)> {
         self.sources.iter()
     }
 
-    /// For each module with modules of its own (the crate's root: the empty path), which of these
-    /// use which.
+    /// For each module that has submodules (the crate's root has the empty path): which submodule
+    /// uses which.
     pub(super) fn uses(&self) -> BTreeMap<Module, Uses> {
         let mut all: BTreeMap<Module, Uses> = BTreeMap::new();
         for module in self.sources.keys().filter(|module| !module.is_empty()) {
@@ -125,7 +125,7 @@ impl Modules {
     }
 }
 
-/// A path as it is written in a module, from the crate's root on.
+/// Converts a path as written in a module to a path from the crate's root.
 pub(super) fn absolute(module: &[String], path: &[String]) -> Option<Module> {
     let mut at = match path.first()?.as_str() {
         "crate" => Module::new(),
@@ -143,7 +143,8 @@ pub(super) fn absolute(module: &[String], path: &[String]) -> Option<Module> {
     Some(at)
 }
 
-/// Modules that use each other in a circle, each circle once, beginning with its least name.
+/// Circles of modules that use each other. Each circle is listed once and begins with its smallest
+/// name.
 pub(super) fn circles(uses: &Uses) -> Vec<Vec<String>> {
     let reaches = |from: &str| {
         let mut seen = BTreeSet::new();
@@ -169,8 +170,8 @@ pub(super) fn circles(uses: &Uses) -> Vec<Vec<String>> {
     found
 }
 
-/// The modules in levels from below: each uses only modules of lower levels, and of its own level
-/// those that use it.
+/// The modules in levels, lowest first. A module uses only modules of lower levels, and those of
+/// its own level that also use it.
 pub(super) fn levels(uses: &Uses) -> Vec<Vec<String>> {
     let circles = circles(uses);
     let together =

@@ -1,20 +1,21 @@
-//! The words of a Rust source file, and the paths that its code names.
+//! The tokens of a Rust source file, and the paths that its code names.
 
 /// One word: an identifier, `::`, or a single other character.
 type Word = String;
 
-/// References of a module's code to other modules, tests left out.
+/// References of a module's code to other modules, without those in tests.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Source {
-    /// Paths that begin with `crate`, `self` or `super`, each with the inline module that it stands
-    /// in.
+    /// Paths that begin with `crate`, `self` or `super`, each with the inline module that contains
+    /// it.
     pub(super) paths: Vec<(Vec<Word>, Vec<Word>)>,
-    /// Imports by `use`: the name here, and the path; `*` for all of a module's names.
+    /// Imports by `use`: the name in this module, and the path; the name `*` stands for all names
+    /// of a module.
     pub(super) imports: Vec<(Word, Vec<Word>)>,
-    /// Names of the items that are defined here.
+    /// Names of the items that this module defines.
     pub(super) defines: Vec<Word>,
-    /// Exports by `pub use` and `pub mod`: the inline module, the name, and the path; no path for a
-    /// module of its own.
+    /// Exports by `pub use` and `pub mod`: the inline module, the name, and the path. The path is
+    /// empty for a submodule.
     pub(super) exports: Vec<(Vec<Word>, Word, Vec<Word>)>,
 }
 

@@ -1,6 +1,6 @@
-//! `cargo xtask soak dist`: what is published, tried where it is to work.
+//! `cargo xtask soak dist`: tests the published files on the systems for which they are made.
 //!
-//! - The same bytes come out when packages are made twice, and their sums are right.
+//! - Packages that are made twice have the same bytes, and their checksums are right.
 //! - The `dotnet tool` package installs without a network, and its command is the tool.
 //! - In a root of Debian 11, which has an old C library, `run` and `attach` record what the
 //!   programs themselves count and clock.
@@ -36,7 +36,7 @@ const OLD: (&str, GlibcVersion) = ("bullseye", GlibcVersion { major: 2, minor: 3
 /// method.
 const NEAR: (f64, f64) = (0.05, 0.15);
 
-/// Builds, packs and tries.
+/// Builds the packages and tests them.
 pub(crate) fn run() -> Result<(), String> {
     let binaries = Binaries::build(&target_folder().join("dist-build"))?;
     let place = scratch();
@@ -59,7 +59,7 @@ pub(crate) fn run() -> Result<(), String> {
     verdict(&wrong)
 }
 
-/// Tries what was built before in a system with musl.
+/// Tests the files of an earlier build in a system with musl.
 pub(crate) fn run_with_musl() -> Result<(), String> {
     match Binaries::built(&target_folder().join("dist-build")) {
         Some(binaries) => verdict(&musl::run(&binaries)),

@@ -1,4 +1,4 @@
-//! What is published for musl, tried in a system with it, and on this machine's own system.
+//! Tests the files for musl, in a system with musl and on this machine's own system.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +27,7 @@ const CALLS: u64 = 1_000;
 /// Threads and rounds of allocations.
 const ALLOCATED: (u64, u64) = (4, 1_000);
 
-/// Tries everything, and returns what is wrong.
+/// Runs all tests. Returns descriptions of what is wrong.
 pub(super) fn run(binaries: &Binaries) -> Vec<String> {
     let system = match Musl::prepare(binaries) {
         Ok(system) => system,
@@ -268,7 +268,7 @@ impl Musl {
     /// `doctor` names the C library and the agents.
     fn doctor(&self) -> Result<String, String> {
         let said = run_within(self.command(&["/bin/clrscope", "doctor", "--json"]), PATIENCE).stdout_text();
-        let words = "is musl; agents are here for glibc and musl";
+        let words = "is musl; there are agents for glibc and musl";
         if said.contains(words) { Ok(words.to_owned()) } else { Err(said) }
     }
 

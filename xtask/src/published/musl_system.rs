@@ -32,7 +32,7 @@ const MARK: [u8; 32] = [
     0xe6, 0xef, 0xae, 0x33, 0x18, 0xee, 0x3b, 0x2d, 0xce, 0x24, 0xb3, 0x6a, 0xae,
 ];
 
-/// The folder that is the system's root.
+/// The root folder of the system.
 pub(super) struct MuslSystem {
     pub(super) folder: PathBuf,
     framework: &'static Runtime,
@@ -42,7 +42,7 @@ pub(super) struct MuslSystem {
 }
 
 impl MuslSystem {
-    /// Fetches what is not there, and lays the root out.
+    /// Fetches the missing files and fills the root.
     pub(super) fn prepare() -> Result<Self, String> {
         let framework = runtimes().iter().find(|runtime| runtime.major() == MAJOR);
         let framework = framework.ok_or_else(|| format!("there is no framework of .NET {MAJOR} here"))?;
@@ -80,7 +80,7 @@ impl MuslSystem {
         Ok(Self { folder, framework, host: bytes[..list.first].to_vec(), named })
     }
 
-    /// Writes a fixture as a program in a single file, and returns its path in the system.
+    /// Writes a fixture as a single-file program. Returns the program's path in the system.
     pub(super) fn program(&self, fixture: &str) -> Result<String, String> {
         let inside = format!("programs/{fixture}");
         let program = self.folder.join(&inside);

@@ -262,8 +262,8 @@ impl Drain {
         let (Some(switches), Some(cpu_ns)) = (process::thread_switches(), process_cpu_ns()) else { return };
         let Some(a_second) = self.switches.look(switches, cpu_ns) else { return };
         let why = format!(
-            "perf events at first, which take several percent of a program whose threads are switched {a_second} times a \
-             second of CPU time; engine=perf keeps to them"
+            "began with perf events, and changed to timers: with {a_second} thread switches a second of CPU time, perf \
+             events take several percent; engine=perf keeps them"
         );
         let kernel = cpu.is_none_or(|wanted| wanted.kernel);
         let Some((engine, choice)) = Engine::change_to_timers(&self.choice, kernel, why) else { return };

@@ -30,7 +30,7 @@ titled! {
         /// Suspension of threads.
         Suspension "suspension" "suspending threads",
         /// Other native code of the runtime, and its stubs.
-        Runtime "runtime" "runtime otherwise",
+        Runtime "runtime" "other runtime code",
         /// Native code of other libraries.
         Native "native" "native libraries",
         /// The kernel.

@@ -42,7 +42,7 @@ fn first_words(about: &str) -> &str {
     about.split(':').next().unwrap_or(about)
 }
 
-/// Record a program that runs already, and leave it again
+/// Record a running program, then detach
 #[derive(Debug, Args)]
 #[command(
     after_help = help(),

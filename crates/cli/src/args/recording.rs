@@ -92,8 +92,8 @@ pub(super) struct RecordingArgs {
     #[arg(long, value_name = "PATTERN")]
     redact: Vec<String>,
 
-    /// With requests: record the whole path and the query of requests that are made, and of served
-    /// ones without a route template; they may contain secrets
+    /// With requests: record the whole path and query of outgoing requests, and of incoming ones
+    /// without a route template; both may contain secrets
     #[arg(long, value_enum, value_name = "HOW")]
     urls: Option<UrlsName>,
 
@@ -114,15 +114,15 @@ pub(super) struct RecordingArgs {
     #[arg(long, value_name = "TIME")]
     duration: Option<String>,
 
-    /// Keep only what happened in the last 60s, 5m or another time, however long the program runs:
-    /// it is written at the end, by 'clrscope record PID write', and by --on; for cpu, wall,
-    /// exceptions, gc, locks, awaits, requests, counters, memory and events
+    /// Keep only the last part of the run, such as 60s or 5m. It is written at the end, by
+    /// 'clrscope record PID write', and by --on; for cpu, wall, exceptions, gc, locks, awaits,
+    /// requests, counters, memory and events
     #[arg(long, value_name = "TIME")]
     last: Option<String>,
 
-    /// With --last: write that time to NAME-1.clrs, NAME-2.clrs and so on when this happens:
-    /// 'request>2s', 'exception:TYPE' or 'counter:NAME>NUMBER', which is the value in the view
-    /// counters; at most 10 times, and once in the time of --last; can be repeated
+    /// With --last: write the kept part to NAME-1.clrs, NAME-2.clrs and so on at 'request>2s',
+    /// 'exception:TYPE' or 'counter:NAME>NUMBER' (value as in the view counters); at most 10 times,
+    /// and once per period of --last; can be repeated
     #[arg(long = "on", value_name = "TRIGGER")]
     triggers: Vec<String>,
 
@@ -218,13 +218,13 @@ pub(super) fn refuse_view(periods: Option<&PeriodOptions>, view: bool) -> Result
 /// Options that give methods and lines probes.
 #[derive(Debug, Args)]
 pub(super) struct ProbeArgs {
-    /// Count and time the calls of methods that match, by the instrument probes; of methods of the
-    /// framework where the pattern names their assembly; can be repeated
+    /// Count and time the calls of methods that match (instrument probes); methods of the framework
+    /// only if the pattern names their assembly; can be repeated
     #[arg(long, value_name = "PATTERN")]
     probe: Vec<String>,
 
-    /// Count how often a line of the source is reached, such as Cart.cs:42 or src/Cart.cs:42, in
-    /// each method with code there, by the instrument probes; needs PDBs; can be repeated
+    /// Count how often a source line is reached (instrument probes), such as Cart.cs:42 or
+    /// src/Cart.cs:42, in each method with code there; needs PDBs; can be repeated
     #[arg(long, value_name = "FILE:LINE")]
     probe_at: Vec<String>,
 }

@@ -24,14 +24,14 @@ use super::powers;
 use crate::agent_file::{Agent, LIBRARY};
 use crate::errors::{Failure, reason};
 
-/// A folder in the process's files, for one recording.
+/// A folder for one recording, in the file system that the process sees.
 #[derive(Debug)]
 pub(super) struct ForeignPlace {
-    /// The agent's file, as the process sees it.
+    /// Path of the agent's file, as the process sees it.
     pub(super) agent: String,
-    /// Folder of the recording's directory, as the process sees it.
+    /// Path of the folder of the recording's directory, as the process sees it.
     pub(super) seen: String,
-    /// Folder of the recording's directory, as we reach it.
+    /// Path of the same folder, as this process reaches it.
     pub(super) ours: PathBuf,
     base: OwnedFd,
     name: String,

@@ -20,7 +20,7 @@ pub(super) fn not_permitted(pid: u32) -> (String, String) {
     (why, whom.unwrap_or_else(otherwise))
 }
 
-/// The user or capabilities needed to attach to a process of another user or group; `None` where
+/// The user or the capabilities needed to attach to a process of another user or group; `None` if
 /// this process may attach.
 pub(super) fn as_whom(process: &Process) -> Option<String> {
     let differs = process.uid() != own_user() || process.gid() != own_group();

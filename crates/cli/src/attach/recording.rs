@@ -51,11 +51,11 @@ const LOOK_RARELY: Duration = Duration::from_secs(1);
 /// Plan of a recording: what to record, in which process, and where to write it.
 #[derive(Debug)]
 pub(crate) struct AttachPlan<'a> {
-    /// The process.
+    /// The process to record.
     pub(crate) target: &'a Target,
-    /// Request, without a place.
+    /// The recording request, without a path.
     pub(crate) request: Request,
-    /// Periods, if each becomes a recording.
+    /// Periods, if each becomes a separate recording; otherwise `None`.
     pub(crate) periods: Option<&'a PeriodOptions>,
     /// The instruments as the user gave them.
     pub(crate) instruments_given: &'a str,
@@ -63,23 +63,24 @@ pub(crate) struct AttachPlan<'a> {
     pub(crate) output: Option<PathBuf>,
     /// Whether to overwrite existing files.
     pub(crate) force: bool,
-    /// Show the progress, on a terminal.
+    /// Whether to show the progress, on a terminal.
     pub(crate) progress: bool,
     /// Whether to print nothing but errors.
     pub(crate) quiet: bool,
-    /// End of the recording.
+    /// When the recording ends.
     pub(crate) until: Until,
-    /// Serve the page of the recording while it grows.
+    /// Whether to serve the page of the recording while it grows.
     pub(crate) view: bool,
 }
 
 /// A finished recording of a process that was attached to.
 pub(crate) struct AttachedRecording {
-    /// The packed file, or the directory when packing failed.
+    /// Path of the packed file, or of the directory when packing failed.
     pub(crate) path: PathBuf,
-    /// Number of recordings of periods; `path` is the last one. `None` for one recording.
+    /// Number of recordings written, one per period, if there are periods; `path` is the last of
+    /// them. `None` for a single recording.
     pub(crate) of_periods: Option<u64>,
-    /// Reason why a requested snapshot is missing or incomplete.
+    /// Reason why a requested snapshot is missing or incomplete; otherwise `None`.
     pub(crate) no_snapshot: Option<&'static str>,
     /// Signals that end the page, where one is served.
     signals: Option<Signals>,

@@ -15,14 +15,14 @@ use crate::errors::{Failure, shell_word};
 use crate::launch::{OtherProfiler, alternative, listed_agent, needs_main_slot};
 use crate::recorded_process::process_folder;
 
-/// The profiler that the program was started with, as its environment names it.
+/// The profiler that the program was started with, according to its environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Present {
-    /// None: a loaded profiler was attached.
+    /// No profiler: the loaded one was attached.
     None,
     /// Our agent.
     Ours,
-    /// Another.
+    /// Another profiler.
     Other(OtherProfiler),
 }
 

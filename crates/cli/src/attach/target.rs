@@ -35,7 +35,7 @@ pub(crate) struct Target {
     pub(crate) process: Process,
     pub(crate) port: Port,
     pub(crate) info: ProcessInfo,
-    /// The agent that its C library can load.
+    /// The agent that the process's C library can load.
     pub(crate) agent: &'static Agent,
 }
 
@@ -82,7 +82,7 @@ impl Target {
     }
 }
 
-/// A name that a process gave, as a plain name of a file: the process is not trusted.
+/// Turns a name that a process gave into a plain file name: the process is not trusted.
 pub(crate) fn plain_name(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "._-+".contains(c);
     let name: String = name.chars().filter(|&c| is_plain(c)).take(100).collect();
@@ -157,8 +157,7 @@ fn unusable_temporary_folder(pid: u32) -> Option<String> {
     Some(format!("its folder for temporary files, {}, {why}", inside.display()))
 }
 
-/// As [`unreachable`], unless the process has ended or was stopped meanwhile; then the failure says
-/// so.
+/// As [`unreachable`], but if the process has ended or was stopped meanwhile, the failure says so.
 pub(super) fn explained(process: &Process, error: &Error) -> Failure {
     let pid = process.pid();
     if process.is_alive() && process.is_stopped() {

@@ -15,13 +15,13 @@ use crate::terminal::messages_on_terminal;
 /// Options of `attach`.
 #[derive(Debug)]
 pub(crate) struct AttachOptions {
-    /// The process.
+    /// The process to attach to.
     pub(crate) pid: u32,
-    /// Request, without a place.
+    /// The recording request, without a path.
     pub(crate) request: Request,
-    /// Periods, if each becomes a recording; `None` for one recording.
+    /// Periods, if each becomes a separate recording; `None` for a single recording.
     pub(crate) periods: Option<PeriodOptions>,
-    /// The instruments as given.
+    /// The instruments as the user gave them.
     pub(crate) instruments_given: String,
     /// Path of the recording; named after the program when `None`.
     pub(crate) output: Option<PathBuf>,
@@ -29,9 +29,9 @@ pub(crate) struct AttachOptions {
     pub(crate) force: bool,
     /// Whether to print nothing but errors.
     pub(crate) quiet: bool,
-    /// Serve the page of the recording while it grows.
+    /// Whether to serve the page of the recording while it grows.
     pub(crate) view: bool,
-    /// Where to push the recording to at its end.
+    /// Where to push the recording to at its end; `None` to push nothing.
     pub(crate) push: Option<PushPlan>,
 }
 
@@ -70,7 +70,7 @@ fn record_target(target: &Target, options: &AttachOptions) -> Result<AttachedRec
     })
 }
 
-/// Records a program for `clrscope watch`, and tells it what keeps the agent out.
+/// Records a program for `clrscope watch`, and tells that watch what keeps the agent out.
 fn record_for_watch(options: AttachOptions, watched: Watched) -> Result<(), Failure> {
     watched.end_with_it()?;
     let is_alive = {

@@ -18,11 +18,11 @@ use crate::terminal::results_on_terminal;
 /// Options of `counters`.
 #[derive(Debug)]
 pub(crate) struct CountersOptions {
-    /// The process.
+    /// The process to attach to.
     pub(crate) pid: u32,
-    /// Print the values once, in this format; `None` for a screen.
+    /// The format in which to print the values once; `None` for a live screen.
     pub(crate) once: Option<Format>,
-    /// Only counters whose name matches one of these.
+    /// Patterns of counter names: only matching counters are shown.
     pub(crate) names: Vec<Glob>,
 }
 

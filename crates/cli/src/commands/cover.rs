@@ -26,13 +26,13 @@ const WIDTH: usize = 120;
 /// Options of `cover`.
 #[derive(Debug)]
 pub(crate) struct CoverOptions {
-    /// Program or recordings.
+    /// The program to run, or the recordings to read.
     pub(crate) measured: CoverageSubject,
-    /// File for the coverage as Cobertura's XML.
+    /// File to write the coverage to as Cobertura XML, if any.
     pub(crate) cobertura: Option<PathBuf>,
-    /// Least share of the lines, in percent.
+    /// Minimum share of covered lines in percent, below which the command fails.
     pub(crate) fail_under: Option<f64>,
-    /// Overwrite files that exist.
+    /// Whether to overwrite existing files.
     pub(crate) force: bool,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct CoverOptions {
 pub(crate) enum CoverageSubject {
     /// A program to run.
     Program {
-        /// Request, without a place.
+        /// The recording request, without a path.
         request: Box<Request>,
         /// The instruments as the user gave them.
         given: String,

@@ -23,9 +23,9 @@ const OLDEST: u32 = 8;
 /// Options of `demo`.
 #[derive(Debug)]
 pub(crate) struct DemoOptions {
-    /// Request, without a place.
+    /// The recording request, without a path.
     pub(crate) request: Request,
-    /// The instruments as given.
+    /// The instruments as the user gave them.
     pub(crate) instruments_given: String,
     /// Path for the recording; `None` removes it afterwards.
     pub(crate) output: Option<PathBuf>,

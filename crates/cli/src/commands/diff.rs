@@ -27,19 +27,19 @@ pub(crate) const FLAMEGRAPH: Option<&str> = if cfg!(feature = "flamegraph") { So
 /// Options of `diff`.
 #[derive(Debug)]
 pub(crate) struct DiffOptions {
-    /// The recordings.
+    /// The recordings or snapshots to compare.
     pub(crate) kind: Kind,
-    /// The view; the first that both sides have when `None`.
+    /// The view; `None` for the first view that both sides have data for.
     pub(crate) comparison: Option<&'static Comparison>,
     /// The format.
     pub(crate) format: Drawn,
-    /// Columns to show, by heading or key; the view's own choice when empty.
+    /// Columns to show, by heading or key; if empty, the view chooses.
     pub(crate) columns: Vec<String>,
     /// Selection of the recordings' data, metric and order.
     pub(crate) request: Request,
     /// Gates that fail the command.
     pub(crate) gates: Vec<Gate>,
-    /// The file; stdout when `None`.
+    /// The output file; stdout when `None`.
     pub(crate) output: Option<PathBuf>,
     /// Whether to overwrite the file if it exists.
     pub(crate) force: bool,
@@ -54,11 +54,11 @@ pub(crate) enum Kind {
     Sides([Vec<PathBuf>; 2]),
     /// Recordings of a folder, chosen by labels for before and after.
     Labels {
-        /// The folder.
+        /// The folder with the recordings.
         folder: PathBuf,
         /// The labels of both sides.
         labels: Box<[LabelSelection; 2]>,
-        /// What amounts are per.
+        /// Whether amounts are per hour of recorded time or per recording.
         per: Per,
     },
 }
@@ -73,7 +73,7 @@ pub(crate) enum Drawn {
 }
 
 impl Drawn {
-    /// Whether the result belongs in a file.
+    /// Whether the result is meant for a file, not for a terminal.
     pub(crate) fn is_file(self) -> bool {
         matches!(self, Self::FlameGraph | Self::Rows(Format::Html))
     }

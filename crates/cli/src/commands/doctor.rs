@@ -9,11 +9,11 @@ use crate::errors::{EXIT_FAILED, Failure, one_line};
 /// Options of `doctor`.
 #[derive(Debug)]
 pub(crate) struct DoctorOptions {
-    /// One JSON document instead of text.
+    /// Whether to print one JSON document instead of text.
     pub(crate) json: bool,
-    /// Run all checks as this user; `None` for the current user.
+    /// User as whom to run all checks; `None` for the current user.
     pub(crate) user: Option<String>,
-    /// The process to check; `None` checks this machine.
+    /// The process to check; `None` to check this machine.
     pub(crate) pid: Option<u32>,
 }
 

@@ -17,7 +17,7 @@ use crate::launch::{Slot, alternative, needs_main_slot};
 use crate::programs;
 use crate::terminal::say;
 
-/// Form in which the variables are written.
+/// Syntax in which the variables are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// `export` commands of a POSIX shell.
@@ -33,19 +33,19 @@ pub(crate) enum Form {
 /// Options of `env`.
 #[derive(Debug)]
 pub(crate) struct EnvOptions {
-    /// Form of the variables.
+    /// Syntax of the variables.
     pub(crate) form: Form,
-    /// Request, without a place.
+    /// The recording request, without a path.
     pub(crate) request: Request,
-    /// The recording directory.
+    /// The recording directory, if given.
     pub(crate) output: Option<PathBuf>,
-    /// Path of the agent where the program runs.
+    /// Path that the agent has where the program runs, if given.
     pub(crate) agent: Option<PathBuf>,
-    /// Folder to put the agent into.
+    /// Folder into which to put the agent, if given.
     pub(crate) install: Option<PathBuf>,
-    /// Load the agent as a notification-only profiler.
+    /// Whether to load the agent as a notification-only profiler.
     pub(crate) notification_only: bool,
-    /// The user that the program runs as.
+    /// The user that the program runs as, if given.
     pub(crate) user: Option<String>,
     /// The C library of the programs; this machine's when `None`.
     pub(crate) c_library: Option<CLibrary>,

@@ -20,7 +20,7 @@ use crate::terminal::messages_on_terminal;
 /// Options of `heap`.
 #[derive(Debug, Clone)]
 pub(crate) struct HeapOptions {
-    /// The process.
+    /// The process to take a snapshot of.
     pub(crate) pid: u32,
     /// Whether to run a full collection first; otherwise the snapshot includes garbage.
     pub(crate) collects: bool,
@@ -96,7 +96,7 @@ fn into_own(options: &HeapOptions) -> Result<(), Failure> {
     }
 }
 
-/// Returns the request for snapshots that are taken only by command.
+/// Returns a request for heap snapshots that are taken only on command.
 pub(super) fn by_command(collects: bool) -> InstrumentRequest {
     let mut options = vec![(AT.to_owned(), Some(BY_COMMAND.to_owned()))];
     options.extend((!collects).then(|| (COLLECT.to_owned(), Some("off".to_owned()))));

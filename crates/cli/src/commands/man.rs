@@ -11,7 +11,7 @@ use crate::errors::{Failure, reason, shown};
 /// Options of `man`.
 #[derive(Debug)]
 pub(crate) struct ManOptions {
-    /// A folder for a page per command; stdout, with the main page alone, when `None`.
+    /// A folder for one page per command. When `None`, only the main page is printed, on stdout.
     pub(crate) directory: Option<PathBuf>,
     /// Description of the command line.
     pub(crate) command_line: clap::Command,

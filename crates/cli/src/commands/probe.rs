@@ -19,7 +19,7 @@ use crate::terminal::{plain, results_on_terminal};
 /// Options of `probe`.
 #[derive(Debug)]
 pub(crate) struct ProbeOptions {
-    /// The process.
+    /// The process with the probes.
     pub(crate) pid: u32,
     /// The requested action.
     pub(crate) wish: Wish,
@@ -30,7 +30,7 @@ pub(crate) struct ProbeOptions {
 pub(crate) enum Wish {
     /// Show the counts.
     List {
-        /// One JSON document instead of text.
+        /// Whether to print one JSON document instead of text.
         json: bool,
     },
     /// Show the counts each second, until the recording is over.

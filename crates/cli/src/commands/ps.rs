@@ -22,7 +22,7 @@ const MEASURED: Duration = Duration::from_millis(200);
 /// Options of `ps`.
 #[derive(Debug)]
 pub(crate) struct PsOptions {
-    /// One JSON document instead of text.
+    /// Whether to print one JSON document instead of text.
     pub(crate) json: bool,
 }
 

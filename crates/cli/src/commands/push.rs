@@ -15,15 +15,15 @@ use crate::terminal::say;
 /// Options of `push`.
 #[derive(Debug)]
 pub(crate) struct PushOptions {
-    /// The recordings; what waits in the spool is sent in any case.
+    /// The recordings to push. Profiles that wait in the spool are sent in any case.
     pub(crate) recordings: Vec<PathBuf>,
-    /// Labels that replace those of the recordings.
+    /// Labels that replace the recordings' own labels with the same keys.
     pub(crate) labels: Vec<Label>,
-    /// Where to push to.
+    /// Where and how to push.
     pub(crate) plan: PushPlan,
-    /// Only say what would be sent.
+    /// Whether to print what would be sent, without sending it.
     pub(crate) dry_run: bool,
-    /// One JSON document instead of text.
+    /// Whether to print one JSON document instead of text.
     pub(crate) json: bool,
 }
 

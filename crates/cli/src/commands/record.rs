@@ -21,7 +21,7 @@ const FOR_SNAPSHOTS: Duration = Duration::from_secs(600);
 /// Options of `record`.
 #[derive(Debug)]
 pub(crate) struct RecordOptions {
-    /// The process.
+    /// The process that is recorded.
     pub(crate) pid: u32,
     /// The action.
     pub(crate) task: RecordTask,
@@ -32,7 +32,7 @@ pub(crate) struct RecordOptions {
 pub(crate) enum RecordTask {
     /// A command to the agent.
     Command(Command),
-    /// Write a copy of the recording so far.
+    /// Writes a copy of what was recorded so far.
     Write,
 }
 

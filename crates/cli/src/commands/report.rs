@@ -26,7 +26,7 @@ pub(crate) struct ReportOptions {
     pub(crate) format: Format,
     /// Selection of the recording's data, and columns.
     pub(crate) request: Request,
-    /// The file of a page, or the folder for one file per thread.
+    /// The file for a page, or the folder for one file per thread; stdout when `None`.
     pub(crate) output: Option<PathBuf>,
     /// Whether to overwrite the page's file if it exists.
     pub(crate) force: bool,

@@ -18,11 +18,11 @@ use crate::{programs, push, runtime, summary};
 /// Options of `run`.
 #[derive(Debug)]
 pub(crate) struct RunOptions {
-    /// Request, without a place.
+    /// The recording request, without a path.
     pub(crate) request: Request,
-    /// Periods, if each becomes a recording; `None` for one recording.
+    /// Periods, if each becomes a separate recording; `None` for a single recording.
     pub(crate) periods: Option<PeriodOptions>,
-    /// The instruments as given.
+    /// The instruments as the user gave them.
     pub(crate) instruments_given: String,
     /// Name of the recording; taken from the program when `None`.
     pub(crate) output: Option<PathBuf>,
@@ -30,13 +30,13 @@ pub(crate) struct RunOptions {
     pub(crate) force: bool,
     /// Whether to print nothing but errors.
     pub(crate) quiet: bool,
-    /// Show a line about the recording while the program runs.
+    /// Whether to show a line about the recording while the program runs.
     pub(crate) live: bool,
     /// Debugger to start the program under.
     pub(crate) debugger: Option<Debugger>,
-    /// Serve the page of the recording while it grows.
+    /// Whether to serve the page of the recording while it grows.
     pub(crate) view: bool,
-    /// Where to push the recording to at its end.
+    /// Where to push the recording to at its end; `None` to push nothing.
     pub(crate) push: Option<PushPlan>,
     /// The program and its arguments.
     pub(crate) command: Vec<OsString>,
@@ -84,7 +84,7 @@ pub(crate) fn perform(options: RunOptions) -> Result<u8, Failure> {
     Ok(recorded.ended.code())
 }
 
-/// Warns if another profiler has the main slot, and if profiling is switched off.
+/// Warns if another profiler has the main slot, and if the environment switches profiling off.
 pub(crate) fn say_slot(other: Option<&OtherProfiler>) {
     if let Some(other) = other {
         say(&one_line(format!(
@@ -103,8 +103,9 @@ fn say_disabled(ours: &str) {
     }
 }
 
-/// Prints one line per obstacle before the program's own output begins; `ours` is the profiler to
-/// be loaded.
+/// Warns about another profiler in the environment, which is not loaded in this run, and about
+/// variables that switch profiling off. Call it before the program's own output begins. `ours`
+/// names the profiler to be loaded.
 pub(super) fn warn_of_obstacles(ours: &str) {
     if let Some(OtherProfiler { variable, value, .. }) = OtherProfiler::find(|name| env::var_os(name)) {
         say(&one_line(format!(

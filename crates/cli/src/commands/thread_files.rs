@@ -25,7 +25,7 @@ pub(crate) struct ThreadFiles<'f> {
 }
 
 impl<'f> ThreadFiles<'f> {
-    /// Writes the files with this mode.
+    /// Writes one file per thread into `folder`, each with the permission bits `mode`.
     ///
     /// # Errors
     /// When the folder or a file can't be written.

@@ -18,16 +18,16 @@ use crate::terminal::results_on_terminal;
 /// Options of `top`.
 #[derive(Debug)]
 pub(crate) struct TopOptions {
-    /// The process.
+    /// The process to look at.
     pub(crate) pid: u32,
-    /// Print once, after five seconds.
+    /// Whether to print once after five seconds, instead of showing a screen.
     pub(crate) once: bool,
-    /// One JSON document instead of text.
+    /// Whether to print one JSON document instead of text.
     pub(crate) json: bool,
 }
 
-/// Cheap instruments that allow the agent to detach. So many samples show the methods of five
-/// seconds.
+/// Instruments that cost little and let the agent detach afterwards. At 199 samples per second,
+/// five seconds are enough to show the methods that matter.
 pub(crate) const INSTRUMENTS: [&str; 5] = ["cpu:rate=199", "alloc", "exceptions", "locks", "counters"];
 /// Counters of requests, served and made.
 const REQUESTS: [&str; 4] = [

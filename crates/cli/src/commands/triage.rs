@@ -18,22 +18,22 @@ use crate::terminal;
 pub(crate) struct TriageOptions {
     /// Subject of the diagnosis.
     pub(crate) target: TriageTarget,
-    /// One JSON document instead of text.
+    /// Whether to print one JSON document instead of text.
     pub(crate) json: bool,
 }
 
 /// A running program, or a recording.
 #[derive(Debug)]
 pub(crate) enum TriageTarget {
-    /// A process, and the time to record it.
+    /// Id of a process, and how long to record it.
     Process(u32, Duration),
-    /// A recording.
+    /// Path of a recording.
     Recording(PathBuf),
 }
 
-/// Instruments that are cheap together, with their options: none of them walks the heap or stops
-/// threads for long. Ten seconds of 199 samples each show all that costs a percent. The named
-/// meters have the durations of requests; all meters together would cost more than all other
+/// Instruments that together cost little, with their options: none of them walks the heap or stops
+/// threads for long. Ten seconds with 199 samples each show everything that costs a percent. The
+/// named meters have the durations of requests; all meters together would cost more than all other
 /// counters.
 pub(crate) const INSTRUMENTS: [&str; 6] = [
     "cpu:rate=199",

@@ -10,9 +10,9 @@ const STATE: &str = "/var/lib";
 /// Options of the unit.
 #[derive(Debug)]
 pub(crate) struct UnitOptions {
-    /// The options of `clrscope watch`.
+    /// The options of the unit's `clrscope watch`.
     pub(crate) words: Vec<String>,
-    /// The folder of its recordings.
+    /// The folder of the watch's recordings.
     pub(crate) folder: PathBuf,
     /// The user of the service; root when `None`.
     pub(crate) user: Option<String>,

@@ -17,12 +17,12 @@ use crate::recording_file::{Here, newest_of, open_for, recordings_here, resolved
 use crate::terminal::say;
 use crate::viewer::{MOST_OF_SPEEDSCOPE, Source, Viewer, ViewerOptions, Waiting};
 
-/// Page that shows a recording.
+/// Page on which a recording is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum With {
-    /// Page of this program.
+    /// The page of clrscope itself.
     Page,
-    /// Page of speedscope.
+    /// The page of speedscope.
     Speedscope,
 }
 
@@ -35,9 +35,9 @@ pub(crate) struct ViewOptions {
     pub(crate) with: With,
     /// Filters of all data on the page.
     pub(crate) request: Request,
-    /// Port to listen on; any that is free when 0.
+    /// Port to listen on; 0 for any free port.
     pub(crate) port: u16,
-    /// Open a browser at the page.
+    /// Whether to open the page in a browser.
     pub(crate) browser: bool,
 }
 

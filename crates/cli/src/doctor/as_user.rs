@@ -14,8 +14,8 @@ use crate::errors::{Failure, quoted, reason};
 /// Variables with folders of the user who starts the doctor.
 const OF_A_HOME: [&str; 4] = ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"];
 
-/// Runs the doctor with these arguments as the given user. Returns the exit code; `None` if that
-/// user is the current user.
+/// Runs the doctor with these arguments as the given user. Returns the exit code, or `None` if the
+/// given user is the current user.
 ///
 /// # Errors
 /// When there is no such user, when the current user is not root, or when the given user can't run

@@ -101,8 +101,8 @@ pub(super) fn clock() -> Option<Check> {
     })
 }
 
-/// Checks whether the kernel allows this user perf events: they are the better of the two engines
-/// of `cpu`.
+/// Checks whether the kernel allows perf events for this user. Perf events are the better of the
+/// two engines of `cpu`.
 pub(super) fn perf_events() -> Check {
     const NAME: &str = "perf events";
     let level = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();

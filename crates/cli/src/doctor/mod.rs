@@ -15,7 +15,7 @@ pub(crate) use process::checks_of;
 /// Outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Status {
-    /// Works.
+    /// The checked thing works.
     Ok,
     /// Worth knowing; nothing is wrong.
     Note,
@@ -26,7 +26,7 @@ pub(crate) enum Status {
 }
 
 impl Status {
-    /// The name in JSON and text.
+    /// The status as a word, for JSON and text.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -62,7 +62,7 @@ impl Check {
     }
 }
 
-/// Every check, in the order in which a recording would meet them.
+/// All checks, in the order in which a recording needs what they check.
 pub(crate) fn checks() -> Vec<Check> {
     let mut checks = Vec::new();
     let agent = place::agent();

@@ -17,7 +17,7 @@ const LITTLE_SPACE: u64 = 2 << 30;
 /// Bytes that are reserved to test whether the file system can reserve space.
 const TRIAL: u64 = 64 << 10;
 
-/// An agent's file and the check of it.
+/// Result for an agent's file.
 pub(super) struct Agent {
     /// The check of the file.
     pub(super) check: Check,

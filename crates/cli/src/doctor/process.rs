@@ -64,9 +64,10 @@ fn library(process: &Process) -> Check {
     }
 }
 
-/// Judges a C library by whether there is an agent for it, and by its version where that counts.
+/// Judges a C library: whether there is an agent for it and, if the version matters, whether it is
+/// new enough.
 fn judged(library: CLibrary, version: impl FnOnce() -> Option<GlibcVersion>) -> Check {
-    let agents = format!("agents are here for {}", c_library::served());
+    let agents = format!("there are agents for {}", c_library::served());
     if let Some((why, hint)) = c_library::without_agent(library) {
         return Check::bad(Status::Failed, C_LIBRARY, why, hint);
     }

@@ -108,7 +108,7 @@ fn has_libicu() -> bool {
 pub(super) fn environment() -> Vec<Check> {
     let found = obstacles(|name| env::var_os(name));
     if found.is_empty() {
-        return vec![Check::ok("profilers", "the environment names no other and switches nothing off")];
+        return vec![Check::ok("profilers", "the environment names no other profiler, and does not disable profiling")];
     }
     let check = |obstacle| match obstacle {
         Obstacle::OtherProfiler(other) => Check::bad(

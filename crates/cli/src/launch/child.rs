@@ -13,12 +13,12 @@ use super::program::Program;
 use super::signals::Signals;
 use crate::errors::{EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Failure, quoted, reason};
 
-/// Destination of the program's output. The program inherits everything else from us.
+/// Where the output of the program goes. The program inherits everything else from this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stdout {
-    /// To our stdout.
+    /// To the stdout of this process.
     Ours,
-    /// To our stderr, because our stdout is for a result.
+    /// To the stderr of this process, whose stdout is for a result.
     OurStderr,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Running {
     signals: Signals,
 }
 
-/// End of the program.
+/// How the program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProgramEnd(Exit);
 

@@ -24,9 +24,9 @@ const POLL: Duration = Duration::from_millis(50);
 /// A debugger that the program is started under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Debugger {
-    /// gdb starts it.
+    /// gdb starts the program.
     Gdb,
-    /// lldb starts it.
+    /// lldb starts the program.
     Lldb,
     /// Any debugger that attaches; until then the program is stopped before its first instruction.
     Wait,

@@ -9,13 +9,13 @@ use clrscope_contract::request::{AGENT_CLSID, AGENT_VARIABLE, NOTIFICATION_CLSID
 /// the runtime reads it only at its start.
 const RICH_DEBUG_INFO: &str = "DOTNET_RichDebugInfo";
 
-/// Variables that make every .NET program with them load the agent.
+/// Variables that make every .NET program that has them load the agent.
 pub(crate) fn agent_variables(agent: &Path, request: &Request) -> Vec<(String, OsString)> {
     with_request(profiler_variables(agent, AGENT_CLSID), request)
 }
 
-/// Variables that make every .NET program with them load the agent and the other profilers of
-/// [`notification_list`]; the program keeps its main profiler.
+/// Variables that make every .NET program that has them load the agent and the other profilers of
+/// [`notification_list`]. The program keeps its main profiler.
 pub(crate) fn notification_variables(list: &(&'static str, OsString), request: &Request) -> Vec<(String, OsString)> {
     let variables = [(NOTIFICATION_SWITCH, OsString::from("1")), (list.0, list.1.clone())];
     with_request(variables.map(|(name, value)| (name.to_owned(), value)).to_vec(), request)
@@ -29,7 +29,7 @@ fn with_request(mut variables: Vec<(String, OsString)>, request: &Request) -> Ve
     variables
 }
 
-/// Variables that make every .NET program with them load a profiler.
+/// Variables that make every .NET program that has them load a profiler.
 ///
 /// The runtime reads `CORECLR_` names; .NET 11 and later also `DOTNET_` ones. The path is also set
 /// under the 64-bit name, because a value that another profiler left there would take precedence.
@@ -70,8 +70,8 @@ pub(crate) fn profiler_names() -> Vec<String> {
 pub(crate) enum Obstacle {
     /// Another profiler has the main slot.
     OtherProfiler(OtherProfiler),
-    /// Other profilers will be loaded as well, as notification-only profilers; with the variable
-    /// and its value.
+    /// Other profilers will also be loaded, as notification-only profilers. Holds the variable that
+    /// names them, and its value.
     BesideUs(&'static str, String),
     /// Profiling is switched off by this variable.
     Disabled(&'static str),
@@ -80,12 +80,12 @@ pub(crate) enum Obstacle {
 /// A profiler that an environment names for the main slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OtherProfiler {
-    /// Prefix of its variables: `CORECLR` or `DOTNET`.
+    /// Prefix of the profiler's variables: `CORECLR` or `DOTNET`.
     prefix: &'static str,
     /// Class id as in the environment.
     class_id: String,
-    /// The variable that names its library, or, if there is none, the variable that names its
-    /// class.
+    /// The variable that names the profiler's library; if there is none, the variable that names
+    /// its class.
     pub(crate) variable: String,
     /// The value of that variable.
     pub(crate) value: String,

@@ -35,7 +35,7 @@ impl Slot {
         }
     }
 
-    /// Variables that make every .NET program with them load the agent into this slot.
+    /// Variables that make every .NET program that has them load the agent into this slot.
     ///
     /// # Errors
     /// When the agent's path can't be passed to the runtime.
@@ -56,14 +56,15 @@ impl Slot {
     }
 }
 
-/// Reason why a request needs the main slot; `attached`: the agent attaches to a running program.
+/// Reason why a request needs the main slot; `None` if it doesn't. `attached`: the agent attaches
+/// to a running program.
 pub(crate) fn refusal(request: &Request, attached: bool) -> Option<Refusal> {
     // Other errors were reported when the command line was parsed.
     check_all(request).and_then(|checked| check_for_notification_only(request, &checked, attached)).err()
 }
 
-/// What another profiler in the main slot leaves, as the object of a sentence: the profiler, and
-/// the instruments that work without the main slot.
+/// Part of a sentence: the other profiler, which has the main slot, and the instruments that can be
+/// recorded nonetheless.
 pub(crate) fn left_by(other: &OtherProfiler) -> String {
     let names: Vec<_> = of_notification_only().map(|spec| spec.name).collect();
     format!(

@@ -27,7 +27,7 @@ const RUNTIME: &str = "/libcoreclr.so";
 /// Watches one library from before the program starts.
 pub(crate) struct Watch(Arc<Mutex<History>>);
 
-/// What happened to the library.
+/// What happened to the library of the profiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// No process opened the file.

@@ -69,7 +69,7 @@ impl Page {
         rows.collect()
     }
 
-    /// The selected sort key.
+    /// The selected sort key; `None` for the view's own order.
     pub(crate) fn sort(&self) -> Option<Sort> {
         let number = self.sort?;
         self.sorts().get(number).copied()

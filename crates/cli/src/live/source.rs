@@ -81,12 +81,12 @@ impl<'a> Source<'a> {
         self.standing.1 && !self.recording.is_interrupted()
     }
 
-    /// Time until the next look.
+    /// How long to wait until the next look.
     pub(crate) fn pause(&self) -> Duration {
         self.next.saturating_duration_since(Instant::now())
     }
 
-    /// The recording as it is now, when a look is due.
+    /// Reads the recording if a look is due. `None` if no look is due or nothing can be read yet.
     pub(crate) fn look(&mut self) -> Option<Recording> {
         let now = Instant::now();
         if now < self.next {
@@ -111,8 +111,8 @@ impl<'a> Source<'a> {
         (self.last.1, self.next) = (own_cpu_time(), Instant::now());
     }
 
-    /// Calls `take` with each look for this time, or until the recording is over. Returns the last
-    /// look.
+    /// Calls `take` with the recording at each look, for `time` or until the recording is over.
+    /// Returns the recording at the last look.
     pub(crate) fn each_for(&mut self, time: Duration, mut take: impl FnMut(&Recording)) -> Option<Recording> {
         let began = Instant::now();
         loop {

@@ -68,14 +68,14 @@ impl Vitals {
         ALL.iter().filter_map(move |vital| Some((vital, values(vital)?)))
     }
 
-    /// Lines of `width` columns: `CPU 42 % ▁▂▅`, several side by side.
+    /// Lines of `width` columns with the important counters, several per line: `CPU 42 % ▁▂▅`.
     pub(crate) fn lines(&self, width: usize) -> Vec<String> {
         let cells: Vec<String> = self.known().map(|(vital, values)| cell(vital, values)).collect();
         let beside = (width / COLUMNS).max(1);
         cells.chunks(beside).map(|cells| cells.concat().trim_end().to_owned()).collect()
     }
 
-    /// The same as JSON.
+    /// The important counters as JSON.
     pub(crate) fn json(&self) -> Value {
         let row = |(vital, values): (&Vital, &VecDeque<f64>)| json!({ "provider": vital.provider, "name": vital.name, "value": values.back() });
         self.known().map(row).collect()

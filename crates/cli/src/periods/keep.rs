@@ -10,15 +10,15 @@ use jiff::Timestamp;
 
 use super::names::{PeriodFile, Scope};
 
-/// Limits of recordings that count together. The first limit that is reached deletes the
-/// oldest recording.
+/// Limits for a set of recordings. When a limit is exceeded, the oldest recordings of the set are
+/// deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Keep {
-    /// Most recordings.
+    /// Maximum number of recordings.
     number: Option<u64>,
-    /// Greatest age of the beginning of a period.
+    /// Maximum age of a recording, counted from the beginning of its period.
     age: Option<Duration>,
-    /// Most bytes, all recordings together.
+    /// Maximum bytes of all recordings together.
     bytes: Option<u64>,
 }
 
@@ -52,8 +52,8 @@ impl Keep {
         Ok(keep)
     }
 
-    /// Deletes the oldest recordings that are beyond a limit. The newest one stays. Returns the
-    /// number of deleted files.
+    /// Deletes the oldest recordings until all limits are met, but never the newest recording.
+    /// Returns the number of deleted files.
     pub(crate) fn apply(self, scope: Scope<'_>, now: Timestamp) -> u64 {
         let files = scope.files();
         let mut bytes: u64 = files.iter().map(|file| file.bytes).sum();
@@ -75,8 +75,8 @@ impl Keep {
     }
 }
 
-/// Deletes the oldest recording, to make room on a full disk. Returns it; `None` where there is
-/// none.
+/// Deletes the oldest recording, to make room on a full disk. Returns its path; `None` if there is
+/// no recording to delete.
 pub(super) fn delete_oldest(scope: Scope<'_>) -> Option<PathBuf> {
     let oldest: PeriodFile = scope.files().into_iter().next()?;
     delete(&oldest.path).ok().map(|()| oldest.path)

@@ -14,8 +14,8 @@ use crate::errors::{reason, shown};
 use crate::output;
 use crate::terminal::say;
 
-/// Writes the last periods of recordings that killed launchers have left in `folder`, and removes
-/// their directories.
+/// Writes the last periods of recordings that killed launchers have left unfinished in `folder`,
+/// and removes the directories of these recordings.
 pub(crate) fn write_left_over(folder: &Path) {
     for recording in left_over(folder) {
         // An agent that was attached notices the end of its launcher within moments, and leaves.

@@ -1,4 +1,5 @@
-//! Recordings in periods (`--every`): a recording of each period, written while the program runs.
+//! Recordings in periods (`--every`): each period becomes a recording, which is written while the
+//! program runs.
 //!
 //! At the end of a period every process of the recording draws a boundary. A moment later, when the
 //! last events of the period are recorded, the period is packed into a recording of its own. Then
@@ -55,18 +56,19 @@ const FOR_EVENTS: Duration = Duration::from_secs(1);
 /// A process without a sign of life for this long may have ended.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// What `--every`, `--keep` and `-o` ask for.
+/// The options `--every`, `--keep` and `-o`.
 #[derive(Debug, Clone)]
 pub(crate) struct PeriodOptions {
     /// Length of a period.
     pub(crate) every: Duration,
-    /// Which recordings are kept.
+    /// Limits on the recordings that are kept.
     pub(crate) keep: Keep,
-    /// Folder of the recordings.
+    /// Folder for the recordings.
     pub(crate) folder: PathBuf,
-    /// Where to push each recording to.
+    /// Where to push each recording to; `None` to push nothing.
     pub(crate) push: Option<PushPlan>,
-    /// The `clrscope watch` that this process works for. It decides which recordings are kept.
+    /// The `clrscope watch` that this process works for, if any. That watch decides which
+    /// recordings are kept.
     pub(crate) watched: Option<Watched>,
 }
 
@@ -77,8 +79,8 @@ impl PeriodOptions {
     }
 }
 
-/// Begins a recording of `program`: in periods, at the path that the user gave, or under a name of
-/// its own.
+/// Begins a recording of `program`: in periods, or at the path that the user gave, or under a
+/// generated name.
 ///
 /// # Errors
 /// When the place can't be used.
@@ -120,17 +122,17 @@ fn make_folder(folder: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Says of the folder of a process whether the process has ended.
+/// Function that returns whether the process with this folder in the recording has ended.
 pub(crate) type HasEnded = Box<dyn Fn(&Path) -> bool + Send + Sync>;
 
-/// Whether the process of this folder has ended: it gives no signs of life, and no process of its
-/// number has the folder's files mapped. A suspended process still has them.
+/// Whether the process with this folder has ended: it gives no signs of life, and no process with
+/// its id has the folder's files mapped. A suspended process still has them mapped.
 pub(crate) fn has_ended(process: &Path) -> bool {
     let silent_ns = last_sign_ns(process).map_or(u64::MAX, |last| monotonic_ns().saturating_sub(last));
     silent_ns > SILENCE.as_nanos() as u64 && !records_into(process)
 }
 
-/// The periods of a recording: ended and written one after another by a thread of their own.
+/// The thread that ends the periods of a recording and writes them one after another.
 pub(crate) struct Periods {
     writing: Arc<Mutex<Writing>>,
     thread: Option<Background>,
@@ -175,8 +177,8 @@ impl Periods {
         Ok(Self { writing, thread: Some(thread) })
     }
 
-    /// Writes the last period, and removes the directory of the recording. Every process has ended,
-    /// or has stopped recording.
+    /// Writes the last period and removes the directory of the recording. Call it when every
+    /// process has ended or has stopped recording.
     pub(crate) fn finish(mut self) -> Written {
         // Waits for a period that is being written.
         drop(self.thread.take());
@@ -196,12 +198,12 @@ impl Periods {
     }
 }
 
-/// What was written so far.
+/// The recordings written so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Written {
-    /// Number of recordings.
+    /// Number of recordings written.
     pub(crate) recordings: u64,
-    /// The last one.
+    /// Path of the last recording; `None` if there is none.
     pub(crate) last: Option<PathBuf>,
 }
 
@@ -229,7 +231,8 @@ impl PeriodPlace {
     }
 }
 
-/// Time of the day by a clock that is never set: names and ages of recordings stay in order.
+/// Time of day by a clock that is never set back or forward: names and ages of recordings stay in
+/// order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Clock {
     began: Timestamp,
@@ -238,7 +241,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A clock that begins now.
+    /// A clock that takes the current time of day from the system once.
     pub(crate) fn start() -> Self {
         Self { began: Timestamp::now(), began_ns: monotonic_ns() }
     }

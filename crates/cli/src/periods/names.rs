@@ -17,7 +17,7 @@ pub(super) fn file_name(program: &str, begin: Timestamp) -> String {
     format!("{program}-{}{EXTENSION}", begin.strftime(TIME))
 }
 
-/// A recording of a period.
+/// The file of a period's recording.
 #[derive(Debug)]
 pub(super) struct PeriodFile {
     pub(super) path: PathBuf,
@@ -32,12 +32,12 @@ impl PeriodFile {
     }
 }
 
-/// Recordings of periods that count together.
+/// A set of recordings of periods to which the limits of `--keep` apply together.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Scope<'a> {
-    /// Those of one program in a folder.
+    /// The recordings of one program in a folder: the folder and the program's name.
     Program(&'a Path, &'a str),
-    /// Those of all programs, each in its own folder in this one.
+    /// The recordings of all programs, each in its own folder below this one.
     Below(&'a Path),
 }
 

@@ -8,7 +8,7 @@ use std::thread::{Builder, JoinHandle};
 
 use crate::push::{self, PushPlan};
 
-/// The thread. When the value is dropped, it pushes what is left and ends.
+/// The thread that pushes. Dropping the value pushes what is left and ends the thread.
 #[derive(Debug)]
 pub(super) struct Pushing(Option<(Sender<PathBuf>, JoinHandle<()>)>);
 
@@ -23,7 +23,7 @@ impl Pushing {
         Ok(Self(Some((sender, thread))))
     }
 
-    /// Pushes this recording as soon as the ones before it are pushed.
+    /// Adds a recording, which is pushed after the recordings added before.
     pub(super) fn add(&self, recording: PathBuf) {
         if let Some((sender, _)) = &self.0 {
             // The thread ends only when it is told to.

@@ -1,5 +1,5 @@
-//! The part of `clrscope watch` that records one program: a process of its own, which ends with the
-//! watch and tells it on standard output what happens.
+//! The part of `clrscope watch` that records one program: a separate process, which ends with the
+//! watch and reports events to it on standard output.
 
 use std::fmt;
 use std::process;
@@ -12,23 +12,23 @@ use super::Clock;
 use crate::errors::{Failure, one_line, reason};
 use crate::terminal;
 
-/// The watch that a recording process works for.
+/// The `clrscope watch` that a recording process works for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Watched {
     /// Process id of the watch.
     pid: u32,
-    /// Its clock: names and ages of all its recordings are by one clock.
+    /// The watch's clock, which gives the names and ages of all its recordings.
     pub(super) clock: Clock,
 }
 
 impl Watched {
-    /// This process is the watch.
+    /// Describes this process as the watch.
     pub(crate) fn by_this_process(clock: Clock) -> Self {
         Self { pid: process::id(), clock }
     }
 
-    /// Makes the system end this process in an orderly way when the watch ends, also when that is
-    /// killed.
+    /// Makes the system end this process in an orderly way when the watch ends, even if the watch
+    /// is killed.
     ///
     /// # Errors
     /// When the watch has ended already, or the system refuses.
@@ -63,27 +63,27 @@ impl FromStr for Watched {
     }
 }
 
-/// What happens to a recording process.
+/// An event in a recording process, which that process reports to the watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// The agent records.
+    /// The agent has started to record.
     Attached,
-    /// A recording of so many bytes is written.
+    /// A recording was written; holds its size in bytes.
     Recorded(u64),
-    /// The program can't be attached to, with the reason.
+    /// The program can't be attached to; holds the reason.
     Refused(String),
-    /// The program had ended before the agent recorded.
+    /// The program ended before the agent could record.
     Gone,
 }
 
 impl Event {
-    /// Tells the watch.
+    /// Reports the event to the watch, on standard output.
     pub(crate) fn tell(&self) {
         // A watch that has ended hears nothing.
         let _ = terminal::print(&format!("{self}\n"));
     }
 
-    /// Reads a line.
+    /// Parses a line that a recording process printed; `None` if the line is no event.
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
         match kind {

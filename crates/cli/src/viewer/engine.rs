@@ -48,7 +48,7 @@ pub(super) struct Ask {
     pub(super) reply: SyncSender<Arc<str>>,
 }
 
-/// Opens the recording, sends the result of opening to `tell`, and answers questions until all
+/// Opens the recording, sends the outcome to `tell`, and answers the questions of `asks` until all
 /// senders are gone.
 pub(super) fn run(source: &Source, asked: &Request, asks: &Receiver<Ask>, tell: &Sender<Result<(), Failure>>) {
     let mut revision = 0;

@@ -19,9 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) enum Status {
     /// The answer is in the body.
     Fine,
-    /// Not a request, or one that can't be parsed.
+    /// The bytes are no request, or one that can't be parsed.
     BadRequest,
-    /// Not for this client.
+    /// This client may not see the resource.
     Forbidden,
     /// There is nothing under this path.
     NotFound,
@@ -58,9 +58,9 @@ pub(super) struct RequestHead {
     pub(super) target: String,
     pub(super) host: Option<String>,
     pub(super) origin: Option<String>,
-    /// Relation of the requesting page to this one, by the browser (`Sec-Fetch-Site`).
+    /// The browser's `Sec-Fetch-Site`: how the requesting page is related to this one.
     pub(super) site: Option<String>,
-    /// The browser's use of the answer (`Sec-Fetch-Dest`).
+    /// The browser's `Sec-Fetch-Dest`: what it will use the answer for.
     pub(super) destination: Option<String>,
 }
 
@@ -178,9 +178,9 @@ pub(super) struct Answer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Body {
     Text(String),
-    /// Part of this program.
+    /// Bytes that are part of this program.
     Fixed(&'static [u8]),
-    /// Made once, for all requests.
+    /// Bytes that were made once for all requests.
     Shared(Arc<Vec<u8>>),
 }
 
@@ -225,7 +225,7 @@ impl Answer {
         Self { status, content: "text/plain; charset=utf-8", policy: NOTHING.to_owned(), body }
     }
 
-    /// Writes the answer, or its head alone.
+    /// Writes the answer; without `has_body` only its head.
     pub(super) fn write(&self, out: &mut impl Write, has_body: bool) -> io::Result<()> {
         let Self { status, content, policy, body } = self;
         let body = body.bytes();

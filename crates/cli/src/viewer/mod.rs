@@ -45,7 +45,7 @@ pub(crate) struct ViewerOptions {
     pub(crate) asked: Request,
     /// Port to listen on; 0 for any free port.
     pub(crate) port: u16,
-    /// Open the page in a browser.
+    /// Whether to open the page in a browser.
     pub(crate) browser: bool,
 }
 

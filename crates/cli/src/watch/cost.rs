@@ -1,8 +1,8 @@
-//! What recording takes, and the budget that it keeps.
+//! What recording costs, and the budget for it.
 //!
-//! CPU time of a program's recording is that of the agent's threads in the program and that of the
-//! process that writes the recordings, both as the system counts them. What callbacks, signal
-//! handlers and interrupts take on the program's own threads is not in it.
+//! The CPU time of a program's recording is the time of the agent's threads in the program plus the
+//! time of the process that writes the recordings, as the system counts them. It does not include
+//! the time that callbacks, signal handlers and interrupts take on the program's own threads.
 
 use std::collections::HashMap;
 use std::fs;
@@ -18,12 +18,13 @@ pub(super) const LEAST_RATE: u32 = 10;
 /// Memory that a recording process is expected to take, while it writes a period.
 const FOR_ONE: u64 = 16 << 20;
 
-/// What recording may cost.
+/// Limits on the cost of recording.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Budget {
-    /// CPU time of each program's recording, and of the watch itself, as a part of one processor.
+    /// Maximum CPU time of each program's recording, and of the watch itself, as a fraction of one
+    /// processor.
     pub(super) share: f64,
-    /// Memory of the watch and its recording processes together.
+    /// Maximum memory in bytes of the watch and its recording processes together.
     pub(super) bytes: u64,
 }
 
@@ -53,7 +54,8 @@ impl Budget {
         Ok(budget)
     }
 
-    /// What a share of a processor means for a recording at this rate.
+    /// Judges a recording that takes the fraction `share` of one processor, at `rate` samples per
+    /// second; `None` if a lower rate would not help.
     pub(super) fn judge(self, share: f64, rate: Option<u32>) -> Verdict {
         let Some(rate) = rate.filter(|_| share > self.share) else {
             return if share > self.share { Verdict::TooMuch } else { Verdict::Kept };
@@ -72,14 +74,14 @@ impl Budget {
     }
 }
 
-/// What the budget says of a recording.
+/// What the budget decides about a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It is kept.
+    /// The recording goes on unchanged.
     Kept,
-    /// It is kept with so many samples per second.
+    /// The recording goes on at this lower number of samples per second.
     Lower(u32),
-    /// Recording costs more at any rate.
+    /// The recording must end: it costs too much at any rate.
     TooMuch,
 }
 
@@ -93,23 +95,23 @@ pub(super) struct Cost {
     /// Nanoseconds of the recording process that runs.
     writer_ns: u64,
     window: Option<(Instant, u64)>,
-    /// Part of one processor in the last window.
+    /// CPU time in the last window, as a fraction of one processor.
     pub(super) share: Option<f64>,
 }
 
 impl Cost {
-    /// Nanoseconds that the agent's threads took.
+    /// CPU time in nanoseconds of the agent's threads.
     pub(super) fn agent_ns(&self) -> u64 {
         self.threads.values().sum()
     }
 
-    /// Nanoseconds that the recording processes took.
+    /// CPU time in nanoseconds of the recording processes.
     pub(super) fn writer_ns(&self) -> u64 {
         self.ended_ns + self.writer_ns
     }
 
-    /// Ends a window of at least this length. Returns the part of one processor that recording took
-    /// in it.
+    /// Ends the window and begins the next, if the window is at least `length` long. Returns the
+    /// CPU time of recording in it as a fraction of one processor; `None` if the window goes on.
     pub(super) fn over(&mut self, length: Duration, program: &Process, writer: u32) -> Option<f64> {
         if self.window.is_some_and(|(since, _)| since.elapsed() < length) {
             return None;
@@ -122,7 +124,7 @@ impl Cost {
         Some(share)
     }
 
-    /// Reads the times that the system counts.
+    /// Reads the CPU times from the system.
     pub(super) fn update(&mut self, program: &Process, writer: u32) {
         for (thread, time_ns) in agent_threads(program.pid()) {
             let known = self.threads.entry(thread).or_default();
@@ -133,7 +135,7 @@ impl Cost {
         }
     }
 
-    /// The recording process has ended. The next one begins a window of its own.
+    /// Notes that the recording process has ended. The next process begins a new window.
     pub(super) fn writer_ended(&mut self) {
         self.ended_ns += std::mem::take(&mut self.writer_ns);
         self.window = None;
@@ -153,12 +155,12 @@ fn agent_threads(pid: u32) -> impl Iterator<Item = (u32, u64)> {
     })
 }
 
-/// Whether the system tells the CPU time of threads.
+/// Whether the system reports the CPU time of threads.
 pub(super) fn are_threads_timed() -> bool {
     fs::read_to_string("/proc/self/schedstat").is_ok()
 }
 
-/// Memory that a process alone has, in bytes.
+/// Private memory of a process, in bytes.
 pub(super) fn memory_of(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
@@ -166,7 +168,7 @@ pub(super) fn memory_of(pid: u32) -> u64 {
     kilobytes.unwrap_or(0) * 1024
 }
 
-/// The watch's own cost.
+/// CPU time that the watch itself uses.
 #[derive(Debug)]
 pub(super) struct OwnCost {
     began: Instant,
@@ -174,7 +176,7 @@ pub(super) struct OwnCost {
     window: (Instant, u64),
     /// Pause between two looks.
     pub(super) pause: Duration,
-    /// Part of one processor in the last window.
+    /// CPU time in the last window, as a fraction of one processor.
     pub(super) share: f64,
 }
 
@@ -191,15 +193,16 @@ impl OwnCost {
         Self { began: now.0, began_ns: now.1, window: now, pause: PAUSE, share: 0.0 }
     }
 
-    /// CPU nanoseconds of the watch itself so far, and its part of one processor.
+    /// CPU nanoseconds of the watch itself so far, and their average as a fraction of one
+    /// processor.
     pub(super) fn so_far(&self) -> (u64, f64) {
         let took = own_ns();
         let of_loop = took.saturating_sub(self.began_ns) as f64;
         (took, of_loop / (self.began.elapsed().as_nanos() as f64).max(1.0))
     }
 
-    /// Lengthens the pause between looks while they cost more than the budget. Returns the part of
-    /// one processor where that has just begun.
+    /// Lengthens the pause between looks while the watch costs more than the budget. When that
+    /// begins, returns the CPU time as a fraction of one processor.
     pub(super) fn keep(&mut self, budget: Budget) -> Option<f64> {
         if self.window.0.elapsed() < WINDOW {
             return None;

@@ -1,4 +1,4 @@
-//! All programs of the host, and what was recorded of them together.
+//! All programs of the host, and totals of what was recorded.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -29,12 +29,12 @@ const TIDY_EVERY: Duration = Duration::from_secs(60);
 /// Part of the time that looking through the recordings may take.
 const FOR_TIDYING: u32 = 20;
 
-/// The host.
+/// State of the watch for this host.
 pub(super) struct Host {
     pub(super) plan: WatchPlan,
     pub(super) clock: Clock,
     looks: Looks,
-    /// Programs that were chosen, by process.
+    /// Programs that the user's patterns chose, by process id.
     pub(super) programs: BTreeMap<u32, Program>,
     /// .NET processes that were not chosen.
     others: HashMap<u32, Process>,
@@ -52,18 +52,19 @@ pub(super) struct Host {
     recordings: u64,
 }
 
-/// What was seen and recorded.
+/// Totals of what was seen and recorded.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tally {
-    /// Chosen programs that have ended after the agent recorded.
+    /// Number of chosen programs that were recorded and have ended.
     pub(super) ended: u64,
-    /// Chosen programs that ended before.
+    /// Number of chosen programs that ended before they could be recorded.
     pub(super) too_short: u64,
-    /// Recordings that were deleted by `--keep`.
+    /// Number of recordings that `--keep` deleted.
     pub(super) deleted: u64,
-    /// What was recorded of ended programs.
+    /// Counts for programs that have ended.
     pub(super) counts: Counts,
-    /// CPU time of agents in ended programs, and of what recorded them, in nanoseconds.
+    /// CPU nanoseconds of the agents in programs that have ended, and (next field) of the processes
+    /// that recorded these programs.
     pub(super) agent_ns: u64,
     pub(super) writer_ns: u64,
 }
@@ -119,7 +120,7 @@ impl Host {
         self.own.pause
     }
 
-    /// Whether the status is to be written now; then it counts as written.
+    /// Whether the status file must be written now. If so, the status counts as written.
     pub(super) fn take_status(&mut self) -> bool {
         let is_due = self.is_changed || self.written.is_none_or(|written| written.elapsed() >= STATUS_EVERY);
         if is_due {
@@ -179,7 +180,7 @@ impl Host {
         self.is_changed = true;
     }
 
-    /// What was recorded so far.
+    /// Totals of what was recorded so far.
     pub(super) fn counts(&self) -> Counts {
         let mut all = self.tally.counts;
         self.programs.values().for_each(|program| all.add(program.counts));
@@ -210,7 +211,7 @@ impl Host {
         self.tidying = self.tidied.elapsed();
     }
 
-    /// Ends all recordings, and waits for that.
+    /// Ends all recordings and waits for their end.
     pub(super) fn end(&mut self) {
         let began = Instant::now();
         self.programs.values_mut().filter_map(Program::recorder).for_each(Recorder::end);
@@ -226,7 +227,7 @@ impl Host {
         self.programs.values().filter(|program| program.recorder_pid().is_some()).count()
     }
 
-    /// Says what was recorded.
+    /// Prints what was recorded.
     ///
     /// # Errors
     /// When some recordings have not ended in time.

@@ -1,4 +1,5 @@
-//! Which processes are left alone, by what the system shows: nothing is sent to them.
+//! Decides which processes are left alone, from what the system shows. Nothing is sent to the
+//! processes.
 
 use std::ffi::OsString;
 use std::fs;
@@ -17,14 +18,14 @@ use crate::recorded_process::{DELETED, is_recorded};
 /// Age below which a runtime may not listen yet.
 const START: Duration = Duration::from_secs(3);
 
-/// What is to be done with a process.
+/// What to do with a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Judgement {
-    /// It can be recorded.
+    /// The process can be recorded.
     Free,
-    /// Its runtime starts, or it ends.
+    /// Look again later: the process's runtime is starting, or the process is ending.
     Starts,
-    /// It is left alone, for this reason.
+    /// Leave the process alone, for this reason.
     Left(String),
 }
 
@@ -47,7 +48,7 @@ impl Identity {
         Self { executable, command_line, folder: link("cwd").unwrap_or_default() }
     }
 
-    /// Whether the user wants it recorded.
+    /// Whether the user's patterns choose this program.
     ///
     /// # Errors
     /// Why a file with patterns can't be used.
@@ -56,7 +57,7 @@ impl Identity {
         Ok(ProgramNames::new(&self.executable, &self.command_line, &self.folder).match_any(&patterns))
     }
 
-    /// Name of the program, which is one of a folder.
+    /// Name of the program, which can be the name of a folder.
     pub(super) fn name(&self) -> String {
         plain_name(&entry_assembly_name(&self.executable, &self.command_line))
     }

@@ -16,7 +16,7 @@ pub(super) struct HostLock {
 }
 
 impl HostLock {
-    /// Takes the lock of this user on this host, or the one in the file that the user named.
+    /// Takes the lock that this user has on this host, or the lock in the file that the user named.
     ///
     /// # Errors
     /// When another watch has it, and when the file can't be used.

@@ -1,5 +1,5 @@
-//! Finds the .NET processes of the host again and again. Most processes are none, and stay so: each
-//! of these is looked at only now and then.
+//! Looks for the .NET processes of the host again and again. Most processes do not run .NET and
+//! never will, so these are checked only now and then.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -13,7 +13,7 @@ const YOUNG: Duration = Duration::from_secs(5);
 /// An older process is looked at once in so many looks.
 const OLD_EVERY: u64 = 10;
 
-/// All looks so far.
+/// What all looks have seen so far.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
     known: HashMap<u32, Known>,
@@ -34,7 +34,7 @@ impl Looks {
         self.number
     }
 
-    /// The .NET processes that were not returned before.
+    /// The .NET processes that were not returned by an earlier call.
     pub(super) fn new_processes(&mut self) -> Vec<Process> {
         self.number += 1;
         let pids = pids();
@@ -44,7 +44,7 @@ impl Looks {
         found
     }
 
-    /// A process with this number is a new one.
+    /// Forgets a process id: a process that has it from now on is a new process.
     pub(super) fn forget(&mut self, pid: u32) {
         self.known.remove(&pid);
     }

@@ -47,35 +47,35 @@ use crate::periods::{Keep, write_left_over};
 use crate::push::PushPlan;
 use crate::terminal::say;
 
-/// What to watch, and how.
+/// What `clrscope watch` records, and how.
 #[derive(Debug)]
 pub(crate) struct WatchPlan {
-    /// Programs to record.
+    /// Selection of the programs to record.
     pub(crate) programs: Programs,
     /// Whether files that others can write are accepted.
     pub(crate) trust_writable: bool,
-    /// Options of `attach` for each program; the place, the rate and what belongs to the watch
-    /// follow.
+    /// Options of `attach` for each program. The place, the rate and the options about the watch
+    /// are appended.
     pub(crate) options: Vec<OsString>,
-    /// Samples per second, unless the budget lowers them.
+    /// Samples per second at first; the budget may lower this rate.
     pub(crate) rate: u32,
-    /// Whether a lower rate costs less: an instrument takes samples at this rate.
+    /// Whether an instrument takes samples at this rate, so that a lower rate costs less.
     pub(crate) has_rate: bool,
     /// Length of a period.
     pub(crate) every: Duration,
-    /// Which recordings are kept, of all programs together.
+    /// Limits on the recordings that are kept, for all programs together.
     pub(crate) keep: Keep,
-    /// Folder of the programs' folders.
+    /// Folder that contains one folder per program.
     pub(crate) folder: PathBuf,
-    /// Time after which the watch ends; `None` where only a signal ends it.
+    /// Time after which the watch ends; `None` if only a signal ends it.
     pub(crate) ends_after: Option<Duration>,
-    /// What recording may cost.
+    /// Limits on the cost of recording.
     pub(crate) budget: Budget,
-    /// File of the lock; the usual one when `None`.
+    /// File of the lock; `None` for the usual file.
     pub(crate) lock: Option<PathBuf>,
-    /// Where recordings are pushed to, for the check before the first one.
+    /// Where recordings are pushed to; used to check this before the first recording.
     pub(crate) push: Option<PushPlan>,
-    /// Print only warnings and errors.
+    /// Whether to print only warnings and errors.
     pub(crate) quiet: bool,
 }
 

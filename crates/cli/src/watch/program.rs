@@ -24,13 +24,13 @@ const FOR_GOOD: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 /// Bounds of the time over which the cost is measured, which else is a period.
 const WINDOW: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 
-/// A program that a pattern chose.
+/// A program that the user's patterns chose.
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) process: Process,
-    /// Its name, and that of its folder.
+    /// Name of the program and of its folder.
     pub(super) name: String,
-    /// Samples per second of its recordings.
+    /// Samples per second in recordings of this program.
     pub(super) rate: u32,
     pub(super) counts: Counts,
     pub(super) cost: Cost,
@@ -59,38 +59,38 @@ enum Next {
     Leave(String, Duration),
 }
 
-/// What was recorded.
+/// Counts of what was recorded of a program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     /// How often the agent was attached.
     pub(super) attached: u64,
     /// Number of recordings.
     pub(super) recordings: u64,
-    /// Their bytes.
+    /// Bytes of these recordings.
     pub(super) bytes: u64,
 }
 
-/// What holds for all programs in a look.
+/// Conditions that apply to all programs in one look.
 pub(super) struct Rules<'a> {
     pub(super) plan: &'a WatchPlan,
     pub(super) watched: Watched,
-    /// Whether the budget has room for another recording process.
+    /// Whether the budget allows another recording process.
     pub(super) has_room: bool,
-    /// Whether the watch ends.
+    /// Whether the watch is ending.
     pub(super) is_end: bool,
 }
 
-/// What became of a program in a look.
+/// State of a program after a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It goes on.
+    /// The program still runs.
     Stays,
-    /// It has ended; with whether it was ever recorded.
+    /// The program has ended. Holds whether it was ever recorded.
     Ended(bool),
 }
 
 impl Program {
-    /// A program that is looked at now. `rate` is that of its recordings.
+    /// Creates a program, which the next look checks. `rate`: samples per second in its recordings.
     pub(super) fn new(process: Process, identity: &Identity, rate: u32) -> Self {
         Self {
             process,
@@ -106,12 +106,12 @@ impl Program {
         }
     }
 
-    /// Why it is left alone; `None` while it is recorded, or about to be.
+    /// Reason why the program is left alone; `None` if it is recorded or about to be.
     pub(super) fn why_left(&self) -> Option<&str> {
         self.left.as_deref().filter(|_| matches!(self.state, State::Waits(_)))
     }
 
-    /// The process that records it.
+    /// The process that records the program; `None` if the program is not recorded.
     pub(super) fn recorder(&mut self) -> Option<&mut Recorder> {
         match &mut self.state {
             State::Recorded(recorder) => Some(recorder),
@@ -119,7 +119,7 @@ impl Program {
         }
     }
 
-    /// Id of the process that records it.
+    /// Id of the process that records the program; `None` if the program is not recorded.
     pub(super) fn recorder_pid(&self) -> Option<u32> {
         match &self.state {
             State::Recorded(recorder) => Some(recorder.pid()),
@@ -127,7 +127,7 @@ impl Program {
         }
     }
 
-    /// Its folder.
+    /// Folder of the program, below the folder of all programs.
     pub(super) fn folder(&self, all: &Path) -> PathBuf {
         all.join(&self.name)
     }
@@ -137,7 +137,7 @@ impl Program {
         format!("{} ({})", self.name, self.process.pid())
     }
 
-    /// Looks at it.
+    /// Looks at the program, and starts or ends its recording if necessary.
     pub(super) fn look(&mut self, rules: &Rules<'_>) -> Step {
         match &self.state {
             State::Waits(_) if !self.process.is_alive() => Step::Ended(self.counts.attached > 0),

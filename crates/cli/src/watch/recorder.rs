@@ -17,7 +17,7 @@ use crate::periods::{Event, Watched};
 const MEMORY: [(&str, &str); 3] =
     [("MALLOC_ARENA_MAX", "1"), ("MALLOC_MMAP_THRESHOLD_", "131072"), ("MALLOC_TRIM_THRESHOLD_", "131072")];
 
-/// A recording process.
+/// A process that records one program.
 #[derive(Debug)]
 pub(super) struct Recorder {
     child: Child,
@@ -52,12 +52,12 @@ impl Recorder {
         Ok(Self { child, output, rest: Vec::new(), is_told_to_end: false })
     }
 
-    /// Its process id.
+    /// Id of this process.
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it has told since the last call.
+    /// The events that this process reported since the last call.
     pub(super) fn events(&mut self) -> Vec<Event> {
         let mut bytes = [0; 1024];
         loop {
@@ -75,7 +75,7 @@ impl Recorder {
         String::from_utf8_lossy(&lines).lines().filter_map(Event::parse).collect()
     }
 
-    /// How it ended, once it has.
+    /// Exit status of this process; `None` while it runs.
     pub(super) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }

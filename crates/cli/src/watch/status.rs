@@ -1,4 +1,4 @@
-//! The file that says how the watch stands: `watch.json` in its folder.
+//! The file with the current state of the watch: `watch.json` in the folder of the watch.
 
 use std::fs;
 use std::io;
@@ -14,7 +14,7 @@ const FILE: &str = "watch.json";
 /// Its name while it is written.
 const DRAFT: &str = ".watch.json.new";
 
-/// Writes the file. Readers see the old one or the new one.
+/// Writes the file. Readers see either the old content or the new one.
 ///
 /// # Errors
 /// Errors of the file system.

@@ -19,7 +19,7 @@ pub unsafe trait ICorProfilerCallback: IUnknown {
     pub fn Shutdown(&self) -> HRESULT;
     /// An application domain is being created; its name is not known yet.
     pub fn AppDomainCreationStarted(&self, app_domain_id: AppDomainID) -> HRESULT;
-    /// An application domain was created, or failed to with `hr_status`.
+    /// An application domain was created, or its creation failed with `hr_status`.
     pub fn AppDomainCreationFinished(&self, app_domain_id: AppDomainID, hr_status: HRESULT) -> HRESULT;
     /// An application domain is being unloaded.
     pub fn AppDomainShutdownStarted(&self, app_domain_id: AppDomainID) -> HRESULT;
@@ -27,7 +27,7 @@ pub unsafe trait ICorProfilerCallback: IUnknown {
     pub fn AppDomainShutdownFinished(&self, app_domain_id: AppDomainID, hr_status: HRESULT) -> HRESULT;
     /// An assembly is being loaded; its name is not known yet.
     pub fn AssemblyLoadStarted(&self, assembly_id: AssemblyID) -> HRESULT;
-    /// An assembly was loaded, or failed to with `hr_status`.
+    /// An assembly was loaded, or its load failed with `hr_status`.
     pub fn AssemblyLoadFinished(&self, assembly_id: AssemblyID, hr_status: HRESULT) -> HRESULT;
     /// An assembly is about to be unloaded. This is the last moment to query it.
     pub fn AssemblyUnloadStarted(&self, assembly_id: AssemblyID) -> HRESULT;
@@ -35,7 +35,7 @@ pub unsafe trait ICorProfilerCallback: IUnknown {
     pub fn AssemblyUnloadFinished(&self, assembly_id: AssemblyID, hr_status: HRESULT) -> HRESULT;
     /// A module is being loaded; it can't be queried yet.
     pub fn ModuleLoadStarted(&self, module_id: ModuleID) -> HRESULT;
-    /// A module was loaded, or failed to with `hr_status`. Its assembly may not be known yet.
+    /// A module was loaded, or its load failed with `hr_status`. Its assembly may not be known yet.
     pub fn ModuleLoadFinished(&self, module_id: ModuleID, hr_status: HRESULT) -> HRESULT;
     /// A module is about to be unloaded. Queries about the module here have crashed runtimes: clean
     /// up from the profiler's own tables.
@@ -46,7 +46,7 @@ pub unsafe trait ICorProfilerCallback: IUnknown {
     pub fn ModuleAttachedToAssembly(&self, module_id: ModuleID, assembly_id: AssemblyID) -> HRESULT;
     /// A class is being loaded.
     pub fn ClassLoadStarted(&self, class_id: ClassID) -> HRESULT;
-    /// A class was loaded, or failed to with `hr_status`.
+    /// A class was loaded, or its load failed with `hr_status`.
     pub fn ClassLoadFinished(&self, class_id: ClassID, hr_status: HRESULT) -> HRESULT;
     /// A class is about to be unloaded.
     pub fn ClassUnloadStarted(&self, class_id: ClassID) -> HRESULT;

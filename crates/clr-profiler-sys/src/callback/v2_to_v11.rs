@@ -117,7 +117,7 @@ pub unsafe trait ICorProfilerCallback4: ICorProfilerCallback3 {
 /// Dependent handles. Source: corprof.idl.
 #[interface("8DFBA405-8C9F-45F8-BFFA-83B14CEF78B5")]
 pub unsafe trait ICorProfilerCallback5: ICorProfilerCallback4 {
-    /// Pairs in which the key keeps the value alive.
+    /// Pairs of dependent handles: each key keeps its value alive.
     pub fn ConditionalWeakTableElementReferences(
         &self,
         c_root_refs: u32,

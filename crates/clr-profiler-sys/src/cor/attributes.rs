@@ -28,7 +28,7 @@ pub const tdAutoLayout: u32 = 0x0;
 pub const tdSequentialLayout: u32 = 0x8;
 /// Fields at given offsets.
 pub const tdExplicitLayout: u32 = 0x10;
-/// Mask of class and interface.
+/// Mask of the values for class and interface.
 pub const tdClassSemanticsMask: u32 = 0x20;
 /// A class.
 pub const tdClass: u32 = 0x0;
@@ -50,13 +50,13 @@ pub const tdSerializable: u32 = 0x2000;
 pub const tdWindowsRuntime: u32 = 0x4000;
 /// Mask of the string formats.
 pub const tdStringFormatMask: u32 = 0x3_0000;
-/// Native strings are ANSI.
+/// Strings passed to native code are ANSI.
 pub const tdAnsiClass: u32 = 0x0;
-/// Native strings are UTF-16.
+/// Strings passed to native code are UTF-16.
 pub const tdUnicodeClass: u32 = 0x1_0000;
-/// Native strings are the platform's.
+/// Strings passed to native code have the platform's encoding.
 pub const tdAutoClass: u32 = 0x2_0000;
-/// Native strings have a custom format.
+/// Strings passed to native code have a custom format.
 pub const tdCustomFormatClass: u32 = 0x3_0000;
 /// Has declarative security.
 pub const tdHasSecurity: u32 = 0x4_0000;
@@ -95,7 +95,7 @@ pub const mdVirtual: u32 = 0x40;
 pub const mdHideBySig: u32 = 0x80;
 /// Uses a new slot in the method table.
 pub const mdNewSlot: u32 = 0x100;
-/// Overriding requires access to the method.
+/// Only code that can access the method may override it.
 pub const mdCheckAccessOnOverride: u32 = 0x200;
 /// Abstract.
 pub const mdAbstract: u32 = 0x400;
@@ -107,7 +107,7 @@ pub const mdRTSpecialName: u32 = 0x1000;
 pub const mdPinvokeImpl: u32 = 0x2000;
 /// Has declarative security.
 pub const mdHasSecurity: u32 = 0x4000;
-/// Calls code with security.
+/// Calls a method that contains security code.
 pub const mdRequireSecObject: u32 = 0x8000;
 
 // CorMethodImpl: how a method is implemented.
@@ -122,17 +122,17 @@ pub const miNative: u32 = 0x1;
 pub const miOPTIL: u32 = 0x2;
 /// Provided by the runtime (delegates).
 pub const miRuntime: u32 = 0x3;
-/// Not managed.
+/// The code is not managed.
 pub const miUnmanaged: u32 = 0x4;
 /// Never inlined.
 pub const miNoInlining: u32 = 0x8;
-/// Declared only.
+/// Only declared; the body is defined elsewhere.
 pub const miForwardRef: u32 = 0x10;
 /// Runs under a lock.
 pub const miSynchronized: u32 = 0x20;
 /// Not optimised.
 pub const miNoOptimization: u32 = 0x40;
-/// Interop preserves the signature.
+/// Interop keeps the signature as it is, without a conversion of `HRESULT`s.
 pub const miPreserveSig: u32 = 0x80;
 /// Inlined if possible.
 pub const miAggressiveInlining: u32 = 0x100;
@@ -167,30 +167,30 @@ pub const fdInitOnly: u32 = 0x20;
 pub const fdLiteral: u32 = 0x40;
 /// Not serialized.
 pub const fdNotSerialized: u32 = 0x80;
-/// Data in the image.
+/// The field's data is in the image.
 pub const fdHasFieldRVA: u32 = 0x100;
 /// The name has a special meaning.
 pub const fdSpecialName: u32 = 0x200;
 /// The name has a special meaning for the runtime.
 pub const fdRTSpecialName: u32 = 0x400;
-/// Has a native type.
+/// Has a native type for marshalling.
 pub const fdHasFieldMarshal: u32 = 0x1000;
 /// Implemented by a P/Invoke.
 pub const fdPinvokeImpl: u32 = 0x2000;
-/// Has a constant.
+/// Has a constant value in the metadata.
 pub const fdHasDefault: u32 = 0x8000;
 
 // CorParamAttr: attributes of a parameter.
 
-/// In.
+/// An input parameter.
 pub const pdIn: u32 = 0x1;
-/// Out.
+/// An output parameter.
 pub const pdOut: u32 = 0x2;
-/// Optional.
+/// Callers may omit the argument.
 pub const pdOptional: u32 = 0x10;
-/// Has a constant.
+/// Has a constant default value.
 pub const pdHasDefault: u32 = 0x1000;
-/// Has a native type.
+/// Has a native type for marshalling.
 pub const pdHasFieldMarshal: u32 = 0x2000;
 
 // CorPropertyAttr and CorEventAttr: attributes of a property and an event.
@@ -223,7 +223,7 @@ pub const msFire: u32 = 0x20;
 
 // CorPinvokeMap: how a P/Invoke is called.
 
-/// The name is exact.
+/// The entry point has exactly the given name.
 pub const pmNoMangle: u32 = 0x1;
 /// Mask of the character sets.
 pub const pmCharSetMask: u32 = 0x6;
@@ -233,17 +233,17 @@ pub const pmCharSetNotSpec: u32 = 0x0;
 pub const pmCharSetAnsi: u32 = 0x2;
 /// UTF-16 strings.
 pub const pmCharSetUnicode: u32 = 0x4;
-/// The platform's strings.
+/// Strings in the platform's encoding.
 pub const pmCharSetAuto: u32 = 0x6;
-/// Best-fit mapping on.
+/// Best-fit mapping of characters is on.
 pub const pmBestFitEnabled: u32 = 0x10;
-/// Best-fit mapping off.
+/// Best-fit mapping of characters is off.
 pub const pmBestFitDisabled: u32 = 0x20;
-/// The last error is kept.
+/// The runtime saves the native last-error code after the call.
 pub const pmSupportsLastError: u32 = 0x40;
 /// Mask of the calling conventions.
 pub const pmCallConvMask: u32 = 0x700;
-/// The platform's convention.
+/// The platform's default calling convention.
 pub const pmCallConvWinapi: u32 = 0x100;
 /// C.
 pub const pmCallConvCdecl: u32 = 0x200;
@@ -260,7 +260,7 @@ pub const pmThrowOnUnmappableCharDisabled: u32 = 0x2000;
 
 // CorAssemblyFlags: attributes of an assembly or a reference to one.
 
-/// Full public key, not its token.
+/// A reference holds the full public key, not its token.
 pub const afPublicKey: u32 = 0x1;
 /// Mask of the processor architectures.
 pub const afPA_Mask: u32 = 0x70;
@@ -274,9 +274,9 @@ pub const afPA_AMD64: u32 = 0x40;
 pub const afPA_ARM: u32 = 0x50;
 /// ARM64.
 pub const afPA_ARM64: u32 = 0x60;
-/// Reference assembly, runs nowhere.
+/// A reference assembly, which cannot run anywhere.
 pub const afPA_NoPlatform: u32 = 0x70;
-/// Architecture is copied into references.
+/// References to the assembly get a copy of the architecture flags.
 pub const afPA_Specified: u32 = 0x80;
 /// An assembly of another publisher may replace it.
 pub const afRetargetable: u32 = 0x100;
@@ -286,7 +286,7 @@ pub const afContentType_Mask: u32 = 0xe00;
 pub const afContentType_WindowsRuntime: u32 = 0x200;
 /// Compiled without optimisation.
 pub const afDisableJITcompileOptimizer: u32 = 0x4000;
-/// Keeps tracking information.
+/// The JIT compiler keeps tracking information for debuggers.
 pub const afEnableJITcompileTracking: u32 = 0x8000;
 
 // CorGenericParamAttr: attributes of a generic parameter.

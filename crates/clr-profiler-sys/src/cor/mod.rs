@@ -6,55 +6,55 @@ mod signature;
 pub use attributes::*;
 pub use signature::*;
 
-/// A metadata token: table in the high byte, row (from 1) below.
+/// A metadata token: the table in the high byte, the row (from 1) in the other three.
 pub type mdToken = u32;
-/// The module itself, as token.
+/// Token of the module itself.
 pub type mdModule = mdToken;
-/// A type of another module, as token.
+/// Token of a reference to a type of another module.
 pub type mdTypeRef = mdToken;
-/// A type of this module, as token.
+/// Token of a type of this module.
 pub type mdTypeDef = mdToken;
-/// A field, as token.
+/// Token of a field.
 pub type mdFieldDef = mdToken;
-/// A method, as token.
+/// Token of a method.
 pub type mdMethodDef = mdToken;
-/// A parameter entry, as token.
+/// Token of a parameter's entry.
 pub type mdParamDef = mdToken;
-/// An implemented interface, as token.
+/// Token of an implemented interface.
 pub type mdInterfaceImpl = mdToken;
-/// A member of another type, as token.
+/// Token of a reference to a member of another type.
 pub type mdMemberRef = mdToken;
-/// A custom attribute, as token.
+/// Token of a custom attribute.
 pub type mdCustomAttribute = mdToken;
-/// A permission set, as token.
+/// Token of a permission set.
 pub type mdPermission = mdToken;
-/// A stand-alone signature, as token.
+/// Token of a stand-alone signature.
 pub type mdSignature = mdToken;
-/// An event, as token.
+/// Token of an event.
 pub type mdEvent = mdToken;
-/// A property, as token.
+/// Token of a property.
 pub type mdProperty = mdToken;
-/// A referenced module, as token.
+/// Token of a referenced module.
 pub type mdModuleRef = mdToken;
-/// A constructed type, as token.
+/// Token of a constructed type, such as an array or an instantiation.
 pub type mdTypeSpec = mdToken;
-/// The assembly, as token.
+/// Token of the assembly.
 pub type mdAssembly = mdToken;
-/// A referenced assembly, as token.
+/// Token of a referenced assembly.
 pub type mdAssemblyRef = mdToken;
-/// A file of the assembly, as token.
+/// Token of a file of the assembly.
 pub type mdFile = mdToken;
-/// An exported type, as token.
+/// Token of an exported type.
 pub type mdExportedType = mdToken;
-/// A resource, as token.
+/// Token of a resource.
 pub type mdManifestResource = mdToken;
-/// A generic parameter, as token.
+/// Token of a generic parameter.
 pub type mdGenericParam = mdToken;
-/// A method instantiation, as token.
+/// Token of an instantiation of a generic method.
 pub type mdMethodSpec = mdToken;
-/// A constraint, as token.
+/// Token of a constraint on a generic parameter.
 pub type mdGenericParamConstraint = mdToken;
-/// A user string, as token.
+/// Token of a string literal (user string).
 pub type mdString = mdToken;
 
 /// The null token.
@@ -89,7 +89,7 @@ named_enum! {
     CorTokenType {
         /// The module itself.
         mdtModule = 0x0000_0000;
-        /// A type of another module.
+        /// A reference to a type of another module.
         mdtTypeRef = 0x0100_0000;
         /// A type of this module.
         mdtTypeDef = 0x0200_0000;
@@ -97,11 +97,11 @@ named_enum! {
         mdtFieldDef = 0x0400_0000;
         /// A method.
         mdtMethodDef = 0x0600_0000;
-        /// A parameter entry.
+        /// A parameter's entry.
         mdtParamDef = 0x0800_0000;
         /// An implemented interface.
         mdtInterfaceImpl = 0x0900_0000;
-        /// A member of another type.
+        /// A reference to a member of another type.
         mdtMemberRef = 0x0a00_0000;
         /// A custom attribute.
         mdtCustomAttribute = 0x0c00_0000;
@@ -117,7 +117,7 @@ named_enum! {
         mdtMethodImpl = 0x1900_0000;
         /// A referenced module.
         mdtModuleRef = 0x1a00_0000;
-        /// A constructed type.
+        /// A constructed type, such as an array or an instantiation.
         mdtTypeSpec = 0x1b00_0000;
         /// The assembly.
         mdtAssembly = 0x2000_0000;
@@ -129,46 +129,47 @@ named_enum! {
         mdtExportedType = 0x2700_0000;
         /// A resource.
         mdtManifestResource = 0x2800_0000;
-        /// A nesting entry.
+        /// An entry that nests one type in another.
         mdtNestedClass = 0x2900_0000;
         /// A generic parameter.
         mdtGenericParam = 0x2a00_0000;
-        /// A method instantiation.
+        /// An instantiation of a generic method.
         mdtMethodSpec = 0x2b00_0000;
-        /// A constraint.
+        /// A constraint on a generic parameter.
         mdtGenericParamConstraint = 0x2c00_0000;
-        /// A user string.
+        /// A string literal (user string).
         mdtString = 0x7000_0000;
     }
 }
 
 named_enum! {
-    /// Method of computing the size of a save.
+    /// How the size of the saved metadata is computed.
     CorSaveSize {
-        /// Exactly.
+        /// The exact size.
         cssAccurate = 0x0;
-        /// Fast, perhaps too large.
+        /// A fast estimate, perhaps too large.
         cssQuick = 0x1;
-        /// Without attributes of discardable types.
+        /// The size without the custom attributes of discardable types.
         cssDiscardTransientCAs = 0x2;
     }
 }
 
 // CorOpenFlags: how metadata is opened.
 
-/// For reading.
+/// Opens for reading.
 pub const ofRead: u32 = 0x0;
-/// For writing; the runtime then converts to a read/write copy, which costs memory and time.
+/// Opens for writing; the runtime then converts the metadata to a read/write copy, which costs
+/// memory and time.
 pub const ofWrite: u32 = 0x1;
-/// From memory, copied.
+/// Opens a copy of bytes in memory.
 pub const ofCopyMemory: u32 = 0x2;
-/// For reading, emit interfaces refused.
+/// Opens for reading only: the interfaces that write metadata are refused.
 pub const ofReadOnly: u32 = 0x10;
-/// From memory that the reader frees.
+/// Opens bytes in memory, which the reader frees at the end.
 pub const ofTakeOwnership: u32 = 0x20;
-/// Not from a type library.
+/// Does not open type libraries.
 pub const ofNoTypeLib: u32 = 0x80;
-/// Without the transformation of Windows Runtime metadata.
+/// Opens Windows Runtime metadata without its usual transformation.
 pub const ofNoTransform: u32 = 0x1000;
 
 #[cfg(test)]

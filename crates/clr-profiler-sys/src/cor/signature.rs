@@ -1,7 +1,7 @@
 //! Elements of signatures and IL bodies.
 
 named_enum! {
-    /// Element of a signature.
+    /// An element of a metadata signature.
     CorElementType {
         /// End of a list.
         ELEMENT_TYPE_END = 0x00;
@@ -57,7 +57,7 @@ named_enum! {
         ELEMENT_TYPE_FNPTR = 0x1b;
         /// `object`.
         ELEMENT_TYPE_OBJECT = 0x1c;
-        /// One-dimensional array from 0, element type follows.
+        /// One-dimensional array that starts at index 0, element type follows.
         ELEMENT_TYPE_SZARRAY = 0x1d;
         /// Method's generic parameter, number follows.
         ELEMENT_TYPE_MVAR = 0x1e;
@@ -65,9 +65,9 @@ named_enum! {
         ELEMENT_TYPE_CMOD_REQD = 0x1f;
         /// Optional modifier, token follows.
         ELEMENT_TYPE_CMOD_OPT = 0x20;
-        /// The runtime's own type handle follows; never in files.
+        /// The runtime's own type handle follows; only in memory, never in files.
         ELEMENT_TYPE_INTERNAL = 0x21;
-        /// Bit of the modifiers below.
+        /// Bit that the modifiers below have in common.
         ELEMENT_TYPE_MODIFIER = 0x40;
         /// Start of the variable arguments.
         ELEMENT_TYPE_SENTINEL = 0x41;
@@ -80,27 +80,27 @@ named_enum! {
 
 /// Managed method.
 pub const IMAGE_CEE_CS_CALLCONV_DEFAULT: u32 = 0x0;
-/// Native, C.
+/// Native method, C calling convention.
 pub const IMAGE_CEE_CS_CALLCONV_C: u32 = 0x1;
-/// Native, stdcall.
+/// Native method, stdcall.
 pub const IMAGE_CEE_CS_CALLCONV_STDCALL: u32 = 0x2;
-/// Native, thiscall.
+/// Native method, thiscall.
 pub const IMAGE_CEE_CS_CALLCONV_THISCALL: u32 = 0x3;
-/// Native, fastcall.
+/// Native method, fastcall.
 pub const IMAGE_CEE_CS_CALLCONV_FASTCALL: u32 = 0x4;
-/// Managed, variable arguments.
+/// Managed method with variable arguments.
 pub const IMAGE_CEE_CS_CALLCONV_VARARG: u32 = 0x5;
-/// A field.
+/// Signature of a field.
 pub const IMAGE_CEE_CS_CALLCONV_FIELD: u32 = 0x6;
-/// Local variables.
+/// Signature of local variables.
 pub const IMAGE_CEE_CS_CALLCONV_LOCAL_SIG: u32 = 0x7;
-/// A property.
+/// Signature of a property.
 pub const IMAGE_CEE_CS_CALLCONV_PROPERTY: u32 = 0x8;
-/// Native, convention in modifiers.
+/// Native method; the signature's modifiers name the calling convention.
 pub const IMAGE_CEE_CS_CALLCONV_UNMANAGED: u32 = 0x9;
-/// Method instantiation.
+/// Instantiation of a generic method.
 pub const IMAGE_CEE_CS_CALLCONV_GENERICINST: u32 = 0xa;
-/// Native, variable arguments.
+/// Native method with variable arguments.
 pub const IMAGE_CEE_CS_CALLCONV_NATIVEVARARG: u32 = 0xb;
 /// Mask of the values above.
 pub const IMAGE_CEE_CS_CALLCONV_MASK: u32 = 0xf;
@@ -115,9 +115,9 @@ pub const IMAGE_CEE_CS_CALLCONV_EXPLICITTHIS: u32 = 0x40;
 
 /// Mask of the header formats.
 pub const CorILMethod_FormatMask: u32 = 0x7;
-/// One-byte header, size in the upper six bits, even size.
+/// One-byte header of a body with an even size, which is in the upper six bits.
 pub const CorILMethod_TinyFormat: u32 = 0x2;
-/// One-byte header, size in the upper six bits, odd size.
+/// One-byte header of a body with an odd size, which is in the upper six bits.
 pub const CorILMethod_TinyFormat1: u32 = 0x6;
 /// Twelve-byte header.
 pub const CorILMethod_FatFormat: u32 = 0x3;

@@ -48,7 +48,7 @@ pub unsafe trait ICorProfilerInfo: IUnknown {
         module_id: *mut ModuleID,
         type_def_token: *mut mdTypeDef,
     ) -> HRESULT;
-    /// Class, module and token of a function; class may be 0 for shared generic code.
+    /// Class, module and token of a function. The class may be 0 for shared generic code.
     pub fn GetFunctionInfo(
         &self,
         function_id: FunctionID,
@@ -58,7 +58,7 @@ pub unsafe trait ICorProfilerInfo: IUnknown {
     ) -> HRESULT;
     /// Sets the low word of the event mask. See `SetEventMask2`.
     pub fn SetEventMask(&self, events: u32) -> HRESULT;
-    /// Oldest form of the hooks; only from `Initialize`.
+    /// Sets hooks of the oldest form. Allowed only in `Initialize`.
     pub fn SetEnterLeaveFunctionHooks(
         &self,
         func_enter: Option<FunctionEnter>,

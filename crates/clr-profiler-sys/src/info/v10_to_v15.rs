@@ -29,7 +29,7 @@ pub unsafe trait ICorProfilerInfo10: ICorProfilerInfo9 {
     pub fn IsFrozenObject(&self, object_id: ObjectID, is_frozen: *mut BOOL) -> HRESULT;
     /// Minimum size in bytes of objects on the large object heap.
     pub fn GetLOHObjectSizeThreshold(&self, threshold: *mut u32) -> HRESULT;
-    /// Recompiles methods and their inliners, with `COR_PRF_REJIT_FLAGS`.
+    /// Recompiles methods and the methods that inlined them. `rejit_flags`: `COR_PRF_REJIT_FLAGS`.
     pub fn RequestReJITWithInliners(
         &self,
         rejit_flags: u32,

@@ -35,7 +35,7 @@ pub unsafe trait ICorProfilerInfo2: ICorProfilerInfo {
         context: *const u8,
         context_size: u32,
     ) -> HRESULT;
-    /// Second form of the hooks; only from `Initialize`. Always slow.
+    /// Sets hooks of the second form, which are always slow. Allowed only in `Initialize`.
     pub fn SetEnterLeaveFunctionHooks2(
         &self,
         func_enter: Option<FunctionEnter2>,
@@ -55,14 +55,14 @@ pub unsafe trait ICorProfilerInfo2: ICorProfilerInfo {
         p_c_type_args: *mut u32,
         type_args: *mut ClassID,
     ) -> HRESULT;
-    /// Offsets in a string object, old form. See `GetStringLayout2`.
+    /// Offsets of the fields in a string object, old form. See `GetStringLayout2`.
     pub fn GetStringLayout(
         &self,
         buffer_length_offset: *mut u32,
         string_length_offset: *mut u32,
         buffer_offset: *mut u32,
     ) -> HRESULT;
-    /// Field offsets and size of a class, own fields only.
+    /// Size of a class, and offsets of the fields that it declares itself.
     pub fn GetClassLayout(
         &self,
         class_id: ClassID,
@@ -90,7 +90,7 @@ pub unsafe trait ICorProfilerInfo2: ICorProfilerInfo {
         p_c_code_infos: *mut u32,
         code_infos: *mut COR_PRF_CODE_INFO,
     ) -> HRESULT;
-    /// Class id of a type with type arguments; may load it.
+    /// Class id of a type with type arguments; may load the type.
     pub fn GetClassFromTokenAndTypeArgs(
         &self,
         module_id: ModuleID,
@@ -99,7 +99,7 @@ pub unsafe trait ICorProfilerInfo2: ICorProfilerInfo {
         type_args: *const ClassID,
         class_id: *mut ClassID,
     ) -> HRESULT;
-    /// Function id of a method with type arguments; may load it.
+    /// Function id of a method with type arguments; may load the method.
     pub fn GetFunctionFromTokenAndTypeArgs(
         &self,
         module_id: ModuleID,
@@ -124,7 +124,7 @@ pub unsafe trait ICorProfilerInfo2: ICorProfilerInfo {
     pub fn GetBoxClassLayout(&self, class_id: ClassID, buffer_offset: *mut u32) -> HRESULT;
     /// Application domain a thread runs in.
     pub fn GetThreadAppDomain(&self, thread_id: ThreadID, app_domain_id: *mut AppDomainID) -> HRESULT;
-    /// Address of a static field mapped from the image.
+    /// Address of a static field whose data is in the image.
     pub fn GetRVAStaticAddress(&self, class_id: ClassID, field_token: mdFieldDef, address: *mut *mut c_void)
     -> HRESULT;
     /// Address of a static field; needs an initialised class.
@@ -165,7 +165,7 @@ pub unsafe trait ICorProfilerInfo2: ICorProfilerInfo {
         p_c_object_ranges: *mut u32,
         ranges: *mut COR_PRF_GC_GENERATION_RANGE,
     ) -> HRESULT;
-    /// Generation range that contains an object.
+    /// Address range that contains an object, with its generation.
     pub fn GetObjectGeneration(&self, object_id: ObjectID, range: *mut COR_PRF_GC_GENERATION_RANGE) -> HRESULT;
     /// In exception callbacks: the clause that is about to run.
     pub fn GetNotifiedExceptionClauseInfo(&self, info: *mut COR_PRF_EX_CLAUSE_INFO) -> HRESULT;
@@ -179,26 +179,28 @@ pub unsafe trait ICorProfilerInfo3: ICorProfilerInfo2 {
     /// Requests the profiler's unload. `expected_completion_milliseconds` 0 means the runtime's
     /// default of 5 s.
     pub fn RequestProfilerDetach(&self, expected_completion_milliseconds: u32) -> HRESULT;
-    /// Sets the callback that maps function ids to client ids, with a context pointer.
+    /// Sets the callback that maps function ids to client ids. The callback also gets
+    /// `client_data`.
     pub fn SetFunctionIDMapper2(&self, func: Option<FunctionIDMapper2>, client_data: *mut c_void) -> HRESULT;
     /// Offsets of length and characters in a string object.
     pub fn GetStringLayout2(&self, string_length_offset: *mut u32, buffer_offset: *mut u32) -> HRESULT;
-    /// Fast hooks with an id only; only from `Initialize`, not with argument, result or frame
-    /// flags.
+    /// Sets fast hooks, which get only an id. Allowed only in `Initialize`, without the flags for
+    /// arguments, results and frames.
     pub fn SetEnterLeaveFunctionHooks3(
         &self,
         func_enter3: Option<FunctionEnter3>,
         func_leave3: Option<FunctionLeave3>,
         func_tailcall3: Option<FunctionTailcall3>,
     ) -> HRESULT;
-    /// Slow hooks with arguments, result and frame; needs one of those flags.
+    /// Sets slow hooks, which can get arguments, result and frame. At least one of these three
+    /// flags must be set.
     pub fn SetEnterLeaveFunctionHooks3WithInfo(
         &self,
         func_enter3_with_info: Option<FunctionEnter3WithInfo>,
         func_leave3_with_info: Option<FunctionLeave3WithInfo>,
         func_tailcall3_with_info: Option<FunctionTailcall3WithInfo>,
     ) -> HRESULT;
-    /// Frame and arguments in an enter hook with info. Call it first to get the size.
+    /// Frame and arguments of a call, for an enter hook with info. A first call gets the size.
     pub fn GetFunctionEnter3Info(
         &self,
         function_id: FunctionID,
@@ -207,7 +209,7 @@ pub unsafe trait ICorProfilerInfo3: ICorProfilerInfo2 {
         p_cb_argument_info: *mut u32,
         argument_info: *mut COR_PRF_FUNCTION_ARGUMENT_INFO,
     ) -> HRESULT;
-    /// Frame and result in a leave hook with info.
+    /// Frame and result of a call, for a leave hook with info.
     pub fn GetFunctionLeave3Info(
         &self,
         function_id: FunctionID,
@@ -215,7 +217,7 @@ pub unsafe trait ICorProfilerInfo3: ICorProfilerInfo2 {
         frame_info: *mut COR_PRF_FRAME_INFO,
         retval_range: *mut COR_PRF_FUNCTION_ARGUMENT_RANGE,
     ) -> HRESULT;
-    /// Frame in a tail-call hook with info.
+    /// Frame of a call, for a tail-call hook with info.
     pub fn GetFunctionTailcall3Info(
         &self,
         function_id: FunctionID,
@@ -237,7 +239,7 @@ pub unsafe trait ICorProfilerInfo3: ICorProfilerInfo2 {
         p_cch_version_string: *mut u32,
         sz_version_string: *mut u16,
     ) -> HRESULT;
-    /// Address of a thread static, with its application domain.
+    /// Address of a thread static in one application domain.
     pub fn GetThreadStaticAddress2(
         &self,
         class_id: ClassID,

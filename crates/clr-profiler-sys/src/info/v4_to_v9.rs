@@ -24,7 +24,7 @@ pub unsafe trait ICorProfilerInfo4: ICorProfilerInfo3 {
         module_ids: *const ModuleID,
         method_ids: *const mdMethodDef,
     ) -> HRESULT;
-    /// Restores the original code of methods, with a result for each.
+    /// Restores the original code of methods. `status` gets one result per method.
     pub fn RequestRevert(
         &self,
         c_functions: u32,
@@ -41,7 +41,7 @@ pub unsafe trait ICorProfilerInfo4: ICorProfilerInfo3 {
         p_c_code_infos: *mut u32,
         code_infos: *mut COR_PRF_CODE_INFO,
     ) -> HRESULT;
-    /// Function and ReJIT id that contain a code address.
+    /// Function and ReJIT id of the code at an address.
     pub fn GetFunctionFromIP2(&self, ip: *const u8, function_id: *mut FunctionID, rejit_id: *mut ReJITID) -> HRESULT;
     /// ReJIT ids of a function's live versions.
     pub fn GetReJITIDs(
@@ -112,7 +112,7 @@ pub unsafe trait ICorProfilerInfo7: ICorProfilerInfo6 {
 pub unsafe trait ICorProfilerInfo8: ICorProfilerInfo7 {
     /// Whether a function has no metadata.
     pub fn IsFunctionDynamic(&self, function_id: FunctionID, is_dynamic: *mut BOOL) -> HRESULT;
-    /// Function and ReJIT id that contain a code address, dynamic methods too.
+    /// Function and ReJIT id of the code at an address, also for dynamic methods.
     pub fn GetFunctionFromIP3(&self, ip: *const u8, function_id: *mut FunctionID, rejit_id: *mut ReJITID) -> HRESULT;
     /// Module, signature and name of a dynamic method.
     pub fn GetDynamicFunctionInfo(

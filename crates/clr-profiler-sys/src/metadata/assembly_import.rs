@@ -106,14 +106,14 @@ pub unsafe trait IMetaDataAssemblyImport: IUnknown {
     ) -> HRESULT;
     /// Token of the assembly; an error for a module without a manifest.
     pub fn GetAssemblyFromScope(&self, assembly: *mut mdAssembly) -> HRESULT;
-    /// Exported type by full name.
+    /// Finds an exported type by its full name.
     pub fn FindExportedTypeByName(
         &self,
         sz_name: *const u16,
         mdt_exported_type: mdToken,
         exported_type: *mut mdExportedType,
     ) -> HRESULT;
-    /// Resource by name.
+    /// Finds a resource by its name.
     pub fn FindManifestResourceByName(
         &self,
         sz_name: *const u16,

@@ -12,8 +12,8 @@ use crate::cor::{
 };
 use crate::structs::{COR_FIELD_OFFSET, COR_SECATTR};
 
-/// Writes metadata. Needs `ofWrite`. `ICorProfilerInfo7::ApplyMetaData` tells the runtime about
-/// additions. Source: cor.h.
+/// Writes metadata, which must be opened with `ofWrite`. `ICorProfilerInfo7::ApplyMetaData` tells
+/// the runtime about additions. Source: cor.h.
 #[interface("BA3FEE4C-ECB9-4E41-83B7-183FA41CD859")]
 pub unsafe trait IMetaDataEmit: IUnknown {
     /// Sets the module's name.
@@ -22,7 +22,7 @@ pub unsafe trait IMetaDataEmit: IUnknown {
     pub fn Save(&self, sz_file: *const u16, save_flags: u32) -> HRESULT;
     /// Writes the metadata to an `IStream`.
     pub fn SaveToStream(&self, stream: *mut c_void, save_flags: u32) -> HRESULT;
-    /// Size of a save in bytes.
+    /// Number of bytes that a save would write.
     pub fn GetSaveSize(&self, save: CorSaveSize, save_size: *mut u32) -> HRESULT;
     /// Adds a type; `implements` ends with a nil token.
     pub fn DefineTypeDef(
@@ -59,7 +59,7 @@ pub unsafe trait IMetaDataEmit: IUnknown {
     ) -> HRESULT;
     /// Adds an explicit override.
     pub fn DefineMethodImpl(&self, td: mdTypeDef, tk_body: mdToken, tk_decl: mdToken) -> HRESULT;
-    /// Adds a reference to a type by scope and full name.
+    /// Adds a reference to a type, given by scope and full name.
     pub fn DefineTypeRefByName(
         &self,
         tk_resolution_scope: mdToken,
@@ -77,7 +77,7 @@ pub unsafe trait IMetaDataEmit: IUnknown {
         assembly_emit: *mut c_void,
         type_ref: *mut mdTypeRef,
     ) -> HRESULT;
-    /// Adds a reference to a member by name and signature.
+    /// Adds a reference to a member, given by name and signature.
     pub fn DefineMemberRef(
         &self,
         tk_import: mdToken,
@@ -147,7 +147,7 @@ pub unsafe trait IMetaDataEmit: IUnknown {
     pub fn GetTokenFromTypeSpec(&self, sig: *const u8, cb_sig: u32, type_spec: *mut mdTypeSpec) -> HRESULT;
     /// Writes the metadata to memory.
     pub fn SaveToMemory(&self, data: *mut c_void, cb_data: u32) -> HRESULT;
-    /// Token of a literal, added if new.
+    /// Token of a string literal, added if new.
     pub fn DefineUserString(&self, sz_string: *const u16, cch_string: u32, string: *mut mdString) -> HRESULT;
     /// Removes a definition, where that is possible.
     pub fn DeleteToken(&self, tk_obj: mdToken) -> HRESULT;
@@ -297,7 +297,7 @@ pub unsafe trait IMetaDataEmit: IUnknown {
     ) -> HRESULT;
     /// Applies the changes of another scope.
     pub fn ApplyEditAndContinue(&self, import: *mut c_void) -> HRESULT;
-    /// Rewrites a signature of one scope for another.
+    /// Rewrites a signature of one scope for use in another scope.
     pub fn TranslateSigWithScope(
         &self,
         assembly_import: *mut c_void,
@@ -333,7 +333,7 @@ pub unsafe trait IMetaDataEmit2: IMetaDataEmit {
         cb_sig_blob: u32,
         method_spec: *mut mdMethodSpec,
     ) -> HRESULT;
-    /// Size of a save of the changes in bytes.
+    /// Number of bytes that a save of the changes would write.
     pub fn GetDeltaSaveSize(&self, save: CorSaveSize, save_size: *mut u32) -> HRESULT;
     /// Writes the changes to a file.
     pub fn SaveDelta(&self, sz_file: *const u16, save_flags: u32) -> HRESULT;

@@ -46,7 +46,8 @@ pub unsafe trait IMetaDataImport: IUnknown {
         c_max: u32,
         p_c_type_refs: *mut u32,
     ) -> HRESULT;
-    /// Finds a type by its full name; nested in `enclosing_class` if that is not nil.
+    /// Finds a type by its full name. If `tk_enclosing_class` is not nil, it is the type that
+    /// encloses the wanted one.
     pub fn FindTypeDefByName(
         &self,
         sz_type_def: *const u16,
@@ -100,7 +101,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         c_max: u32,
         p_c_tokens: *mut u32,
     ) -> HRESULT;
-    /// Methods and fields of a type with a name.
+    /// Methods and fields of a type that have the given name.
     pub fn EnumMembersWithName(
         &self,
         enumeration: *mut HCORENUM,
@@ -119,7 +120,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         c_max: u32,
         p_c_tokens: *mut u32,
     ) -> HRESULT;
-    /// Methods of a type with a name.
+    /// Methods of a type that have the given name.
     pub fn EnumMethodsWithName(
         &self,
         enumeration: *mut HCORENUM,
@@ -138,7 +139,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         c_max: u32,
         p_c_tokens: *mut u32,
     ) -> HRESULT;
-    /// Fields of a type with a name.
+    /// Fields of a type that have the given name.
     pub fn EnumFieldsWithName(
         &self,
         enumeration: *mut HCORENUM,
@@ -166,7 +167,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         c_max: u32,
         p_c_tokens: *mut u32,
     ) -> HRESULT;
-    /// Explicit overrides of a type, as body and declaration.
+    /// Explicit overrides in a type: each body and the declaration that it overrides.
     pub fn EnumMethodImpls(
         &self,
         enumeration: *mut HCORENUM,
@@ -186,7 +187,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         c_max: u32,
         p_c_tokens: *mut u32,
     ) -> HRESULT;
-    /// Member by name and signature.
+    /// Finds a member by name and signature.
     pub fn FindMember(
         &self,
         td: mdTypeDef,
@@ -195,7 +196,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         cb_sig_blob: u32,
         member: *mut mdToken,
     ) -> HRESULT;
-    /// Method by name and signature.
+    /// Finds a method by name and signature.
     pub fn FindMethod(
         &self,
         td: mdTypeDef,
@@ -204,7 +205,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         cb_sig_blob: u32,
         member: *mut mdMethodDef,
     ) -> HRESULT;
-    /// Field by name and signature.
+    /// Finds a field by name and signature.
     pub fn FindField(
         &self,
         td: mdTypeDef,
@@ -213,7 +214,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         cb_sig_blob: u32,
         member: *mut mdFieldDef,
     ) -> HRESULT;
-    /// Member reference by name and signature.
+    /// Finds a member reference by name and signature.
     pub fn FindMemberRef(
         &self,
         td: mdTypeRef,
@@ -346,7 +347,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         c_max: u32,
         p_c_tokens: *mut u32,
     ) -> HRESULT;
-    /// A literal of the user-string heap, not terminated.
+    /// Text of a string literal (user string), without a terminator.
     pub fn GetUserString(&self, stk: mdString, sz_string: *mut u16, cch_string: u32, p_cch_string: *mut u32)
     -> HRESULT;
     /// Flags, entry point and library of a P/Invoke method.
@@ -385,7 +386,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
     ) -> HRESULT;
     /// Parameter entry of a method by position; 0 is the result.
     pub fn GetParamForMethodIndex(&self, md: mdMethodDef, param_seq: u32, param: *mut mdParamDef) -> HRESULT;
-    /// Custom attributes on a token; only those of constructor `tk_type` if it is not nil.
+    /// Custom attributes on a token. If `tk_type` is not nil, only those with that constructor.
     pub fn EnumCustomAttributes(
         &self,
         enumeration: *mut HCORENUM,
@@ -404,7 +405,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         blob: *mut *const c_void,
         p_cb_size: *mut u32,
     ) -> HRESULT;
-    /// Type reference by scope and full name.
+    /// Finds a type reference by scope and full name.
     pub fn FindTypeRef(&self, tk_resolution_scope: mdToken, sz_name: *const u16, type_ref: *mut mdTypeRef) -> HRESULT;
     /// Everything about a method or field in one call.
     pub fn GetMemberProps(
@@ -473,7 +474,8 @@ pub unsafe trait IMetaDataImport: IUnknown {
         value: *mut *const c_void,
         p_cch_value: *mut u32,
     ) -> HRESULT;
-    /// Blob of the first custom attribute with a type name; `S_FALSE` when there is none.
+    /// Blob of the first custom attribute whose type has the given name; `S_FALSE` if there is
+    /// none.
     pub fn GetCustomAttributeByName(
         &self,
         tk_obj: mdToken,

@@ -1,8 +1,8 @@
 //! Metadata interfaces (cor.h), obtained from `ICorProfilerInfo::GetModuleMetaData`.
 //!
-//! Enumerations take a pointer to an [`HCORENUM`](crate::types::HCORENUM), which is null for the
-//! first call. They fill an array and return `S_FALSE` when no elements were left; `CloseEnum`
-//! frees them.
+//! The methods that enumerate take a pointer to an [`HCORENUM`](crate::types::HCORENUM), which is
+//! null for the first call. They fill an array and return `S_FALSE` when no elements were left.
+//! `CloseEnum` frees the enumeration.
 
 mod assembly_emit;
 mod assembly_import;

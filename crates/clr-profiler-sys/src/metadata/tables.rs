@@ -60,13 +60,13 @@ pub unsafe trait IMetaDataTables: IUnknown {
     pub fn GetGuid(&self, ix_guid: u32, guid: *mut *const GUID) -> HRESULT;
     /// A user string by heap offset.
     pub fn GetUserString(&self, ix_user_string: u32, p_cb_data: *mut u32, data: *mut *const c_void) -> HRESULT;
-    /// Offset of the string after another; `S_FALSE` at the end.
+    /// Offset of the string after the one at `ix_string`; `S_FALSE` at the end.
     pub fn GetNextString(&self, ix_string: u32, next: *mut u32) -> HRESULT;
-    /// Offset of the blob after another; `S_FALSE` at the end.
+    /// Offset of the blob after the one at `ix_blob`; `S_FALSE` at the end.
     pub fn GetNextBlob(&self, ix_blob: u32, next: *mut u32) -> HRESULT;
-    /// Index of the GUID after another; `S_FALSE` at the end.
+    /// Index of the GUID after the one at `ix_guid`; `S_FALSE` at the end.
     pub fn GetNextGuid(&self, ix_guid: u32, next: *mut u32) -> HRESULT;
-    /// Offset of the user string after another; `S_FALSE` at the end.
+    /// Offset of the user string after the one at `ix_user_string`; `S_FALSE` at the end.
     pub fn GetNextUserString(&self, ix_user_string: u32, next: *mut u32) -> HRESULT;
 }
 

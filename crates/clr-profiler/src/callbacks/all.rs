@@ -192,9 +192,9 @@ pub trait Callbacks: Send + Sync {
     /// of arrays this is the first notification: class load callbacks don't report them. Query the
     /// object itself before any name, because a name query may move the object.
     fn object_allocated(&self, object: ObjectId<'_>, class: ClassId) {}
-    /// An object was allocated, for profilers that walk the stack themselves: `frame` is the
-    /// beginning of the runtime's frames. The runtime calls this form; its default calls
-    /// [`object_allocated`](Self::object_allocated).
+    /// The form of [`object_allocated`](Self::object_allocated) for profilers that walk the stack
+    /// themselves: `frame` is the beginning of the runtime's frames. The runtime calls this form,
+    /// and its default implementation calls `object_allocated`.
     fn object_allocated_in(&self, object: ObjectId<'_>, class: ClassId, frame: NativeFrame) {
         self.object_allocated(object, class);
     }
@@ -227,9 +227,9 @@ pub trait Callbacks: Send + Sync {
 
     /// An exception was thrown: first chance.
     fn exception_thrown(&self, exception: ObjectId<'_>) {}
-    /// An exception was thrown, for profilers that walk the stack themselves: `frame` is the
-    /// beginning of the runtime's frames. The runtime calls this form; its default calls
-    /// [`exception_thrown`](Self::exception_thrown).
+    /// The form of [`exception_thrown`](Self::exception_thrown) for profilers that walk the stack
+    /// themselves: `frame` is the beginning of the runtime's frames. The runtime calls this form,
+    /// and its default implementation calls `exception_thrown`.
     fn exception_thrown_in(&self, exception: ObjectId<'_>, frame: NativeFrame) {
         self.exception_thrown(exception);
     }

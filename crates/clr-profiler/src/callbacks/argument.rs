@@ -15,8 +15,8 @@ pub trait Argument {
     /// call it.
     fn known(&self, names: &NameCache) -> String;
 
-    /// The name, by a query to the runtime; the number if there is no name yet. Only for callbacks
-    /// of the mode `asks`.
+    /// Queries the runtime for the name; returns the number if there is no name yet. Only for
+    /// callbacks of the mode `asks`.
     fn ask(&self, info: &ProfilerInfo, names: &NameCache) -> String {
         let _ = info;
         self.known(names)

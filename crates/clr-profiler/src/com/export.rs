@@ -128,13 +128,13 @@ pub fn factory(loader: Loader) -> IClassFactory {
 /// ```
 ///
 /// A third argument `notification_only = "{...}"` adds a second class identifier. With this
-/// identifier the runtime loads the same profiler as a notification-only profiler. It does not take
-/// the main slot and can run together with another profiler.
+/// identifier the runtime loads the same profiler as a notification-only profiler, which does not
+/// take the main slot and can run together with another profiler.
 /// [`Events::ALLOWED_FOR_NOTIFICATION`](crate::Events::ALLOWED_FOR_NOTIFICATION) lists the events
 /// that such a profiler may have, and
 /// [`ProfilerInfo::is_notification_only`](crate::ProfilerInfo::is_notification_only) tells the
-/// profiler about it. The second identifier works in `CORECLR_NOTIFICATION_PROFILERS` and when
-/// attaching.
+/// profiler how it was loaded. The second identifier works in `CORECLR_NOTIFICATION_PROFILERS` and
+/// when attaching.
 #[macro_export]
 macro_rules! export_profiler {
     ($profiler:ty, $guid:literal) => {

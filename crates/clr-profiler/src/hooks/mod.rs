@@ -98,7 +98,7 @@ unsafe impl Send for RawHooks {}
 unsafe impl Sync for RawHooks {}
 
 impl RawHooks {
-    /// Three entry points.
+    /// Makes hooks of three entry points.
     ///
     /// # Safety
     /// Each pointer must be null or point to code that follows the convention above and stays
@@ -200,8 +200,8 @@ enum HookKind {
 impl Hooks {
     /// Hooks in safe Rust: the framework's stubs save the registers and catch panics.
     ///
-    /// The table [above](Self#cost) lists their cost. The work of the hook itself adds to it, per
-    /// call, in an earlier measurement on .NET 8 and 10: 2 ns for a counter in a
+    /// The table [above](Self#cost) lists their cost. In an earlier measurement on .NET 8 and 10
+    /// the work of the hook itself added, per call: 2 ns for a counter in a
     /// [`ClientTable`](crate::ClientTable), 3 ns for a
     /// [`ShadowStack`](crate::shadow_stack::ShadowStack) in a [`PerThread`](crate::PerThread), and
     /// 12 ns with a mutex around the shadow stack.

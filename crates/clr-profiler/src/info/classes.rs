@@ -12,7 +12,7 @@ use crate::{ClassId, ModuleId, ObjectId, Result, Token};
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ClassInfo {
-    /// The module that declares it; null for types without a declaration, such as function
+    /// The module that declares the class; null for types without a declaration, such as function
     /// pointers.
     pub module: ModuleId,
     /// Token of the type in this module.

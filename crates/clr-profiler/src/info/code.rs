@@ -19,7 +19,7 @@ pub struct CodeRange {
 }
 
 impl CodeRange {
-    /// Whether `address` lies in it.
+    /// Whether `address` lies in the range.
     #[must_use]
     pub const fn contains(&self, address: usize) -> bool {
         address >= self.start && address - self.start < self.bytes
@@ -51,7 +51,7 @@ pub struct IlRange {
     pub start: u32,
     /// Offset past the last byte.
     pub end: u32,
-    /// Whether the code is an epilog, of a method or of a block in it.
+    /// Whether the code is an epilog of the method or of a block in the method.
     pub is_epilog: bool,
 }
 

@@ -23,7 +23,7 @@ pub struct ProviderConfig {
     pub keywords: u64,
     /// Level of detail: 1 critical, 2 errors, 3 warnings, 4 informational, 5 all.
     pub level: u32,
-    /// `key=value` pairs for the provider.
+    /// A filter for the provider, as `key=value` pairs; `None` for no filter.
     pub filter: Option<String>,
 }
 
@@ -31,13 +31,13 @@ pub struct ProviderConfig {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "made by profilers, field by field; the runtime takes no more")]
 pub struct EventDefinition {
-    /// Name.
+    /// Name of the event.
     pub name: String,
     /// Number within the provider.
     pub id: u32,
     /// The keyword bits that select the event.
     pub keywords: u64,
-    /// Version.
+    /// Version of the event.
     pub version: u32,
     /// Level of importance: 1 critical to 5 verbose.
     pub level: u32,

@@ -13,9 +13,9 @@ use crate::{ClassId, FunctionId, ModuleId, Result, Token};
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct FunctionInfo {
-    /// Class; `None` if several instantiations share the code.
+    /// Class of the function; `None` if several instantiations share the code.
     pub class: Option<ClassId>,
-    /// Module.
+    /// Module that declares the function.
     pub module: ModuleId,
     /// Token of the method in this module.
     pub token: Token,
@@ -27,9 +27,9 @@ pub struct FunctionInfo {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct DynamicFunction {
-    /// The module it is attached to.
+    /// The module that the function is attached to.
     pub module: ModuleId,
-    /// Name.
+    /// Name of the function.
     pub name: String,
     /// Signature, in the metadata's encoding.
     pub signature: Vec<u8>,

@@ -15,11 +15,12 @@ use crate::{AppDomainId, AssemblyId, Error, Events, HResult, ModuleId, ProcessId
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ModuleInfo {
-    /// Address of its image; 0 if it has no image.
+    /// Address of the module's image; 0 if it has none.
     pub base_address: usize,
-    /// File, or a name the program gave it; empty for some in-memory modules.
+    /// Path of the module's file, or a name that the program gave the module; empty for some
+    /// in-memory modules.
     pub path: String,
-    /// Assembly; null before the module is attached to one.
+    /// Assembly that the module is part of; null before the module is attached to it.
     pub assembly: AssemblyId,
     /// Kind of module.
     pub flags: ModuleFlags,
@@ -74,9 +75,9 @@ impl ModuleFlags {
 pub struct AssemblyInfo {
     /// Simple name.
     pub name: String,
-    /// Application domain.
+    /// Application domain into which the assembly is loaded.
     pub app_domain: AppDomainId,
-    /// Manifest module.
+    /// The assembly's manifest module.
     pub module: ModuleId,
 }
 
@@ -84,15 +85,16 @@ pub struct AssemblyInfo {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct AppDomainInfo {
-    /// Name.
+    /// Name of the application domain.
     pub name: String,
-    /// Process.
+    /// Process of the application domain.
     pub process: ProcessId,
 }
 
 impl ProfilerInfo {
-    /// Path, address, assembly and kind of a module. From `ModuleLoadFinished` on; never in
-    /// `ModuleUnloadStarted`, where some runtimes crash. Not in hooks, nor during a collection.
+    /// Path, address, assembly and kind of a module. Callable from `ModuleLoadFinished` on, but
+    /// never in `ModuleUnloadStarted`, where some runtimes crash. Not in hooks, nor during a
+    /// collection.
     ///
     /// # Errors
     /// The runtime's error: `CORPROF_E_DATAINCOMPLETE` while the module is still loading.
@@ -112,8 +114,8 @@ impl ProfilerInfo {
         Ok(ModuleInfo { base_address: base as usize, path, assembly, flags: ModuleFlags(flags) })
     }
 
-    /// Name, application domain and manifest module of an assembly. From `AssemblyLoadFinished` on,
-    /// in the same places as [`module_info`](Self::module_info).
+    /// Name, application domain and manifest module of an assembly. Callable from
+    /// `AssemblyLoadFinished` on, in the same places as [`module_info`](Self::module_info).
     ///
     /// # Errors
     /// The runtime's error: `CORPROF_E_DATAINCOMPLETE` while the assembly is still loading.

@@ -225,9 +225,10 @@ impl ProfilerInfo {
         super::ask_word(method, |out| unsafe { runtime.GetThreadAppDomain(thread.0, out) }).map(AppDomainId)
     }
 
-    /// The symbols (a PDB) of a module in memory; empty if it has none. Needs
-    /// [`Events::IN_MEMORY_SYMBOLS_UPDATED`](crate::Events::IN_MEMORY_SYMBOLS_UPDATED) to be
-    /// notified of changes. Not in hooks.
+    /// The symbols (a PDB) of a module in memory; empty if it has none. The runtime notifies of
+    /// changes only with
+    /// [`Events::IN_MEMORY_SYMBOLS_UPDATED`](crate::Events::IN_MEMORY_SYMBOLS_UPDATED). Not in
+    /// hooks.
     ///
     /// # Errors
     /// The runtime's error: `CORPROF_E_MODULE_IS_DYNAMIC` for modules made by reflection.

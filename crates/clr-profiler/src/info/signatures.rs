@@ -12,7 +12,7 @@ use crate::{Error, HResult, ModuleId, Result, Token};
 impl ProfilerInfo {
     /// Token of a stand-alone signature in a module: the local variables of a changed body, or the
     /// target of a `calli`. Adds the signature if the module does not have it yet. The runtime
-    /// accepts the token at once. From `ModuleLoadFinished` on; not in hooks or during a
+    /// accepts the token at once. Callable from `ModuleLoadFinished` on; not in hooks or during a
     /// collection.
     ///
     /// As with [`live_metadata`](Self::live_metadata), the runtime reads the module's metadata more

@@ -24,7 +24,7 @@ pub struct StackFrame {
     pub address: usize,
     /// Frame pointer, only from [`ProfilerInfo::stack_here_with_frame_pointers`].
     pub frame_pointer: Option<usize>,
-    /// Stack pointer with which the frame continues, only together with the frame pointer.
+    /// Stack pointer with which the frame continues; given whenever the frame pointer is.
     pub stack_pointer: Option<usize>,
 }
 

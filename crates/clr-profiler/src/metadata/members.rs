@@ -9,15 +9,15 @@ use crate::{Result, Token};
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MethodDef {
-    /// The type that declares it; nil for global functions.
+    /// The type that declares the method; nil for global functions.
     pub class: Token,
-    /// Name.
+    /// Name of the method.
     pub name: String,
     /// Access, static, virtual and the like.
     pub attributes: MethodAttributes,
     /// Signature, see [`signature`](super::signature).
     pub signature: Vec<u8>,
-    /// Address of its IL relative to the start of the image; 0 if it has no IL.
+    /// Address of the method's IL relative to the start of the image; 0 if it has none.
     pub rva: u32,
     /// Implementation flags, as the metadata encodes them.
     pub impl_flags: u32,
@@ -71,19 +71,19 @@ impl MethodAttributes {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct FieldDef {
-    /// The type that declares it.
+    /// The type that declares the field.
     pub class: Token,
-    /// Name.
+    /// Name of the field.
     pub name: String,
     /// Access, static, literal and the like, as the metadata encodes them.
     pub attributes: u32,
     /// Signature, see [`signature`](super::signature).
     pub signature: Vec<u8>,
-    /// For a constant, its element type.
+    /// Element type of a constant.
     pub constant_type: u32,
-    /// For a constant, the address of its value; 0 otherwise.
+    /// Address of a constant's value; 0 for other fields.
     pub constant_address: usize,
-    /// For a constant string, its length in characters.
+    /// Length of a constant string in characters.
     pub constant_length: u32,
 }
 
@@ -106,7 +106,7 @@ impl FieldDef {
 pub struct MemberRef {
     /// The type (or module, or method) that has the member.
     pub parent: Token,
-    /// Name.
+    /// Name of the method or field.
     pub name: String,
     /// Signature, see [`signature`](super::signature).
     pub signature: Vec<u8>,
@@ -130,7 +130,7 @@ pub struct ParamDef {
     pub sequence: u32,
     /// `in`, `out`, optional and the like, as the metadata encodes them.
     pub attributes: u32,
-    /// Name; may be empty.
+    /// Name of the parameter; may be empty.
     pub name: String,
 }
 

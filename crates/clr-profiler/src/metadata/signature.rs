@@ -40,7 +40,7 @@ pub enum Type {
         token: Token,
         /// Whether it is a value type.
         is_value: bool,
-        /// Arguments.
+        /// The type arguments.
         arguments: Vec<Type>,
     },
     /// A generic parameter of the type, by number.
@@ -148,7 +148,7 @@ impl Primitive {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MethodSignature {
-    /// Whether it has `this`.
+    /// Whether the method has `this`.
     pub has_this: bool,
     /// Whether `this` is the first of the parameters.
     pub explicit_this: bool,

@@ -49,7 +49,7 @@ pub struct GenericParam {
     pub index: u32,
     /// Variance and constraints, as the metadata encodes them.
     pub attributes: u32,
-    /// Name.
+    /// Name of the parameter.
     pub name: String,
 }
 

@@ -40,11 +40,11 @@ pub struct FunctionName {
     pub signature: String,
     /// Name in the metadata: ``Shop.Checkout+<Pay>d__5`1::MoveNext``.
     pub raw_name: String,
-    /// The simple name of the assembly that declares it; empty if there is none.
+    /// The simple name of the assembly that declares the function; empty if there is none.
     pub module: Arc<str>,
-    /// Token; nil for functions without metadata.
+    /// Token of the method; nil for functions without metadata.
     pub token: Token,
-    /// Module.
+    /// Module of the function.
     pub module_id: ModuleId,
     /// The part of the source method from which this code was compiled.
     pub source_kind: SourceKind,

@@ -75,7 +75,7 @@ pub struct Frame {
     /// The caller's stack pointer; for frames that are not functions, one less than that of the
     /// frame below.
     pub sp: usize,
-    /// Value of the owner: a client identifier, a tree node.
+    /// A value of the owner, such as a client identifier or a tree node.
     pub word: usize,
 }
 

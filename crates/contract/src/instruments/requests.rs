@@ -18,7 +18,7 @@ pub const SPEC: &Spec = &Spec {
         OptionSpec {
             name: URLS,
             value: Value::Extra { words: &[FULL] },
-            about: "names of requests that are made, and of served ones without a template, have the whole path and the query, which may hold secrets",
+            about: "names of outgoing requests, and of incoming ones without a template, have the whole path and the query, which may contain secrets",
         },
         OptionSpec {
             name: MAX,

@@ -150,7 +150,7 @@ pub(super) fn columns<'c, K: RowKind + 'c>(
             Some(growth) => Cell::Share(growth).said(growth_words(of(row))),
             None => Cell::Null.said(growth_words(of(row))),
         }),
-        Column::new(change, "change", Kind::Text, move |row: &K::Row<'_>| Cell::text(of(row).verdict.name())),
+        Column::new(change, "change", Kind::Verdict, move |row: &K::Row<'_>| Cell::text(of(row).verdict.name())),
     ]
 }
 

@@ -60,7 +60,7 @@ fn sheet<'c>() -> Sheet<'c, Throws> {
 fn thrower(place: &Thrower) -> Cell<'_> {
     let after = place.marker.as_ref().map_or_else(String::new, |marker| format!(" ({})", one_line(marker)));
     let (name, signature) = (&*place.name, &*place.signature);
-    Cell::Function(FunctionCell { before: String::new(), name, signature, after, has_namesakes: false })
+    Cell::Function(FunctionCell { before: String::new(), name, signature, after, has_namesakes: false, is_own: false })
 }
 
 /// The answer of the view.

@@ -94,7 +94,7 @@ fn sheet<'c>(metric: &'static Metric) -> Sheet<'c, LineRows> {
         .only_if(sampled)
     };
     let own_title = if metric.unit == Unit::Nanoseconds { "time" } else { metric.title };
-    let of_metric = [amount(own, own_title, |row| row.amount), amount(total, "with calls", |row| row.total)];
+    let of_metric = [amount(own, own_title, |row| row.amount), amount(total, "inclusive", |row| row.total)];
     let mut columns = vec![
         Column::new("file", "file", Kind::Text, |row: &LineEntry<'_>| Cell::text(&row.row.file)),
         Column::new("line", "line", Kind::Number, |row: &LineEntry<'_>| {
@@ -105,7 +105,7 @@ fn sheet<'c>(metric: &'static Metric) -> Sheet<'c, LineRows> {
         bound("share_low", "at least", |bounds| bounds.0),
         bound("share_high", "at most", |bounds| bounds.1),
         number("self_samples", "of the line alone", |row| row.self_samples),
-        number("total_samples", "with calls", |row| row.total_samples),
+        number("total_samples", "inclusive", |row| row.total_samples),
         Column::new("time_ns", "time", Kind::Time, |row: &LineEntry<'_>| Cell::Time(row.row.amount)).only_if(sampled),
         Column::new("name", "function", Kind::Function, |row: &LineEntry<'_>| Cell::function(&row.row.function)),
         Column::new("signature", "signature", Kind::Text, |row: &LineEntry<'_>| {
@@ -189,15 +189,15 @@ impl OpenView<'_> {
         let mut said = Vec::new();
         if *of_unknown_lines > 0 {
             let amount = self.amount(*of_unknown_lines);
-            let why = "the map that the runtime gives of optimised code leaves several lines in question";
+            let why = "for optimised code the map of the runtime allows several lines";
             said.push(format!("{amount} in rows without a line: {why}."));
         }
         if *by_call > 0 {
             let amount = self.amount(*by_call);
-            said.push(format!("{amount} on the one line in question that calls what was called there."));
+            said.push(format!("{amount} on a line that was chosen because only it calls what was called there."));
         }
         if without > 0 {
-            said.push(format!("{} on no line: {}", self.amount(without), self.because()));
+            said.push(format!("{} without a line: {}", self.amount(without), self.because()));
         }
         (!said.is_empty()).then(|| said.join(" "))
     }
@@ -227,7 +227,7 @@ impl OpenView<'_> {
             return match modules.first() {
                 Some(module) => {
                     format!(
-                        "{} has lines, but none for the code on their stacks, which a compiler made.",
+                        "the PDB of {} has none for the code on their stacks, which a compiler generated.",
                         file_name(module)
                     )
                 }

@@ -20,7 +20,7 @@ const MOST_NAMED: usize = 3;
 /// The view `load`.
 pub(super) static VIEW: View = View {
     name: "load",
-    about: "Time of served requests by how many were in flight at once, by route, with the knee: beyond it they wait",
+    about: "Response time by the number of requests in flight, by route, and the knee, beyond which requests queue",
     takes: &[&[Flag::Part, Flag::Since, Flag::Until, Flag::Limit, Flag::Request, Flag::Verbose]],
     sorts: &[],
     text_rows: |_| Some(30),

@@ -194,7 +194,7 @@ fn own_sheet<'c>(present: Present) -> Sheet<'c, OwnRows> {
     let work_clock = if present.cpu { clock.cpu_ns } else { clock.wall_ns };
     let mut columns = function_columns(present, |entry: &OwnEntry<'_>| &entry.own.row);
     columns.extend([
-        Column::new("work_ns", "with framework", Kind::Time, move |entry: &OwnEntry<'_>| {
+        Column::new("work_ns", "self+framework", Kind::Time, move |entry: &OwnEntry<'_>| {
             resolved(entry.own.work_ns, work_clock)
         }),
         Column::new("work_share", "share", Kind::Share, |entry: &OwnEntry<'_>| {

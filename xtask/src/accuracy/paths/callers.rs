@@ -1,6 +1,6 @@
-//! Truth 4: `calls` together with `cpu` in one run. The callers of each sample, which are all its
-//! own frames but the innermost, must be a path of the exact tree. Hooks force frames on methods
-//! and keep precompiled code out: what this can tell is that both agree where both look.
+//! Truth 4: `calls` together with `cpu` in one run. The callers of each sample (all its own frames
+//! except the innermost) must be a path of the exact tree. Hooks force frames on methods and keep
+//! precompiled code out, so this shows only that both instruments agree where both look.
 
 use clrscope_recording::model::Process;
 use clrscope_testkit::{CallerPaths, Runtime, fixture, methods, runtimes, samples};
@@ -16,7 +16,7 @@ const MILLISECONDS: [&str; 2] = ["1500", "8000"];
 /// Share that must agree, in percent.
 const GOAL: f64 = 99.9;
 
-/// Runs all and prints a line for each; how many goals were missed.
+/// Runs everything and prints a line for each run. Returns the number of missed goals.
 pub(in crate::accuracy) fn run(page: &mut Page) -> Result<usize, String> {
     let mut missed = 0;
     page.line(format_args!("                                             samples   paths in the tree   callers agree"));

@@ -1,11 +1,11 @@
-//! Call paths that the program knows, against the stacks that samples have: truth 2 of the walker's
-//! proof.
+//! Compares the stacks of samples with call paths that the program knows: truth 2 of the proof of
+//! the stack walker.
 //!
-//! `KnownPaths` goes random paths whose leaves note them. On every runtime at hand, with each
-//! engine, at least so many samples are taken while a leaf is on the stack; the own methods of each
-//! must be those of the path, in order. A sample that was lost is not equal. That is done under
-//! conditions that give methods code of other kinds, and once while the runtime suspends threads
-//! all the time.
+//! `KnownPaths` calls along random paths, whose leaves note them. For every available runtime and
+//! each engine, at least a given number of samples is taken while a leaf is on the stack. The own
+//! methods of each sample must be the methods of the path, in order; a lost sample counts as not
+//! equal. This is repeated under conditions that give methods other kinds of code, and once while
+//! the runtime suspends threads all the time.
 
 pub(super) mod callers;
 mod outcome;
@@ -22,7 +22,7 @@ use super::shares::Plan;
 use outcome::Outcome;
 use sampled::{Engine, Shapes};
 
-/// Samples of each runtime, engine and condition, at least.
+/// Minimum number of samples for each runtime, engine and condition.
 const LEAST: u64 = 10_000;
 /// Samples of a series whose threads the runtime stops nearly all the time, by takers of samples
 /// that are slower then: 10,000 took minutes, or the machine's load made hours of them.
@@ -90,7 +90,7 @@ impl Series {
     }
 }
 
-/// Takes all series and prints the tables; how many missed the goal.
+/// Takes all series and prints the tables. Returns the number of series that missed the goal.
 pub(super) fn run(plan: Plan, page: &mut Page) -> Result<usize, String> {
     let (mut all, mut shapes) = (Vec::new(), Shapes::default());
     let conditions = if plan.quick { 1 } else { CONDITIONS.len() };
@@ -117,7 +117,7 @@ pub(super) fn run(plan: Plan, page: &mut Page) -> Result<usize, String> {
     Ok(all.iter().filter(|series| series.is_ours() && !series.is_met()).count())
 }
 
-/// Measures a whole series; `None` where the engine is not to be had here.
+/// Measures a whole series; `None` if the engine is not available here.
 fn measure_series(
     runtime: &'static Runtime,
     condition: &'static Condition,

@@ -2,20 +2,20 @@
 
 use clrscope_testkit::Tally;
 
-/// Judged samples of one run.
+/// Samples of one run, compared with the known paths.
 pub(super) struct Judged {
     pub(super) tally: Tally,
-    /// CPU time that the threads used; 0 where samples stand for other time.
+    /// CPU time that the threads used; 0 if samples stand for another kind of time.
     pub(super) cpu_ns: u64,
-    /// Time that their samples stand for.
+    /// Time that the samples of these threads stand for.
     pub(super) weight_ns: u64,
 }
 
 /// Outcome of a run.
 pub(super) enum Outcome {
     Judged(Judged),
-    /// The program ended as it should not.
+    /// The program ended in an unexpected way; holds a description.
     Broken(String),
-    /// The engine is not to be had here.
+    /// The engine is not available here.
     NotHere,
 }

@@ -35,7 +35,7 @@ struct Sample {
     stack: Vec<u64>,
 }
 
-/// Runs the fixture once below the tool; for so many milliseconds, with this seed.
+/// Runs the fixture once under `dotnet-trace`, for this number of milliseconds and with this seed.
 pub(super) fn run(
     runtime: &Runtime,
     condition: &Condition,

@@ -1,4 +1,4 @@
-//! A run of `KnownPaths` under the agent, and its samples next to what it noted.
+//! Runs `KnownPaths` under the agent and compares the samples with the program's notes.
 
 use clrscope_recording::model::SamplingEngine;
 use clrscope_testkit::{KnownPaths, Runtime, SampledPaths, fixture, start_of_process};
@@ -8,13 +8,13 @@ use super::{Condition, peer};
 use crate::agents::under_agent;
 use crate::measured::run as run_measured;
 
-/// Taker of samples.
+/// Sampler that takes the samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Engine {
     Perf,
     Timer,
     Wall,
-    /// The runtime's own sampler, by the tool that people use.
+    /// The runtime's own sampler, used through the common tool `dotnet-trace`.
     DotnetTrace,
 }
 
@@ -48,7 +48,7 @@ impl Engine {
     }
 }
 
-/// Names of steps and leaves, as the fixture says them.
+/// Names of the fixture's steps and leaves.
 #[derive(Debug, Default)]
 pub(super) struct Shapes(pub(super) Vec<String>);
 

@@ -1,5 +1,5 @@
-//! Truth 5: a method is made slower, and its time by samples rises by what the program takes
-//! longer; no other method's does.
+//! Truth 5: a method is made slower. Its sampled time must rise by the program's additional time,
+//! and no other method's sampled time may rise.
 
 use clrscope_recording::model::SamplingEngine;
 use clrscope_testkit::{Runtime, Slower, fixture, methods, runtimes, samples};
@@ -14,7 +14,8 @@ const ENGINES: [(SamplingEngine, &str, u64); 2] =
 /// A quick look takes so many times less.
 const QUICKER: u64 = 5;
 
-/// Runs the program with each engine on each runtime and prints the tables; how many parts are off.
+/// Runs the program with each engine on each runtime and prints the tables. Returns the number of
+/// parts whose sampled time is off.
 pub(in crate::accuracy) fn run(quick: bool, page: &mut Page) -> Result<usize, String> {
     let mut missed = 0;
     for runtime in runtimes() {

@@ -1,5 +1,5 @@
-//! Truth 3: where the runtime has stopped all threads, its own walk of each stack
-//! (`DoStackSnapshot`) and ours have the same methods.
+//! Truth 3: while the runtime has stopped all threads, its own walk of each stack
+//! (`DoStackSnapshot`) and the walk of the agent must find the same methods.
 
 use std::path::Path;
 use std::process::Command;
@@ -24,7 +24,7 @@ const GOAL: f64 = 99.9;
 const WAYS: [(&str, &str, &[&str], &str); 2] =
     [("as it comes", "", &[], "7000"), ("collections all the time", "collected", &["-filter"], "2000")];
 
-/// Runs all and prints a line for each; how many goals were missed.
+/// Runs everything and prints a line for each run. Returns the number of missed goals.
 pub(in crate::accuracy) fn run(quick: bool, page: &mut Page) -> Result<usize, String> {
     let mut missed = 0;
     page.line(format_args!(

@@ -11,7 +11,7 @@ use crate::accuracy::page::Page;
 /// Examples of wrong stacks that are shown of each runtime.
 const EXAMPLES: usize = 12;
 
-/// Prints everything: sums, then each shape by runtime and engine, then examples.
+/// Prints all results: sums, then each shape by runtime and engine, then examples.
 pub(super) fn print(all: &[Series], shapes: &Shapes, page: &mut Page) {
     sums(all, page);
     for runtime in clrscope_testkit::runtimes() {

@@ -265,7 +265,7 @@ fn most_by_kind(evidence: &Evidence<'_, '_>) -> Vec<Finding> {
 /// Adds to a sentence the own code below which most work of a kind was done, where it is known.
 fn below_own_code(evidence: &Evidence<'_, '_>, kind: SampleKind, found: Finding) -> Finding {
     let Some((function, place)) = evidence.places.most_of(kind) else { return found };
-    let text = format!("{}, the most below {}", found.text, function.label());
+    let text = format!("{}, most of it below {}", found.text, function.label());
     let found = Finding { text, ..found };
     found.at_known(&function, place, ", at ")
 }

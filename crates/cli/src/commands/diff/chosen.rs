@@ -15,9 +15,9 @@ use crate::terminal::say;
 /// Most values of a label that a hint names.
 const MOST_VALUES: usize = 8;
 
-/// The recordings of both sides.
+/// The chosen recordings of both sides.
 pub(super) struct ChosenSides {
-    /// Before and after.
+    /// The recordings before and after.
     pub(super) sides: [Vec<Named>; 2],
     /// Names of recordings that can't be read.
     pub(super) unreadable: Vec<String>,

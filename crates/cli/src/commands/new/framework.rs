@@ -11,13 +11,13 @@ const INSIDE: &str = "crates/clr-profiler";
 /// The crates that a profiler and its tests depend on. The second lies next to the first.
 pub(super) const FRAMEWORK: [&str; 2] = ["clr-profiler", "clr-profiler-fake"];
 
-/// The folder of the crate `clr-profiler`.
+/// Path of the folder of the crate `clr-profiler`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Framework(PathBuf);
 
 impl Framework {
-    /// Uses `given`, which may be a checkout or the crate's folder; else the checkout around the
-    /// current folder or this program.
+    /// Uses `given`, which may be a checkout or the crate's folder. If `None`, searches for a
+    /// checkout around the current folder and around this program.
     ///
     /// # Errors
     /// When `given` is neither, and when no checkout is found: the crate is not published yet.
@@ -40,7 +40,7 @@ impl Framework {
         })
     }
 
-    /// The folder.
+    /// Path of the folder.
     pub(super) fn folder(&self) -> &Path {
         &self.0
     }

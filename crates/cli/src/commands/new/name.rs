@@ -67,7 +67,7 @@ const TAKEN: [&str; 61] = [
 /// Longest name, as on the public registry.
 const LONGEST: usize = 64;
 
-/// A checked name.
+/// A crate name that cargo accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CrateName(String);
 

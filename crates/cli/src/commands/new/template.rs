@@ -60,8 +60,8 @@ const LAYOUT: &str = include_str!("../../../../../rustfmt.toml");
 /// Marks around the part of the README that concerns the repository alone.
 const LEFT_OUT: (&str, &str) = ("<!-- only in the repository -->\n", "<!-- end -->\n");
 
-/// Paths in the crate's folder, and the contents of the files. `framework` has the dependencies of
-/// library and tests; `apart` keeps the crate out of an enclosing workspace.
+/// Paths of the files in the crate's folder, each with its contents. `framework` has the
+/// dependencies of library and tests; `apart` keeps the crate out of an enclosing workspace.
 pub(super) fn files(
     template: &Template,
     name: &CrateName,

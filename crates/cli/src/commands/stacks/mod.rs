@@ -22,15 +22,15 @@ use crate::recording_file::{open_for, query_failure};
 /// Options of `stacks`.
 #[derive(Debug)]
 pub(crate) struct StacksOptions {
-    /// The process.
+    /// The process to look at.
     pub(crate) pid: u32,
-    /// One JSON document instead of text.
+    /// Whether to print one JSON document instead of text.
     pub(crate) json: bool,
-    /// Look for async operations on the heap.
+    /// Whether to search the heap for async operations.
     pub(crate) reads_heap: bool,
-    /// Read a heap of any size.
+    /// Whether to read a heap of any size.
     pub(crate) force: bool,
-    /// Most rows of async operations.
+    /// Maximum number of rows about async operations.
     pub(crate) limit: Option<usize>,
 }
 

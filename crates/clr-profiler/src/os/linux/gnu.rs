@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// The range of a stack with that into which it may still grow: the library has included it
-/// (pthread_getattr_np(3)).
+/// The range of a stack, with the part into which the stack may still grow. The C library has
+/// already included this part (pthread_getattr_np(3)).
 pub(super) fn with_growth(stack: Range<usize>) -> Range<usize> {
     stack
 }

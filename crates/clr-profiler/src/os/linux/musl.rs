@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-/// The range of a stack with that into which it may still grow. musl says of a program's first
-/// thread which pages the stack has so far (`src/thread/pthread_getattr_np.c`).
+/// The range of a stack, with the part into which the stack may still grow. For a program's first
+/// thread musl reports only the pages that the stack has so far
+/// (`src/thread/pthread_getattr_np.c`).
 pub(super) fn with_growth(stack: Range<usize>) -> Range<usize> {
     // SAFETY: gettid(2) and getpid(2) take nothing and can't fail; getrlimit(2) writes the
     // structure.

@@ -98,8 +98,8 @@ fn identity(recording: &Recording, conditions: &Conditions<'_>) -> Vec<Fact> {
         let resource = Resource::from_process(recording, one.process);
         let container: String = resource.container().chars().take(SHORT_ID).collect();
         let version = resource.version();
-        let service = format!("{}{}{version}", resource.service(), if version.is_empty() { "" } else { " " });
-        let words = [("", service.as_str()), (" on ", &resource.host()), (" in container ", &container)];
+        let service = format!("{}{}{version}", resource.service(), if version.is_empty() { "" } else { ", version " });
+        let words = [("", service.as_str()), (", on ", &resource.host()), (", in container ", &container)];
         words.iter().filter(|(_, word)| !word.is_empty()).flat_map(|(before, word)| [*before, *word]).collect()
     };
     let texts = distinct(conditions.processes.iter().map(service), MOST_LISTED);

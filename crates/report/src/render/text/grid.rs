@@ -1,11 +1,22 @@
 //! Rows of cells as a table.
 
+use std::collections::BTreeSet;
+
+use anstyle::{AnsiColor, Style as Ansi};
+use clrscope_analysis::Verdict;
+
 use super::names::{NameKind, Names, readable};
-use super::one_line;
 use super::table::{Column, Table};
 use super::units::{bytes_cell, count, share, time_cell};
+use super::{FAINT, one_line};
 use crate::cell::{Cell, Kind};
 use crate::render::{Entry, Section};
+
+/// Own code among other code.
+const OWN: Ansi = Ansi::new().bold();
+/// What a change costs, and what it saves.
+const MORE: Ansi = AnsiColor::Red.on_default();
+const LESS: Ansi = AnsiColor::Green.on_default();
 
 /// Columns of indentation per level of a tree.
 const STEP: usize = 2;
@@ -17,6 +28,8 @@ const WIDEST_INDENT: usize = 60;
 /// Rows of a section, collected until they are laid out together.
 pub(super) struct Grid {
     columns: Vec<(usize, Column)>,
+    /// Columns that have verdicts.
+    verdicts: Vec<usize>,
     /// The column that is indented, if the rows are a tree.
     indented: Option<usize>,
     /// Whether the lines below rows are shown.
@@ -39,6 +52,7 @@ enum Text {
     Words {
         indentation: String,
         words: String,
+        style: Option<Ansi>,
     },
     /// A function, shown by name, or by signature where others have the same name.
     Function {
@@ -47,6 +61,7 @@ enum Text {
         name: String,
         signature: String,
         after: String,
+        is_own: bool,
     },
 }
 
@@ -68,6 +83,7 @@ impl Grid {
         let is_name = |column: &usize| section.columns[*column].kind == Kind::Function;
         Self {
             columns: section.text.iter().map(column).collect(),
+            verdicts: (0..section.columns.len()).filter(|&at| section.columns[at].kind == Kind::Verdict).collect(),
             indented: section.text.iter().map(|shown| shown.column).find(is_name).filter(|_| is_tree),
             with_below: !section.is_picked,
             width,
@@ -89,8 +105,13 @@ impl Grid {
                     name: if named.has_namesakes { named.signature } else { named.name }.to_owned(),
                     signature: named.signature.to_owned(),
                     after: named.after,
+                    is_own: named.is_own,
                 },
-                cell => Text::Words { indentation, words: words(&cell) },
+                cell => {
+                    let words = words(&cell);
+                    let style = if self.verdicts.contains(&column) { style_of_verdict(&words) } else { None };
+                    Text::Words { indentation, words, style }
+                }
             }
         };
         let row = self.columns.iter().map(cell).collect();
@@ -118,6 +139,9 @@ impl Grid {
             Text::Words { .. } => None,
         });
         let names = Names::from_functions(functions);
+        let are_own: BTreeSet<bool> = rows.iter().flat_map(Line::are_own).collect();
+        // Where all functions are of one kind, nothing has to stand out.
+        let own_style = (are_own.len() > 1).then_some(OWN);
         let mut table = Table::new(self.columns.iter().map(|(_, column)| *column).collect());
         for line in &rows {
             let row = match line {
@@ -127,15 +151,17 @@ impl Grid {
                     continue;
                 }
             };
-            let (mut cells, mut prefix) = (Vec::new(), String::new());
+            let (mut cells, mut styles, mut prefix) = (Vec::new(), Vec::new(), String::new());
             for (at, cell) in row.iter().enumerate() {
-                let (indentation, words) = match cell {
-                    Text::Words { indentation, words } => (indentation.clone(), words.clone()),
-                    Text::Function { indentation, before, name, signature, after } => {
+                let (indentation, words, style) = match cell {
+                    Text::Words { indentation, words, style } => (indentation.clone(), words.clone(), *style),
+                    Text::Function { indentation, before, name, signature, after, is_own } => {
                         let name = readable(one_line(names.shown(name, signature)));
-                        (format!("{indentation}{before}"), format!("{name}{after}"))
+                        let style = own_style.filter(|_| *is_own);
+                        (format!("{indentation}{before}"), format!("{name}{after}"), style)
                     }
                 };
+                styles.push(style);
                 if at + 1 == row.len() {
                     prefix = indentation;
                     cells.push(words);
@@ -144,12 +170,38 @@ impl Grid {
                 }
             }
             table.row_with_prefix(cells, prefix);
+            table.style_last(styles);
         }
         let with_titles = self.widths.is_none();
         let (text, widths) = table.render_below(self.width, self.widths.take());
         self.widths = Some(widths);
         if with_titles { text } else { text.split_once('\n').map_or_else(String::new, |(_, rows)| rows.to_owned()) }
     }
+}
+
+impl Line {
+    /// Whether its functions are own code.
+    fn are_own(&self) -> impl Iterator<Item = bool> {
+        let cells = match self {
+            Self::Cells(cells) => &cells[..],
+            Self::Below(_) => &[],
+        };
+        cells.iter().filter_map(|cell| match cell {
+            Text::Function { is_own, .. } => Some(*is_own),
+            Text::Words { .. } => None,
+        })
+    }
+}
+
+fn style_of_verdict(word: &str) -> Option<Ansi> {
+    let all = [
+        (Verdict::New, MORE),
+        (Verdict::More, MORE),
+        (Verdict::Less, LESS),
+        (Verdict::Gone, LESS),
+        (Verdict::Unclear, FAINT),
+    ];
+    all.into_iter().find_map(|(verdict, style)| (verdict.name() == word).then_some(style))
 }
 
 /// A value as text in one line.

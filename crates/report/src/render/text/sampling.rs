@@ -23,16 +23,16 @@ pub(super) fn inlined(of: &SamplingConditions<'_>) -> Option<String> {
     }
     let part = |samples: u64| share(samples as f64 / all as f64);
     let mut text = format!(
-        "in the program's code: named in {} of {} samples ({}), none in {}, not known in {}",
-        part(named),
+        "{} samples in the program's code ({}): {} have inlined methods, {} have none, {} are not known",
         count(all),
         of.instrument,
+        part(named),
         part(none),
         part(unknown)
     );
     if older_methods > 0 {
         let older = count(older_methods);
-        text.push_str(&format!("; of {older} methods that were compiled before the recording began it is not known"));
+        text.push_str(&format!("; nothing is known of {older} methods that were compiled before the recording began"));
     }
     Some(text)
 }
@@ -42,8 +42,8 @@ pub(super) fn inlined(of: &SamplingConditions<'_>) -> Option<String> {
 pub(super) fn awaiters(of: &SamplingConditions<'_>) -> Option<String> {
     let part = of.unknown_awaiter as f64 / of.samples.max(1) as f64;
     let mut text = format!(
-        "not known in {} of {} samples ({}), which are below a method that went on after an await: these stand below \
-         [unknown awaiter]; --paths physical shows what their threads had",
+        "not known in {} of {} samples ({}), in methods that resumed after an await: they are shown below [unknown \
+         awaiter]; --paths physical shows the stacks of the threads",
         share(part),
         count(of.samples),
         of.instrument
@@ -146,7 +146,7 @@ pub(super) fn sampled(of: &SamplingConditions<'_>) -> String {
     }
     let sampler = of.sampler;
     if is_cpu && sampler.is_some_and(|sampler| sampler.engine == SamplingEngine::Timer) {
-        text.push_str("; timers go off at the kernel's ticks, so a loop in step with these is seen one-sidedly");
+        text.push_str("; timers fire at the kernel's ticks, so a loop in step with the ticks is misjudged");
     }
     let whys = [sampler.map(|sampler| &sampler.why_engine), sampler.map(|sampler| &sampler.why_no_kernel)];
     for why in whys.into_iter().flatten().filter(|why| !why.is_empty()) {

@@ -1,5 +1,7 @@
 //! Tables with aligned columns. Names and the last column use the remaining width.
 
+use anstyle::Style as Ansi;
+
 use super::head::wrapped;
 use super::names::{NameKind, columns, shortened};
 use super::{TITLE, styled};
@@ -71,6 +73,8 @@ enum Row {
         cells: Vec<String>,
         /// Prefix of the last cell, which is never shortened.
         prefix: String,
+        /// Styles of the first cells.
+        styles: Vec<Option<Ansi>>,
     },
     /// Text about the row above, shown whole, in as many lines as needed.
     Below(String),
@@ -86,7 +90,14 @@ impl Table {
     /// the cell is shortened.
     pub(super) fn row_with_prefix(&mut self, cells: Vec<String>, prefix: String) {
         debug_assert_eq!(cells.len(), self.columns.len());
-        self.rows.push(Row::Cells { cells, prefix });
+        self.rows.push(Row::Cells { cells, prefix, styles: Vec::new() });
+    }
+
+    /// Gives styles to the cells of the last row.
+    pub(super) fn style_last(&mut self, of_cells: Vec<Option<Ansi>>) {
+        if let Some(Row::Cells { styles, .. }) = self.rows.last_mut() {
+            *styles = of_cells;
+        }
     }
 
     /// Adds text about the last row. Where the last column has names of functions, the text is
@@ -110,14 +121,14 @@ impl Table {
         let shown = self.shown(&widths, width);
         let fitted = self.fitted(&shown, &widths, width);
         let titles = |i: usize| self.columns[i].title;
-        let mut text = styled(TITLE, self.line(&shown, &fitted, "", titles).trim_end());
+        let mut text = styled(TITLE, self.line(&shown, &fitted, "", titles, &[]).trim_end());
         text.push('\n');
         let last = self.columns.len() - 1;
         let start: usize = shown.iter().filter(|&&i| i != last).map(|&i| fitted[i] + GAP.len()).sum();
         for row in &self.rows {
             match row {
-                Row::Cells { cells, prefix } => {
-                    text.push_str(self.line(&shown, &fitted, prefix, |i| &cells[i]).trim_end());
+                Row::Cells { cells, prefix, styles } => {
+                    text.push_str(self.line(&shown, &fitted, prefix, |i| &cells[i], styles).trim_end());
                     text.push('\n');
                 }
                 Row::Below(words) => text.push_str(&below(words, start + BELOW, width)),
@@ -130,7 +141,7 @@ impl Table {
         let last = self.columns.len() - 1;
         let width = |i: usize| {
             let cell = |row: &Row| match row {
-                Row::Cells { cells, prefix } => columns(&cells[i]) + if i == last { columns(prefix) } else { 0 },
+                Row::Cells { cells, prefix, .. } => columns(&cells[i]) + if i == last { columns(prefix) } else { 0 },
                 Row::Below(_) => 0,
             };
             self.rows.iter().map(cell).chain([columns(self.columns[i].title)]).max().unwrap_or(0)
@@ -182,7 +193,14 @@ impl Table {
         fitted
     }
 
-    fn line<'t>(&self, shown: &[usize], widths: &[usize], prefix: &str, cell: impl Fn(usize) -> &'t str) -> String {
+    fn line<'t>(
+        &self,
+        shown: &[usize],
+        widths: &[usize],
+        prefix: &str,
+        cell: impl Fn(usize) -> &'t str,
+        styles: &[Option<Ansi>],
+    ) -> String {
         let last = self.columns.len() - 1;
         let mut line = String::new();
         for &i in shown {
@@ -195,6 +213,10 @@ impl Table {
             };
             let padding = " ".repeat(widths[i].saturating_sub(columns(&words) + columns(prefix)));
             let (before, after) = if self.columns[i].left { ("", &*padding) } else { (&*padding, "") };
+            let words = match styles.get(i) {
+                Some(Some(style)) => styled(*style, &words),
+                _ => words,
+            };
             line.extend([before, prefix, &words, after, GAP]);
         }
         line

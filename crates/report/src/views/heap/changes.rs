@@ -188,7 +188,7 @@ impl<'a> OfSnapshots<'a> for HeapChanges<'a> {
 
 impl HeapRows for Changes {
     const NAME: &'static str = "heap-diff";
-    const ABOUT: &'static str = "Types by what their objects retain more than in an earlier snapshot (see --against)";
+    const ABOUT: &'static str = "Types by growth of retained bytes since an earlier snapshot (see --against)";
     const TAKES: &'static [&'static [Flag]] = &[OF_ONE, &[Flag::Against]];
     const SORTS: &'static [Sort] = &[Sort::Total, Sort::Own, Sort::Calls, Sort::Name, Sort::Module];
 
